@@ -37,7 +37,7 @@ def largest_relative_difference(
     exact: bool,
     score: str,
 ) -> float:
-    """Over the examples of the first ``sentences`` sentences."""
+    """Return the largest relative difference over the first ``sentences`` sentences."""
     whole = read_conllu(treebank)
     corpus = Corpus(whole.source, lambda skipped: islice(whole.read(skipped), sentences))
     with prepared(corpus) as ready:

@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def narrow(config: Any) -> PreTrainedModel:
-    """A model of as many layers and heads, with as little to compute as there can be."""
+    """Make a model with as many layers and heads, and as little to compute as possible."""
     small = type(config).from_dict(config.to_dict())
     small.hidden_size, small.intermediate_size = 2 * config.num_attention_heads, 8
     torch.manual_seed(0)
@@ -113,20 +113,20 @@ def measure(
 def prepare(
     encoder: LoadedEncoder, scorer: BlockScorer, corpus: PreparedCorpus
 ) -> list[PlannedBlock]:
-    """The first windows, as the thread that is ahead makes them."""
+    """Prepare the first windows, as the thread that runs ahead does."""
     cutter = ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types)
     windows = islice(windows_of(corpus, "adjacent"), WINDOWS)
     return [scorer.plan(cutter.encode(examples, Counter())) for _, examples in windows]
 
 
 def smallest(scorer: BlockScorer, blocks: list[PlannedBlock]) -> PlannedBlock:
-    """One batch of two examples, the shortest that are no mere phrases."""
+    """Return one batch of the two shortest examples that are no mere phrases."""
     examples = [one for block in blocks for one in block.examples if len(one) >= SHORTEST]
     return scorer.plan(sorted(examples, key=len)[:2])
 
 
 def as_if_read(block: PlannedBlock, n_layers: int, n_heads: int) -> LaunchedBlock:
-    """The block with scores of its batches that nobody read."""
+    """Return the block with arbitrary scores for its batches."""
     read: list[tuple[PlannedBatch, Callable[[], NDArray[np.float32]]]] = []
     for batch in block.batches:
         n_columns = max(max(plan.columns) for plan in batch.plans.values()) + 1
@@ -136,14 +136,14 @@ def as_if_read(block: PlannedBlock, n_layers: int, n_heads: int) -> LaunchedBloc
 
 
 def run_plainly(encoder: LoadedEncoder, block: PlannedBlock) -> None:
-    """The forward pass as transformers runs it."""
+    """Run the forward pass of transformers."""
     with torch.inference_mode():
         for batch in block.batches:
             encoder.model(**batch.to_read[0])
 
 
 def typical(work: Callable[[], object], rounds: int) -> float:
-    """Seconds of processor time, the median."""
+    """Return the median of the seconds of processor time."""
     times = []
     for _ in range(rounds + 1):  # the first warms up
         start = time.process_time()

@@ -92,14 +92,14 @@ class Row:
     why_not: str = ""
 
     def cells(self) -> tuple[str, ...]:
-        """The row as text."""
+        """Return the row as text."""
         difference = "" if self.difference is None else f"{self.difference:.0e}"
         scored = "" if self.scored is None else str(self.scored)
         return self.type, self.read_through, difference, scored, self.why_not
 
 
 def text_encoders(types: list[str]) -> Iterator[tuple[str, type[Any]]]:
-    """Types that read text without being decoders, and the classes of their configurations."""
+    """Yield types that read text without being decoders, with their configuration classes."""
     names: set[str] = set()
     for task in _MAPPINGS:
         names |= set(getattr(modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES"))
@@ -116,7 +116,7 @@ def text_encoders(types: list[str]) -> Iterator[tuple[str, type[Any]]]:
 
 
 def make_config(kind: type[Any], n_pieces: int) -> Any:
-    """A small configuration with the settings that ``kind`` knows."""
+    """Make a small configuration with the settings that ``kind`` knows."""
     default = kind()
     known = set(vars(default))
     sizes = {**_SIZES, "vocab_size": n_pieces, "n_words": n_pieces}
@@ -131,7 +131,7 @@ def make_config(kind: type[Any], n_pieces: int) -> Any:
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:
-    """A tokenizer that spells words out."""
+    """Make a tokenizer that spells words out."""
     letters = sorted(set(hr.sample_treebank().read_text(encoding="utf-8").lower()))
     entries = [*_SPECIALS, *letters, *(f"##{letter}" for letter in letters)]
     vocabulary = {entry: number for number, entry in enumerate(dict.fromkeys(entries))}
@@ -149,7 +149,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def try_type(name: str, kind: type[Any], tokenizer: PreTrainedTokenizerFast) -> Row | None:
-    """What becomes of a model of one type; None for a decoder."""
+    """Try to read a model of one type, and return its row; None for a decoder."""
     try:
         if is_decoder_only(kind()):
             return None
@@ -182,7 +182,7 @@ def _short(error: Exception) -> str:
 
 
 def _largest_difference(model: PreTrainedModel, reader: Any) -> float:
-    """Over the real tokens of a batch of two sequences, the second shorter."""
+    """Return the largest difference over real tokens of two sequences, the second shorter."""
     ids = torch.arange(5, 53).view(2, 24)
     mask = torch.ones_like(ids)
     mask[1, 15:] = 0

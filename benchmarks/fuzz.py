@@ -33,7 +33,7 @@ Row = tuple[str, int, Counter[str], float]
 
 
 def go_over(name: str, times: int | None, seed: int) -> Row:
-    """What became of a surface in this process."""
+    """Try a surface in this process."""
     times = times or SURFACES[name].times
     start = time.process_time()
     with tempfile.TemporaryDirectory() as place:

@@ -8,16 +8,14 @@ import random
 import sys
 import types
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from transformers import BertConfig, BertForSequenceClassification
 
-from benchmarks.fuzz_corpora import _row, _tokenizer
-from benchmarks.fuzzing import ODD, Attempt, Surface, invoke, spoil_bytes
+from benchmarks.fuzz_corpora import row
+from benchmarks.fuzzing import ODD, Attempt, Surface, invoke, save_model, spoil_bytes
 from headroles import classify_heads, make_corpus
 from headroles.errors import HeadRolesError
 from headroles.wording import printable_lines
@@ -34,7 +32,7 @@ TASK = "\n".join(
 
 
 def run(*words: object) -> str:
-    """What becomes of a command; raises AssertionError for what no command may do."""
+    """Run a command; raise AssertionError for an outcome that is never allowed."""
     done = invoke(*words)
     shown = (words, done.exit_code, done.output[-500:])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
@@ -46,32 +44,12 @@ def run(*words: object) -> str:
 
 
 def make_nasty(chance: random.Random) -> str:
-    """Some nasty pieces, one after the other."""
+    """Join some nasty pieces."""
     return "".join(chance.choice((*NASTY, "x", "dog")) for _ in range(chance.choice((1, 1, 2, 4))))
 
 
-def make_classifier(folder: Path) -> Path:
-    """A tiny classifier of the labels x and y, with its tokenizer."""
-    torch.manual_seed(0)
-    tokenizer = deepcopy(_tokenizer())
-    tokenizer.pad_token = "[PAD]"
-    config = BertConfig(
-        id2label={0: "x", 1: "y"},
-        label2id={"x": 0, "y": 1},
-        vocab_size=len(tokenizer),
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=8,
-        max_position_embeddings=32,
-    )
-    BertForSequenceClassification(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
 def try_task(model: Path, chance: random.Random) -> str:
-    """What becomes of a spoilt task file."""
+    """Read a spoilt task file."""
     file = model.with_name("task.tsv")
     data = TASK
     for _ in range(chance.choice((1, 1, 2, 3))):
@@ -89,7 +67,7 @@ def try_task(model: Path, chance: random.Random) -> str:
 
 
 def _other_cell(data: bytes, chance: random.Random) -> bytes:
-    """A task file with something else in one of its cells, or one of its lines again or gone."""
+    """Change one cell of a task file, or repeat or remove one of its lines."""
     lines = data.split(b"\n")
     number = chance.randrange(len(lines))
     draw = chance.random()
@@ -158,7 +136,7 @@ MADE: tuple[Callable[[random.Random], Any], ...] = (
 
 
 def _make_odd(chance: random.Random) -> Any:
-    """Anything: one odd thing, or several in a list, a tuple or a generator."""
+    """Make one odd object, or several in a list, a tuple or a generator."""
     draw = chance.random()
     if draw < 0.5:
         return chance.choice(MADE)(chance)
@@ -167,7 +145,7 @@ def _make_odd(chance: random.Random) -> Any:
 
 
 def try_user_role(place: Path, chance: random.Random) -> str:
-    """What becomes of a function of ``--roles`` that gives anything at all."""
+    """Score with a function of ``--roles`` that returns anything."""
     module = types.ModuleType("fuzz_roles")
     drawn = chance.random()
     usual: Any = {0} if drawn < 0.2 else [(0, 1)] if drawn < 0.4 else None
@@ -193,7 +171,7 @@ _ANEW = ("--overwrite", "--no-resume")
 
 
 def _write(place: Path, words: Sequence[str] = ("a", "dog", "runs"), names: Any = None) -> Path:
-    """A treebank of six sentences with these words, and ids and documents of these names."""
+    """Write a treebank of six sentences with these words, ids and documents."""
     lines = []
     for k in range(6):
         named = names or ("s", "d", "nsubj")
@@ -202,7 +180,7 @@ def _write(place: Path, words: Sequence[str] = ("a", "dog", "runs"), names: Any 
         for number, word in enumerate(words, start=1):
             is_root = number == 1 + k % len(words)
             arc = ("0", "root") if is_root else (str(1 + k % len(words)), named[2])
-            lines += [_row(str(number), word, *arc)]
+            lines += [row(str(number), word, *arc)]
         lines += [""]
     file = place / "t.conllu"
     file.write_bytes("\n".join([*lines, ""]).encode("utf-8", "surrogatepass"))
@@ -210,7 +188,7 @@ def _write(place: Path, words: Sequence[str] = ("a", "dog", "runs"), names: Any 
 
 
 def try_names(place: Path, chance: random.Random) -> str:
-    """What becomes of nasty names in the report, exported tables, sentences and summaries."""
+    """Show nasty names in the report, exported tables, sentences and summaries."""
     out = place / "out"
     words = ["a", make_nasty(chance), "dog"]
     names = [make_nasty(chance), make_nasty(chance), "nsubj"]
@@ -248,7 +226,7 @@ _LINES = {ord(one): " " for one in "\n\r\t"}
 
 
 def _file_name(chance: random.Random) -> str:
-    """A name that a file system takes, of bytes that need not be UTF-8."""
+    """Make a file name that the system accepts, of bytes that need not be UTF-8."""
     name = make_nasty(chance).replace("/", "").replace("\x00", "").replace("\ud800", "\udc80")
     return os.fsdecode(os.fsencode(name)[:100]) + ".conllu"
 
@@ -260,7 +238,7 @@ def _classify_in_memory(model: Path, words: list[str], names: list[str]) -> Any:
 
 
 def _reading(out: Path, place: Path, chance: random.Random, names: list[str]) -> list[Any]:
-    """A command that reads results."""
+    """Choose a command that reads results."""
     head = ["--head", "0-0", "--role", chance.choice([*ROLES, *ROLES, *names])]
     table = place / ("table." + chance.choice("csv parquet json md tex html".split()))
     return chance.choice(
@@ -279,7 +257,7 @@ def _reading(out: Path, place: Path, chance: random.Random, names: list[str]) ->
 
 def _with_model(what: Callable[[Path, random.Random], str]) -> Callable[[Path], Attempt]:
     def prepare(place: Path) -> Attempt:
-        make_classifier(place / "model")
+        save_model(place / "model", "xy")
         return lambda chance: what(place, chance)
 
     return prepare

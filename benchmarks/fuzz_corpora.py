@@ -53,7 +53,8 @@ _PACK: tuple[Callable[[bytes], bytes], ...] = (
 )
 
 
-def _row(number: str, form: str, head: str = "_", relation: str = "_") -> str:
+def row(number: str, form: str, head: str = "_", relation: str = "_") -> str:
+    """Return a line of CoNLL-U."""
     return "\t".join([number, form, "_", "X", "_", "_", head, relation, "_", "_"])
 
 
@@ -61,22 +62,22 @@ GOOD = "\n".join(
     [
         "# newdoc id = a",
         "# sent_id = a-1",
-        _row("1-2", "Cats'"),
-        _row("1", "Cats", "3", "nmod:poss"),
-        _row("2", "'", "1", "case"),
-        _row("3", "tails", "4", "nsubj"),
-        _row("4", "move", "0", "root"),
-        _row("4.1", "gone"),
-        _row("5", ".", "4", "punct"),
+        row("1-2", "Cats'"),
+        row("1", "Cats", "3", "nmod:poss"),
+        row("2", "'", "1", "case"),
+        row("3", "tails", "4", "nsubj"),
+        row("4", "move", "0", "root"),
+        row("4.1", "gone"),
+        row("5", ".", "4", "punct"),
         "",
         "# sent_id = a-2",
-        _row("1", "Old", "2", "amod"),
-        _row("2", "dogs", "3", "nsubj"),
-        _row("3", "eat", "0", "root"),
-        _row("4", "bones", "3", "obj"),
+        row("1", "Old", "2", "amod"),
+        row("2", "dogs", "3", "nsubj"),
+        row("3", "eat", "0", "root"),
+        row("4", "bones", "3", "obj"),
         "",
         "# newdoc",
-        _row("1", "Sleep", "0", "root"),
+        row("1", "Sleep", "0", "root"),
         "",
         "",
     ]
@@ -99,7 +100,7 @@ LINES = (
         "# sent_id =",
     ),
     *("# global.columns = ID FORM HEAD DEPREL", "# global.columns = ID", "# genre = x", "\t" * 9),
-    *("#" + "\t_" * 9, " #" + "\t_" * 9, _row("1", "x", "0", "root"), _row("0.1", "y")),
+    *("#" + "\t_" * 9, " #" + "\t_" * 9, row("1", "x", "0", "root"), row("0.1", "y")),
 )
 
 
@@ -112,7 +113,7 @@ class Change:
     what: Any
 
     def apply(self, data: bytes) -> bytes:
-        """The changed file."""
+        """Return the changed file."""
         if self.kind == "bytes":
             start = int(self.place * len(data))
             return data[:start] + self.what[1] + data[start + self.what[0] :]
@@ -159,7 +160,7 @@ class Case:
 
 @st.composite
 def corpora(draw: st.DrawFn) -> Case:
-    """Changed treebanks, some of them compressed and some changed again after that."""
+    """Draw changed treebanks; some are compressed, some changed again after that."""
     content = GOOD
     for change in draw(st.lists(CHANGES, max_size=4)):
         content = change.apply(content)
@@ -182,7 +183,8 @@ def corpora(draw: st.DrawFn) -> Case:
 
 
 @cache
-def _tokenizer() -> PreTrainedTokenizerFast:
+def make_tokenizer() -> PreTrainedTokenizerFast:
+    """Make a tokenizer that spells words out."""
     specials = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
     letters = "abcdefghijklmnopqrstuvwxyz.,'"
     entries = (*specials, *letters, *(f"##{letter}" for letter in letters))
@@ -202,7 +204,7 @@ def _tokenizer() -> PreTrainedTokenizerFast:
 
 
 def go_through(case: Case, folder: Path) -> str:
-    """What becomes of a corpus: ``planned``, or the name of the error.
+    """Plan a corpus; return ``planned``, or the name of the error.
 
     Raises whatever is no error of headroles, and AssertionError for a message that a terminal
     would obey, or that is no line.
@@ -224,7 +226,7 @@ def _plan(case: Case, file: Path) -> None:
     options = RoleOptions(**case.scoring)
     with prepared(read_conllu(file, **case.reading)) as corpus:
         relations = choose_relations(options, corpus.scheme, corpus.relations)
-        encoder = ExampleEncoder(_tokenizer(), MAX_TOKENS)
+        encoder = ExampleEncoder(make_tokenizer(), MAX_TOKENS)
         skipped: Skipped = Counter()
         encoded = encoder.encode(make_examples(corpus, case.pairing), skipped)
     for start in range(0, len(encoded), 64):
@@ -234,7 +236,9 @@ def _plan(case: Case, file: Path) -> None:
 
 
 @contextmanager
-def _at_most(seconds: int) -> Iterator[None]:
+def at_most(seconds: int) -> Iterator[None]:
+    """Raise TimeoutError if the block takes longer."""
+
     def stop(*_: object) -> None:
         raise TimeoutError(f"more than {seconds} s")
 
@@ -248,7 +252,7 @@ def _at_most(seconds: int) -> Iterator[None]:
 
 
 def run(n_corpora: int, first: int) -> tuple[Counter[str], float]:
-    """What became of so many corpora, and the seconds of the slowest; raises what is a finding."""
+    """Count outcomes of so many corpora, with the seconds of the slowest; raise findings."""
     outcomes: Counter[str] = Counter()
     slowest = 0.0
 
@@ -263,7 +267,7 @@ def run(n_corpora: int, first: int) -> tuple[Counter[str], float]:
     def check(case: Case) -> None:
         nonlocal slowest
         start = time.perf_counter()
-        with _at_most(SECONDS):
+        with at_most(SECONDS):
             outcomes[go_through(case, folder)] += 1
         slowest = max(slowest, time.perf_counter() - start)
 

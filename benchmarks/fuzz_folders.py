@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from transformers import BertConfig, BertModel
 
-from benchmarks.fuzz_corpora import _tokenizer
-from benchmarks.fuzzing import Attempt, Surface, spoil_file, spoil_json
+from benchmarks.fuzzing import (
+    Attempt,
+    Surface,
+    fresh_copy,
+    save_model,
+    spoil_file,
+    spoil_json,
+)
 from headroles import HeadScores, RoleTable, assign_roles, compare_roles, plan_examples
 from headroles.models.attention import open_reader
 from headroles.models.loading import load_encoder
@@ -23,27 +26,9 @@ from headroles.studies.comparison.result import RoleShifts
 from headroles.studies.planning.power_plan import PowerPlan
 
 
-def make_model(folder: Path) -> None:
-    """A tiny encoder with its tokenizer."""
-    torch.manual_seed(0)
-    tokenizer = _tokenizer()
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=8,
-        max_position_embeddings=32,
-    )
-    BertModel(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-
-
 def try_model(good: Path, chance: random.Random) -> str:
-    """What becomes of a spoilt model folder."""
-    folder = good.with_name("spoilt")
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(good, folder)
+    """Load a spoilt model folder."""
+    folder = fresh_copy(good)
     for _ in range(chance.choice((1, 1, 2))):
         files = [file for file in folder.iterdir() if file.is_file()]
         spoil_file(chance.choice(files), chance)
@@ -58,7 +43,7 @@ def try_model(good: Path, chance: random.Random) -> str:
 
 
 def make_results(folder: Path) -> list[tuple[type[Stored], Path, Stored]]:
-    """Every kind of result, where it is, and as it is read back."""
+    """Make every kind of result, with its folder, and as it is read back."""
     rng = np.random.default_rng(0)
     values = rng.gamma(9, 0.35, (12, 2, 2, 2)).astype(np.float32)
     roles = (Role("local", words="near"), Role("x:beyond_offset", baseline=0.0))
@@ -85,11 +70,9 @@ def make_results(folder: Path) -> list[tuple[type[Stored], Path, Stored]]:
 
 
 def try_result(known: tuple[type[Stored], Path, Any], chance: random.Random) -> str:
-    """What becomes of a spoilt result folder; raises AssertionError for one that is believed."""
+    """Read a spoilt result folder; raise AssertionError for a changed table that is accepted."""
     kind, good, expected = known
-    folder = good.with_name("spoilt")
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(good, folder)
+    folder = fresh_copy(good)
     is_signed = chance.random() < 0.4
     if is_signed:  # as another version, or a hand, may have written it
         run = read_run(folder)
@@ -116,7 +99,7 @@ def try_result(known: tuple[type[Stored], Path, Any], chance: random.Random) -> 
 
 
 def _models(place: Path) -> Attempt:
-    make_model(place / "model")
+    save_model(place / "model")
     return lambda chance: try_model(place / "model", chance)
 
 

@@ -24,7 +24,7 @@ GROUPS: tuple[type[Options], ...] = (
 
 
 def try_options(chance: random.Random) -> str:
-    """What becomes of options with some odd values."""
+    """Make a group of options with some odd values."""
     group = chance.choice(GROUPS)
     chosen = chance.sample(fields_of(group), k=chance.choice((1, 2)))
     group(**{one.name: chance.choice([*ODD, *one.option.choices]) for one in chosen})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import json
 import os
 import random
@@ -19,10 +18,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import BertConfig, BertForSequenceClassification
 
-from benchmarks.fuzz_corpora import GOOD, _tokenizer
-from benchmarks.fuzzing import Attempt, Surface, invoke, read_json, spoil_json
+from benchmarks.fuzz_corpora import GOOD
+from benchmarks.fuzzing import (
+    Attempt,
+    Surface,
+    fresh_copy,
+    invoke,
+    read_json,
+    save_model,
+    spoil_json,
+)
 from benchmarks.kill import differences
 from headroles import HeadScores, assign_roles
 from headroles.errors import HeadRolesError
@@ -63,25 +69,12 @@ def run(*arguments: object) -> None:
 
 
 def make_subjects(place: Path) -> dict[str, Path]:
-    """A tiny classifier, a treebank and a task."""
-    torch.manual_seed(0)
-    tokenizer = copy.deepcopy(_tokenizer())
-    tokenizer.pad_token = "[PAD]"
-    config = BertConfig(
-        id2label={0: "bad", 1: "good"},
-        label2id={"bad": 0, "good": 1},
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=8,
-        max_position_embeddings=64,
-    )
+    """Make two tiny classifiers, two treebanks and a task."""
     names = ("model", "other", "t.conllu", "u.conllu", "task.tsv")
     files = {name: place / name for name in names}
-    for name in ("model", "other"):
-        BertForSequenceClassification(config).eval().save_pretrained(files[name])
-        tokenizer.save_pretrained(files[name])
+    sizes = {"hidden_size": 16, "num_attention_heads": 4, "max_position_embeddings": 64}
+    for seed, name in enumerate(("model", "other")):
+        save_model(files[name], ("bad", "good"), seed, **sizes)
     text = GOOD.decode()
     for name, start in (("t.conllu", 0), ("u.conllu", N_SENTENCES)):
         copies = (text.replace("a-", f"{k}-").replace("= a", f"= {k}") for k in range(N_SENTENCES))
@@ -105,14 +98,6 @@ def _reseal(folder: Path) -> None:
     write_run(folder, record.content, present)
 
 
-def _fresh(good: Path) -> Path:
-    """A copy of a folder to spoil."""
-    folder = good.parent / "spoilt"
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(good, folder, symlinks=True)
-    return folder
-
-
 # Tables whose digests fit
 
 CELLS: tuple[Any, ...] = (
@@ -124,7 +109,7 @@ CELLS: tuple[Any, ...] = (
 
 
 def spoil_table(table: pa.Table, chance: random.Random) -> pa.Table:
-    """A table with another column, type, value, or with rows repeated, left out or moved."""
+    """Change a column, type or value of a table, or repeat, remove or move rows."""
     number = chance.randrange(table.num_columns)
     name = table.column_names[number]
     changes: tuple[Callable[[], pa.Table], ...] = (
@@ -145,7 +130,7 @@ def spoil_table(table: pa.Table, chance: random.Random) -> pa.Table:
 
 
 def _with_column(table: pa.Table, number: int, chance: random.Random) -> pa.Table:
-    """A table with one column of other values or of another type."""
+    """Change the values or the type of one column of a table."""
     values = table.column(number).to_pylist()
     cell, draw = chance.choice(CELLS), chance.random()
     if draw < 0.6 and values:
@@ -168,7 +153,7 @@ def _with_column(table: pa.Table, number: int, chance: random.Random) -> pa.Tabl
 
 
 def make_tables(place: Path) -> list[Path]:
-    """Folders with every kind of table that commands write."""
+    """Make folders with every kind of table that commands write."""
     files = make_subjects(place)
     model, corpus, task = files["model"], files["t.conllu"], files["task.tsv"]
     roles, subjects = ("--roles-from", place / "roles"), (model, task)
@@ -207,8 +192,8 @@ def make_tables(place: Path) -> list[Path]:
 
 
 def try_table(good: Path, chance: random.Random) -> str:
-    """What becomes of a folder with a changed table and the digests that fit it."""
-    folder = _fresh(good)
+    """Read a folder with a changed table and digests that fit it."""
+    folder = fresh_copy(good)
     files = sorted(folder.glob("*.parquet"))
     if words := sorted(folder.glob("sentences-words.json")):
         files += words
@@ -254,7 +239,7 @@ def _tables(place: Path) -> Attempt:
 
 
 def make_models(place: Path) -> list[Path]:
-    """A pruned, a gated and a collaborative model."""
+    """Make a pruned, a gated and a collaborative model."""
     files = make_subjects(place)
     subjects = (files["model"], files["task.tsv"])
     run("prune", *subjects, "--keep", "5", "--order", "random", "--out", place / "pruned")
@@ -266,8 +251,8 @@ def make_models(place: Path) -> list[Path]:
 
 
 def try_changed_model(good: Path, chance: random.Random) -> str:
-    """What becomes of a changed model whose digests fit, most of the time."""
-    folder = _fresh(good)
+    """Load a changed model, most of the time with digests that fit it."""
+    folder = fresh_copy(good)
     weights = sorted(folder.glob("*.safetensors"))
     texts = [file for file in sorted(folder.glob("*.json")) if file.name != "run.json"]
     if chance.random() < 0.4:
@@ -337,8 +322,8 @@ ENTRIES = (
 
 
 def try_journal(good: Path, chance: random.Random) -> str:
-    """What becomes of a folder with a hostile hidden folder; what is outside must stay."""
-    folder, victim = _fresh(good), good.parent / "victim"
+    """Use a folder with a hostile hidden folder, which must not change anything outside."""
+    folder, victim = fresh_copy(good), good.parent / "victim"
     shutil.rmtree(victim, ignore_errors=True)
     (victim / "new").mkdir(parents=True)
     for name in ("roles.csv", "run.json", "lock", "part-0", "thesis.txt", "new/roles.csv"):
@@ -375,7 +360,7 @@ def try_journal(good: Path, chance: random.Random) -> str:
 
 
 def _put(place: Path, victim: Path, chance: random.Random) -> None:
-    """A file, a folder or a link at a place, if nothing hinders it."""
+    """Put a file, a folder or a link at a place, if possible."""
     draw = chance.random()
     if os.path.lexists(place) or any(one.is_symlink() for one in place.parents):
         return
@@ -435,7 +420,7 @@ class Unfinished:
 
 
 def make_unfinished(place: Path) -> list[Unfinished]:
-    """Commands that kept all their parts and were stopped before results took their place."""
+    """Stop commands that saved all their parts before results took their place."""
     files = make_subjects(place)
     task = files["task.tsv"]
     small = ("--batch-tokens", "40")
@@ -472,8 +457,8 @@ def _parts_of(folder: Path) -> list[Path]:
 
 
 def try_parts(one: Unfinished, chance: random.Random) -> str:
-    """What becomes of parts that are not what they seem; raises AssertionError if believed."""
-    folder = _fresh(one.folder)
+    """Resume from forged parts; raise AssertionError if they are accepted."""
+    folder = fresh_copy(one.folder)
     parts, others = _parts_of(folder), _parts_of(one.others)
     part, other = chance.choice(parts), chance.choice(parts)
     draw = chance.randrange(6)

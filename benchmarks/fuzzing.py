@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import torch
 import typer
+from transformers import BertConfig, BertForSequenceClassification, BertModel
 from typer.testing import CliRunner
 
-from benchmarks.fuzz_corpora import SECONDS, _at_most
+from benchmarks.fuzz_corpora import SECONDS, at_most, make_tokenizer
 from headroles.cli import app
 from headroles.errors import HeadRolesError
 
@@ -40,7 +44,7 @@ ODD: tuple[Any, ...] = (
 
 
 def spoil_json(content: Any, chance: random.Random) -> Any:
-    """One value somewhere in ``content`` changed, left out or put in."""
+    """Change, remove or add one value somewhere in ``content``."""
     if isinstance(content, dict) and content and chance.random() < 0.9:
         key = chance.choice(list(content))
         changed = dict(content)
@@ -59,7 +63,7 @@ def spoil_json(content: Any, chance: random.Random) -> Any:
 
 
 def spoil_bytes(data: bytes, chance: random.Random) -> bytes:
-    """Some bits turned, or a part left out or put in."""
+    """Flip some bits, or remove or add a part."""
     if not data:
         return b"x"
     place = chance.randrange(len(data))
@@ -74,7 +78,7 @@ def spoil_bytes(data: bytes, chance: random.Random) -> bytes:
 
 
 def spoil_file(file: Path, chance: random.Random) -> None:
-    """A file removed, made a folder, or of other content."""
+    """Remove a file, turn it into a folder, or change its content."""
     draw = chance.random()
     if draw < 0.05:
         file.unlink()
@@ -88,21 +92,49 @@ def spoil_file(file: Path, chance: random.Random) -> None:
 
 
 def read_json(file: Path) -> Any:
-    """What a file holds, None if that is no JSON any more."""
+    """Return the content of a file, None if it is no JSON any more."""
     try:
         return json.loads(file.read_text())
     except ValueError:
         return None
 
 
+def save_model(folder: Path, labels: Sequence[str] = (), seed: int = 0, **sizes: int) -> Path:
+    """Save a tiny BERT with its tokenizer: an encoder, or a classifier of ``labels``."""
+    torch.manual_seed(seed)
+    tokenizer = deepcopy(make_tokenizer())
+    tokenizer.pad_token = "[PAD]"
+    usual = {"hidden_size": 8, "num_attention_heads": 2, "max_position_embeddings": 32}
+    named = {"id2label": dict(enumerate(labels))} if labels else {}
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        num_hidden_layers=2,
+        intermediate_size=8,
+        **named,
+        **{**usual, **sizes},
+    )
+    made = BertForSequenceClassification if labels else BertModel
+    made(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def fresh_copy(good: Path) -> Path:
+    """Copy a folder to spoil, in the place of an earlier copy."""
+    folder = good.with_name("spoilt")
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(good, folder, symlinks=True)
+    return folder
+
+
 @cache
 def _command_line() -> Any:
-    """The whole command line, made once: making it takes as long as a short command."""
+    """Make the whole command line, once: making it takes as long as a short command."""
     return typer.main.get_command(app)
 
 
 def invoke(*words: object) -> Any:
-    """What a command of headroles does in this process: a result of typer."""
+    """Run a command of headroles in this process."""
     with mock.patch("typer.testing._get_command", return_value=_command_line()):
         return CliRunner().invoke(app, [str(word) for word in words])
 
@@ -122,7 +154,7 @@ def go_through(
     for number in range(times):
         chance = random.Random(f"{seed}-{number}")
         try:
-            with _at_most(SECONDS):
+            with at_most(SECONDS):
                 outcomes[what(chance)] += 1
         except HeadRolesError as error:
             if "\n" in str(error):

@@ -58,7 +58,7 @@ class Job:
     seconds: float
 
     def command(self, out: Path, *more: str) -> list[str]:
-        """The command, with ``out`` as its folder."""
+        """Return the command, with ``out`` as its folder."""
         given = [str(out) if word == OUT else word for word in self.arguments]
         return [sys.executable, "-m", "headroles", *given, *more]
 
@@ -105,7 +105,7 @@ NOT_RESUMED = ("assign", "compare", "collaborate")
 
 
 def of_scores(model: str, corpus: Path, folder: Path) -> Asked:
-    """The commands over a treebank; those of stored scores take what the others wrote."""
+    """Return the commands over a treebank; those over stored scores read the others' results."""
     scored = ("--pairing", "adjacent", "--out", OUT, "--overwrite")
     other = ("--dtype", "bfloat16")
     stored = (str(folder / "score-new"), str(folder / "score-old"))
@@ -124,7 +124,7 @@ def of_scores(model: str, corpus: Path, folder: Path) -> Asked:
 
 
 def of_a_task(arguments: argparse.Namespace, folder: Path) -> Asked:
-    """The studies of removed heads."""
+    """Return the studies of removed heads."""
     subjects = (arguments.task_model, arguments.task)
     into = ("--examples", str(arguments.examples), "--out", OUT, "--overwrite")
     roles = ("--roles-from", str(folder / "classify-new"), "--draws", "2")
@@ -143,7 +143,7 @@ def of_a_task(arguments: argparse.Namespace, folder: Path) -> Asked:
 
 
 def make_jobs(asked: Asked, folder: Path, only: str | None) -> list[Job]:
-    """The commands, each run twice undisturbed: for the older results and for the new ones."""
+    """Run each command twice undisturbed: for the older results and for the new ones."""
     jobs = []
     for name, (arguments, first) in asked.items():
         needed = name in ("score", "classify")
@@ -190,7 +190,7 @@ def kill_at_random(jobs: list[Job], folder: Path, moments: int, chance: random.R
 
 
 def kill_one(job: Job, out: Path, name: str, after: float) -> tuple[int, float, str]:
-    """The exit code, the seconds from the signal to the end, and what was said."""
+    """Return the exit code, the seconds from the signal to the end, and the message."""
     with subprocess.Popen(
         job.command(out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -202,7 +202,7 @@ def kill_one(job: Job, out: Path, name: str, after: float) -> tuple[int, float, 
 
 
 def state_of(out: Path, job: Job) -> str:
-    """Which results stand in ``out``."""
+    """Tell whether the results in ``out`` are the old or the new ones."""
     for name, folder in (("old", job.old), ("new", job.new)):
         if not differences(out, folder):
             return name
@@ -210,7 +210,7 @@ def state_of(out: Path, job: Job) -> str:
 
 
 def judged(code: int, name: str, kept: str, same: bool, told: str) -> str:
-    """In a word or two, whether all was as it should be."""
+    """Return the verdict in a word or two."""
     if kept == "BROKEN" or not same:
         return "BROKEN"
     if code == 0:
@@ -223,7 +223,7 @@ def judged(code: int, name: str, kept: str, same: bool, told: str) -> str:
 
 
 def differences(one: Path, other: Path) -> list[str]:
-    """Names of result files that are not the same in both folders."""
+    """Return names of result files that differ between both folders."""
     names = {
         file.relative_to(folder)
         for folder in (one, other)
@@ -234,7 +234,7 @@ def differences(one: Path, other: Path) -> list[str]:
 
 
 def content(file: Path) -> object:
-    """What a file says, without the circumstances that no two runs share."""
+    """Return the content of a file without circumstances that differ between runs."""
     if not file.exists():
         return None
     if file.name == "run.json":
@@ -254,7 +254,7 @@ def content(file: Path) -> object:
 
 
 def plain(record: object) -> object:
-    """Provenance without circumstances, that of the results which a result was made from too."""
+    """Return a record without circumstances, including the records inside it."""
     if not isinstance(record, dict):
         return record
     return {key: plain(value) for key, value in record.items() if key not in CIRCUMSTANCES}

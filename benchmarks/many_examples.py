@@ -81,7 +81,7 @@ class Drawn:
         write_scores(folder, blocks, ids, is_half=False, record=lambda: record)
 
     def _draw(self, first: int, n: int) -> ScoreBlock:
-        """Scores that are skewed, and above 0 in about half of the heads."""
+        """Draw scores that are skewed, and above 0 in about half of the heads."""
         rng, shape = np.random.default_rng(first), (n, *self._shape, len(self._roles))
         shift = np.linspace(-0.2, 0.2, shape[1] * shape[2]).reshape(1, *shape[1:3], 1)
         values = np.clip(rng.random(shape, dtype=np.float32) ** 2 - 1 / 3 + shift, -0.5, 1)

@@ -45,7 +45,7 @@ def measure_memory(model: str, treebank: Path, sentences: Sequence[int] = SENTEN
 
 
 def compare_sizes(model: str, treebank: Path, sentences: Sequence[int], folder: Path) -> None:
-    """`headroles score` on so many sentences, and what each takes beside the first."""
+    """Print the memory of `headroles score` on so many sentences, beside the first size."""
     peaks: list[float] = []
     for n in sentences:
         part = folder / f"{n}.conllu"
@@ -58,13 +58,13 @@ def compare_sizes(model: str, treebank: Path, sentences: Sequence[int], folder: 
 
 
 def sentence_blocks(treebank: Path) -> list[str]:
-    """The sentences of a treebank as text."""
+    """Return the sentences of a treebank as text."""
     text = treebank.read_text(encoding="utf-8")
     return [block + "\n\n" for block in text.split("\n\n") if block.strip()]
 
 
 def repeated(blocks: Sequence[str]) -> Iterator[str]:
-    """The sentences again and again, each time under other names."""
+    """Yield the sentences again and again, each time under other names."""
     yield from blocks
     for turn in count(1):
         for block in blocks:
@@ -72,7 +72,7 @@ def repeated(blocks: Sequence[str]) -> Iterator[str]:
 
 
 def compare_with_forward(model: str, folder: Path) -> None:
-    """Scoring of long inputs beside an eager forward pass over them."""
+    """Print the memory of scoring long inputs, beside an eager forward pass over them."""
     treebank = folder / "long.conllu"
     treebank.write_text("".join(long_sentence(k) for k in range(2 * LONG_EXAMPLES)))
     figures = {}
@@ -89,7 +89,7 @@ def compare_with_forward(model: str, folder: Path) -> None:
 
 
 def long_sentence(number: int) -> str:
-    """A flat tree of many words, all depending on the first."""
+    """Write a flat tree of many words, all depending on the first."""
     rows = [f"# sent_id = long-{number}"]
     rows += [
         f"{k}\tthe\tthe\tDET\t_\t_\t{int(k > 1)}\t{'nsubj' if k > 1 else 'root'}\t_\t_"
@@ -107,7 +107,7 @@ def forget_peak(device: torch.device) -> None:
 
 
 def peak_memory(device: torch.device) -> float:
-    """Peak resident memory of this process, or allocated memory of the device, in MiB."""
+    """Return the peak resident memory of this process, or that of the device, in MiB."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated() / 2**20
     status = Path("/proc/self/status").read_text().splitlines()
@@ -115,7 +115,7 @@ def peak_memory(device: torch.device) -> float:
 
 
 def peak_of(arguments: list[str]) -> float:
-    """Peak resident memory of a Python process, in MiB."""
+    """Return the peak resident memory of a Python process, in MiB."""
     watcher = (
         "import resource, subprocess, sys; "
         "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "

@@ -40,7 +40,7 @@ def measure_processes(model: str, treebank: Path, rounds: int = 3) -> None:
 
 
 def seconds_of(module: list[str]) -> float:
-    """Wall time of ``python -m`` with these arguments."""
+    """Return the wall time of ``python -m`` with these arguments."""
     start = time.perf_counter()
     subprocess.run([sys.executable, "-m", *module], check=True, capture_output=True)
     return time.perf_counter() - start

@@ -42,7 +42,7 @@ SETTINGS: dict[str, dict[str, str]] = {
 
 
 def compare(first: HeadScores, other: HeadScores) -> str:
-    """Cells of the table's row of ``other``."""
+    """Return the cells of the table's row of ``other``."""
     difference = np.abs(first.values.astype(np.float64) - other.values)
     contrasts = np.array([role.endswith(":beyond_offset") for role in first.role_ids])
     relative = difference / np.maximum(sizes_of_scores(first), np.finfo(np.float32).tiny)

@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def without_share(full: PreTrainedModel, share: float, order: str) -> PreTrainedModel:
-    """A copy of a model without this share of its heads."""
+    """Copy a model without this share of its heads."""
     heads, pruned = heads_of(full), deepcopy(full)
     remove_heads(
         pruned, choose_heads(order, round(share * len(heads)), heads, PruneOptions(keep=1))
@@ -77,7 +77,7 @@ def compare(
     inputs: dict[str, Tensor],
     rounds: int,
 ) -> list[dict[str, str]]:
-    """A row for each model."""
+    """Return a row for each model."""
     batch, length = inputs["input_ids"].shape
     n_passes = max(1, round(_SECONDS / min(seconds_of(full, inputs, 1) for _ in range(3))))
     seconds = {share: np.empty(rounds) for share in models}
@@ -107,7 +107,7 @@ def compare(
 
 
 def seconds_of(model: PreTrainedModel, inputs: dict[str, Tensor], n_passes: int) -> float:
-    """What one of ``n_passes`` takes."""
+    """Return the seconds of one of ``n_passes``."""
     with torch.inference_mode():
         start = time.perf_counter()
         for _ in range(n_passes):
@@ -116,7 +116,7 @@ def seconds_of(model: PreTrainedModel, inputs: dict[str, Tensor], n_passes: int)
 
 
 def multiplications(model: PreTrainedModel, inputs: dict[str, Tensor]) -> int:
-    """Multiplications of matrices in one pass."""
+    """Count the multiplications of matrices in one pass."""
     counter, counted = FlopCounterMode(display=False), deepcopy(model)
     counted.set_attn_implementation("eager")  # the counter does not look into SDPA on a CPU
     with torch.inference_mode(), counter:
@@ -125,7 +125,7 @@ def multiplications(model: PreTrainedModel, inputs: dict[str, Tensor]) -> int:
 
 
 def n_weights(model: PreTrainedModel) -> int:
-    """How many weights a model has."""
+    """Count the weights of a model."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 

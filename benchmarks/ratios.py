@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def of_scoring(model: Path, corpus: PreparedCorpus, rounds: int) -> dict[str, float]:
-    """Costs of scoring; all are compared with forward passes in float32."""
+    """Return the costs of scoring, beside forward passes in float32."""
     encoder, half = (
         load_encoder(model, ModelOptions(device="cpu", dtype=dtype))
         for dtype in ("float32", "bfloat16")
@@ -81,7 +81,7 @@ def of_scoring(model: Path, corpus: PreparedCorpus, rounds: int) -> dict[str, fl
 
 
 def slower(ratios: dict[str, float], before: dict[str, float]) -> list[str]:
-    """What takes over 10 % more forward passes than before, one clause each."""
+    """Name the jobs that take over 10 % more forward passes than before, one clause each."""
     return [
         f"{name} takes {ratio:.2f} forward passes, {before[name]:.2f} in the last release"
         for name, ratio in ratios.items()
@@ -90,7 +90,7 @@ def slower(ratios: dict[str, float], before: dict[str, float]) -> list[str]:
 
 
 def processor() -> str:
-    """The processor and the instructions that torch uses."""
+    """Name the processor and the instructions that torch uses."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text("utf-8").splitlines() if info.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

@@ -61,7 +61,7 @@ def main() -> None:
 def measure(
     run: TaskRun, jobs: dict[str, tuple[str, Callable[[], object]]], rounds: int
 ) -> dict[str, np.ndarray]:
-    """Processor time of each job (rounds,), divided by that of a forward pass."""
+    """Return the processor time of each job (rounds,) over that of a forward pass."""
     ratios = {name: np.empty(rounds) for name in jobs}
     for number in range(rounds):
         before = seconds_of(lambda: forward(run))
@@ -74,7 +74,7 @@ def measure(
 
 
 def jobs_of(run: TaskRun) -> dict[str, tuple[str, Callable[[], object]]]:
-    """What is timed, and how many forward passes it would take."""
+    """Return the timed jobs, with the forward passes that each would take."""
     heads = present_heads(run)
     pruning = PruneOptions(keep=1, order="reestimated", steps=_STEPS)
     gates = GateOptions(keep=len(heads) // 4, updates=max(len(run.groups(32)), 3))
@@ -93,14 +93,14 @@ def jobs_of(run: TaskRun) -> dict[str, tuple[str, Callable[[], object]]]:
 
 
 def forward(run: TaskRun) -> None:
-    """What a user would write in a notebook."""
+    """Run the passes that a user would write in a notebook."""
     with torch.inference_mode():
         for batch in run.batches:
             run.encoder.model(**batch.inputs)
 
 
 def seconds_of(job: Callable[[], object]) -> float:
-    """Processor time of a job."""
+    """Return the processor time of a job."""
     start = time.process_time()
     job()
     return time.process_time() - start

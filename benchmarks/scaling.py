@@ -63,18 +63,18 @@ def measure(command: list[str], n_processes: int, rounds: int) -> None:
 
 
 def alone(command: list[str]) -> None:
-    """One process."""
+    """Time one process."""
     _run([sys.executable, *command])
 
 
 def by_torchrun(command: list[str], n_processes: int) -> None:
-    """Several, by PyTorch's launcher."""
+    """Time several processes, by PyTorch's launcher."""
     launcher = ["-m", "torch.distributed.run", f"--nproc-per-node={n_processes}"]
     _run([sys.executable, *launcher, f"--master-port={_free_port()}", *command])
 
 
 def started(command: list[str], n_processes: int) -> None:
-    """Several, as a cluster's own launcher starts them."""
+    """Time several processes, as the launcher of a cluster starts them."""
     common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
     running = [
         subprocess.Popen(

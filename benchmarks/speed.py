@@ -98,7 +98,7 @@ def main() -> None:
 
 
 def describe_machine(encoder: LoadedEncoder) -> str:
-    """Where the figures were taken."""
+    """Name the device of the figures."""
     where = (
         torch.cuda.get_device_name()
         if encoder.device.type == "cuda"
@@ -134,7 +134,7 @@ def measure(
 
 
 def spread(values: list[float], form: str) -> str:
-    """Minimum, median and maximum."""
+    """Format minimum, median and maximum."""
     figures = (min(values), statistics.median(values), max(values))
     return " - ".join(format(figure, form) for figure in figures)
 
@@ -146,7 +146,7 @@ def scoring_run(
     job: str,
     batch_tokens: int | None,
 ) -> Iterator[ScoringRun]:
-    """A run over a corpus that was prepared before."""
+    """Open a run over a prepared corpus."""
     options = ScoreOptions(batch_tokens=batch_tokens, **JOBS[job])
     with open_reader(encoder.model, options.measure) as reader:
         yield ScoringRun(encoder, reader, corpus, options)
@@ -155,7 +155,7 @@ def scoring_run(
 def make_batches(
     encoder: LoadedEncoder, corpus: PreparedCorpus, batch_tokens: int | None
 ) -> list[dict[str, Tensor]]:
-    """The inputs of the very batches that scoring runs."""
+    """Return the inputs of the very batches that scoring runs."""
     with scoring_run(encoder, corpus, "default", batch_tokens) as run:
         budget = Budget(run.batch_tokens)
     cutter = ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types)
@@ -167,7 +167,7 @@ def make_batches(
 
 
 def forward(encoder: LoadedEncoder, batches: list[dict[str, Tensor]]) -> Cost:
-    """The plain forward pass over all batches."""
+    """Time the plain forward pass over all batches."""
 
     def run() -> None:
         with torch.inference_mode():
@@ -183,7 +183,7 @@ def score(
     job: str,
     batch_tokens: int | None,
 ) -> Cost:
-    """Scoring all examples."""
+    """Time the scoring of all examples."""
 
     def run() -> None:
         with scoring_run(encoder, corpus, job, batch_tokens) as this_run:
@@ -194,7 +194,7 @@ def score(
 
 
 def cost_of(job: Callable[[], None], device: torch.device) -> Cost:
-    """What ``job`` costs until it is done, on the device too."""
+    """Return the cost of ``job`` until it is done, on the device too."""
     clock = time.process_time if device.type == "cpu" else time.perf_counter
     forget_peak(device)
     start = clock()

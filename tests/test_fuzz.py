@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks import fuzz_commands
-from benchmarks.fuzz_folders import make_model, make_results, try_model, try_result
+from benchmarks.fuzz_folders import make_results, try_model, try_result
 from benchmarks.fuzz_inputs import try_options
-from benchmarks.fuzzing import go_through
+from benchmarks.fuzzing import go_through, save_model
 from headroles.studies.classification.role_table import RoleTable
 
 
 def test_model_folders(tmp_path: Path) -> None:
-    make_model(tmp_path / "model")
+    save_model(tmp_path / "model")
     outcomes = go_through(lambda chance: try_model(tmp_path / "model", chance), 25, seed=1)
     assert outcomes["loaded"] < sum(outcomes.values())
 
@@ -47,19 +47,10 @@ def test_a_changed_table_that_is_believed_is_a_finding(
         go_through(lambda chance: try_result((RoleTable, place, known[1]), chance), 40, seed=2)
 
 
-def test_task_files(tmp_path: Path) -> None:
-    attempt = fuzz_commands.SURFACES["tasks"].prepare(tmp_path)
-    assert len(go_through(attempt, 12, seed=0)) > 1
-
-
-def test_user_roles(tmp_path: Path) -> None:
-    attempt = fuzz_commands.SURFACES["roles"].prepare(tmp_path)
-    assert len(go_through(attempt, 9, seed=0)) > 1
-
-
-def test_nasty_names(tmp_path: Path) -> None:
-    attempt = fuzz_commands.SURFACES["names"].prepare(tmp_path)
-    assert len(go_through(attempt, 9, seed=0)) > 1
+@pytest.mark.parametrize(("surface", "times"), [("tasks", 12), ("roles", 9), ("names", 9)])
+def test_commands(tmp_path: Path, surface: str, times: int) -> None:
+    attempt = fuzz_commands.SURFACES[surface].prepare(tmp_path)
+    assert len(go_through(attempt, times, seed=0)) > 1
 
 
 @pytest.mark.parametrize(

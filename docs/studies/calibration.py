@@ -42,6 +42,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from docs.studies.calibration_tables import TABLES, Results, read_lines
+from docs.studies.documents import Rows, rows_by_document, sample_of
 from headroles import HeadScores, plan_examples
 from headroles.inference import (
     OK,
@@ -66,7 +67,6 @@ from headroles.testing.evidence import find_p_values
 from headroles.testing.options import TestOptions
 
 Array: TypeAlias = NDArray[np.float64]
-Rows: TypeAlias = NDArray[np.intp]
 Clusters: TypeAlias = Rows | None
 Measured: TypeAlias = dict[str, float | Array]
 """By name: one number of a replicate, or one per column (NaN: none), of which the mean counts."""
@@ -120,14 +120,10 @@ class Population:
 
     @classmethod
     def load(cls, folder: Path) -> Population:
-        """From a folder of scores."""
+        """Load a population from a folder of scores."""
         scores = HeadScores.load(folder)
-        labels = np.asarray(scores.documents)
-        return cls(
-            scores,
-            tuple(np.flatnonzero(labels == name) for name in np.unique(labels)),
-            hashlib.sha256(scores.values.tobytes()).hexdigest()[:16],
-        )
+        digest = hashlib.sha256(scores.values.tobytes()).hexdigest()[:16]
+        return cls(scores, rows_by_document(scores), digest)
 
     @cached_property
     def _scaled(self) -> tuple[Array, Array]:
@@ -162,15 +158,14 @@ class Population:
         return codes
 
     def rows(self, design: Design, rng: np.random.Generator) -> tuple[Rows, Clusters]:
-        """Examples that are drawn, and their clusters if they are drawn by document."""
+        """Draw examples, with their clusters if they are drawn by document."""
         if not design.by_document:
             return rng.integers(0, len(self.scores.values), design.size), None
-        # A document that is drawn twice is two clusters.
-        drawn = [self.documents[k] for k in rng.integers(0, len(self.documents), design.size)]
-        return np.concatenate(drawn), np.repeat(np.arange(design.size), [len(d) for d in drawn])
+        drawn = rng.integers(0, len(self.documents), design.size)
+        return sample_of(self.documents, drawn)
 
     def draw(self, design: Design, rng: np.random.Generator) -> tuple[Array, Clusters]:
-        """A sample of the scaled values, and the clusters of its examples if there are any."""
+        """Draw a sample of the scaled values, with the clusters of its examples, if any."""
         rows, clusters = self.rows(design, rng)
         values = self.values[rows]
         if design.planted and clusters is not None:
@@ -178,23 +173,19 @@ class Population:
         return values, clusters
 
     def draw_scores(self, design: Design, rng: np.random.Generator) -> HeadScores:
-        """The same of scores as they are; without clusters all examples are of one document."""
+        """Draw a sample of unscaled scores; without clusters all examples are of one document."""
         rows, clusters = self.rows(design, rng)
-        scores = self.scores
         return replace(
-            scores,
+            self.scores.select(rows),
             ids=tuple(map(str, range(len(rows)))),
             documents=tuple(map(str, np.zeros_like(rows) if clusters is None else clusters)),
-            lengths=scores.lengths[rows],
-            values=scores.values[rows],
-            counts=scores.counts[rows],
             digests=(),
             bounds=None,
         )
 
 
 def _document_effect(n_documents: int, n_tests: int, rng: np.random.Generator) -> Array:
-    """Normal effects (documents, tests), half of their variance the same for all columns."""
+    """Draw normal effects (documents, tests), half of whose variance all columns share."""
     common, own = rng.normal(size=(n_documents, 1)), rng.normal(size=(n_documents, n_tests))
     return np.asarray(math.sqrt(SHARED / (1 - SHARED)) * (common + own) / math.sqrt(2))
 
@@ -203,7 +194,7 @@ def _document_effect(n_documents: int, n_tests: int, rng: np.random.Generator) -
 
 
 def describe(population: Population, design: Design, rng: np.random.Generator) -> Measured:
-    """The population itself: skewness, gaps, and how alike the examples of a document are."""
+    """Describe the population: skewness, gaps, and the likeness of examples of a document."""
     values = population.values
     plain = Sample.of(values).moments
     clustered = Sample.of(values, population.codes).moments
@@ -219,7 +210,7 @@ def describe(population: Population, design: Design, rng: np.random.Generator) -
 
 
 def level(population: Population, design: Design, rng: np.random.Generator) -> Measured:
-    """Wrong rejections of each test by itself."""
+    """Measure wrong rejections of each test by itself."""
     values, clusters = population.draw(design, rng)
     return {
         f"{name}/{side}": _rejected(p)
@@ -231,7 +222,7 @@ def level(population: Population, design: Design, rng: np.random.Generator) -> M
 def _all_tests(
     values: Array, clusters: Clusters, side: Alternative, rng: np.random.Generator
 ) -> Iterator[tuple[str, Array]]:
-    """(test, p-values), without clusters, and with them if there are any."""
+    """Yield (test, p-values), without clusters, and with clusters if there are any."""
     options: dict[str, Any] = {"n_resamples": 999, "seed": rng, "alternative": side}
     yield "t", t_test(values, 0, alternative=side).p_value
     if clusters is None:
@@ -246,7 +237,7 @@ def _all_tests(
 
 
 def families(population: Population, design: Design, rng: np.random.Generator) -> Measured:
-    """Any wrong rejection in the family, all H0 true: p-values of t, and max-T.
+    """Measure any wrong rejection in the family, all H0 true: p-values of t, and max-T.
 
     Then the same of families without the columns that are too skewed in the sample.
     """
@@ -271,7 +262,7 @@ def families(population: Population, design: Design, rng: np.random.Generator) -
 
 
 def mixture(population: Population, design: Design, rng: np.random.Generator) -> Measured:
-    """False discoveries and power where half of the columns, always the same, have an effect."""
+    """Measure false discoveries and power; half of the columns, always the same, have an effect."""
     values, clusters = population.draw(design, rng)
     moved = np.random.default_rng(1).permutation(population.n_tests) % 2 == 0
     error = 1 / math.sqrt(len(values))
@@ -288,7 +279,7 @@ def mixture(population: Population, design: Design, rng: np.random.Generator) ->
 
 
 def answers(population: Population, design: Design, rng: np.random.Generator) -> Measured:
-    """What is answered at the default thresholds, and how much of it is wrong."""
+    """Measure the answers at the default thresholds, and the wrong ones among them."""
     values, clusters = population.draw(design, rng)
     limits = population.thresholds
     adjusted = [dict(_discoveries(values, limits, clusters, side)) for side in SIDES]
@@ -308,21 +299,21 @@ def answers(population: Population, design: Design, rng: np.random.Generator) ->
 
 
 def _share_of(some: NDArray[np.bool_], all_of: NDArray[np.bool_]) -> float:
-    """How many of all are some; 0 if there are none."""
+    """Return the share of all that are some; 0 of none."""
     return float(some.sum() / max(1, all_of.sum()))
 
 
 def _discoveries(
     values: Array, limits: Array, clusters: Clusters, side: Alternative
 ) -> Iterator[tuple[str, Array]]:
-    """(correction of t, adjusted p-values)."""
+    """Yield (correction of t, adjusted p-values)."""
     p = t_test(Sample.of(values, clusters), limits, alternative=side).p_value
     for method in DISCOVERY:
         yield method, adjust_p_values(p, method)
 
 
 def intervals(population: Population, design: Design, rng: np.random.Generator) -> Measured:
-    """Means outside their intervals, by side, and widths beside those of t."""
+    """Measure means outside their intervals, by side, and widths beside those of t."""
     values, clusters = population.draw(design, rng)
     sample = Sample.of(values, clusters)
     options: dict[str, Any] = {"n_resamples": 999, "seed": rng}
@@ -348,13 +339,13 @@ def intervals(population: Population, design: Design, rng: np.random.Generator) 
 
 
 def _misses(result: Intervals) -> dict[str, NDArray[np.bool_]]:
-    """Which intervals (tests,) the mean, 0, lies above, below, or either."""
+    """Tell which intervals (tests,) lie below the mean, 0, above it, or either."""
     above, below = result.ci_high < 0, result.ci_low > 0
     return {"above": above, "below": below, "missed": above | below}
 
 
 def planning(population: Population, design: Design, rng: np.random.Generator) -> Measured:
-    """How many heads are decided with as many examples as were planned, by size of the corpus.
+    """Measure the share of heads decided with as many examples as planned, by size of the corpus.
 
     Plans are made by all scores, and by a pilot. What is looked at in a corpus of n examples are
     the heads that were planned to need at most n of them, and at least 4/5 of n.
@@ -382,7 +373,7 @@ def planning(population: Population, design: Design, rng: np.random.Generator) -
 
 
 def _given(population: Population, design: Design, rng: np.random.Generator) -> pd.Series[str]:
-    """Answers to every role, layer and head, as `assign_roles` gives them."""
+    """Return the answers to every role, layer and head, as `assign_roles` does."""
     scores, options = population.draw_scores(design, rng), TestOptions()
     columns = HeadColumns.of(scores)
     hypotheses = hypotheses_of(scores, columns, options)
@@ -393,7 +384,7 @@ def _given(population: Population, design: Design, rng: np.random.Generator) -> 
 
 
 def _rejected(p: Array) -> Array:
-    """1 or 0 per test, NaN where there is no p-value."""
+    """Return 1 or 0 per test, NaN without a p-value."""
     return np.where(np.isnan(p), np.nan, p <= ALPHA)
 
 
@@ -442,7 +433,7 @@ class Cell:
 
 
 def all_cells(quick: bool) -> list[Cell]:
-    """What a whole run consists of: parts that take seconds to a minute each."""
+    """Return the cells of a whole run, which take seconds to a minute each."""
     cells = []
     for name, section in SECTIONS.items():
         for design in section.designs:
@@ -454,7 +445,7 @@ def all_cells(quick: bool) -> list[Cell]:
 
 
 def measure_cell(population: Population, cell: Cell) -> dict[str, Any]:
-    """The line of a cell: per measurement count, sum and sum of squares over its replicates.
+    """Measure the line of a cell: count, sum and sum of squares over its replicates.
 
     Measurements that have a value per column also give, per column, the count and the sum.
     """

@@ -22,7 +22,7 @@ SKEWNESS_BANDS = (-2, -0.5, 0.5, 2, 4, 8)
 
 
 def read_lines(file: Path) -> list[dict[str, Any]]:
-    """The finished cells of a file; half a line, left by an interrupted start, is none."""
+    """Read the finished cells of a file, without half a line of an interrupted start."""
     found = []
     for text in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
         try:
@@ -57,19 +57,19 @@ class Results:
         return cls(sums, dict(columns))
 
     def designs(self, section: str) -> list[str]:
-        """Kinds of samples of a section, in the order of their making."""
+        """Return the kinds of samples of a section, in order."""
         return list(dict.fromkeys(design for s, design, _ in self.sums if s == section))
 
     def names(self, section: str, design: str) -> list[str]:
-        """Measurements of a section and design, in the order of their making."""
+        """Return the measurements of a section and design, in order."""
         return [name for s, d, name in self.sums if (s, d) == (section, design)]
 
     def first_parts(self, section: str, design: str) -> list[str]:
-        """What names of measurements begin with, up to the first slash."""
+        """Return the names of measurements up to the first slash."""
         return list(dict.fromkeys(n.split("/")[0] for n in self.names(section, design)))
 
     def mean(self, section: str, design: str, name: str) -> tuple[float, float]:
-        """Mean over replicates and its Monte Carlo error; NaN if it was not measured."""
+        """Return the mean over replicates and its Monte Carlo error; NaN if it was not measured."""
         n, total, squares = self.sums.get((section, design, name), np.full(3, np.nan))
         if not n > 0:
             return math.nan, math.nan
@@ -77,12 +77,12 @@ class Results:
         return total / n, math.sqrt(variance / max(n - 1, 1))
 
     def percent(self, section: str, design: str, name: str) -> str:
-        """A share as a percentage, with its error."""
+        """Format a share as a percentage, with its error."""
         mean, error = self.mean(section, design, name)
         return "" if math.isnan(mean) else f"{100 * mean:.1f} ± {100 * error:.1f}"
 
     def rates(self, section: str, design: str, name: str) -> Array | None:
-        """Mean of every column (tests,), None if it was not measured."""
+        """Return the mean of every column (tests,), None if it was not measured."""
         counts = self.columns.get((section, design, name))
         if counts is None:
             return None
@@ -91,14 +91,14 @@ class Results:
 
 
 def markdown(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table whose first column is text and whose others are figures."""
+    """Format a table whose first column is text and whose others are figures."""
     names = list(header)
     lines = [names, ["---", *["---:"] * (len(names) - 1)], *(list(row) for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def table_of_population(results: Results) -> str:
-    """Quantiles over columns."""
+    """Tabulate quantiles over columns."""
     rows, counts = [], []
     for design in results.designs("population"):
         for name in results.names("population", design):
@@ -112,7 +112,7 @@ def table_of_population(results: Results) -> str:
 
 
 def table_of_levels(results: Results) -> str:
-    """Each test at 5 %, mean over columns."""
+    """Tabulate each test at 5 %, mean over columns."""
     rows = [
         [design, test, *(results.percent("level", design, f"{test}/{side}") for side in SIDES)]
         for design in results.designs("level")
@@ -122,7 +122,7 @@ def table_of_levels(results: Results) -> str:
 
 
 def table_of_skewness(results: Results) -> str:
-    """The error of the t-test by the skewness of the columns."""
+    """Tabulate the error of the t-test by the skewness of the columns."""
     skewness = [results.rates("population", d, "skewness") for d in results.designs("population")]
     if not skewness or skewness[0] is None:
         return "not measured yet"
@@ -145,7 +145,7 @@ def table_of_skewness(results: Results) -> str:
 
 
 def table_of_families(results: Results) -> str:
-    """Any wrong rejection, all H0 true."""
+    """Tabulate any wrong rejection, all H0 true."""
     rows, methods = [], []
     for side in SIDES:
         for design in results.designs("families"):
@@ -161,7 +161,7 @@ def table_of_families(results: Results) -> str:
 
 
 def table_of_less_skewed_families(results: Results) -> str:
-    """Any wrong rejection after Holm without the columns that are skewed in the sample."""
+    """Tabulate wrong rejections after Holm without columns that are skewed in the sample."""
     rows, rules = [], []
     for side in SIDES:
         for design in results.designs("families"):
@@ -178,7 +178,7 @@ def table_of_less_skewed_families(results: Results) -> str:
 
 
 def table_of_mixtures(results: Results) -> str:
-    """False discoveries and power."""
+    """Tabulate false discoveries and power."""
     rows, methods = [], []
     for side in SIDES:
         for design in results.designs("mixture"):
@@ -196,7 +196,7 @@ def table_of_mixtures(results: Results) -> str:
 
 
 def table_of_answers(results: Results) -> str:
-    """How many answers are given at the default thresholds, and how many of them are wrong."""
+    """Tabulate the answers at the default thresholds, and the wrong ones among them."""
     rows = []
     for design in results.designs("answers"):
         for method in results.first_parts("answers", design):
@@ -213,7 +213,7 @@ def table_of_answers(results: Results) -> str:
 
 
 def table_of_intervals(results: Results) -> str:
-    """Coverage, what is missed on either side, and width."""
+    """Tabulate coverage, misses on either side, and width."""
     rows = []
     for design in results.designs("intervals"):
         for name in results.first_parts("intervals", design):
@@ -230,7 +230,7 @@ def table_of_intervals(results: Results) -> str:
 
 
 def table_of_plans(results: Results) -> str:
-    """Of the heads that were planned for a corpus of about this size, those decided in it."""
+    """Tabulate the share of heads decided in corpora of about the planned size."""
     rows = []
     for design in results.designs("planning"):
         keys = [n.split("/")[:2] for n in results.names("planning", design)]

@@ -25,7 +25,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from docs.studies.calibration_tables import markdown
+from docs.studies.calibration_tables import markdown, read_lines
+from docs.studies.documents import rows_by_document, sample_of
 from headroles import HeadScores
 from headroles.inference import (
     OK,
@@ -58,34 +59,32 @@ class Population:
 
     @classmethod
     def load(cls, folder: Path) -> Population:
-        """From a folder of scores."""
+        """Load a population from a folder of scores."""
         scores = HeadScores.load(folder)
         tested = hypotheses_of(scores, HeadColumns.of(scores), TestOptions())
         if tested.bounds is None:
             raise SystemExit(f"{folder} has no bounds; score again")
         usable = np.flatnonzero(tested.sample.moments.status == OK)
-        labels = np.asarray(scores.documents)
         return cls(
             scores.score.name,
             tested.sample.values[:, usable],
             tested.bounds.take(usable),
-            tuple(np.flatnonzero(labels == name) for name in np.unique(labels)),
+            rows_by_document(scores),
             tested.threshold[usable],
         )
 
     def draw(self, size: int, by: str, rng: np.random.Generator) -> tuple[Sample, Bounds]:
-        """A sample with its bounds; a document that is drawn twice is two clusters."""
+        """Draw a sample with its bounds."""
         if by == "examples":
             rows, clusters = rng.integers(0, len(self.values), size), None
         else:
-            drawn = [self.documents[k] for k in rng.integers(0, len(self.documents), size)]
-            rows = np.concatenate(drawn)
-            clusters = np.repeat(np.arange(size), [len(own) for own in drawn])
+            drawn = rng.integers(0, len(self.documents), size)
+            rows, clusters = sample_of(self.documents, drawn)
         low, high = self.bounds.low[rows], self.bounds.high[rows]
         return Sample.of(self.values[rows], clusters), replace(self.bounds, low=low, high=high)
 
     def means(self, by: str) -> dict[str, Array]:
-        """What each method tests the mean of: in betting, weights depend on the threshold."""
+        """Return the mean that each method tests; in betting, weights depend on the threshold."""
         codes = np.arange(len(self.values))
         if by == "documents":
             for number, rows in enumerate(self.documents):
@@ -102,21 +101,21 @@ class Population:
 
 
 def bets(sample: Sample, threshold: Array, bounds: Bounds) -> RunningBets:
-    """The bets on a whole sample."""
+    """Bet on a whole sample."""
     found = RunningBets(threshold)
     found.add(sample, bounds)
     return found
 
 
 def betting_mean(sample: Sample, threshold: Array, bounds: Bounds) -> Array:
-    """The weighted mean that betting on a threshold is about."""
+    """Return the weighted mean that betting on a threshold tests."""
     return bets(sample, threshold, bounds).test().mean
 
 
 def p_values(
     method: str, sample: Sample, bounds: Bounds, threshold: Array, side: Alternative
 ) -> Array:
-    """Of each column (tests,)."""
+    """Return the p-value of each column (tests,)."""
     if method == "t":
         return t_test(sample, threshold, alternative=side).p_value
     return bets(sample, threshold, bounds).test(side).p_value
@@ -125,7 +124,7 @@ def p_values(
 def measure(
     population: Population, size: int, by: str, n_replicates: int
 ) -> Iterator[dict[str, Any]]:
-    """The cells of one kind of sample."""
+    """Yield the cells of one kind of sample."""
     means = population.means(by)
     wrong: dict[str, list[bool]] = {}
     given: dict[str, list[float]] = {}
@@ -151,7 +150,7 @@ def measure(
 
 
 def tables(cells: list[dict[str, Any]]) -> Iterator[str]:
-    """Errors of families, then answers."""
+    """Yield tables: errors of families, then answers."""
     names = [f"{method}/{side}" for method in METHODS for side in SIDES]
     yield markdown(
         ["score and sample", "replicates", *(name.replace("/", ", ") for name in names)],
@@ -189,8 +188,7 @@ def main() -> None:
     parser.add_argument("--scores", type=Path, nargs="*", default=[], help="folders of scores")
     parser.add_argument("--replicates", type=int, default=200)
     arguments = parser.parse_args()
-    lines = arguments.file.read_text().splitlines() if arguments.file.exists() else []
-    cells = [json.loads(line) for line in lines]
+    cells = read_lines(arguments.file)
     done = {(cell["score"], cell["size"], cell["by"]) for cell in cells}
     for folder in arguments.scores:
         population = Population.load(folder)

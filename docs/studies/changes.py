@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from docs.studies.calibration_tables import markdown
-from docs.studies.gains import taken
 from headroles import HeadScores, RoleShifts, compare_roles
 from headroles.inference import adjust_p_values
 
@@ -32,7 +31,7 @@ Array = NDArray[np.float64]
 
 
 def weights_of_bets(scores: HeadScores) -> Array:
-    """(examples, 1, 1, roles): documents count the same, examples less of far bounds."""
+    """Return (examples, 1, 1, roles): equal for documents, smaller for far bounds."""
     widths = np.diff(scores.bounds.astype(float), axis=-1)[..., 0]
     weights = np.minimum(1, 10 * scores.score.margin / widths)
     documents = np.unique(np.asarray(scores.documents), return_inverse=True)[1]
@@ -42,7 +41,7 @@ def weights_of_bets(scores: HeadScores) -> Array:
 
 
 def unchanged(before: HeadScores, after: HeadScores, weights: Array | float) -> HeadScores:
-    """Scores after whose mean differences, with these weights of examples, are all 0."""
+    """Return scores after, moved until their weighted mean differences are all 0."""
     differences = np.nan_to_num(after.values.astype(float) - before.values)
     rise = (weights * np.maximum(differences, 0)).sum(axis=0)
     fall = (weights * np.maximum(-differences, 0)).sum(axis=0)
@@ -55,7 +54,7 @@ def unchanged(before: HeadScores, after: HeadScores, weights: Array | float) -> 
 def draws(
     documents: tuple[str, ...], size: int, n: int, rng: np.random.Generator
 ) -> Iterator[NDArray[np.intp]]:
-    """Rows of whole documents, drawn without replacement."""
+    """Yield rows of whole documents, drawn without replacement."""
     labels = np.asarray(documents)
     names = np.unique(labels)
     for _ in range(n):
@@ -65,14 +64,14 @@ def draws(
 def errors(
     before: HeadScores, after: HeadScores, n_tables: int, rng: np.random.Generator
 ) -> Iterator[list[str]]:
-    """Tables with a wrong change, %, and wrong changes in all rows, %."""
+    """Yield the shares of tables with a wrong change, and of wrong changes in all rows, %."""
     for size in SIZES:
         found: dict[str, list[float]] = {}
         for method in ("t", "betting") if "certified" in RoleShifts.columns else ("t",):
             weights = 1.0 if method == "t" else weights_of_bets(before)
             still = unchanged(before, after, weights)
             for rows in draws(before.documents, size, n_tables, rng):
-                frame = compare_roles(taken(before, rows), taken(still, rows)).frame
+                frame = compare_roles(before.select(rows), still.select(rows)).frame
                 p = frame["p_value"].to_numpy()
                 own = {name: adjust_p_values(p, name) <= ALPHA for name in ("fdr_bh", "holm")}
                 if method == "betting":
@@ -88,7 +87,7 @@ def errors(
 
 
 def changes(before: HeadScores, after: HeadScores) -> Iterator[list[str]]:
-    """What is found in all documents, and by examples."""
+    """Yield the changes found in all documents, and by examples."""
     for clusters in ("document", "none"):
         frame = compare_roles(before, after, clusters=clusters).frame
         certified = frame.get("certified", frame["change"].where(frame["n"] < 0, ""))

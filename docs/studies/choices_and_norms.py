@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from docs.studies.roles import show
 from headroles import (
     HeadScores,
     TokenGroups,
@@ -57,20 +57,15 @@ def main() -> None:
         "columns": True,
     }
     hits = {Path(model).name: kept.scores(model, "hit", **asked) for model in arguments.models}
-    show("positional", pd.DataFrame(positional_rows(hits)))
+    show("positional", pd.DataFrame(positional_rows(hits)).round(3))
     for name, scores in hits.items():
         show(f"best, {name}", best_heads(scores))
-    show("rare", pd.DataFrame(rare_rows(hits)))
+    show("rare", pd.DataFrame(rare_rows(hits)).round(3))
     for model in arguments.models:
-        show(f"tokens, {Path(model).name}", kept.tokens(model).summary().reset_index())
+        show(f"tokens, {Path(model).name}", kept.tokens(model).summary().reset_index().round(3))
     for model in arguments.models:
         weights, norms = (kept.scores(model, name, measure=name) for name in ("weights", "norms"))
         show(f"norms, {Path(model).name}", changes(weights, norms))
-
-
-def show(title: str, table: pd.DataFrame) -> None:
-    """Print a table in markdown."""
-    print(f"\n{title}\n\n{table.round(3).to_markdown(index=False)}", flush=True)
 
 
 class Kept:
@@ -80,14 +75,14 @@ class Kept:
         self._treebank, self._folder = treebank, folder
 
     def scores(self, model: str, name: str, **options: Any) -> HeadScores:
-        """Scores of a model over the treebank."""
+        """Return the scores of a model over the treebank."""
         place = self._folder / f"{Path(model).name}-{name}"
         if not place.exists():
             score_heads(model, read_conllu(self._treebank), **options).save(place)
         return HeadScores.load(place)
 
     def tokens(self, model: str) -> TokenGroups:
-        """Token groups of a model over the treebank."""
+        """Return the token groups of a model over the treebank."""
         place = self._folder / f"{Path(model).name}-tokens"
         if not place.exists():
             measure_token_groups(model, read_conllu(self._treebank)).save(place)
@@ -95,9 +90,9 @@ class Kept:
 
 
 def positional_rows(hits: dict[str, HeadScores]) -> Iterator[dict[str, Any]]:
-    """Positional heads of each model, tested alone, and what their largest weights are."""
+    """Yield positional heads of each model, tested alone, with their largest weights."""
     for name, scores in hits.items():
-        own = only(scores, POSITIONS)
+        own = scores.select(roles=POSITIONS)
         confidence = np.nanmean(scores.column("confidence"), axis=0)
         for role in POSITIONS:
             high, low = (
@@ -114,26 +109,13 @@ def positional_rows(hits: dict[str, HeadScores]) -> Iterator[dict[str, Any]]:
             }
 
 
-def only(scores: HeadScores, roles: tuple[str, ...]) -> HeadScores:
-    """The same scores with some of their roles."""
-    places = [scores.role_ids.index(role) for role in roles]
-    return replace(
-        scores,
-        roles=tuple(scores.roles[place] for place in places),
-        values=scores.values[..., places],
-        counts=scores.counts[:, places],
-        offset_shares=None if scores.offset_shares is None else scores.offset_shares[:, places],
-        bounds=None if scores.bounds is None else scores.bounds[:, places],
-    )
-
-
 def named(heads: list[tuple[int, int]]) -> str:
-    """Heads as layer-head."""
+    """Name heads as layer-head."""
     return ", ".join(f"{layer}-{head}" for layer, head in heads)
 
 
 def best_heads(scores: HeadScores) -> pd.DataFrame:
-    """For each relation and reading the head, its share of arcs, the offset's, and the gain."""
+    """Tabulate the best head of each relation and reading: shares of arcs, and the gain."""
     frame = find_best_heads(scores).frame
     frame = frame[frame["half"] == 2]
     readings = {"to_governor": "to governor", "to_dependent": "to dependent"}
@@ -151,7 +133,7 @@ def best_heads(scores: HeadScores) -> pd.DataFrame:
 
 
 def described(row: Any) -> str:
-    """Head, share of arcs / that of the offset, interval of the gain by example."""
+    """Format the head, its share of arcs / that of the offset, and the interval of the gain."""
     return (
         f"{row.layer}-{row.head}: {row.share_of_arcs:.2f} / {row.offset_share_of_arcs:.2f} "
         f"({row.gain_ci_low:+.2f} to {row.gain_ci_high:+.2f})"
@@ -159,11 +141,11 @@ def described(row: Any) -> str:
 
 
 def rare_rows(hits: dict[str, HeadScores]) -> Iterator[dict[str, Any]]:
-    """The head that looks at the rarest word most often, and how many do at 0.5."""
+    """Yield the head with most hits of the rarest word, and the number of heads at 0.5."""
     for name, scores in hits.items():
         means = np.nanmean(scores.column("rare"), axis=0)
         head = divmod(int(means.argmax()), scores.n_heads)
-        heads = assign_roles(only(scores, ("rare",))).heads_with("rare")
+        heads = assign_roles(scores.select(roles=["rare"])).heads_with("rare")
         yield {
             "model": name,
             "best": named([head]),
@@ -174,7 +156,7 @@ def rare_rows(hits: dict[str, HeadScores]) -> Iterator[dict[str, Any]]:
 
 
 def changes(weights: HeadScores, norms: HeadScores) -> pd.DataFrame:
-    """Of each role, heads that have it by weights and by norms, and what tests say of each."""
+    """Tabulate for each role its heads by weights and by norms, and the tests of both."""
     shifts = compare_roles(weights, norms).frame
     before, after = (assign_roles(scores) for scores in (weights, norms))
     rows = []

@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def rates(make: Make, runs: int) -> str:
-    """Share of runs with a p-value of at most 5 %: shown, contradicted, shown at the effect."""
+    """Return shares of runs with p <= 5 %: shown, contradicted, shown at the effect."""
     cells = [str(runs)]
     for truth, side in ((NULL, "shown"), (OPPOSITE, "contradicted"), (EFFECT, "shown")):
         rng = np.random.default_rng(0)
@@ -93,7 +93,7 @@ def rates(make: Make, runs: int) -> str:
 
 
 def simulations(given: argparse.Namespace) -> Iterator[tuple[str, str, Make]]:
-    """Claim, effect and one run."""
+    """Yield claim, effect and one run."""
     triple = [(["no", "text"], [-1, 0], ["root", "dep"])]
     measured = Measured("", make_corpus(triple), ClaimOptions(), saved=given.kept)
     if given.after:
@@ -112,7 +112,7 @@ def simulations(given: argparse.Namespace) -> Iterator[tuple[str, str, Make]]:
 
 
 def of_roles(measured: Measured) -> Iterator[tuple[str, str, Make]]:
-    """Claims about which heads have which roles."""
+    """Simulate claims about the heads of roles."""
     answers = measured.answers
     layers = np.arange(answers.shape[0], dtype=float)
     said = f"correlation of about 0.9, {len(layers)} layers"
@@ -128,7 +128,7 @@ def of_roles(measured: Measured) -> Iterator[tuple[str, str, Make]]:
 
 
 def of_hits(measured: Measured) -> Iterator[tuple[str, str, Make]]:
-    """Claims about first choices; other parts of a claim than the role named are true."""
+    """Simulate claims about first choices; all parts of a claim but the named role are true."""
     hits = measured.hits
     sides = {way: measured.hits_of(f"position:{way}") for way in ("-1", "+1")}
     yield "positional-heads", "0.95 (one back)", some_heads(hits, sides["-1"], 0.9, 0.95, (0, 1))
@@ -148,7 +148,7 @@ def of_hits(measured: Measured) -> Iterator[tuple[str, str, Make]]:
 
 
 def of_tokens(measured: Measured) -> Iterator[tuple[str, str, Make]]:
-    """Claims about what tokens get."""
+    """Simulate claims about attention to tokens."""
     documents, read = measured.tokens[1], measured.share_of_tokens
     values = read(SEPARATORS, WEIGHTS).mean(axis=1)
     yield "separators-middle", "0.55", shared(values, documents, 0.5, 0.55, (0, 1))
@@ -161,13 +161,13 @@ def of_tokens(measured: Measured) -> Iterator[tuple[str, str, Make]]:
 
 
 def moved(values: Array, mean: float, target: float, ends: tuple[float, float]) -> Array:
-    """Values between ``ends`` with this mean, moved towards one end until it is the target."""
+    """Move values between ``ends`` with this mean towards one end, until it is the target."""
     end = ends[0] if mean > target else ends[1]
     return end + (values - end) * (target - end) / (mean - end)
 
 
 def drawn(rng: np.random.Generator, codes: Array | None, n: int) -> tuple[Array, Array]:
-    """Rows of documents drawn anew, and their documents; of examples where there are none."""
+    """Draw documents anew, or examples without documents; return rows and their documents."""
     units = np.arange(n) if codes is None else codes
     chosen = rng.choice(np.unique(units), len(np.unique(units)))
     rows = [np.flatnonzero(units == one) for one in chosen]
@@ -175,14 +175,14 @@ def drawn(rng: np.random.Generator, codes: Array | None, n: int) -> tuple[Array,
 
 
 def document_mean(values: Array, codes: Array | None) -> float:
-    """Mean over documents of their means, which betting tests."""
+    """Return the mean over documents of their means, which betting tests."""
     units = np.arange(len(values)) if codes is None else codes
     known = ~np.isnan(values)
     return float(np.mean([values[known & (units == one)].mean() for one in set(units[known])]))
 
 
 def in_order(shares: Array, places: Array) -> Make:
-    """The values of layers in random order, or rising with the place but for noise."""
+    """Put the values of layers in random order, or let them rise with the place but for noise."""
 
     def run(rng: np.random.Generator, truth: str) -> Finding:
         values = rng.permutation(shares)
@@ -194,7 +194,7 @@ def in_order(shares: Array, places: Array) -> Make:
 
 
 def colocation(answers: HeadAnswers) -> Make:
-    """Syntactic heads are random heads of their layers, or local in 71 %."""
+    """Choose syntactic heads at random in their layers, or let 71 % of them be local."""
     local, syntactic = answers.has("local"), answers.has("syntactic")
 
     def run(rng: np.random.Generator, truth: str) -> Finding:
@@ -214,7 +214,7 @@ def colocation(answers: HeadAnswers) -> Make:
 def some_heads(
     hits: HeadScores, values: Array, threshold: float, effect: float, ends: tuple[float, float]
 ) -> Make:
-    """The best head exactly at the threshold, or at the effect; heads below it stay below it."""
+    """Put the best head at the threshold or at the effect; heads below it stay below it."""
     there = ~np.isnan(values).all(axis=1)
     documents = np.unique(hits.documents, return_inverse=True)[1][there]
     values = values[there]
@@ -242,7 +242,7 @@ def some_heads(
 
 
 def confident(hits: HeadScores, confidence: Array) -> Make:
-    """The confidence of the one positional head is at the threshold, or 0.87."""
+    """Put the confidence of the one positional head at the threshold, or at 0.87."""
     documents = np.unique(hits.documents, return_inverse=True)[1]
     mean = document_mean(confidence[:, 0], documents)
 
@@ -262,7 +262,7 @@ def confident(hits: HeadScores, confidence: Array) -> Make:
 def shared(
     values: Array, documents: Array | None, at: float, effect: float, ends: tuple[float, float]
 ) -> Make:
-    """What tokens get is at the threshold in all layers, or at the effect."""
+    """Put the attention to tokens at the threshold in all layers, or at the effect."""
     mean = document_mean(values, documents)
     claim = {0.55: "separators-middle", -0.1: "frequent-words-little"}.get(effect)
 
@@ -282,7 +282,7 @@ def shared(
 
 
 def of_layers(measured: Measured) -> Make:
-    """Heads are dealt to layers at random, or a third of them are, the others stay."""
+    """Deal heads to layers at random, or a third of them while the others stay."""
     values, shape = measured.divergences
 
     def run(rng: np.random.Generator, truth: str) -> Finding:
@@ -298,7 +298,7 @@ def of_layers(measured: Measured) -> Make:
 
 
 def of_dimensions(rng: np.random.Generator, truth: str) -> Finding:
-    """Two layers of four small heads in random spaces, or with half of the spaces shared."""
+    """Make two layers of four small heads in random spaces, or with half of the spaces shared."""
     layers = []
     for _ in range(2):
         query, key = rng.normal(size=(2, 4, 8, 48))
@@ -311,7 +311,7 @@ def of_dimensions(rng: np.random.Generator, truth: str) -> Finding:
 
 
 def of_undecided(scores: HeadScores) -> Make:
-    """Tests of which exactly 3 % are undecided on average, or 1 %."""
+    """Make tests of which exactly 3 % are undecided on average, or 1 %."""
     return partial(_undecided, scores)
 
 
@@ -342,7 +342,7 @@ def _undecided(scores: HeadScores, rng: np.random.Generator, truth: str) -> Find
 
 
 def of_changes(before: HeadScores, after: HeadScores) -> Iterator[tuple[str, str, Make]]:
-    """Claims about fine-tuning."""
+    """Simulate claims about fine-tuning."""
     places = np.arange(before.n_layers, dtype=float)
     far = mean_of_known(movements(before, after), 0)
     yield "last-layers-move", "correlation of about 0.9", in_order(far, places)
@@ -370,7 +370,7 @@ def of_changes(before: HeadScores, after: HeadScores) -> Iterator[tuple[str, str
 
 
 def of_task(task: TaskProbabilities) -> Iterator[tuple[str, str, Make]]:
-    """Claims about removed heads; the examples of the task are drawn anew."""
+    """Simulate claims about removed heads, drawing the examples of the task anew."""
     n = len(task.first)
     yield "specialised-last", "rank 0.2 higher", ranks(task)
     costs_nothing = f"no head costs anything, {n} examples"
@@ -396,7 +396,7 @@ CHANGES = (-1, 1)
 
 
 def of_pruned(falls: Array) -> Make:
-    """Probabilities fall by the margin, or not at all."""
+    """Let probabilities fall by the margin, or not at all."""
     made = {truth: moved(falls, falls.mean(), at, CHANGES) for truth, at in FALLS.items()}
 
     def run(rng: np.random.Generator, truth: str) -> Finding:
@@ -415,7 +415,7 @@ FALLS = {NULL: MARGIN, OPPOSITE: MARGIN, EFFECT: 0.0}
 
 
 def of_middle(parts: Array) -> Make:
-    """Probabilities without the middle are moved to those without the ends, or 10 points lower."""
+    """Move probabilities without the middle to those without the ends, or 10 points lower."""
     bottom, middle, top = parts.T
     target = (bottom.mean() + top.mean()) / 2
     lower = {NULL: target, OPPOSITE: target, EFFECT: target - 0.1}
@@ -430,7 +430,7 @@ def of_middle(parts: Array) -> Make:
 
 
 def of_ends(parts: Array) -> Make:
-    """Without the top layers probabilities are higher by the margin, or as without the bottom."""
+    """Raise probabilities without the top layers by the margin, or not at all."""
     more = parts[:, 2] - parts[:, 0]
     made = {truth: moved(more, more.mean(), at, CHANGES) for truth, at in FALLS.items()}
 
@@ -442,12 +442,12 @@ def of_ends(parts: Array) -> Make:
 
 
 def without_layers(values: Array) -> Any:
-    """A task with these probabilities (examples, sets of layers)."""
+    """Make a task with these probabilities (examples, sets of layers)."""
     return SimpleNamespace(shape=(3, 4), heads=[], without=lambda sets: values)
 
 
 def of_one_by_one(task: TaskProbabilities) -> Make:
-    """One head more than may cost the margin costs it exactly, or one fewer costs more."""
+    """Let one head more than allowed cost the margin exactly, or one fewer cost more."""
     falls = task.one_by_one
     n = falls.shape[1]
     allowed = n - int(np.ceil(0.9 * n))
@@ -468,7 +468,7 @@ def of_one_by_one(task: TaskProbabilities) -> Make:
 
 
 def of_alone(task: TaskProbabilities, alone: Array) -> Make:
-    """In one layer the best head alone costs the margin, or nothing."""
+    """Let the best head alone of one layer cost the margin, or nothing."""
     least = alone.mean(axis=0).min()
     made = {truth: moved(alone, least, at, CHANGES) for truth, at in FALLS.items()}
 
@@ -483,7 +483,7 @@ def of_alone(task: TaskProbabilities, alone: Array) -> Make:
 
 
 def ranks(task: TaskProbabilities) -> Make:
-    """A fifth of the heads have a function; importance has nothing to do with it, or ranks them."""
+    """Give a fifth of the heads a function, which importance ignores, or ranks."""
     importance = task.importances.mean(axis=0).reshape(task.shape)
 
     def run(rng: np.random.Generator, truth: str) -> Finding:
@@ -499,7 +499,7 @@ def ranks(task: TaskProbabilities) -> Make:
 
 
 def agreement(task: TaskProbabilities) -> Make:
-    """Losses of a second task are those of the first dealt to other heads of the layer."""
+    """Make losses of a second task by dealing those of the first to other heads of the layer."""
     means = task.one_by_one.mean(axis=0).reshape(task.shape)
     means -= means.mean(axis=1, keepdims=True)
 
@@ -517,7 +517,7 @@ def agreement(task: TaskProbabilities) -> Make:
 
 
 def tested(claim: str, rng: np.random.Generator, **parts: Any) -> Finding:
-    """The finding of a claim that is given these ``parts`` as what was measured."""
+    """Return the finding of a claim that measures these ``parts``."""
     options = SimpleNamespace(seed=int(rng.integers(1e9)), alpha=ALPHA, probability_margin=MARGIN)
     given = SimpleNamespace(
         alpha=ALPHA, options=options, interval=lambda *_: (np.nan, np.nan), **parts

@@ -102,7 +102,7 @@ def main() -> None:
 
 
 def code_digest() -> str:
-    """Digest of the code that tables depend on, beside what is measured."""
+    """Return the digest of the code that tables depend on."""
     digest = hashlib.sha256(Path(__file__).read_bytes())
     for file in sorted(Path(claims.__file__).parent.rglob("*.py")):
         digest.update(file.read_bytes())
@@ -131,7 +131,7 @@ class Run:
         return self.file("csv").exists()
 
     def file(self, kind: str) -> Path:
-        """Its table of this ``kind``, as the present code makes it."""
+        """Return the file of its table of this ``kind``, for the present code."""
         return self.kept / f"{self.name}.{CODE}.{kind}"
 
     def measure(self) -> str:
@@ -158,7 +158,7 @@ class Run:
 
 
 def runs(given: argparse.Namespace) -> Iterator[Run]:
-    """Encoders over the first treebanks of their languages, fine-tuned copies, then the rest."""
+    """Yield encoders over the first treebanks of their languages, then copies, then the rest."""
     folders = [folder for folder in given.models.iterdir() if (folder / "config.json").exists()]
     order = sorted(folders, key=lambda folder: (folder.name in AFTER, folder.name))
     rest = []
@@ -184,7 +184,7 @@ STEPS = ("threshold", "uncorrected", "corrected", "clustered", "beyond_distance"
 
 
 def survivors(scores: HeadScores) -> dict[str, int]:
-    """Heads that are syntactic in some relation, or in all together, after each control.
+    """Count heads that are syntactic in some relation, or in all together, after each control.
 
     A mean above 3; an uncorrected t-test over independent examples; corrected over all heads and
     roles (Benjamini-Hochberg); clustered by documents as well; and with the contrast to other words
@@ -217,14 +217,14 @@ def survivors(scores: HeadScores) -> dict[str, int]:
 
 
 def is_governor(role: str) -> bool:
-    """Whether a role is of arcs from dependents to governors, and no contrast."""
+    """Tell whether a role is of arcs from dependents to governors, and no contrast."""
     return role == "syntactic" or role.endswith(":to_governor")
 
 
 def shows(
     scores: HeadScores, columns: HeadColumns, clusters: np.ndarray | None, correction: str
 ) -> np.ndarray:
-    """Which means (tests,) are shown to be above their thresholds."""
+    """Tell which means (tests,) are shown to be above their thresholds."""
     sample = Sample.of(columns.values(scores), clusters)
     tested = Hypotheses.of(
         sample, columns.thresholds(scores.score, None), size=size_of_scores(sample)
@@ -265,7 +265,7 @@ def write_tasks(given: argparse.Namespace) -> None:
 
 
 def first_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of pairs of sentences of each encoder's first treebank."""
+    """Return rows of pairs of sentences of each encoder's first treebank."""
     first = [
         Path(TREEBANKS[LANGUAGES.get(encoder, ("English",))[0]][0]).name
         for encoder in rows["encoder"]
@@ -274,7 +274,7 @@ def first_of(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def replicated(rows: pd.DataFrame) -> pd.DataFrame:
-    """In at least how many encoders, one treebank each, a claim or its opposite holds.
+    """Return the least number of encoders in which a claim or its opposite holds.
 
     The largest u with a p-value of the partial conjunction of at most 0.05: of u of k encoders,
     whatever the dependence of their tests, which are made on the same texts (Bonferroni's).

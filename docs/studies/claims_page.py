@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def fields(read: SimpleNamespace) -> dict[str, object]:
-    """The fields of the sentences."""
+    """Return the fields of the sentences."""
     rows = first_of(read.claims)
     alone = rows[~rows["encoder"].isin(AFTER)]
     effects = rows.pivot_table(index="claim", columns="encoder", values="effect")
@@ -113,7 +113,7 @@ class Counts:
 
 
 def same(rows: pd.DataFrame, one: str, other: str) -> str:
-    """On how many claims two encoders have the same verdict."""
+    """Count the claims with the same verdict for two encoders."""
     first, second = (
         rows[rows["encoder"] == name].set_index("claim")["verdict"] for name in (one, other)
     )
@@ -121,7 +121,7 @@ def same(rows: pd.DataFrame, one: str, other: str) -> str:
 
 
 def verdicts(rows: pd.DataFrame, encoders: pd.DataFrame) -> str:
-    """Table of each claim: published figure, effects, counts of verdicts, partial conjunction."""
+    """Tabulate each claim: published figure, effects, counts of verdicts, partial conjunction."""
     least = encoders.set_index("claim")
     found = []
     for name in (one for one in CLAIMS if one in set(rows["claim"]) - set(OF_TWO)):
@@ -139,7 +139,7 @@ def verdicts(rows: pd.DataFrame, encoders: pd.DataFrame) -> str:
 
 
 def further(claims: pd.DataFrame) -> pd.DataFrame:
-    """Tests on further texts, each beside that of the same encoder's first treebank."""
+    """Return tests on further texts, beside those of the same encoder's first treebank."""
     alone = claims[~claims["encoder"].str.contains(" to ")]
     first = first_of(alone)
     both = alone.drop(first.index).merge(first, on=["encoder", "claim"], suffixes=("", "_first"))
@@ -151,7 +151,7 @@ def further(claims: pd.DataFrame) -> pd.DataFrame:
 
 
 def others(both: pd.DataFrame) -> str:
-    """Table of further texts: how often the verdict is that of the first treebank."""
+    """Tabulate further texts: the number of verdicts that agree with the first treebank."""
     found = [
         {
             "treebank": treebank,
@@ -172,7 +172,7 @@ def others(both: pd.DataFrame) -> str:
 
 
 def copies(rows: pd.DataFrame) -> str:
-    """Table of the claims about fine-tuning by pair."""
+    """Tabulate the claims about fine-tuning by pair."""
     found = []
     for name, own in rows[rows["claim"].isin(OF_TWO)].groupby("encoder", sort=False):
         told = own.set_index("claim").loc[list(OF_TWO)]
@@ -182,7 +182,7 @@ def copies(rows: pd.DataFrame) -> str:
 
 
 def of_tasks(tasks: pd.DataFrame) -> str:
-    """Table of the claims about removed heads by model."""
+    """Tabulate the claims about removed heads by model."""
     found = []
     for name, rows in tasks.groupby("claim", sort=False):
         row = {"claim": f"`{name}`", "published": published(name)}

@@ -30,10 +30,17 @@ import numpy as np
 import pandas as pd
 import torch
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import PrinterCallback, Trainer, TrainingArguments, set_seed
+from transformers import set_seed
 from transformers.utils import logging
 
-from docs.studies.fine_tuning import Recipe, choose_balanced, encode, markdown, read_sst2
+from docs.studies.fine_tuning import (
+    Recipe,
+    choose_balanced,
+    encode,
+    make_trainer,
+    markdown,
+    read_sst2,
+)
 from headroles import read_conllu, storage
 from headroles.models.factorisation import InputMoments, factorise, score_error
 from headroles.models.loading import LoadedEncoder, load_encoder, load_whole
@@ -101,7 +108,7 @@ class Study:
         return cls(given, original, encoder, sites, text, learnt, held_out)
 
     def factorised(self, methods: list[str], shares: list[float]) -> Iterator[dict[str, Any]]:
-        """Rows of models whose queries and keys have these shares of the full rank."""
+        """Yield rows of models whose queries and keys have these shares of the full rank."""
         for method, share in product(methods, shares):
             if share < 1 or method == SHARED:  # at full rank all are the original
                 yield self._factorised(method, share)
@@ -133,7 +140,7 @@ class Study:
         }
 
     def pruned(self, shares: list[float]) -> Iterator[dict[str, Any]]:
-        """Rows of models without these shares of their heads."""
+        """Yield rows of models without these shares of their heads."""
         heads = heads_of(self.original)
         numbers = [round(share * len(heads)) for share in shares]
         options = PruneOptions(keep=1, examples=200, tokenizer=self.encoder.tokenizer)
@@ -146,7 +153,7 @@ class Study:
             yield {"model": name, **self.cost_of(made), **self.task_of(made)}
 
     def cost_of(self, made: Any) -> dict[str, float]:
-        """Parameters, multiplications and time of the encoder, as shares of the original's."""
+        """Return parameters, multiplications and time of the encoder, over the original's."""
         row = {"parameters": count_parameters(made) / count_parameters(self.original)}
         for tokens in LENGTHS:
             row[f"mult. {tokens}"] = _products(made, tokens) / _products(self.original, tokens)
@@ -155,7 +162,7 @@ class Study:
         return row
 
     def task_of(self, made: Any) -> dict[str, float]:
-        """Accuracy and loss as it is, and after some sentences of fine-tuning of a copy."""
+        """Return accuracy and loss of the model, and of a copy after some fine-tuning."""
         trained = fine_tuned(made, self.encoder.tokenizer, self.given)
         options = TaskOptions(tokenizer=self.encoder.tokenizer)
         row = {}
@@ -166,7 +173,7 @@ class Study:
 
 
 def _products(model: Any, tokens: int) -> int:
-    """Operations of the matrix products of a pass of the encoder over one sequence."""
+    """Count the operations of the matrix products of a pass over one sequence."""
     counted = copy.deepcopy(model)
     counted.set_attn_implementation("eager")  # whose products are counted one by one
     with FlopCounterMode(display=False) as counter, torch.no_grad():
@@ -175,31 +182,21 @@ def _products(model: Any, tokens: int) -> int:
 
 
 def fine_tuned(model: Any, tokenizer: Any, given: argparse.Namespace) -> Any:
-    """A copy of the model, trained on some sentences once."""
+    """Train a copy of the model on some sentences, once."""
     set_seed(1)
     model = copy.deepcopy(model)
     chosen = choose_balanced(read_sst2(given.sst2).train, given.sentences)
-    trainer = Trainer(
-        model=model,
-        args=TrainingArguments(
-            output_dir=str(given.out),
-            num_train_epochs=1,
-            learning_rate=5e-5,
-            per_device_train_batch_size=32,
-            warmup_steps=3,
-            train_sampling_strategy="group_by_length",
-            seed=1,
-            use_cpu=True,
-            save_strategy="no",
-            logging_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-        ),
-        train_dataset=encode(chosen, tokenizer, Recipe.max_tokens),
-        processing_class=tokenizer,
-    )
-    trainer.remove_callback(PrinterCallback)
-    trainer.train()
+    make_trainer(
+        model,
+        tokenizer,
+        encode(chosen, tokenizer, Recipe.max_tokens),
+        output_dir=str(given.out),
+        num_train_epochs=1,
+        learning_rate=5e-5,
+        per_device_train_batch_size=32,
+        warmup_steps=3,
+        seed=1,
+    ).train()
     return model.eval()
 
 

@@ -45,7 +45,7 @@ def main() -> None:
 def contrasts(
     curves: PruningCurves, measure: str, pairs: Sequence[tuple[str, ...]]
 ) -> pd.DataFrame:
-    """A row for each pair of orders and share."""
+    """Return a row for each pair of orders and share."""
     if curves.outcomes is None or curves.targets is None:
         raise UsageError("the folder lacks the values of examples; make the curves again")
     metrics = curves.record.task.metrics
@@ -75,7 +75,7 @@ def contrasts(
 
 
 def settings_of(curves: PruningCurves, order: str, share: float) -> list[int]:
-    """Where the draws of an order were run; of the whole model its only setting."""
+    """Return the settings of the draws of an order; for the whole model its only setting."""
     if order == WHOLE:
         return [0]
     found = [

@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def by_example(importance: Importance, ablations: Ablations) -> dict[str, FloatArray]:
-    """(examples, heads) of every estimator, of the change of the loss and its absolute value."""
+    """Return (examples, heads) of every estimator, and of the change of the loss."""
     one, other = importance.record, ablations.record
     if (one.corpus, one.model) != (other.corpus, other.model):
         raise UsageError("importance and ablation are of other models or examples; take the same")
@@ -74,7 +74,7 @@ def by_example(importance: Importance, ablations: Ablations) -> dict[str, FloatA
 
 
 def with_target(values: dict[str, FloatArray], target: str, n_splits: int) -> pd.DataFrame:
-    """A row for each estimator, and one for the target itself."""
+    """Return a row for each estimator, and one for the target itself."""
     rows = []
     for name in (*ESTIMATORS, target):
         own, those = values[name], values[target]
@@ -91,19 +91,19 @@ def with_target(values: dict[str, FloatArray], target: str, n_splits: int) -> pd
 
 
 def correlation(first: FloatArray, second: FloatArray) -> float:
-    """Of the means over examples, over heads."""
+    """Correlate the means over examples, over heads."""
     return float(stats.spearmanr(first.mean(0), second.mean(0)).statistic)
 
 
 def resamples(n: int) -> Iterator[NDArray[np.int64]]:
-    """Examples drawn with replacement, 500 times."""
+    """Yield examples drawn with replacement, 500 times."""
     rng = np.random.default_rng(0)
     for _ in range(500):
         yield rng.integers(n, size=n)
 
 
 def halves(n: int, n_splits: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Random halves of the examples, and the others."""
+    """Yield random halves of the examples, and the others."""
     rng = np.random.default_rng(0)
     for _ in range(n_splits):
         order = rng.permutation(n)

@@ -57,12 +57,12 @@ Labels: TypeAlias = NDArray[np.int64]
 
 
 def accuracy(predicted: Labels, labels: Labels) -> float:
-    """Share of the predictions (examples,) that are right."""
+    """Return the share of right predictions (examples,)."""
     return float((predicted == labels).mean())
 
 
 def matthews(predicted: Labels, labels: Labels) -> float:
-    """Matthews' correlation of two classes (examples,); 0 if all predictions are alike."""
+    """Return Matthews' correlation of two classes (examples,); 0 for equal predictions."""
     return float(np.corrcoef(predicted, labels)[0, 1]) if np.ptp(predicted) else 0.0
 
 
@@ -121,7 +121,7 @@ def main() -> None:
 
 
 def read_cola(folder: Path) -> Task:
-    """The corpus of linguistic acceptability (Warstadt et al. 2019), its in-domain part."""
+    """Read the corpus of linguistic acceptability (Warstadt et al. 2019), its in-domain part."""
 
     def read(name: str) -> list[Labelled]:
         lines = (folder / name).read_text(encoding="utf-8").splitlines()
@@ -133,7 +133,7 @@ def read_cola(folder: Path) -> Task:
 
 
 def read_sst2(folder: Path) -> Task:
-    """Phrases of film reviews, good or bad (Socher et al. 2013), as GLUE has them."""
+    """Read phrases of film reviews, good or bad (Socher et al. 2013), from GLUE."""
 
     def read(name: str) -> list[Labelled]:
         lines = (folder / name).read_text(encoding="utf-8").splitlines()[1:]
@@ -224,26 +224,17 @@ def train(model: Path, task: Task, seed: int, recipe: Recipe, folder: Path) -> d
     choose = choose_balanced if task.balanced else choose_first
     chosen = choose(task.train, recipe.sentences)
     steps = int(np.ceil(len(chosen) / recipe.batch_size) * task.epochs)
-    trainer = Trainer(
-        model=network,
-        args=TrainingArguments(
-            output_dir=str(folder),
-            num_train_epochs=task.epochs,
-            learning_rate=recipe.learning_rate,
-            per_device_train_batch_size=recipe.batch_size,
-            warmup_steps=int(recipe.warmup_share * steps),
-            train_sampling_strategy="group_by_length",
-            seed=seed,
-            use_cpu=True,
-            save_strategy="no",
-            logging_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-        ),
-        train_dataset=encode(chosen, tokenizer, recipe.max_tokens),
-        processing_class=tokenizer,
+    trainer = make_trainer(
+        network,
+        tokenizer,
+        encode(chosen, tokenizer, recipe.max_tokens),
+        output_dir=str(folder),
+        num_train_epochs=task.epochs,
+        learning_rate=recipe.learning_rate,
+        per_device_train_batch_size=recipe.batch_size,
+        warmup_steps=int(recipe.warmup_share * steps),
+        seed=seed,
     )
-    trainer.remove_callback(PrinterCallback)
     dev = encode(task.dev, tokenizer, recipe.max_tokens)
     before = predict(trainer, dev)
     trainer.train()
@@ -264,8 +255,26 @@ def train(model: Path, task: Task, seed: int, recipe: Recipe, folder: Path) -> d
     }
 
 
+def make_trainer(network: Any, tokenizer: Any, sentences: Any, **settings: Any) -> Trainer:
+    """Make a silent trainer for this processor, with other settings of `TrainingArguments`."""
+    arguments = TrainingArguments(
+        train_sampling_strategy="group_by_length",
+        use_cpu=True,
+        save_strategy="no",
+        logging_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        **settings,
+    )
+    trainer = Trainer(
+        model=network, args=arguments, train_dataset=sentences, processing_class=tokenizer
+    )
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
 def predict(trainer: Trainer, sentences: Any) -> tuple[Labels, Labels]:
-    """The likelier class and the label of every sentence.
+    """Return the likelier class and the label of every sentence.
 
     The Trainer has an order of its own: by length, also here.
     """
@@ -275,7 +284,7 @@ def predict(trainer: Trainer, sentences: Any) -> tuple[Labels, Labels]:
 
 
 def choose_balanced(sentences: Sequence[Labelled], n: int) -> list[Labelled]:
-    """``n`` of the sentences at random, as many of either label; the same ones every time.
+    """Choose ``n`` sentences at random, as many of either label; always the same ones.
 
     In CoLA seven of ten sentences have label 1. A small model that is trained for minutes
     learns to say so of all of them, and nothing else.
@@ -287,14 +296,14 @@ def choose_balanced(sentences: Sequence[Labelled], n: int) -> list[Labelled]:
 
 
 def choose_first(sentences: Sequence[Labelled], n: int) -> list[Labelled]:
-    """The first ``n`` of the sentences."""
+    """Choose the first ``n`` of the sentences."""
     return list(sentences[:n])
 
 
 def encode(
     sentences: Sequence[Labelled], tokenizer: PreTrainedTokenizerBase, max_tokens: int
 ) -> Any:
-    """Sentences as a dataset for the Trainer, cut where they are too long."""
+    """Make a dataset for the Trainer, with long sentences cut."""
     return [
         {**tokenizer(*own, truncation=True, max_length=max_tokens), "labels": label}
         for own, label in ((_texts(text), label) for text, label in sentences)
@@ -306,7 +315,7 @@ def _texts(text: str | tuple[str, str]) -> tuple[str, ...]:
 
 
 def tables_of(scores: Mapping[str, HeadScores]) -> dict[str, pd.DataFrame]:
-    """All tables for one kind of score; the scores before come first."""
+    """Make all tables for one kind of score; the scores before come first."""
     shifts = compare_all(scores)
     return {
         "Heads with each role": heads_by_role(scores),
@@ -322,7 +331,7 @@ def tables_of(scores: Mapping[str, HeadScores]) -> dict[str, pd.DataFrame]:
 
 
 def compare_all(scores: Mapping[str, HeadScores]) -> RoleShifts:
-    """Before with every checkpoint, as one family; then the checkpoints of each task, pairwise."""
+    """Compare before with all checkpoints, as one family, and checkpoints of a task pairwise."""
     names = list(scores)[1:]
     after = compare_roles(*scores.values(), names=names)
     seeds = [
@@ -334,23 +343,23 @@ def compare_all(scores: Mapping[str, HeadScores]) -> RoleShifts:
 
 
 def same_task(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of checkpoints that differ in their seed only."""
+    """Yield pairs of checkpoints that differ in their seed only."""
     return (pair for pair in combinations(names, 2) if len({task_of(name) for name in pair}) == 1)
 
 
 def task_of(name: str) -> str:
-    """The task of a checkpoint, of its name."""
+    """Return the task of a checkpoint."""
     return name.rpartition("-")[0]
 
 
 def heads_by_role(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
-    """Number of heads with each role, before and at each checkpoint."""
+    """Count heads with each role, before and at each checkpoint."""
     answers = {name: assign_roles(those).answers()["yes"] for name, those in scores.items()}
     return pd.DataFrame(answers).reset_index()
 
 
 def moves_by_role(shifts: RoleShifts) -> pd.DataFrame:
-    """Heads that gained (+) and lost (-) each role, of the roles that any head gained or lost."""
+    """Count heads that gained (+) and lost (-) each role that any head gained or lost."""
     key = ["checkpoint", "role"]
     counts = shifts.counts().groupby(key, sort=False)[["gained", "lost"]].sum().reset_index()
     counts["cell"] = [
@@ -362,7 +371,7 @@ def moves_by_role(shifts: RoleShifts) -> pd.DataFrame:
 
 
 def spread(long: pd.DataFrame, rows: str, columns: str, values: str) -> pd.DataFrame:
-    """A long table as a wide one, in the order that rows and columns come in."""
+    """Pivot a long table, in the order of its rows and columns."""
     wide = long.pivot_table(
         index=rows, columns=columns, values=values, aggfunc="first", sort=False, dropna=False
     )
@@ -370,14 +379,14 @@ def spread(long: pd.DataFrame, rows: str, columns: str, values: str) -> pd.DataF
 
 
 def count_statuses(shifts: RoleShifts) -> pd.DataFrame:
-    """What became of the roles of all heads, and how many means changed."""
+    """Count gained, lost and unchanged roles of all heads, and changed means."""
     counts = shifts.counts().groupby("checkpoint", sort=False)
     table = counts[["heads", *STATUSES, "changed", "equivalent"]].sum()
     return table.rename(columns={"heads": "tests"}).reset_index()
 
 
 def layer_table(shifts: RoleShifts, column: str) -> pd.DataFrame:
-    """One column of `RoleShifts.layers`, a row per comparison and a column per layer.
+    """Tabulate one column of `RoleShifts.layers`: a row per comparison, a column per layer.
 
     Standardised differences have their size by chance in brackets.
     """
@@ -389,14 +398,14 @@ def layer_table(shifts: RoleShifts, column: str) -> pd.DataFrame:
 
 
 def agreement_table(shifts: RoleShifts) -> pd.DataFrame:
-    """Jaccard index of the heads with a role, before and after, for some roles."""
+    """Tabulate the Jaccard index of heads with a role, before and after, for some roles."""
     agreement = shifts.agreement()
     shown = agreement[agreement["role"].isin(SHOWN_ROLES)]
     return spread(shown, "checkpoint", "role", "jaccard")
 
 
 def correlations(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
-    """How alike two checkpoints differ from before: correlation over heads, mean over the roles.
+    """Correlate the changes of two checkpoints over heads; mean over the roles.
 
     If a change belongs to the task, checkpoints of one task are more alike than those of two.
     """
@@ -411,13 +420,13 @@ def correlations(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
 
 
 def mean_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Mean over the rows (roles, heads) of the correlation of the two."""
+    """Return the mean over the rows (roles, heads) of the correlation of the two."""
     rows = zip(first, second, strict=True)
     return float(np.mean([np.corrcoef(one, other)[0, 1] for one, other in rows]))
 
 
 def local_and_syntactic(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
-    """Heads that are local, syntactic (any relation, either direction), and both."""
+    """Count heads that are local, syntactic (any relation, either direction), and both."""
     rows = []
     for name, those in scores.items():
         table = assign_roles(those)
@@ -441,7 +450,7 @@ def local_and_syntactic(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
 
 
 def decided_p_values(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
-    """Share of single p-values outside (0.05, 0.95) and outside (0.01, 0.99), in percent."""
+    """Return the shares of single p-values outside (0.05, 0.95) and (0.01, 0.99), in percent."""
     rows = []
     for name, those in scores.items():
         frame = assign_roles(those).frame
@@ -459,7 +468,7 @@ def decided_p_values(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
 
 
 def delimiter_shares(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
-    """Where all heads look, and those that looked most at one kind of special token before.
+    """Tabulate attention of all heads, and of heads with most on one special token before.
 
     Shares of attention in percent, means over examples and heads: all, and the quarter with the
     largest share on separators or [CLS] before. Heads are chosen on one half of the documents and
@@ -490,7 +499,7 @@ def delimiter_shares(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
 
 
 def attention_shares(scores: HeadScores, rows: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
-    """Mean share of attention (layers * heads,) on the classifier's token, separators and words.
+    """Return mean shares of attention (layers * heads,) on classifier, separators and words.
 
     A bias score is n / |S| times the share on the sieve S of an example of n tokens; here S is one
     token, or the separators: two in an example of two sentences, which alone has a block score.
@@ -507,12 +516,12 @@ def attention_shares(scores: HeadScores, rows: NDArray[np.bool_]) -> dict[str, N
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """A table in markdown, numbers with two decimals where they have any."""
+    """Format a table in Markdown, numbers with two decimals."""
     return str(table.map(show).to_markdown(index=False, disable_numparse=True))
 
 
 def show(cell: object) -> str:
-    """What stands in a cell; nothing where a number is not defined."""
+    """Format a cell; undefined numbers are empty."""
     if isinstance(cell, float):
         return f"{cell:.2f}" if np.isfinite(cell) else ""
     return str(cell)

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from docs.studies.calibration_tables import markdown
+from docs.studies.documents import rows_by_document, sample_of
 from headroles import HeadScores, find_best_heads
 from headroles.roles import OFFSETS
 
@@ -30,7 +31,7 @@ ROUNDING = 1e-6
 
 
 def made_like(scores: HeadScores, rng: np.random.Generator, n_documents: int = 3000) -> HeadScores:
-    """A population of three roles; head 0 hits as offset 0 does, but for some examples."""
+    """Make a population of three roles; head 0 hits as offset 0 does, but for some examples."""
     pairs = [k for k in range(len(scores.roles)) if not np.isnan(scores.offset_shares[:, k]).all()]
     document = np.repeat(np.arange(n_documents), rng.geometric(0.25, n_documents))
     n, kept = len(document), pairs[: len(FLIPPED)]
@@ -55,37 +56,20 @@ def made_like(scores: HeadScores, rng: np.random.Generator, n_documents: int = 3
     )
 
 
-def taken(scores: HeadScores, rows: np.ndarray) -> HeadScores:
-    """The scores of some examples."""
-    return replace(
-        scores,
-        ids=tuple(scores.ids[row] for row in rows),
-        documents=tuple(scores.documents[row] for row in rows),
-        lengths=scores.lengths[rows],
-        values=scores.values[rows],
-        counts=scores.counts[rows],
-        offset_shares=None if scores.offset_shares is None else scores.offset_shares[rows],
-        bounds=None if scores.bounds is None else scores.bounds[rows],
-        digests=tuple(scores.digests[row] for row in rows) if scores.digests else (),
-    )
-
-
 def samples(
     scores: HeadScores, size: int, n_replicates: int, rng: np.random.Generator
 ) -> Iterator[pd.DataFrame]:
-    """Rows of best heads of samples of documents, with what their intervals are for."""
-    names = np.asarray(scores.documents)
-    rows_of = [np.flatnonzero(names == name) for name in np.unique(names)]
+    """Yield rows of best heads of samples of documents, with the true values."""
+    documents = rows_by_document(scores)
     for _ in range(n_replicates):
-        drawn = rng.permutation(len(rows_of))[:size]
-        rows = np.concatenate([rows_of[k] for k in drawn])
-        frame = find_best_heads(taken(scores, rows)).frame
+        rows, _ = sample_of(documents, rng.permutation(len(documents))[:size])
+        frame = find_best_heads(scores.select(rows)).frame
         truths = [_truths(scores, row) for row in frame.itertuples()]
         yield frame.assign(**dict(zip(("hits", "truth"), np.transpose(truths), strict=True)))
 
 
 def _truths(scores: HeadScores, row: object) -> tuple[float, float]:
-    """What a row's head hits in all examples, and its gain over its offset."""
+    """Return the hits of a row's head in all examples, and its gain over its offset."""
     place = scores.role_ids.index(row.role)
     rule = scores.offset_shares[:, place, OFFSETS.index(row.offset)]
     hits = scores.values[:, row.layer, row.head, place].astype(float)
@@ -93,7 +77,7 @@ def _truths(scores: HeadScores, row: object) -> tuple[float, float]:
 
 
 def summary(frame: pd.DataFrame) -> list[str]:
-    """What the intervals hold, in %, and how wide they are."""
+    """Return the coverage of the intervals, in %, and their width."""
     frame = frame.dropna(subset="gain_ci_low")
     of_hits = frame["hits"].between(frame["ci_low"] - ROUNDING, frame["ci_high"] + ROUNDING)
     least = of_hits.groupby(frame["role"], sort=False).mean().min()

@@ -68,7 +68,7 @@ def main() -> None:
 def choices(
     run: TaskRun, options: GateOptions, n_seeds: int, n_draws: int
 ) -> dict[str, list[list[Head]]]:
-    """The heads that each way removes, for every seed or draw."""
+    """Return the heads that each way removes, for every seed or draw."""
     heads = present_heads(run)
     n_removed = len(heads) - options.n_kept
     greedy = PruneOptions(keep=options.n_kept)
@@ -98,7 +98,7 @@ def choices(
 def compare(
     run: TaskRun, keep: int, chosen: dict[str, list[list[Head]]]
 ) -> list[dict[str, object]]:
-    """A row for each way, its p-value not yet corrected."""
+    """Return a row for each way, its p-value not yet corrected."""
     found = {
         name: run.outcomes(without_each(removed, run.shape)) for name, removed in chosen.items()
     }

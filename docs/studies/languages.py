@@ -29,6 +29,7 @@ import numpy as np
 import pandas as pd
 
 import headroles as hr
+from docs.studies.roles import show
 from headroles.corpus import Corpus, Sentence, Skipped
 from headroles.roles import contrast_of, is_contrast
 
@@ -51,7 +52,7 @@ class Language:
         return self.treebank.name.split("-")[0].split(".")[0]
 
     def corpus(self) -> Corpus:
-        """The sentences that were drawn, in their order."""
+        """Return the drawn sentences, in their order."""
         whole = hr.read_conllu(self.treebank)
         count = sum(1 for _ in whole)
         drawn = np.random.default_rng(0).permutation(count)[: self.n_sentences]
@@ -91,20 +92,15 @@ def main() -> None:
             print(drops)
 
 
-def show(title: str, table: pd.DataFrame) -> None:
-    """Print a table in markdown."""
-    print(f"\n{title}\n\n{table.to_markdown(index=False)}", flush=True)
-
-
 def classify(model: str, language: Language, place: Path) -> None:
-    """Scores and roles of the heads over a language, unless they are there."""
+    """Save scores and roles of the heads over a language, unless they are there."""
     if not place.exists():
         result = hr.classify_heads(model, language.corpus(), score="excess", pairing="none")
         result.save(place)
 
 
 def how_read(name: str, place: Path, folders: dict[str, Path]) -> dict[str, object]:
-    """How a tokenizer read a language, and what heads do with its syntax."""
+    """Describe how a tokenizer reads a language, and count heads with syntactic roles."""
     table = hr.RoleTable.load(place)
     counts = table.record.pieces
     assert counts is not None
@@ -131,17 +127,17 @@ def how_read(name: str, place: Path, folders: dict[str, Path]) -> dict[str, obje
 
 
 def heads_a_layer(table: hr.RoleTable) -> int:
-    """How many heads each layer has."""
+    """Return the number of heads of each layer."""
     return 1 + int(table.frame["head"].max())
 
 
 def heads_in(rows: pd.DataFrame) -> set[Head]:
-    """The heads that rows of a table are of."""
+    """Return the heads in rows of a table."""
     return set(zip(rows["layer"], rows["head"], strict=True))
 
 
 def shared(folders: dict[str, Path], place: Path) -> pd.DataFrame:
-    """Heads with each role in each language, in all, in all by chance, and certified in all."""
+    """Count heads with each role by language, in all, in all by chance, and certified in all."""
     tables = {name: hr.RoleTable.load(folder) for name, folder in folders.items()}
     certified_in = replicate(folders, place.with_name(f"{place.name}-replicated")).frame
     in_all = certified_in[certified_in["replicated"] & certified_in["at_least"].eq(len(folders))]
@@ -165,7 +161,7 @@ def shared(folders: dict[str, Path], place: Path) -> pd.DataFrame:
 
 
 def by_role(rows: pd.DataFrame) -> dict[str, set[Head]]:
-    """The heads of each role, those of arcs only if they have the contrast too."""
+    """Return the heads of each role, for arcs only heads with the contrast too."""
     found = {str(role): heads_in(own) for role, own in rows.groupby("role")}
     both = {
         role: own & found.get(contrast_of(role), set()) if role.startswith(SYNTACTIC) else own
@@ -177,14 +173,14 @@ def by_role(rows: pd.DataFrame) -> dict[str, set[Head]]:
 
 
 def by_chance(languages: list[set[Head]], n_heads: int) -> float:
-    """Expected number of heads in all sets, drawn as many of each layer in each."""
+    """Return the expected number of heads in all sets, drawn as many of each layer in each."""
     layers = {layer for own in languages for layer, _ in own}
     counts = [[sum(one == layer for one, _ in own) for own in languages] for layer in layers]
     return float(sum(n_heads * np.prod(np.array(own) / n_heads) for own in counts))
 
 
 def replicate(folders: dict[str, Path], place: Path) -> hr.Replication:
-    """In how many of the languages heads have roles."""
+    """Test in how many of the languages heads have roles."""
     sets = [hr.HeadScores.load(folder) for folder in folders.values()]
     found = hr.replicate_roles(sets, list(folders))
     assert isinstance(found, hr.Replication)  # over corpora
@@ -193,7 +189,7 @@ def replicate(folders: dict[str, Path], place: Path) -> hr.Replication:
 
 
 def ablate(model: str, language: Language, examples: int, place: Path) -> hr.Ablations:
-    """What the model loses in guessing masked tokens of a language without layers."""
+    """Ablate layers of a masked language model, over a language."""
     folder = place / f"{language.name}-ablated"
     if not folder.exists():
         text = place / f"{language.name}.txt"

@@ -24,7 +24,7 @@ THRESHOLD = 0.3
 
 
 def made_like(scores: HeadScores, rng: np.random.Generator) -> HeadScores:
-    """The same documents and counts, where heads hit with probabilities near 0.02 to 0.98."""
+    """Make scores of the same documents, with probabilities of hits near 0.02 to 0.98."""
     document = np.unique(scores.documents, return_inverse=True)[1]
     shape = scores.values.shape[1:]
     of_heads = rng.choice([0.02, 0.15, 0.28, 0.32, 0.6, 0.98], shape)
@@ -34,26 +34,16 @@ def made_like(scores: HeadScores, rng: np.random.Generator) -> HeadScores:
 
 
 def draw(scores: HeadScores, n_documents: int, rng: np.random.Generator) -> HeadScores:
-    """Some documents, each at most once."""
+    """Draw some documents, each at most once."""
     names = np.array(scores.documents)
-    rows = np.flatnonzero(np.isin(names, rng.permutation(np.unique(names))[:n_documents]))
-    return replace(
-        scores,
-        ids=tuple(np.array(scores.ids)[rows]),
-        documents=tuple(names[rows]),
-        lengths=scores.lengths[rows],
-        values=scores.values[rows],
-        counts=scores.counts[rows],
-        digests=(),
-        offset_shares=None if scores.offset_shares is None else scores.offset_shares[rows],
-        bounds=None if scores.bounds is None else scores.bounds[rows],
-    )
+    drawn = rng.permutation(np.unique(names))[:n_documents]
+    return scores.select(np.flatnonzero(np.isin(names, drawn)))
 
 
 def count(
     scores: HeadScores, n_documents: int, n_replicates: int, rng: np.random.Generator
 ) -> dict[str, float]:
-    """Answers in a table about scores without variance, and how many of them are wrong."""
+    """Count answers about scores without variance in a table, and the wrong ones among them."""
     key = ["role", "layer", "head"]
     true = assign_roles(scores, threshold=THRESHOLD).frame.set_index(key)["mean"]
     given, wrong = dict.fromkeys(("yes", "no"), 0), dict.fromkeys(("yes", "no"), 0)

@@ -70,7 +70,7 @@ CORPORA = 4
 
 
 def errors_of(words: str, tables: list[FloatArray]) -> Result:
-    """The share of p-values below 0.05, which may be 5 % and three errors of a mean over tables.
+    """Return the share of p-values below 0.05, at most 5 % and three errors of a mean over tables.
 
     The p-values of one table are of the same examples.
     """
@@ -80,7 +80,7 @@ def errors_of(words: str, tables: list[FloatArray]) -> Result:
 
 
 def study_ablate(data: Path) -> Iterator[Result]:
-    """Losses and accuracies that no head changes."""
+    """Test losses and accuracies that no head changes."""
     rng = np.random.Generator(np.random.SFC64(21))
     for n in (100, 300):
         found = [_ablated(_losses(data), n, rng) for _ in range(100)]
@@ -90,7 +90,7 @@ def study_ablate(data: Path) -> Iterator[Result]:
 
 
 def _losses(data: Path) -> FloatArray:
-    """Losses of the whole model and without each head, by heads of the same mean each."""
+    """Return losses of the whole model and without each head, shifted to the same mean."""
     losses = np.load(data / SINGLE)["losses"]
     losses[:, 1:] -= losses[:, 1:].mean(0) - losses[:, 0].mean()
     return losses
@@ -117,7 +117,7 @@ def _ablated(population: FloatArray, n: int, rng: np.random.Generator) -> pd.Dat
 
 
 def study_within(data: Path) -> Iterator[Result]:
-    """Roles of heads that are permuted within layers."""
+    """Test roles of heads that are permuted within layers."""
     rng = np.random.Generator(np.random.SFC64(22))
     columns = dict(np.load(data / DERIVATIVES))
     rows = np.arange(len(columns["tokens"]))
@@ -136,7 +136,7 @@ def study_within(data: Path) -> Iterator[Result]:
 
 
 def study_tasks(data: Path) -> Iterator[Result]:
-    """Two samples of one task as two tasks."""
+    """Test two samples of one task as two tasks."""
     rng = np.random.Generator(np.random.SFC64(23))
     real, alike = np.load(data / SINGLE)["losses"], _losses(data)
     for n in (100, 300):
@@ -148,7 +148,7 @@ def study_tasks(data: Path) -> Iterator[Result]:
 
 
 def _dropped(losses: FloatArray) -> pd.DataFrame:
-    """The table of two tasks with these losses (tasks, examples, settings)."""
+    """Make the table of two tasks with these losses (tasks, examples, settings)."""
     removals = [(one.kind, one.name) for one in REMOVALS]
     frame = pd.DataFrame(removals, columns=["set", "removed"]).assign(n_removed=1)
     tasks: list[Any] = [
@@ -159,7 +159,7 @@ def _dropped(losses: FloatArray) -> pd.DataFrame:
 
 
 def study_reliability(data: Path) -> Iterator[Result]:
-    """How much two samples agree on the order of heads, beside what one expects."""
+    """Compare the agreement of two samples on the order of heads with the one expected."""
     rng = np.random.Generator(np.random.SFC64(24))
     columns = dict(np.load(data / DERIVATIVES))
     for n in (100, 500):
@@ -177,7 +177,7 @@ def study_reliability(data: Path) -> Iterator[Result]:
 
 
 def study_replicate(folder: Path) -> Iterator[Result]:
-    """Roles in more corpora than have them."""
+    """Test roles in more corpora than have them."""
     rng = np.random.Generator(np.random.SFC64(25))
     population = Population.load(folder)
     options = TestOptions(test="betting", correction="fdr_bh")

@@ -81,7 +81,7 @@ class Result:
 
 
 def errors(words: str, is_wrong: NDArray[np.bool_]) -> Result:
-    """The share that is wrong, which may be 5 % and three standard errors."""
+    """Return the wrong share, at most 5 % and three standard errors."""
     return Result(words, is_wrong.mean(), most=LEVEL + 3 * np.sqrt(LEVEL * 0.95 / len(is_wrong)))
 
 
@@ -114,7 +114,7 @@ def make(model: Path, data: Path, out: Path) -> None:
 
 
 def _losses_of_orders(tested: TaskRun, columns: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    """Of each method the losses (sentences, orders) without the first half of each order."""
+    """Return losses (sentences, orders) without the first half of each order, by method."""
     rows = np.random.Generator(np.random.SFC64(13)).permutation(len(columns["tokens"]))
     phrases = [SavedPhrases(taken(columns, own)) for own in rows[:6000].reshape(60, 100)]
     options = CurveOptions(orders=METHODS, against=METHODS[0], shares="0.5", draws=len(phrases))
@@ -150,7 +150,7 @@ class AddedLosses:
     shape: tuple[int, int]
 
     def outcomes(self, gates: torch.Tensor) -> Outcomes:
-        """The losses under gates."""
+        """Return the losses under gates."""
         closed = 1 - gates.reshape(len(gates), -1).double().numpy()
         losses = self.whole[:, None] + self.added @ closed.T
         return Outcomes(losses, np.full_like(losses, np.nan))
@@ -164,7 +164,7 @@ class AddedLosses:
 
 
 def study_roles(data: Path) -> Iterator[Result]:
-    """By-role and roles that are dealt at random."""
+    """Test by-role with roles that are dealt at random."""
     rng = np.random.Generator(np.random.SFC64(11))
     losses = np.load(data / SINGLE)["losses"]
     real = AddedLosses(losses[:, 0], losses[:, 1:] - losses[:, :1], (6, 12))
@@ -185,7 +185,7 @@ def study_roles(data: Path) -> Iterator[Result]:
 
 
 def random_roles(n: int, rng: np.random.Generator) -> dict[str, list[tuple[int, int]]]:
-    """``n`` roles, each of heads that are dealt to it at random."""
+    """Deal heads at random to ``n`` roles."""
     sizes = rng.integers(4, 36, n)
     dealt = [np.sort(rng.choice(72, size, replace=False)) for size in sizes]
     return {str(at): [divmod(int(head), 12) for head in own] for at, own in enumerate(dealt)}
@@ -197,7 +197,7 @@ def _compare(run: AddedLosses, having: dict[str, list[tuple[int, int]]]) -> dict
 
 
 def study_draws() -> Iterator[Result]:
-    """Pruning curves of two random orders that do not differ."""
+    """Test pruning curves of two random orders that do not differ."""
     rng = np.random.Generator(np.random.Philox(12))
     for n_draws in (2, 3, 4, 5, 8):
         for ratio in (1, 2.5, 5, 8):
@@ -207,7 +207,7 @@ def study_draws() -> Iterator[Result]:
 
 
 def _p_of_draws(n_draws: int, ratio: float, rng: np.random.Generator) -> FloatArray:
-    """p-values of 250 shares at which draws alone differ, and examples."""
+    """Return p-values of 250 shares at which only draws differ, and examples."""
     n, shares = 60, tuple(np.arange(1, 251) / 251)
     losses, points = [], []
     for order in ("random", "random_per_layer"):
@@ -224,7 +224,7 @@ def _p_of_draws(n_draws: int, ratio: float, rng: np.random.Generator) -> FloatAr
 
 
 def _p_values(points: list[Point], losses: FloatArray, options: CurveOptions) -> FloatArray:
-    """p-values of all shares of the order that is compared."""
+    """Return p-values of all shares of the compared order."""
     outcomes = Outcomes(losses, np.full_like(losses, np.nan))
     frame, _ = make_table(Points(tuple(points), ()), outcomes, np.zeros(len(losses)), [], options)
     own = frame[(frame["order"] != options.against) & frame["share"].notna()]
@@ -232,7 +232,7 @@ def _p_values(points: list[Point], losses: FloatArray, options: CurveOptions) ->
 
 
 def study_orders(data: Path) -> Iterator[Result]:
-    """Pruning curves of one method and other phrases."""
+    """Test pruning curves of one method and other phrases."""
     rng = np.random.Generator(np.random.SFC64(15))
     for method, losses in np.load(data / ORDERS).items():
         for size, limits in ((1, {"least": LEVEL}), (5, {"most": LEVEL})):
@@ -242,13 +242,13 @@ def study_orders(data: Path) -> Iterator[Result]:
 
 
 def _two_results(losses: FloatArray, size: int, rng: np.random.Generator) -> list[FloatArray]:
-    """The losses of two times ``size`` orders that no result has in common."""
+    """Return the losses of two times ``size`` different orders."""
     drawn = rng.permutation(losses.shape[1])[: 2 * size]
     return [losses[:, drawn[:size]], losses[:, drawn[size:]]]
 
 
 def _p_of_two(one: FloatArray, other: FloatArray) -> float:
-    """P of two orders with a column of losses for each draw."""
+    """Return the p-value of two orders with a column of losses for each draw."""
     n_draws = one.shape[1]
     options = CurveOptions(
         orders="random,random_per_layer", against="random", shares="0.5", draws=n_draws
@@ -262,7 +262,7 @@ def _p_of_two(one: FloatArray, other: FloatArray) -> float:
 
 
 def study_importance(data: Path) -> Iterator[Result]:
-    """Intervals of importance."""
+    """Test the intervals of importance."""
     rng = np.random.Generator(np.random.SFC64(14))
     whole = np.load(data / DERIVATIVES)
     truth = {
@@ -291,7 +291,7 @@ def _importance(name: str, columns: dict[str, FloatArray], rows: NDArray[np.intp
 
 
 def taken(columns: dict[str, FloatArray], rows: NDArray[np.intp]) -> Derivatives:
-    """The derivatives of some examples."""
+    """Return the derivatives of some examples."""
     return Derivatives(**{key: values[rows] for key, values in columns.items()})
 
 

@@ -72,7 +72,7 @@ def show(title: str, table: pd.DataFrame) -> None:
 
 
 def scores_of(model: str, corpus: Corpus, score: str, folder: Path) -> HeadScores:
-    """Scores from the folder, or made and kept there."""
+    """Return scores from the folder; make and save them there first if necessary."""
     place = folder / f"{Path(model).name}-{score}"
     if not place.exists():
         score_heads(model, corpus, score=score).save(place)
@@ -80,7 +80,7 @@ def scores_of(model: str, corpus: Corpus, score: str, folder: Path) -> HeadScore
 
 
 def by_correction(kept: dict[tuple[str, str], HeadScores]) -> Iterator[dict[str, object]]:
-    """How many tests each correction answers with yes, no and undecided."""
+    """Count the answers yes, no and undecided of each correction."""
     for (model, score), scores in kept.items():
         for correction in CORRECTIONS:
             test = "sign_flip" if correction == "max_t" else "t"
@@ -96,7 +96,7 @@ def by_correction(kept: dict[tuple[str, str], HeadScores]) -> Iterator[dict[str,
 
 
 def by_contrast(kept: dict[str, HeadScores]) -> pd.DataFrame:
-    """Heads with each syntactic role, and how many of them have its contrast too."""
+    """Count heads with each syntactic role, and those with its contrast too."""
     columns: dict[str, list[str]] = {}
     for model, scores in kept.items():
         table = assign_roles(scores)
@@ -111,7 +111,7 @@ def by_contrast(kept: dict[str, HeadScores]) -> pd.DataFrame:
 
 
 def by_score(kept: dict[tuple[str, str], HeadScores]) -> pd.DataFrame:
-    """Heads with each role by either score, and by both."""
+    """Count heads with each role by either score, and by both."""
     columns: dict[str, list[object]] = {}
     for model in dict.fromkeys(model for model, _ in kept):
         tables = {score: assign_roles(kept[model, score]) for score in SCORES}
@@ -127,7 +127,7 @@ def by_score(kept: dict[tuple[str, str], HeadScores]) -> pd.DataFrame:
 
 
 def by_threshold(scores: HeadScores) -> pd.DataFrame:
-    """Answers at several thresholds, and how well two halves of the documents agree.
+    """Tabulate answers at several thresholds, and the agreement of two halves of the documents.
 
     ``controls above`` is the share of the means that heads give to pairs at the offsets of arcs
     that are no arcs: what position alone brings about.
@@ -158,7 +158,7 @@ def by_threshold(scores: HeadScores) -> pd.DataFrame:
 
 
 def control_means(scores: HeadScores) -> NDArray[np.float64]:
-    """Mean of every head for the controls of every relation and direction.
+    """Return the mean of every head for the controls of every relation and direction.
 
     Nearly: the few arcs without a control are in the mean of a role and not in its contrast's.
     """
@@ -171,7 +171,7 @@ def control_means(scores: HeadScores) -> NDArray[np.float64]:
 
 
 def permuted_row(model: str, corpus: Corpus, seed: int) -> dict[str, object]:
-    """Rejections among the contrasts of moved arcs."""
+    """Count rejections among the contrasts of moved arcs."""
     generator = np.random.default_rng(seed)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
@@ -192,7 +192,7 @@ def permuted_row(model: str, corpus: Corpus, seed: int) -> dict[str, object]:
 
 
 def move_arcs(sentence: Sentence, generator: np.random.Generator) -> Sentence:
-    """The same words with the scored arcs moved, each to a random place that its offset allows.
+    """Move each scored arc to a random place that its offset allows.
 
     Arcs are moved one after the other, in random order, to dependents that are still free. Other
     arcs are left out: were every word to have a governor, arcs could no longer lie anywhere.

@@ -17,6 +17,7 @@ import numpy as np
 
 from docs.studies.calibration_tables import markdown
 from docs.studies.certified import Population
+from docs.studies.documents import sample_of
 from headroles.inference import OK, Sample, adjust_p_values, t_interval, t_test
 
 ALPHA = 0.05
@@ -24,11 +25,10 @@ SIZES = (20, 50, 100, 150)
 
 
 def measured(population: Population, size: int, rng: np.random.Generator) -> dict[str, list[float]]:
-    """Of one sample the shares of rows with an answer that are held, and that are wrong."""
+    """Return the shares of answered rows in a sample that are covered, and that are wrong."""
     drawn = rng.permutation(len(population.documents))[:size]
-    own = [population.documents[k] for k in drawn]
-    clusters = np.repeat(np.arange(size), [len(rows) for rows in own])
-    sample = Sample.of(population.values[np.concatenate(own)], clusters)
+    rows, clusters = sample_of(population.documents, drawn)
+    sample = Sample.of(population.values[rows], clusters)
     truth = np.nanmean(population.values.astype(float), axis=0)
     found: dict[str, list[float]] = {}
     for name, side in (("yes", "greater"), ("no", "less")):

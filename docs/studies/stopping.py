@@ -37,7 +37,7 @@ class Stop:
 
 
 def whole_means(scores: HeadScores, by_document: bool) -> NDArray[np.float64]:
-    """The weighted means (T,) over the corpus, of its examples or of its documents."""
+    """Return the weighted means (T,) over the corpus, of its examples or of its documents."""
     options = TestOptions(clusters="document" if by_document else "none")
     tested = hypotheses_of(scores, HeadColumns.of(scores), options)
     if tested.bounds is None:
@@ -48,7 +48,7 @@ def whole_means(scores: HeadScores, by_document: bool) -> NDArray[np.float64]:
 def looks_of(
     scores: HeadScores, seed: int, by_document: bool
 ) -> tuple[int, list[tuple[ScoreBlock, int]]]:
-    """The number of units, and what a run looks at in the order of the seed.
+    """Return the number of units, and the looks of a run in the order of the seed.
 
     Each look has the examples that are new to it, of documents that are read to their end, and the
     number of sentences that were read by then.
@@ -64,27 +64,14 @@ def looks_of(
         # That a document has ended shows when the next one begins, or the corpus ends.
         whole = ends[ends < read] if by_document and read < len(rows) else ends[ends <= read]
         if len(whole) and whole[-1] > start:
-            new = block_of(scores, rows[start : whole[-1]])
+            new = scores.select(rows[start : whole[-1]]).block
             looks.append((new, int(sentences[min(read, len(rows)) - 1])))
             start = whole[-1]
     return len(units), looks
 
 
-def block_of(scores: HeadScores, rows: NDArray[np.intp]) -> ScoreBlock:
-    """Some examples, in this order."""
-    bounds = None if scores.bounds is None else scores.bounds[rows]
-    return ScoreBlock(
-        ids=[scores.ids[row] for row in rows],
-        documents=[scores.documents[row] for row in rows],
-        lengths=scores.lengths[rows],
-        values=scores.values[rows],
-        counts=scores.counts[rows],
-        bounds=bounds,
-    )
-
-
 def stop(scores: HeadScores, until: float, of: str, seed: int, means: NDArray[np.float64]) -> Stop:
-    """One run."""
+    """Simulate one run."""
     by_document = of == "text"
     stopping = Stopping(UntilOptions(until=until, until_of=of), TestOptions(test="betting"))
     n_units, looks = looks_of(scores, seed, by_document)

@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def survivors(table: RoleTable, removed: set[Head], permutations: int) -> pd.DataFrame:
-    """A row for each role that some heads have."""
+    """Return a row for each role that some heads have."""
     pairs = table.frame[["layer", "head"]].drop_duplicates().itertuples(index=False)
     heads = [(int(one.layer), int(one.head)) for one in pairs]
     left = [float(head not in removed) for head in heads]

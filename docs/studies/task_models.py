@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def read_mrpc(folder: Path) -> Task:
-    """Pairs of sentences of news, one a paraphrase of the other or not (Dolan & Brockett 2005).
+    """Read pairs of news sentences, paraphrases or not (Dolan & Brockett 2005).
 
     Two thirds have label 1; all are kept, as there are few.
     """

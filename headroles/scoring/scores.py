@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import InitVar, dataclass, field, fields
+from dataclasses import InitVar, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -230,6 +230,26 @@ class HeadScores(Stored):
         """
         place = self.role_ids.index(find_role(role, self.role_ids))
         return self.values[..., place].reshape(self.n_examples, -1)
+
+    def select(
+        self, rows: NDArray[np.integer] | None = None, roles: Sequence[str] | None = None
+    ) -> HeadScores:
+        """Return the scores of the examples at ``rows``, in their order, for ``roles``, by id."""
+        chosen = np.arange(self.n_examples) if rows is None else rows
+        places = [self.role_ids.index(role) for role in roles or self.role_ids]
+        shares, bounds = self.offset_shares, self.bounds
+        return replace(
+            self,
+            ids=tuple(self.ids[row] for row in chosen),
+            documents=tuple(self.documents[row] for row in chosen),
+            lengths=self.lengths[chosen],
+            roles=tuple(self.roles[place] for place in places),
+            values=self.values[chosen][..., places],
+            counts=self.counts[chosen][:, places],
+            digests=tuple(self.digests[row] for row in chosen) if self.digests else (),
+            offset_shares=None if shares is None else shares[chosen][:, places],
+            bounds=None if bounds is None else bounds[chosen][:, places],
+        )
 
     def of_head(self, head: tuple[int, int], role: str) -> NDArray[np.float32]:
         """Return the scores (examples,) of one head, given as (layer, head), for a role.

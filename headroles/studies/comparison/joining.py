@@ -74,10 +74,12 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = ON_ERROR) ->
     rows = _shared_rows(named)
     if on_mismatch == ON_ERROR:
         _check_same_examples(named, rows)
-    documents = [first.documents[row] for row in rows[first_name]]
+    documents = tuple(first.documents[row] for row in rows[first_name])
+    ids = [role.id for role in roles]
     return JoinedScores(
         sets={
-            name: _select(scores, rows[name], roles, documents) for name, scores in named.items()
+            name: replace(scores.select(rows[name], ids), documents=documents)
+            for name, scores in named.items()
         },
         dropped_examples={
             name: scores.n_examples - len(rows[name]) for name, scores in named.items()
@@ -201,24 +203,3 @@ def _check_same_examples(named: Mapping[str, HeadScores], rows: Mapping[str, _Ro
             f"{scores.n_examples} of {name!r} have no match, first {left_out[0]!r} ({why}); "
             f"score the same corpus with the same tokenizer, or {COMPARE_SHARED}"
         )
-
-
-def _select(
-    scores: HeadScores, rows: _Rows, roles: Sequence[Role], documents: Sequence[str]
-) -> HeadScores:
-    """Return scores of these examples and roles, with these ``documents``."""
-    columns = [scores.roles.index(role) for role in roles]
-    return replace(
-        scores,
-        ids=tuple(scores.ids[row] for row in rows),
-        documents=tuple(documents),
-        lengths=scores.lengths[rows],
-        roles=tuple(roles),
-        values=scores.values[rows][..., columns],
-        bounds=None if scores.bounds is None else scores.bounds[rows][:, columns],
-        counts=scores.counts[rows][:, columns],
-        digests=tuple(scores.digests[row] for row in rows),
-        offset_shares=None
-        if scores.offset_shares is None
-        else scores.offset_shares[rows][:, columns],
-    )

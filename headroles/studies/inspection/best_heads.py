@@ -94,23 +94,19 @@ class BestHeads(Result):
         """Tabulate the head and the offset of each role by half, with their hits."""
         level = 1 - self.record.best.alpha
         yield f"Share of first choices on the half not chosen on, {level:.0%} intervals"
-        rows = [
-            (
-                str(row.role),
-                str(row.half),
-                f"{row.layer}-{row.head}",
-                f"{row.mean:.3f}",
-                f"{row.ci_low:.3f} to {row.ci_high:.3f}",
-                f"{row.offset:+d}",
-                f"{row.offset_mean:.3f}",
-                f"{row.gain:+.3f}",
-                f"{row.gain_ci_low:+.3f} to {row.gain_ci_high:+.3f}",
-                str(row.arcs),
-            )
-            for row in self.frame.itertuples()
-        ]
-        names = ("role", "half", "head", "hits", "interval", "offset", "its hits", "gain")
-        yield Grid((*names, "interval of gain", "arcs"), tuple(rows))
+        columns = {
+            "role": "{role}",
+            "half": "{half}",
+            "head": "{layer}-{head}",
+            "hits": "{mean:.3f}",
+            "interval": "{ci_low:.3f} to {ci_high:.3f}",
+            "offset": "{offset:+d}",
+            "its hits": "{offset_mean:.3f}",
+            "gain": "{gain:+.3f}",
+            "interval of gain": "{gain_ci_low:+.3f} to {gain_ci_high:+.3f}",
+            "arcs": "{arcs}",
+        }
+        yield Grid.of(self.frame, columns)
 
     def facts(self) -> dict[str, Any]:
         """Return the result for scripts."""
