@@ -1,4 +1,4 @@
-"""How far scores are from the slow reference of the tests, on a real model and treebank.
+"""Errors of scores beside the slow reference of the tests, on a real model and treebank.
 
 python -m benchmarks.accuracy MODEL TREEBANK [--sentences N] [--batch-tokens N] [--exact]
     [--score excess]

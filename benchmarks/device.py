@@ -1,4 +1,4 @@
-"""How fast a device may be before it waits for the host, measured without a device.
+"""Speed beyond which a device waits for the host, measured without a device.
 
 python -m benchmarks.device --models DIR [DIR ...] --treebank FILE [--rounds 5]
 

@@ -1,4 +1,4 @@
-"""Which text encoders of the installed transformers can be read, and how exactly.
+"""Text encoders of the installed transformers that can be read, with the errors of reading.
 
 python -m benchmarks.encoders [--types bert t5 ...] [--markdown]
 
@@ -83,7 +83,7 @@ _PART = ("vision", "image", "audio", "speech")
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one type."""
+    """The outcome of one type."""
 
     type: str
     read_through: str = ""

@@ -1,4 +1,4 @@
-"""The plain script that `headroles classify` is compared with, as a whole process.
+"""A plain script as a whole process, to compare with `headroles classify`.
 
 python -m benchmarks.forward MODEL TREEBANK
 

@@ -1,4 +1,4 @@
-"""Damaged treebanks read, encoded and planned: whatever they are, an answer or an error.
+"""Damaged treebanks read, encoded and planned: an answer or an error.
 
 Run: python -m benchmarks.fuzz_corpora [--corpora 10000] [--seed 0]
 

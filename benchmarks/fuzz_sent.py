@@ -1,4 +1,4 @@
-"""Folders as somebody may send them: journals, links, parts, and tables with digests that fit."""
+"""Folders from strangers: journals, links, parts, and tables with digests that fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How input is damaged, and what counts as a finding, for all surfaces of `benchmarks.fuzz`."""
+"""Ways to damage input, and the definition of a finding, for all of `benchmarks.fuzz`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that are killed at random moments, and run again: is the result that of one run?
+"""Commands that are killed at random moments and run again: is the result that of one run?
 
 python -m benchmarks.kill --model DIR --treebank FILE [--moments 50] [--seed 0] [--sentences 900]
     [--task-model DIR --task FILE] [--examples 400] [--steps 5]
@@ -42,7 +42,7 @@ TIMES = ("seconds",)
 DIGESTS = ("digest", "holds")
 """What a run file says of itself and of the files beside it, which are compared themselves."""
 PROVENANCE = b"headroles"
-NOT_YET_HEEDED = -2
+NOT_YET_HANDLED = -2
 """Exit code of a process that SIGINT met while Python itself was starting."""
 
 
@@ -64,7 +64,7 @@ class Job:
 
     @property
     def resumed(self) -> tuple[str, ...]:
-        """What the second run is told beside."""
+        """Further arguments of the second run."""
         return ("--resume",) if self.can_resume else ()
 
 
@@ -217,7 +217,7 @@ def judged(code: int, name: str, kept: str, same: bool, told: str) -> str:
         return "was done already"
     if code == CODES[name] and (name == "SIGKILL" or told.count("interrupted: ") == 1):
         return "as it should be"
-    if code in (NOT_YET_HEEDED, -15):
+    if code in (NOT_YET_HANDLED, -15):
         return "while Python itself was starting"
     return f"code {code} and {told[-200:]!r}"
 

@@ -1,4 +1,4 @@
-"""What `headroles classify` takes as a whole process, beside a script that runs the forward pass.
+"""Time of `headroles classify` as a whole process, beside a script of the forward pass.
 
 python -m benchmarks.process --model DIR --treebank FILE [--rounds 3]
 

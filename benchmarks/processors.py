@@ -1,4 +1,4 @@
-"""What machines differ by: scores and answers under other instruction sets and numbers of threads.
+"""Differences between machines: scores and answers by instruction sets and threads.
 
 python -m benchmarks.processors MODEL TREEBANK
 

@@ -1,4 +1,4 @@
-"""How much faster models without some of their heads are.
+"""Speed of models without some of their heads.
 
 python -m benchmarks.pruned_speed --model DIR [--shares 0 0.25 0.5 0.75 0.83] [--batches 1 32]
     [--lengths 32 128] [--order random] [--rounds 15] [--threads 1]

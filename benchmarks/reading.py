@@ -1,4 +1,4 @@
-"""What opening a corpus costs: one pass over CoNLL-U of many words.
+"""Cost of opening a corpus: one pass over CoNLL-U of many words.
 
 python -m benchmarks.reading --treebank FILE [--words 1000000 100000000]
 

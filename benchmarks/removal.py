@@ -1,4 +1,4 @@
-"""What studies of removed heads cost beside the plain forward pass over the same examples.
+"""Cost of studies of removed heads, beside the plain forward pass over the same examples.
 
 python -m benchmarks.removal --model DIR --task FILE [--examples 64] [--rounds 5] [--threads 1]
 

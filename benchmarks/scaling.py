@@ -1,4 +1,4 @@
-"""What several processes gain over one, as whole processes: from their start to the last one's end.
+"""Gain of several processes over one, from their start to the end of the last one.
 
 python -m benchmarks.scaling --model DIR --treebank FILE [FILE ...] [--processes 2] [--rounds 3]
 

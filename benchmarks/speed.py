@@ -1,4 +1,4 @@
-"""What scoring costs beside the plain forward pass of the same model.
+"""Cost of scoring, beside the plain forward pass of the same model.
 
 python -m benchmarks.speed --models DIR [DIR ...] --treebank FILE [--large-treebank FILE]
 
@@ -61,7 +61,7 @@ HEADER = f"{'model':14} {'job':8} {'sentences/s':>20}  {'ratio to forward':>24} 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run of a job took."""
+    """Cost of one run of a job."""
 
     seconds: float
     peak: float

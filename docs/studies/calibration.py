@@ -1,4 +1,4 @@
-"""Whether tests, corrections, intervals and plans keep what they promise on real scores.
+"""Calibration of tests, corrections, intervals and plans on real scores.
 
 python -m docs.studies.calibration FILE.jsonl --scores DIR   measure, print
 python -m docs.studies.calibration FILE.jsonl                print
@@ -89,7 +89,7 @@ SHARED = 0.2
 
 @dataclass(frozen=True)
 class Design:
-    """How a sample is drawn: so many examples, or whole documents."""
+    """Design of a sample: so many examples, or whole documents."""
 
     name: str
     size: int
@@ -428,7 +428,7 @@ class Cell:
 
     @property
     def key(self) -> list[Any]:
-        """What its line is told by."""
+        """The key of its line."""
         return [self.section, self.design.name, self.part]
 
 

@@ -1,4 +1,4 @@
-"""Tables of what `docs.studies.calibration` measured."""
+"""Tables of the measurements of `docs.studies.calibration`."""
 
 from __future__ import annotations
 

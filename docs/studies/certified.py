@@ -1,4 +1,4 @@
-"""Errors of the t-test and of betting over a whole family of real scores, and what they answer.
+"""Errors and answers of the t-test and of betting over a whole family of real scores.
 
 python -m docs.studies.certified FILE.jsonl --scores DIR [DIR ...] [--replicates N]   measure, print
 python -m docs.studies.certified FILE.jsonl                                           print

@@ -1,4 +1,4 @@
-"""Changes that `compare` finds where there is none, and where a model was fine-tuned.
+"""Changes that `compare` finds without a change, and after fine-tuning.
 
 python -m docs.studies.changes BEFORE AFTER [AFTER ...] [--tables N]
 

@@ -1,4 +1,4 @@
-"""What first choices of heads find, and what norms change.
+"""First choices of heads, and changes by norms.
 
 python -m docs.studies.choices_and_norms --models DIR [DIR ...] --treebank FILE
     --relations LIST --scores FOLDER

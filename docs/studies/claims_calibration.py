@@ -1,4 +1,4 @@
-"""How often claims are shown and contradicted where they are neither true nor false, and power.
+"""Errors and power of the tests of claims, at null hypotheses and at effects.
 
 python -m docs.studies.claims_calibration (--kept FOLDER [--after FOLDER] | --task MODEL FILE)
     [--runs 300] [--only CLAIM,...]

@@ -1,4 +1,4 @@
-"""Draw the claims by encoder, and the syntactic heads that are left after each control.
+"""Figures of the claims by encoder, and of the syntactic heads left after each control.
 
 python -m docs.studies.claims_figures docs/data/claims docs
 

@@ -1,4 +1,4 @@
-"""What papers say of attention heads, tested on many encoders and treebanks.
+"""Claims of papers about attention heads, tested on many encoders and treebanks.
 
 python -m docs.studies.claims_over_encoders --models FOLDER --treebanks FOLDER --kept FOLDER
     --out docs/data/claims [--resume] [--only ENCODER,...] [--quick] [--seconds 500]
@@ -122,12 +122,12 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What its files are called."""
+        """The name of its files."""
         return f"{self.encoder}--{self.treebank.stem}--{self.pairing}"
 
     @property
     def is_done(self) -> bool:
-        """Whether its table is there."""
+        """Whether its table exists."""
         return self.file("csv").exists()
 
     def file(self, kind: str) -> Path:

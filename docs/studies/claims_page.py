@@ -1,4 +1,4 @@
-"""Write the page of the measured claims: numbers and tables come from the CSV files alone.
+"""The page of the measured claims, with numbers and tables from the CSV files alone.
 
 python -m docs.studies.claims_page docs/data/claims docs/claims-measured.md
 

@@ -1,4 +1,4 @@
-"""What shared queries and keys cost a fine-tuned model, beside what pruned heads cost it.
+"""Costs of shared queries and keys for a fine-tuned model, beside those of pruned heads.
 
 python -m docs.studies.collaborative --model DIR --sst2 DIR --order-on FILE --sample FILE --out DIR
     [--shares 1 0.75 0.5 0.333] [--methods shared unweighted per-head] [--pruned 0.17 0.33 0.5]

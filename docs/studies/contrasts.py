@@ -1,4 +1,4 @@
-"""What orders of removing heads cost beside the whole model, and beside one another.
+"""Costs of orders of removing heads, beside the whole model and beside one another.
 
 python -m docs.studies.contrasts --curves DIR [--measure accuracy] [--pairs ORDER,ORDER ...]
 

@@ -1,4 +1,4 @@
-"""What fine-tuning on CoLA and on SST-2 does to the roles of heads, with two seeds each.
+"""Changes of the roles of heads by fine-tuning on CoLA and on SST-2, with two seeds each.
 
 python -m docs.studies.fine_tuning --model DIR --cola DIR --sst2 DIR --treebank FILE --out DIR
     [--seeds 1 2] [--sentences 4000]
@@ -90,7 +90,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is fine-tuned on ``sentences`` of a task; the rest is as the Trainer has it."""
+    """Settings of fine-tuning on ``sentences`` of a task; the others are those of the Trainer."""
 
     sentences: int = 4000
     learning_rate: float = 1e-4

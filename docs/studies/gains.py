@@ -1,4 +1,4 @@
-"""How often intervals of best heads hold their true share of hits, and gain over the best offset.
+"""Coverage of the intervals of best heads, for hits and for gains over the best offset.
 
 python -m docs.studies.gains DIR [--replicates N]
 

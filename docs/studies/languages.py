@@ -1,4 +1,4 @@
-"""Which roles heads of an encoder have in several languages, and which it loses most by.
+"""Roles of the heads of an encoder in several languages, and its losses without layers.
 
 python -m docs.studies.languages FOLDER --models MODEL [MODEL ...] --treebanks FILE [FILE ...]
     [--sentences 400] [--masked-lm [SENTENCES]]
@@ -48,7 +48,7 @@ class Language:
 
     @property
     def name(self) -> str:
-        """What tables and folders call it: de_gsd for de_gsd-ud-dev.conllu."""
+        """The name in tables and folders: de_gsd for de_gsd-ud-dev.conllu."""
         return self.treebank.name.split("-")[0].split(".")[0]
 
     def corpus(self) -> Corpus:

@@ -1,4 +1,4 @@
-"""How many answers about scores that do not vary are wrong, in small samples of documents.
+"""Wrong answers about scores that do not vary, in small samples of documents.
 
 python -m docs.studies.no_variance DIR [--replicates N]
 

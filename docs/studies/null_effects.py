@@ -1,4 +1,4 @@
-"""How often studies find something where there is nothing, and what `importance` says of its order.
+"""Findings of studies where nothing is to be found, and the reliability of `importance`.
 
 python -m docs.studies.null_effects ablate DATA        removals that change nothing
 python -m docs.studies.null_effects within DATA        by-role: roles dealt at random

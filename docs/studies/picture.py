@@ -1,4 +1,4 @@
-"""Draw the picture of the README: some roles of a table, by layer and head.
+"""The picture of the README: some roles of a table, by layer and head.
 
 python -m docs.studies.picture DIR FILE.svg
 """

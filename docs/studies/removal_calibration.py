@@ -1,4 +1,4 @@
-"""Whether by-role, pruning-curves and importance keep what they promise.
+"""Calibration of by-role, pruning-curves and importance.
 
 python -m docs.studies.removal_calibration make MODEL SST-2 DIR    losses and derivatives, once
 python -m docs.studies.removal_calibration roles DIR               by-role: random roles

@@ -1,4 +1,4 @@
-"""What heads are found to do: by correction, by score, by threshold, and beyond position.
+"""Roles of heads by correction, by score, by threshold, and beyond position.
 
 python -m docs.studies.roles --models DIR [DIR ...] --treebank FILE --scores FOLDER
     [--permutations 10]

@@ -1,4 +1,4 @@
-"""How often intervals hold the mean of heads with one answer, and how often answers are wrong.
+"""Coverage of intervals of heads with one answer, and shares of wrong answers.
 
 python -m docs.studies.selected DIR [DIR ...] [--tables N]
 

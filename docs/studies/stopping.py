@@ -1,4 +1,4 @@
-"""Where scoring stops with `--until`, and whether what it answers is what the whole corpus says.
+"""Length of scoring with `--until`, and errors of its answers about the whole corpus.
 
 python -m docs.studies.stopping DIR [--seeds N]
 
@@ -30,7 +30,7 @@ ASKED = ((0.9, "corpus"), (0.95, "corpus"), (0.9, "text"))
 
 @dataclass(frozen=True)
 class Stop:
-    """Where a run stopped: after so many sentences, with so many wrong answers."""
+    """Stop of a run after so many sentences, with so many wrong answers."""
 
     sentences: int
     wrong: int

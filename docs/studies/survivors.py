@@ -1,4 +1,4 @@
-"""Which roles have the heads that pruning leaves?
+"""Roles of the heads that pruning leaves.
 
 python -m docs.studies.survivors --models FOLDER ... --roles-from DIR [--permutations 9999]
 

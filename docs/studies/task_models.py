@@ -1,4 +1,4 @@
-"""A model fine-tuned for one task of GLUE, for what is measured about removed heads.
+"""A model fine-tuned for one task of GLUE, for studies of removed heads.
 
 python -m docs.studies.task_models --model DIR --task sst2|cola|mrpc --data DIR --out DIR
     [--examples 8000] [--seed 1] [--epochs 2]
