@@ -63,9 +63,9 @@ def run(*arguments: object) -> None:
         return
     if not isinstance(done.exception, SystemExit):
         raise done.exception or AssertionError(done.output)
-    told = [line for line in done.stderr.splitlines() if line.lower().startswith("error: ")]
-    assert len(told) == 1 or done.exit_code == 130, done.stderr
-    raise HeadRolesError(told[0] if told else "interrupted")
+    errors = [line for line in done.stderr.splitlines() if line.lower().startswith("error: ")]
+    assert len(errors) == 1 or done.exit_code == 130, done.stderr
+    raise HeadRolesError(errors[0] if errors else "interrupted")
 
 
 def make_subjects(place: Path) -> dict[str, Path]:

@@ -172,7 +172,7 @@ def kill_at_random(jobs: list[Job], folder: Path, moments: int, chance: random.R
         shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(job.old, out)
         after = chance.uniform(0, job.seconds)
-        code, ended, told = kill_one(job, out, name, after)
+        code, ended, message = kill_one(job, out, name, after)
         kept = state_of(out, job)
         parts = parts_in(out).count
         done = subprocess.run(
@@ -185,7 +185,7 @@ def kill_at_random(jobs: list[Job], folder: Path, moments: int, chance: random.R
             flush=True,
         )
         slowest = max(slowest, ended) if code not in (0, -9) else slowest
-        outcomes[judged(code, name, kept, same, told)] += 1
+        outcomes[judged(code, name, kept, same, message)] += 1
     print(f"{dict(outcomes)}; slowest end {slowest:.2f} s")
 
 
@@ -197,8 +197,8 @@ def kill_one(job: Job, out: Path, name: str, after: float) -> tuple[int, float, 
         time.sleep(after)
         start = time.perf_counter()
         process.send_signal(getattr(signal, name))
-        told = process.communicate()[1]
-        return process.returncode, time.perf_counter() - start, told
+        message = process.communicate()[1]
+        return process.returncode, time.perf_counter() - start, message
 
 
 def state_of(out: Path, job: Job) -> str:
@@ -209,17 +209,17 @@ def state_of(out: Path, job: Job) -> str:
     return "BROKEN" if not (out / ".headroles" / "swap.json").exists() else "being replaced"
 
 
-def judged(code: int, name: str, kept: str, same: bool, told: str) -> str:
+def judged(code: int, name: str, kept: str, same: bool, message: str) -> str:
     """Return the verdict in a word or two."""
     if kept == "BROKEN" or not same:
         return "BROKEN"
     if code == 0:
         return "was done already"
-    if code == CODES[name] and (name == "SIGKILL" or told.count("interrupted: ") == 1):
+    if code == CODES[name] and (name == "SIGKILL" or message.count("interrupted: ") == 1):
         return "as it should be"
     if code in (NOT_YET_HANDLED, -15):
         return "while Python itself was starting"
-    return f"code {code} and {told[-200:]!r}"
+    return f"code {code} and {message[-200:]!r}"
 
 
 def differences(one: Path, other: Path) -> list[str]:
@@ -240,17 +240,17 @@ def content(file: Path) -> object:
     if file.name == "run.json":
         run = json.loads(file.read_text(encoding="utf-8"))
         return plain({key: run[key] for key in run if key not in DIGESTS})
-    told = pq.read_schema(file).metadata if file.suffix == ".parquet" else {}
+    metadata = pq.read_schema(file).metadata if file.suffix == ".parquet" else {}
     if file.name == "collaboration.csv":  # of the same numbers as the Parquet file, with seconds
         return b""
-    if PROVENANCE not in (told or {}):
+    if PROVENANCE not in (metadata or {}):
         return file.read_bytes()
     table = pq.read_table(file).replace_schema_metadata(None)
     table = table.drop_columns([name for name in TIMES if name in table.column_names])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
-    return sink.getvalue().to_pybytes(), plain(json.loads(told[PROVENANCE]))
+    return sink.getvalue().to_pybytes(), plain(json.loads(metadata[PROVENANCE]))
 
 
 def plain(record: object) -> object:

@@ -19,7 +19,7 @@ def case(content: bytes, **reading: str) -> Case:
     return Case(content, reading, {}, "adjacent")
 
 
-def test_what_it_starts_from_is_good(tmp_path: Path) -> None:
+def test_the_unchanged_corpus_is_good(tmp_path: Path) -> None:
     assert go_through(case(GOOD), tmp_path) == "planned"
     assert go_through(case(b"\xff" + GOOD), tmp_path) == "CorpusError"
 

@@ -47,8 +47,8 @@ def end(script: str, number: signal.Signals) -> tuple[int, str, float]:
         assert process.stdout.readline() == "ready\n"
         start = time.perf_counter()
         process.send_signal(number)
-        told = process.communicate()[1]
-        return process.returncode, told, time.perf_counter() - start
+        message = process.communicate()[1]
+        return process.returncode, message, time.perf_counter() - start
 
 
 AFTER_THE_END = """
@@ -66,10 +66,12 @@ command()
 """
 
 
-def test_results_that_took_their_place_are_not_told_to_be_nothing(tmp_path: Path) -> None:
+def test_results_in_their_place_are_reported(tmp_path: Path) -> None:
     script = f"import sys; sys.argv = ['', {str(tmp_path / 'out')!r}]\n{AFTER_THE_END}"
-    told = end(script, signal.SIGTERM)[1]
-    assert told.startswith(f"interrupted: the results in {tmp_path / 'out'} are the new ones, and ")
+    message = end(script, signal.SIGTERM)[1]
+    assert message.startswith(
+        f"interrupted: the results in {tmp_path / 'out'} are the new ones, and "
+    )
 
 
 CLEANS_UP_FOR_LONG = """
@@ -86,7 +88,7 @@ finally:
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "message"),
     [
         (SWALLOWS, "two parts are kept"),
         (HEEDS, "all is"),
@@ -101,15 +103,15 @@ finally:
         (signal.SIGHUP, TERMINATED),
     ],
 )
-def test_one_line_and_the_end(script: str, told: str, number: signal.Signals, code: int) -> None:
+def test_one_line_and_the_end(script: str, message: str, number: signal.Signals, code: int) -> None:
     found, said, seconds = end(script, number)
     assert found == code
-    assert said.startswith(f"interrupted: {told}")
+    assert said.startswith(f"interrupted: {message}")
     assert said.count("\n") == 1
     assert seconds < 10  # 0.6 on a machine with nothing else to do
 
 
-def test_what_is_ignored_stays_ignored() -> None:
+def test_ignored_signals_stay_ignored() -> None:
     script = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + HEEDS.replace(
         'print("ready", flush=True)', 'signal.raise_signal(signal.SIGHUP); print("ready", flush=1)'
     )

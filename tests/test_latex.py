@@ -80,7 +80,7 @@ def test_widths_are_estimated_from_above() -> None:
         assert 1 <= text_width(text) / _measured(text) < 1.25, text
 
 
-def test_what_is_needed_is_named(table: RoleTable) -> None:
+def test_needed_packages_are_named(table: RoleTable) -> None:
     short = table.export("latex", "counts").decode()
     assert short.startswith("% needs \\usepackage{array,booktabs,dcolumn}\n")
     long = table.export("latex").decode()
@@ -118,9 +118,9 @@ def test_a_long_table_has_four_columns_unless_asked(table: RoleTable) -> None:
     assert r"subject $\rightarrow$ its verb" in content
     row = table.frame.iloc[0]
     head = f"{row['layer']}-{row['head']}"
-    told = f"{row['mean']:.4g}"
+    mean = f"{row['mean']:.4g}"
     role = in_words(row["role"])
-    assert f"{head} & {role} & {told} & {row['answer']}" in content
+    assert f"{head} & {role} & {mean} & {row['answer']}" in content
     yes = table.where(only_assigned=True).export("latex").decode()
     assert "& interval" in yes
     asked = table.export("latex", columns=["layer", "head", "role", "n", "sd"]).decode()
@@ -141,7 +141,7 @@ def test_caption_and_label(table: RoleTable) -> None:
     assert r"\label{tab:role-table}" in table.export("latex", "answers").decode()
 
 
-def test_small_p_values_are_told_as_such() -> None:
+def test_small_p_values_have_no_digits() -> None:
     frame = pd.DataFrame({"p_value": [0.0004, 0.04321, 1.0, np.nan], "mean": [0.0004] * 4})
     content = export_frame(frame, "latex", {}).decode()
     rows = [line for line in content.splitlines() if "0.0004" in line]

@@ -92,7 +92,7 @@ def test_a_command_ends_at_once_and_leaks_nothing(option: str, code: int) -> Non
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_output_that_cannot_be_written_is_told() -> None:
+def test_output_that_cannot_be_written_is_an_error() -> None:
     command = [sys.executable, "-m", "headroles", "--version"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)

@@ -59,7 +59,7 @@ def bake(cake: str, options: Baking) -> tuple[str, Baking]:
         ({"is_vegan": True, "heat": 260}, "too hot for that"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(options: dict[str, Any], message: str) -> None:
+def test_invalid_values_are_refused(options: dict[str, Any], message: str) -> None:
     for make in (Baking, lambda **given: bake("tart", **given)):
         with pytest.raises(UsageError, match=message):
             make(**options)
@@ -87,7 +87,7 @@ def test_other_arguments_are_refused_by_name(call: Callable[[], None], message: 
         call()
 
 
-def test_a_group_records_what_changes_numbers() -> None:
+def test_a_group_records_options_that_change_numbers() -> None:
     assert list(Baking().record()) == ["heat", "layers", "form", "is_vegan"]
 
 
@@ -163,7 +163,7 @@ def bake_for(guest: str, *, hour: int = 8, options: Baking) -> tuple[str, Baking
     return guest, options, hour
 
 
-def test_options_may_stand_after_what_can_be_left_out() -> None:
+def test_options_may_follow_optional_arguments() -> None:
     assert bake_for("Ada", layers=3) == ("Ada", Baking(layers=3), 8)
     assert bake_for("Ada", heat=200, hour=9) == ("Ada", Baking(heat=200), 9)
 

@@ -40,7 +40,7 @@ def test_figures_and_pages_load_when_they_are_used() -> None:
     assert "torch" not in drawn
 
 
-def test_the_check_notices_what_is_loaded() -> None:
+def test_the_check_notices_loaded_libraries() -> None:
     assert "pandas" in loaded_after("import headroles; headroles.RoleTable")
 
 

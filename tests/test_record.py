@@ -41,7 +41,7 @@ def test_every_piece_of_a_role_is_recorded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"layers": 10**6}, "1000000 layers of 2 heads"),
         ({"roles": [{"id": "a"}, {"id": "a"}]}, "two roles of one id"),
@@ -49,8 +49,8 @@ def test_every_piece_of_a_role_is_recorded() -> None:
         ({"stopped": {**STOPPED, "sentences": 1}}, "of_sentences"),
     ],
 )
-def test_what_cannot_be_is_refused(change: dict[str, Any], told: str) -> None:
-    with pytest.raises(msgspec.ValidationError, match=told):
+def test_invalid_records_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=message):
         ScoresRecord.read({**SCORED, **change})
 
 
@@ -97,7 +97,7 @@ def test_a_record_without_warnings_keeps_all_else() -> None:
     )
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_records_are_read_back() -> None:
     record = ScoresRecord.now(options={"relations": ["obj"], "seed": None}, reaches=[None, 3])
     assert record.created
     assert ScoresRecord.read(plain(record)) == record

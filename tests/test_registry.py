@@ -105,8 +105,8 @@ def test_a_study_made_by_the_recipe_is_everywhere(package: Path, tmp_path: Path)
     assert re.search(r"collaborate .*\n +ranges +Find the lowest and the highest mean", commands)
     assert "--layer" in run("-m", "headroles", "ranges", "--help")
     out = tmp_path / "ranges"
-    told = run("-m", "headroles", "ranges", scored, "--layer", "1", "--out", out, "--json")
-    assert len(json.loads(told)["ranges"]) > 1
+    printed = run("-m", "headroles", "ranges", scored, "--layer", "1", "--out", out, "--json")
+    assert len(json.loads(printed)["ranges"]) > 1
     exported = run("-m", "headroles", "export", out, "--format", "csv")
     assert exported.startswith("role,lowest,highest\n")
     run("-m", "headroles", "report", out)

@@ -44,5 +44,5 @@ def test_attention_weights_are_off_by_hundred_thousandths() -> None:
     assert rounding_bound(1.0, MODEL_TERMS) == pytest.approx(1.14e-5, rel=0.01)
 
 
-def test_what_is_not_there_has_no_bound() -> None:
+def test_missing_values_have_no_bound() -> None:
     assert np.isnan(rounding_bound([np.nan], 3)).all()

@@ -66,7 +66,7 @@ def test_every_test_on_the_page_stands_behind_a_promise() -> None:
         "tests/storage/test_hostile.py::TestJournal::test_links_in_the_hidden_folder",
     ],
 )
-def test_what_is_no_test_is_noticed(name: str) -> None:
+def test_other_names_are_noticed(name: str) -> None:
     assert not find_test(name)
 
 

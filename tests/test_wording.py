@@ -31,7 +31,7 @@ def test_few_are_listed_whole(names: list[str], expected: str) -> None:
         ("caf\udce9", r"caf\udce9"),
     ],
 )
-def test_what_a_terminal_obeys_is_shown_as_escapes(text: str, expected: str) -> None:
+def test_control_characters_are_escaped(text: str, expected: str) -> None:
     assert printable(text) == expected
     assert printable(text).encode()
 

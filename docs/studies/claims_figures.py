@@ -25,7 +25,7 @@ LOOKS = {
     "undecided": ("#dddddd", "black"),
     "not testable": ("white", "0.5"),
 }
-"""Colours of a cell and of its text: told apart by the colour-blind, and in grey print."""
+"""Colours of a cell and of its text: distinct for the colour-blind, and in grey print."""
 SIGNS = {"shown": "✓", "contradicted": "✗", "undecided": "?", "not testable": ""}
 WORDS = {
     "threshold": "mean above 3",
@@ -62,8 +62,8 @@ def draw_matrix(claims: pd.DataFrame) -> Figure:
         x, y = columns.index(row.encoder), names.index(row.claim)
         back, front = LOOKS[row.verdict]
         ax.fill_between([x - 0.48, x + 0.48], y - 0.46, y + 0.46, color=back, linewidth=0)
-        told = "" if pd.isna(row.effect) else f"{SIGNS[row.verdict]} {row.effect:.2f}"
-        ax.text(x, y, told or "n.t.", ha="center", va="center", color=front, fontsize=8)
+        text = "" if pd.isna(row.effect) else f"{SIGNS[row.verdict]} {row.effect:.2f}"
+        ax.text(x, y, text or "n.t.", ha="center", va="center", color=front, fontsize=8)
     ax.set_xlim(-0.5, len(columns) - 0.5)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xticks(range(len(columns)), columns, rotation=40, ha="left", fontsize=8)

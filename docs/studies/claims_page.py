@@ -163,20 +163,20 @@ def others(both: pd.DataFrame) -> str:
         }
         for (treebank, pairing), rows in both.groupby(["treebank", "pairing"], sort=False)
     ]
-    told = [
+    opposite = [
         f"{one.encoder} on `{one.claim}` ({one.effect_first:.2f}, and {one.effect:.2f} over "
         f"{one.treebank})"
         for one in both[both["opposite"]].itertuples()
     ]
-    return f"{listed(pd.DataFrame(found))}\n\nOpposite verdicts: {'; '.join(told) or 'none'}."
+    return f"{listed(pd.DataFrame(found))}\n\nOpposite verdicts: {'; '.join(opposite) or 'none'}."
 
 
 def copies(rows: pd.DataFrame) -> str:
     """Tabulate the claims about fine-tuning by pair."""
     found = []
     for name, own in rows[rows["claim"].isin(OF_TWO)].groupby("encoder", sort=False):
-        told = own.set_index("claim").loc[list(OF_TWO)]
-        cells = [f"{SIGNS[one.verdict]} {one.effect:.2f}" for one in told.itertuples()]
+        rows_of_two = own.set_index("claim").loc[list(OF_TWO)]
+        cells = [f"{SIGNS[one.verdict]} {one.effect:.2f}" for one in rows_of_two.itertuples()]
         found.append({"encoder and copy": name} | dict(zip(OF_TWO, cells, strict=True)))
     return listed(pd.DataFrame(found))
 
@@ -187,8 +187,8 @@ def of_tasks(tasks: pd.DataFrame) -> str:
     for name, rows in tasks.groupby("claim", sort=False):
         row = {"claim": f"`{name}`", "published": published(name)}
         for one in rows.itertuples():
-            told = f" {one.effect:.2f}" if one.effect == one.effect else ""
-            row[one.model] = SIGNS[one.verdict] + told
+            effect = f" {one.effect:.2f}" if one.effect == one.effect else ""
+            row[one.model] = SIGNS[one.verdict] + effect
         found.append(row)
     return listed(pd.DataFrame(found))
 

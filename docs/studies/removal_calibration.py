@@ -75,8 +75,8 @@ class Result:
         """Print it; whether it is as it should be."""
         is_right = self.least <= self.value <= self.most
         limits = (("at most", self.most), ("at least", self.least))
-        told = "".join(f" ({words} {one:.1%})" for words, one in limits if np.isfinite(one))
-        print(f"{'ok  ' if is_right else 'FAIL'} {self.words}: {self.value:.1%}{told}")
+        allowed = "".join(f" ({words} {one:.1%})" for words, one in limits if np.isfinite(one))
+        print(f"{'ok  ' if is_right else 'FAIL'} {self.words}: {self.value:.1%}{allowed}")
         return is_right
 
 

@@ -450,7 +450,7 @@ class TestAssign:
         assert record_in(scored)["tests"] != record["tests"]
         assert record_in(scored)["corpus"] == record["corpus"]
 
-    def test_a_preset_that_the_scores_do_not_have_is_told(self, scored: Path) -> None:
+    def test_another_preset_than_that_of_the_scores_is_a_warning(self, scored: Path) -> None:
         result = run("assign", scored, "--preset", "published")
         assert result.exit_code == 0
         assert "warning: the scores were not made with this preset" in result.stderr
@@ -519,12 +519,12 @@ class TestPower:
     def test_json(self, classified: Path) -> None:
         options = {"alpha": 0.01, "correction": "holm", "family": "role", "clusters": "none"}
         flags = [text for name, value in options.items() for text in (f"--{name}", value)]
-        told = json.loads(run_well("power", classified, *flags, "--json").stdout)
+        printed = json.loads(run_well("power", classified, *flags, "--json").stdout)
         plan = plan_examples(HeadScores.load(classified), **options)  # type: ignore[arg-type]
-        assert told["plan"] == plain(plan.record.plan)
+        assert printed["plan"] == plain(plan.record.plan)
         summary = plan.summary()
-        assert [row["role"] for row in told["roles"]] == list(summary.index)
-        for row in told["roles"]:
+        assert [row["role"] for row in printed["roles"]] == list(summary.index)
+        for row in printed["roles"]:
             for name, value in summary.loc[row["role"]].items():
                 assert row[name] == (value if np.isfinite(value) else None)
 
@@ -544,8 +544,10 @@ class TestPower:
     def test_can_be_saved(self, classified: Path, out: Path) -> None:
         shown = run_well("power", classified, "--out", out).stdout
         assert names(out) == {"plan.csv", "plan.parquet", "run.json"}
-        told = f"See:     headroles report {out}  (pictures, in one HTML file)\nwritten to {out}\n"
-        assert shown == run_well("power", classified).stdout + told
+        printed = (
+            f"See:     headroles report {out}  (pictures, in one HTML file)\nwritten to {out}\n"
+        )
+        assert shown == run_well("power", classified).stdout + printed
         plan = PowerPlan.load(out)
         assert plan.record.plan == plan_examples(HeadScores.load(classified)).plan
         assert run_well("export", out).stdout_bytes == (out / "plan.csv").read_bytes()
@@ -553,14 +555,14 @@ class TestPower:
         run_well("power", classified, "--out", out, "--overwrite")
 
 
-def test_a_report_of_earlier_results_is_told(classified: Path, out: Path) -> None:
+def test_a_report_of_earlier_results_is_a_warning(classified: Path, out: Path) -> None:
     shutil.copytree(classified, out)
     run_well("assign", out)  # there is none
     run_well("report", out)
     page = out / "report.html"
     os.utime(page, ns=(0, 0))
-    told = run("assign", out).stderr
-    assert f"warning: {page} is about earlier results; to make it anew: headroles report" in told
+    printed = run("assign", out).stderr
+    assert f"warning: {page} is about earlier results; to make it anew: headroles report" in printed
     os.utime(page)  # as if it had been made anew
     os.utime(out / "run.json", ns=(0, 0))
     assert not has_old_report(out)

@@ -38,7 +38,7 @@ class TestMaking:
         tokenizer = AutoTokenizer.from_pretrained(collaborative)
         assert tokenizer.get_vocab() == make_tokenizer().get_vocab()
 
-    def test_summary_tells_what_it_costs(self, bert_folder: Path, sample: Path, out: Path) -> None:
+    def test_summary_shows_the_cost(self, bert_folder: Path, sample: Path, out: Path) -> None:
         shown = run_well(
             "collaborate", bert_folder, "--error", 0.2, "--sample", sample, "--out", out, "--full"
         ).output

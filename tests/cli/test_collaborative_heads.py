@@ -42,7 +42,7 @@ def logits(folder: Path) -> torch.Tensor:
 
 
 class TestTask:
-    def test_loss_and_metrics_are_told(self, made: Path, classifier: Path, labelled: Path) -> None:
+    def test_loss_and_metrics(self, made: Path, classifier: Path, labelled: Path) -> None:
         task = json.loads((made / "run.json").read_text())["collaboration"]["task"]
         assert task["examples"] == 8
         assert set(task["before"]) == set(task["after"]) == {"loss", "accuracy", "f1", "matthews"}
@@ -94,7 +94,7 @@ class TestTask:
 
 
 class TestHeadsOfACollaborativeModel:
-    def test_pruned_it_computes_what_it_computes_masked(self, made: Path, tmp_path: Path) -> None:
+    def test_pruning_equals_masking(self, made: Path, tmp_path: Path) -> None:
         out = tmp_path / "out"
         facts = json.loads(
             run_well("prune", made, "--order", "top", "--keep", 7, "--out", out, "--json").stdout
@@ -173,7 +173,7 @@ class TestHeadsOfAPrunedModel:
         assert set(kept) == set(range(4)) - gone
         assert len(found) == 6 + 3
 
-    def test_roles_are_not_set_beside_what_is_left(
+    def test_roles_of_a_model_without_heads_are_refused(
         self, pruned: Path, treebank: Path, tmp_path: Path
     ) -> None:
         out = tmp_path / "classified"

@@ -220,9 +220,9 @@ class TestFailure:
         assert f"holds {first} parts of an unfinished run; to continue" in refused.stderr
         with stopped_after(second, ModelError("no luck")):
             failed = run(*large, "--out", out, "--resume")
-        error, told = failed.stderr.splitlines()
+        error, printed = failed.stderr.splitlines()
         assert error == "error: no luck"
-        assert told.startswith(f"warning: {first + second} parts of the work are saved in {out}")
+        assert printed.startswith(f"warning: {first + second} parts of the work are saved in {out}")
         with stopped_after(10 - first - second, AssertionError()):
             run_well(*large, "--out", out, "--resume")
         self.check_equal(out, tmp_path / "whole")
@@ -232,14 +232,14 @@ class TestFailure:
     ) -> None:
         with stopped_after(7):
             run(*large, "--out", out)
-        for change, told in (
+        for change, printed in (
             (("--window", 1), "options window was 2 and is 1"),
             (("--dtype", "bfloat16"), 'model dtype was "float32" and is "bfloat16"'),
         ):
             other = run(*large, *change, "--out", out, "--resume")
             assert other.exit_code == 1
             assert f"saved in {out / HIDDEN / 'parts' / 'before'} has another plan" in other.stderr
-            assert told in other.stderr
+            assert printed in other.stderr
         models = ("compare", "--models", bert_folder, bert_folder, "--corpus", sample)
         other = run(*models, "--out", out, "--resume")
         assert f"{out / HIDDEN / 'parts' / 'after'} has another plan: model w" in other.stderr
@@ -286,7 +286,7 @@ class TestFailure:
         assert result.exit_code == 1
         assert f"{out / 'after'} is a file" in result.stderr
 
-    def test_stored_scores_are_not_gone_on_with(self, before: Path, after: Path, out: Path) -> None:
+    def test_stored_scores_cannot_be_resumed(self, before: Path, after: Path, out: Path) -> None:
         result = run("compare", before, after, "--out", out, "--resume")
         assert result.exit_code == 2
         assert "leave out --resume" in result.stderr
@@ -490,18 +490,18 @@ class TestStored:
 
     def test_json_is_all_that_is_printed(self, before: Path, after: Path, out: Path) -> None:
         arguments = ("compare", before, after, before, "--out", out, "--json", "--threshold", 1.2)
-        told = json.loads(
+        printed = json.loads(
             run_well(*arguments).stdout, parse_constant=lambda name: pytest.fail(name)
         )
         shifts = RoleShifts.load(out)
         record = record_in(out)
-        assert told["out"] == str(out)
-        assert told["models"] == {name: one["model"] for name, one in record["sets"].items()}
-        assert told["corpus"] == record["sets"]["before"]["corpus"]
+        assert printed["out"] == str(out)
+        assert printed["models"] == {name: one["model"] for name, one in record["sets"].items()}
+        assert printed["corpus"] == record["sets"]["before"]["corpus"]
         for key in ("options", "examples", "n_clusters", "dropped_roles", "warnings"):
-            assert told[key] == record[key]
-        assert list(told["checkpoints"]) == ["1", "2"]
-        for name, one in told["checkpoints"].items():
+            assert printed[key] == record[key]
+        assert list(printed["checkpoints"]) == ["1", "2"]
+        for name, one in printed["checkpoints"].items():
             frame = shifts.frame[shifts.frame["checkpoint"] == name]
             assert one["heads"]["changed"] == (frame["change"] == "changed").sum()
             assert one["heads"]["kept"] == (frame["status"] == "kept").sum()

@@ -8,7 +8,7 @@ from headroles.cli import console
 from headroles.corpus import make_corpus
 
 
-def test_reading_is_told_of_like_the_work_that_follows(
+def test_reading_has_progress_like_scoring(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(console, "SECONDS_BETWEEN_LINES", 0.0)
@@ -21,7 +21,7 @@ def test_reading_is_told_of_like_the_work_that_follows(
     assert capsys.readouterr().err == "reading: 256 sentences\nscoring: 100 of 300 sentences\n"
 
 
-def test_every_round_tells_how_long_it_takes(
+def test_every_round_announces_its_time(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = iter([0.0, 0.0, 60.0, 90.0, 100.0, 130.0, 200.0])

@@ -26,9 +26,9 @@ def test_best(hits: Path, tmp_path: Path) -> None:
     shown = run_well("best", hits).stdout
     found = find_best_heads(HeadScores.load(hits))
     assert shown.split() == repr(found).replace(".in_full()", "--full").split()
-    told = json.loads(run_well("best", hits, "--alpha", "0.1", "--json").stdout)
-    assert told["best"]["alpha"] == 0.1
-    assert len(told["heads"]) == len(found)
+    printed = json.loads(run_well("best", hits, "--alpha", "0.1", "--json").stdout)
+    assert printed["best"]["alpha"] == 0.1
+    assert len(printed["heads"]) == len(found)
     run_well("best", hits, "--out", tmp_path / "best")
     assert run_well("export", tmp_path / "best").stdout.startswith("role,half,layer,head")
 
@@ -46,9 +46,9 @@ def test_examples(hits: Path) -> None:
     shown = run_well("examples", hits, *asked).stdout
     assert "Head 1-2, the rarest word of the sentence (rare): the hit scores near" in shown
     assert "of its attention, the head gives" in shown
-    told = json.loads(run_well("examples", hits, *asked, "--json").stdout)
-    assert len(told["examples"]) == 3
-    assert all("[" in row["text"] for row in told["examples"])
+    printed = json.loads(run_well("examples", hits, *asked, "--json").stdout)
+    assert len(printed["examples"]) == 3
+    assert all("[" in row["text"] for row in printed["examples"])
 
 
 def test_examples_of_a_removed_head(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
@@ -72,11 +72,11 @@ def test_german_text_under_an_english_model(bert_folder: Path, tmp_path: Path) -
     named, unnamed = tmp_path / "de_gsd-ud-test.conllu", tmp_path / "zeitung.conllu"
     for file in (named, unnamed):
         file.write_text(text, encoding="utf-8")
-    told = " ".join(run_well("score", model, named, "--out", tmp_path / "a").stdout.split())
-    assert "warning: the corpus is in the language de, and the model reads en" in told
-    told = " ".join(run_well("score", model, unnamed, "--out", tmp_path / "b").stdout.split())
-    assert "the corpus is in the language" not in told
-    assert re.search(r"warning: the tokenizer (cuts a word into|does not know)", told)
+    printed = " ".join(run_well("score", model, named, "--out", tmp_path / "a").stdout.split())
+    assert "warning: the corpus is in the language de, and the model reads en" in printed
+    printed = " ".join(run_well("score", model, unnamed, "--out", tmp_path / "b").stdout.split())
+    assert "the corpus is in the language" not in printed
+    assert re.search(r"warning: the tokenizer (cuts a word into|does not know)", printed)
 
 
 def test_tokens(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
@@ -88,22 +88,22 @@ def test_tokens(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
     counts = tmp_path / "counts.tsv"
     counts.write_text("cats\t3\nsleep\t9\n", encoding="utf-8")
     asked = ("--frequencies", counts, "--pairing", "none", "--json")
-    told = json.loads(
+    printed = json.loads(
         run_well("tokens", bert_folder, treebank, "--out", out, *asked, "--overwrite").stdout
     )
-    assert told["token_groups"]["n_clusters"] == 2
+    assert printed["token_groups"]["n_clusters"] == 2
     found = measure_token_groups(
         str(bert_folder), read_conllu(treebank), frequencies=str(counts), pairing="none"
     )
-    assert told["rows"][0]["mean"] == found.frame["mean"][0]
+    assert printed["rows"][0]["mean"] == found.frame["mean"][0]
 
 
 def test_margins_beyond_offsets(hits: Path) -> None:
     answers = {}
     for margin in ("0", "0.9"):
-        told = json.loads(run_well("assign", hits, "--offset-margin", margin, "--json").stdout)
-        assert told["tests"]["offset_margin"] == float(margin)
-        answers[margin] = told["answers_per_role"]["syntactic"]["no"]
+        printed = json.loads(run_well("assign", hits, "--offset-margin", margin, "--json").stdout)
+        assert printed["tests"]["offset_margin"] == float(margin)
+        answers[margin] = printed["answers_per_role"]["syntactic"]["no"]
     assert answers["0.9"] == 12
     assert answers["0"] <= answers["0.9"]
 

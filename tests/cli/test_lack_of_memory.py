@@ -183,10 +183,10 @@ def test_one_example_that_does_not_fit_is_named(
     with memory_for(lambda ids: ids.shape[1] <= 8):  # what models are tried out with
         result = run(*commands[name], "--out", tmp_path / "out")
     assert result.exit_code == 1
-    told = " ".join(result.stderr.split())
-    assert "error: memory ran out for " in told
-    assert "alone (" in told
-    assert "use a device with more memory (--device cpu)" in told
+    printed = " ".join(result.stderr.split())
+    assert "error: memory ran out for " in printed
+    assert "alone (" in printed
+    assert "use a device with more memory (--device cpu)" in printed
 
 
 def test_an_example_to_be_drawn(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
@@ -251,9 +251,9 @@ def test_a_limit_of_the_system(sample: Path, tmp_path: Path) -> None:
 
     stopped = ended("limited", str(tmp_path / "out"))
     assert stopped.returncode == 1, stopped.stderr
-    error, told = stopped.stderr.splitlines()
+    error, printed = stopped.stderr.splitlines()
     assert error.startswith("error: memory ran out")
-    assert told.startswith(("warning: 2 parts of the work", "warning: 3 parts of the work"))
+    assert printed.startswith(("warning: 2 parts of the work", "warning: 3 parts of the work"))
     for out in (("out", "--resume"), ("whole",)):
         done = ended("unlimited", str(tmp_path / out[0]), *out[1:])
         assert done.returncode == 0, done.stderr

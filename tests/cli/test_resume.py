@@ -23,7 +23,7 @@ def _windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("command", ["score", "classify"])
-def test_an_interrupted_run_is_gone_on_with(
+def test_an_interrupted_run_resumes(
     bert_folder: Path, sample: Path, tmp_path: Path, command: str
 ) -> None:
     run_well(command, bert_folder, sample, "--out", tmp_path / "whole")
@@ -42,9 +42,9 @@ def test_an_interrupted_run_is_gone_on_with(
     assert "has another plan: options window was 2 and is 1" in other.stderr
     with stopped_after(1, ModelError("no luck")):
         failed = run(*asked, "--resume")
-    error, told = failed.stderr.splitlines()
+    error, printed = failed.stderr.splitlines()
     assert error == "error: no luck"
-    assert told.startswith("warning: 3 parts of the work are saved")
+    assert printed.startswith("warning: 3 parts of the work are saved")
     with stopped_after(3, AssertionError()):
         run_well(*asked, "--resume")
     found, expected = (content(tmp_path / name) for name in ("out", "whole"))
@@ -91,7 +91,7 @@ def large(sample: Path, folder: Path) -> Path:
     return file
 
 
-def test_killed_processes_are_gone_on_with(
+def test_killed_processes_resume(
     bert_folder: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run is killed when it has kept a part; two processes that share the rest finish it."""

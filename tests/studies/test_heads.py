@@ -102,7 +102,7 @@ class TestClusters:
             hypotheses(make_scores(self.VALUES, ["local"]), clusters="document")
 
 
-def test_every_table_of_tests_notes_heads_that_are_gone() -> None:
+def test_every_table_of_tests_notes_removed_heads() -> None:
     """Of a comparison whichever side lacks them, each checkpoint by itself."""
     values = np.random.default_rng(0).normal(3, 1, (30, 2, 2, 1)).astype(np.float32)
     whole = replace(made := make_scores(values, ["local"]), digests=made.ids)

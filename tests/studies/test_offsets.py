@@ -92,7 +92,7 @@ def test_a_threshold_that_is_asked_for_replaces_the_rule() -> None:
     assert table.rivals == {}
 
 
-def test_the_table_says_what_was_beaten() -> None:
+def test_the_table_names_the_offsets() -> None:
     scores = scores_of(np.full((6, 1), 0.5), {-2: np.full(6, 0.3)}, list("abcdef"))
     table = assign_roles(scores)
     assert table.rivals == {ROLE: (-2, -2)}

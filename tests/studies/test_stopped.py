@@ -98,7 +98,7 @@ REFUSED: list[tuple[Callable[..., Any], Callable[[int], HeadScores], str]] = [
 
 
 @pytest.mark.parametrize(("study", "make", "what"), REFUSED, ids=[what for *_, what in REFUSED])
-def test_what_takes_the_number_of_examples_as_given_is_refused(
+def test_studies_of_a_fixed_number_of_examples_are_refused(
     study: Callable[..., Any], make: Callable[[int], HeadScores], what: str
 ) -> None:
     with pytest.raises(UsageError, match=f"after 70 of 200 sentences.*{what}.*whole corpus"):
@@ -107,7 +107,7 @@ def test_what_takes_the_number_of_examples_as_given_is_refused(
 
 
 @pytest.mark.parametrize(("study", "make"), [(find_best_heads, hits), (describe, quantities)])
-def test_intervals_are_told_to_be_rough(
+def test_intervals_are_called_rough(
     study: Callable[..., Any], make: Callable[..., HeadScores]
 ) -> None:
     assert study(make()).warnings == tuple(warn_of_stopped(make().record))
@@ -116,7 +116,7 @@ def test_intervals_are_told_to_be_rough(
 
 
 @pytest.mark.parametrize("of", ["corpus", "text"])
-def test_role_tables_are_by_betting_and_say_what_is_rough(of: str) -> None:
+def test_role_tables_are_by_betting_with_rough_intervals(of: str) -> None:
     table = assign_roles(stopped(of))
     assert table.tests.test == "betting"
     assert (table.frame["answer"] == table.frame["certified"]).all()

@@ -1,4 +1,4 @@
-"""What a role table answers, and how it is told in a few lines."""
+"""The answers of a role table, and their summary in a few lines."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_a_head_that_only_looks_at_a_place_is_not_named_as_the_strongest(table: 
 def test_without_contrasts_it_is_said_that_distance_was_not_controlled(table: RoleTable) -> None:
     alone = table.where(role=[SUBJECT])
     assert not find_answers(alone).controls_distance
-    told = " ".join(as_text(summarized(alone)).split())
-    assert "These rows leave out how far heads go beyond distance" in told
+    summary = " ".join(as_text(summarized(alone)).split())
+    assert "These rows leave out how far heads go beyond distance" in summary
     values = np.full((60, 1, 4, 1), 9, dtype=np.float32) + np.arange(60).reshape(-1, 1, 1, 1) / 60
     never = assign_roles(make_scores(values, (SUBJECT,)))
     assert "Score with beyond_offset" in " ".join(as_text(summarized(never)).split())
@@ -81,7 +81,7 @@ def test_a_part_of_a_table_says_nothing_about_the_rest(bert_folder: Path) -> Non
     assert len(draw_role(part, "nsubj").get_yticks()) == 3
 
 
-def test_tab_completion_shows_what_serves_people(table: RoleTable) -> None:
+def test_tab_completion_shows_names_for_people(table: RoleTable) -> None:
     names = set(dir(table))
     assert names >= {"frame", "where", "heads_with", "save", "export", "warnings"}
     assert not names & {"cure", "form", "kind", "shown", "stem", "read_files"}

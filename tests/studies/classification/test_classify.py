@@ -27,7 +27,7 @@ def test_comes_back_as_it_was_saved(scores: HeadScores, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.scores.values, scores.values)
 
 
-def test_scores_compare_by_what_they_hold(scores: HeadScores, tmp_path: Path) -> None:
+def test_scores_compare_by_content(scores: HeadScores, tmp_path: Path) -> None:
     folder = scores.save(tmp_path / "out")
     assert HeadScores.load(folder) == HeadScores.load(folder)
     other = make_scores(scores.values + 1, ["local", "syntactic"])
@@ -35,7 +35,7 @@ def test_scores_compare_by_what_they_hold(scores: HeadScores, tmp_path: Path) ->
     assert scores != "scores"
 
 
-def test_what_holds_scores_is_understood(scores: HeadScores, tmp_path: Path) -> None:
+def test_scores_are_found_in_results_and_folders(scores: HeadScores, tmp_path: Path) -> None:
     expected = assign_roles(scores)
     result = Classification(scores, expected)
     folder = result.save(tmp_path / "out")
@@ -47,7 +47,7 @@ def test_what_holds_scores_is_understood(scores: HeadScores, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("given", [None, 3, {"scores": 1}])
-def test_what_holds_none_is_refused(given: object) -> None:
+def test_objects_without_scores_are_refused(given: object) -> None:
     with pytest.raises(UsageError, match="holds no scores; give what score_heads or classify"):
         assign_roles(given)
 

@@ -82,7 +82,7 @@ def test_a_constant_head_at_the_threshold_has_no_role(scores: HeadScores) -> Non
     assert not row(assign_roles(scores, threshold=5.0), 1, 2, "local").assigned
 
 
-def test_the_family_decides_what_is_corrected_together(scores: HeadScores) -> None:
+def test_the_family_is_corrected_together(scores: HeadScores) -> None:
     together = assign_roles(scores, correction="bonferroni")
     apart = assign_roles(scores, correction="bonferroni", family="role")
     p = row(together, 1, 0, "syntactic").p_value
@@ -168,7 +168,7 @@ def test_every_head_gets_one_answer_to_each_role(scores: HeadScores) -> None:
         table.counts("maybe")
 
 
-def test_clusters_are_counted_and_told(scores: HeadScores) -> None:
+def test_clusters_are_counted_and_recorded(scores: HeadScores) -> None:
     documents = tuple(f"d{k // 2}" for k in range(30))
     clustered = replace(scores, documents=documents)
     table = assign_roles(clustered)
@@ -233,7 +233,7 @@ def test_shows_itself(scores: HeadScores) -> None:
     assert "<table" in assign_roles(scores)._repr_html_()
 
 
-def test_what_is_shown_in_a_notebook_is_escaped() -> None:
+def test_notebooks_escape_names() -> None:
     odd = make_scores(np.ones((3, 1, 1, 1)), ["<script>"])
     assert "<script>" not in assign_roles(odd)._repr_html_()
 
@@ -278,7 +278,7 @@ class TestFiles:
             put_into(folder, assign_roles(scores, threshold=2))
         assert contents(folder) == before
 
-    def test_a_table_that_was_changed_is_told(self, folder: Path) -> None:
+    def test_a_changed_table_is_refused(self, folder: Path) -> None:
         (folder / "roles.csv").write_text((folder / "roles.csv").read_text().replace("no", "yes"))
         with pytest.raises(StorageError, match=r"roles\.csv was changed after headroles wrote it"):
             RoleTable.load(folder)
@@ -401,7 +401,7 @@ class TestCertified:
         with pytest.raises(UsageError, match="betting needs the bounds of scores"):
             assign_roles(replace(bounded, bounds=None), test="betting")
 
-    def test_it_is_told_where_it_contradicts(self, bounded: HeadScores) -> None:
+    def test_contradictions_are_named(self, bounded: HeadScores) -> None:
         frame = assign_roles(bounded).frame.assign(certified=["yes", "no", "yes", "yes"])
         table = replace(assign_roles(bounded), frame=frame)
         assert "1 against the answer given" in in_full(table)
@@ -437,7 +437,7 @@ def test_nothing_is_beyond_position_without_contrasts(scores: HeadScores) -> Non
     assert "beyond distance" not in repr(table)
 
 
-def test_that_no_head_has_a_role_is_said() -> None:
+def test_a_table_without_roles_says_so() -> None:
     values = np.random.default_rng(0).normal(1.0, 0.1, size=(20, 1, 3, 1))
     text = repr(assign_roles(make_scores(values, ["local"])))
     assert "No head was shown to have a role.\n" in text

@@ -79,7 +79,7 @@ def test_it_stops_early_with_scores_of_the_whole_corpus(
     assert f"Scoring stopped after {stopped.sentences} of 140 sentences" in repr(found)
 
 
-def test_what_is_stored_gets_the_same_answers_again(
+def test_stored_scores_get_the_same_answers(
     bert_folder: Path, sample: Path, tmp_path: Path
 ) -> None:
     found = classify_heads(bert_folder, read_conllu(sample), until=0.5, threshold=0.9, **OPTIONS)
@@ -93,9 +93,7 @@ def test_what_is_stored_gets_the_same_answers_again(
         assign_roles(again, clusters="document")
 
 
-def test_the_end_of_the_corpus_decides_what_the_means_of_the_corpus_say(
-    bert_folder: Path, treebank: Path
-) -> None:
+def test_the_whole_corpus_decides_by_its_means(bert_folder: Path, treebank: Path) -> None:
     """All examples there are were drawn: nothing is left to chance."""
     found = classify_heads(bert_folder, read_conllu(treebank), until=0.999, **OPTIONS)
     frame = found.roles.frame

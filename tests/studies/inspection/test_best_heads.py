@@ -51,7 +51,7 @@ def test_the_head_of_one_half_is_reported_on_the_other() -> None:
     )
 
 
-def test_limits_stay_within_what_shares_can_be() -> None:
+def test_limits_stay_within_0_and_1() -> None:
     """Few documents: by t, the upper limit of 0.95 would pass 1."""
     hits = np.repeat([[0.9], [1.0]], 2, axis=0)
     frame = find_best_heads(scores_of(hits, np.array([0.0, 0.0, 1.0, 1.0]), [1] * 4)).frame

@@ -110,7 +110,7 @@ def test_are_stored_and_shown(scores: HeadScores, tmp_path: Path) -> None:
         ((0, 0), "locl", "there is no role 'locl'; did you mean 'local'"),
     ],
 )
-def test_what_there_is_not(scores: HeadScores, head: Any, role: str, message: str) -> None:
+def test_unknown_names_are_refused(scores: HeadScores, head: Any, role: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         find_examples(scores, head, role)
 

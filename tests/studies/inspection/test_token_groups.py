@@ -206,7 +206,7 @@ def test_means_and_intervals_over_documents(bert_folder: Path, treebank: Path) -
     assert row["ci_high"] - row["mean"] == pytest.approx(half)
 
 
-def test_parts_of_speech_say_what_punctuation_is(bert_folder: Path) -> None:
+def test_parts_of_speech_define_punctuation(bert_folder: Path) -> None:
     def one(upos: str) -> TokenGroups:
         sentence = Sentence(
             "s",
@@ -285,16 +285,16 @@ def test_are_stored_and_shown(bert_folder: Path, treebank: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("layer", "told"), [([0, 2], "the details have tables by layer"), ("all", "most of the")]
+    ("layer", "message"), [([0, 2], "the details have tables by layer"), ("all", "most of the")]
 )
 def test_some_layers_are_stored_and_shown(
-    bert_folder: Path, treebank: Path, tmp_path: Path, layer: object, told: str
+    bert_folder: Path, treebank: Path, tmp_path: Path, layer: object, message: str
 ) -> None:
     some = measure_token_groups(bert_folder, read_conllu(treebank)).where(layer=layer)
     some.save(tmp_path / "out")
     loaded = load(tmp_path / "out")
     assert loaded == some
-    assert told in flat(loaded)
+    assert message in flat(loaded)
     assert loaded._repr_html_()
     assert make_report(tmp_path / "out").to_html()
 
