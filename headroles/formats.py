@@ -62,9 +62,9 @@ def export_frame(
         case "markdown":
             return as_markdown(frame).encode()
         case "latex":
-            return latex_table(_readable(frame), caption, label).encode()
+            return latex_table(frame.apply(_readable), caption, label).encode()
         case "html":
-            readable = _readable(frame).rename(columns=printable).map(printable)
+            readable = frame.apply(_readable).rename(columns=printable).map(printable)
             table = readable.to_html(index=False, border=0)
             return _PAGE.format(style=_STYLE, table=table).encode()
     raise UsageError(f"unknown format {fmt!r}; use one of {', '.join(FORMATS)}")
@@ -72,7 +72,7 @@ def export_frame(
 
 def as_markdown(frame: pd.DataFrame) -> str:
     """Return a table in Markdown; names in it are text and no markup."""
-    readable = _readable(frame).rename(columns=_to_markdown).map(_to_markdown)
+    readable = frame.apply(_readable).rename(columns=_to_markdown).map(_to_markdown)
     return f"{readable.to_markdown(index=False, disable_numparse=True)}\n"
 
 
@@ -164,10 +164,6 @@ def _no_formula(text: str) -> str:
 _FORMULA = re.compile(r"[=@\t\r]|[-+](?!$)")
 
 
-def _four_digits(value: float) -> str:
-    return f"{value:.4g}"
-
-
 def _digits_of_p(value: float) -> str:
     """Format a p-value as papers do, without digits below .001."""
     return "<.001" if value < _SMALLEST_P else f"{value:.3f}".removeprefix("0")
@@ -177,16 +173,12 @@ _IS_P = re.compile(r"p(_|$)")
 _SMALLEST_P = 0.001
 
 
-def _readable(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.apply(_readable_column)
-
-
-def _readable_column(column: pd.Series[Any]) -> pd.Series[Any]:
+def _readable(column: pd.Series[Any]) -> pd.Series[Any]:
     from pandas.api.types import is_bool_dtype, is_float_dtype
 
     if is_bool_dtype(column):
         return column.map({True: _MARK, False: ""})
     if is_float_dtype(column):
-        digits = _digits_of_p if _IS_P.match(str(column.name)) else _four_digits
+        digits = _digits_of_p if _IS_P.match(str(column.name)) else "{:.4g}".format
         return column.map(lambda value: "" if np.isnan(value) else digits(value))
     return column.astype(str)

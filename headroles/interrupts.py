@@ -104,7 +104,10 @@ def handle_signals() -> None:
 def end(message: str) -> NoReturn:
     """End the process with a line about the saved results, unless one was printed."""
     say_interrupted(message)
-    _leave()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(INTERRUPTED if _signals[:1] == [signal.SIGINT] else TERMINATED)
 
 
 def say_interrupted(message: str) -> None:
@@ -149,10 +152,3 @@ def _watch(reading: int, wanted: frozenset[int]) -> None:
     except Exception:
         message = "run the same command with --resume to see the saved parts"
     end(message)
-
-
-def _leave() -> NoReturn:
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(INTERRUPTED if _signals[:1] == [signal.SIGINT] else TERMINATED)

@@ -92,7 +92,7 @@ class GroupedCommand(TyperCommand):
         """Write the sections of the help: of many options those that people need most."""
         params = self.get_params(ctx)
         if not ctx.meta.get(_ALL) and len(params) > _MANY:
-            params = [one for one in params if one.name in COMMON or _is_always_shown(one)]
+            params = [one for one in params if _is_common(one)]
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in params:
             record = help_record(param, ctx)
@@ -116,9 +116,9 @@ def help_record(param: Any, ctx: Any) -> tuple[str, str] | None:
     return term.partition(" <")[0] + "..." * (param.nargs == -1), text
 
 
-def _is_always_shown(param: Any) -> bool:
-    shown = param.param_type_name == "argument" or param.required
-    return bool(shown or param.name.startswith("help"))
+def _is_common(param: Any) -> bool:
+    is_needed = param.param_type_name == "argument" or param.required
+    return is_needed or param.name in COMMON or param.name.startswith("help")
 
 
 def _print_all_help(ctx: typer.Context, value: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from tests.conftest import make_scores
 
 def some_scores(seed: int = 0) -> HeadScores:
     values = np.random.default_rng(seed).normal([2.0, 4.0], 0.5, (30, 2, 3, 2))
-    return make_scores(values, ["local", "block"], [f"d{k}" for k in range(30)])
+    scores = make_scores(values, ["local", "block"], [f"d{k}" for k in range(30)])
+    return replace(scores, digests=scores.ids)
 
 
 @pytest.fixture(scope="module")

@@ -132,21 +132,10 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
 
 def draw_maps(table: RoleTable, roles: Sequence[str]) -> Iterator[Figure]:
     """Yield the small maps of `draw_roles`, a figure each."""
-    from headroles.drawing.own_figures import new_figure
-
-    layers, heads = sizes_in(table.frame)
-    width, height = 3.1, 1.0 + 2.6 * layers / heads
     for role in roles:
-        figure = new_figure(width, height)
-        across = {"left": 0.35 / width, "right": 1 - 0.05 / width}
-        down = {"bottom": 0.35 / height, "top": 1 - 0.45 / height}
-        ax = figure.subplots(gridspec_kw={**across, **down})
-        _draw_small_map(table, role, ax)
-        ax.set_title(_map_title(table, role, 50), fontsize=8)
-        ax.collections[0].set_rasterized(True)  # of large models, cells would be a large file
-        ax.tick_params(labelsize=7)
-        ax.set_xlabel("head", fontsize=7, labelpad=1)
-        ax.set_ylabel("layer", fontsize=7, labelpad=1)
+        figure = draw_roles(table, [role])
+        # The cells of large models would make a large file.
+        figure.axes[0].collections[0].set_rasterized(True)
         yield figure
 
 

@@ -162,7 +162,8 @@ def _heads_grid(table: RoleTable, answers: RoleAnswers) -> Grid:
     if answers.arcs or answers.only_position:
         heads = named_heads(answers.syntactic, table.record.layers)
         best = (head_name(answers.arcs[0].head), "see below") if answers.arcs else ("", "")
-        rows.insert(0, (_partners(table), str(len(answers.syntactic)), heads, *best))
+        partners = "words of pairs" if _has_own_pairs(table) else "syntactic partners"
+        rows.insert(0, (partners, str(len(answers.syntactic)), heads, *best))
     columns = (title, "heads", "which", "strongest", unit_of(table.record.score))
     return Grid(columns, tuple(rows), left=frozenset(["which", "strongest"]))
 
@@ -220,10 +221,6 @@ def _only_positional(table: RoleTable, answers: RoleAnswers) -> Iterator[str]:
 def _has_own_pairs(table: RoleTable) -> bool:
     """Tell whether a user's own pairs of words are among the roles that have contrasts."""
     return not all(map(is_arc, arcs_among(table.roles)))
-
-
-def _partners(table: RoleTable) -> str:
-    return "words of pairs" if _has_own_pairs(table) else "syntactic partners"
 
 
 def unit_of(score: str) -> str:
