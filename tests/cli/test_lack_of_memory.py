@@ -1,4 +1,4 @@
-"""Memory runs out in every command that runs a model: it comes to the same, or says what to do."""
+"""A lack of memory in every command that runs a model: the same results, or advice."""
 
 from __future__ import annotations
 
@@ -80,46 +80,48 @@ def steady(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(model, tmp_path_factory.mktemp("models") / "steady")
 
 
-@pytest.fixture
-def commands(
-    bert_folder: Path, sample: Path, steady: Path, labelled: Path, roles: Path
-) -> dict[str, list[object]]:
-    """Every command that runs a model over several examples."""
-    task = [steady, labelled, "--batch-tokens", 60]
-    prune = ["prune", *task, "--test", labelled, "--keep", 5]
-    gate = ["gate", *task, "--test", labelled, "--keep", 5, "--seeds", 1, "--updates", 4]
-    tuned = ["--fine-tune-on", labelled, "--epochs", 2, "--learning-rate", 0.01]
-    return {
-        "score": ["score", bert_folder, sample],
-        "score by norms": ["score", bert_folder, sample, "--measure", "norms"],
-        "classify": ["classify", bert_folder, sample],
-        "compare": ["compare", "--models", bert_folder, steady, "--corpus", sample],
-        "tokens": ["tokens", bert_folder, sample],
-        "importance": ["importance", *task],
-        "ablate": ["ablate", *task, "--sets", "layers"],
-        "ablate, mean": ["ablate", *task, "--sets", "layers", "--ablation", "mean"],
-        "by-role": ["by-role", *task, "--roles-from", roles, "--permutations", 99],
-        "pruning-curves": [
-            *("pruning-curves", *task, "--test", labelled, "--draws", 2),
-            *("--shares", "0.5", "--orders", "reestimated,ablation,random", "--steps", 2),
-        ],
-        "prune": [*prune, "--order", "reestimated", "--steps", 3],
-        "prune, fine-tuned": [*prune, "--order", "random", *tuned, "--compensation"],
-        "gate": gate,
-        "gate, trained": [*gate, "--weights", "trained", "--weight-rate", 0.01],
-        "collaborate": ["collaborate", steady, "--rank", 16, "--task", labelled],
-        "claims": [
-            *("claims", steady, sample, "--task", labelled, "--claims"),
-            "layers-alike,separators-middle,middle-layers-matter",
-        ],
-    }
+TASK = "STEADY LABELLED --batch-tokens 60"
+PRUNE = f"prune {TASK} --test LABELLED --keep 5"
+GATE = f"gate {TASK} --test LABELLED --keep 5 --seeds 1 --updates 4"
+COMMANDS = {
+    "score": "score BERT SAMPLE",
+    "score by norms": "score BERT SAMPLE --measure norms",
+    "classify": "classify BERT SAMPLE",
+    "compare": "compare --models BERT STEADY --corpus SAMPLE",
+    "tokens": "tokens BERT SAMPLE",
+    "importance": f"importance {TASK}",
+    "ablate": f"ablate {TASK} --sets layers",
+    "ablate, mean": f"ablate {TASK} --sets layers --ablation mean",
+    "by-role": f"by-role {TASK} --roles-from ROLES --permutations 99",
+    "pruning-curves": f"pruning-curves {TASK} --test LABELLED --draws 2 --shares 0.5 --steps 2 "
+    "--orders reestimated,ablation,random",
+    "prune": f"{PRUNE} --order reestimated --steps 3",
+    "prune, fine-tuned": f"{PRUNE} --order random --compensation --fine-tune-on LABELLED "
+    "--epochs 2 --learning-rate 0.01",
+    "gate": GATE,
+    "gate, trained": f"{GATE} --weights trained --weight-rate 0.01",
+    "collaborate": "collaborate STEADY --rank 16 --task LABELLED",
+    "claims": "claims STEADY SAMPLE --task LABELLED --claims "
+    "layers-alike,separators-middle,middle-layers-matter",
+}
+"""Every command that runs a model over several examples, with places in capital letters."""
 
 
-NAMES = (
-    *("score", "score by norms", "classify", "compare", "tokens", "importance", "ablate"),
-    *("ablate, mean", "by-role", "pruning-curves", "prune", "prune, fine-tuned", "gate"),
-    *("gate, trained", "collaborate", "claims"),
-)
+@pytest.fixture(params=COMMANDS)
+def command(
+    request: pytest.FixtureRequest,
+    bert_folder: Path,
+    sample: Path,
+    steady: Path,
+    labelled: Path,
+    roles: Path,
+) -> list[object]:
+    """One of the commands, without its folder."""
+    if "fine-tuned" in request.param:
+        pytest.importorskip("accelerate")
+    places = {"BERT": bert_folder, "SAMPLE": sample, "STEADY": steady, "LABELLED": labelled}
+    places["ROLES"] = roles
+    return [places.get(word, word) for word in COMMANDS[request.param].split()]
 
 
 def assert_alike(found: Any, expected: Any, where: str = "") -> None:
@@ -157,15 +159,11 @@ def numbers_in(folder: Path) -> Iterator[tuple[str, Any]]:
 
 
 @pytest.mark.usefixtures("double_precision")
-@pytest.mark.parametrize("name", NAMES)
-def test_it_comes_to_the_same(name: str, commands: dict[str, list[object]], tmp_path: Path) -> None:
-    if "fine-tuned" in name:
-        pytest.importorskip("accelerate")
-    command = [*commands[name], "--json", "--out"]
-    whole = run(*command, tmp_path / "whole")
+def test_results_are_the_same(command: list[object], tmp_path: Path) -> None:
+    whole = run(*command, "--json", "--out", tmp_path / "whole")
     assert whole.exit_code == 0, whole.output
     with memory_for(all_but_the_second()) as refused:
-        found = run(*command, tmp_path / "found")
+        found = run(*command, "--json", "--out", tmp_path / "found")
     assert found.exit_code == 0, found.output
     assert len(refused) == 1
     assert_alike(json.loads(found.stdout), json.loads(whole.stdout))
@@ -174,14 +172,9 @@ def test_it_comes_to_the_same(name: str, commands: dict[str, list[object]], tmp_
     assert_alike(dict(numbers_in(tmp_path / "found")), expected)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_one_example_that_does_not_fit_is_named(
-    name: str, commands: dict[str, list[object]], tmp_path: Path
-) -> None:
-    if "fine-tuned" in name:
-        pytest.importorskip("accelerate")
-    with memory_for(lambda ids: ids.shape[1] <= 8):  # what models are tried out with
-        result = run(*commands[name], "--out", tmp_path / "out")
+def test_an_example_that_does_not_fit_is_named(command: list[object], tmp_path: Path) -> None:
+    with memory_for(lambda ids: ids.shape[1] <= 8):  # the length that models are tried out with
+        result = run(*command, "--out", tmp_path / "out")
     assert result.exit_code == 1
     printed = " ".join(result.stderr.split())
     assert "error: memory ran out for " in printed
@@ -232,7 +225,7 @@ main()
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc and RLIMIT_AS")
 def test_a_limit_of_the_system(sample: Path, tmp_path: Path) -> None:
-    """What a run has done before memory ran out is kept, and taken up with more memory."""
+    """Finished parts of a run that lacks memory are saved, and resumed with more memory."""
     model, corpus = save(make_bert(heads=24), tmp_path / "model"), tmp_path / "t.conllu"
     blocks = sample.read_text(encoding="utf-8").split("\n\n")[:24]
     rows = "\n".join(f"{k}\tthe\t_\tX\t_\t_\t{k - 1}\tdep\t_\t_" for k in range(2, 501))
