@@ -8,8 +8,8 @@ relative to the sums behind a score. The reference cuts words into pieces one by
 attention from transformers' eager code, and follows the definition of the scores in float64.
 
 The model rounds too, and differently in batches of different shapes: with ``--batch-tokens 1``
-both sides run every example alone, and what is left is the rounding of the scores. ``--exact``
-runs the reference's model in float64: what is left is all rounding there is.
+both sides run every example alone, so that only the scores are rounded. ``--exact`` runs the
+model of the reference in float64, so that the error is all of the rounding.
 """
 
 from __future__ import annotations

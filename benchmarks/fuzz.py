@@ -2,7 +2,7 @@
 
 Run: python -m benchmarks.fuzz [--only models,results] [--times 1000] [--seed 0] [--processes 2]
 
-What comes of a damaged folder may be what comes of a good one, or an error that names a cure. A
+A damaged folder may give the result of a good one, or an error that names a remedy. A
 traceback, more than a minute, or a table that was changed and is believed is a finding.
 """
 

@@ -84,7 +84,7 @@ def _other_cell(data: bytes, chance: random.Random) -> bytes:
 
 
 class Odd:
-    """An object that fails at whatever is asked of it."""
+    """An object whose methods all fail."""
 
     def _fail(self, *_: object) -> Any:
         raise ValueError("\x1b[2J odd\n\u202e")
@@ -94,7 +94,7 @@ class Odd:
 
 
 class OddError(Exception):
-    """An error that cannot say what it is."""
+    """An error without a message."""
 
     def __str__(self) -> str:
         raise RuntimeError

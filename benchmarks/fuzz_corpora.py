@@ -106,7 +106,7 @@ LINES = (
 
 @dataclass(frozen=True)
 class Change:
-    """One change of a file: of which kind, where (a share of its length), and what comes there."""
+    """One change of a file: its kind, its place (a share of the length), and the new text."""
 
     kind: str
     place: float
@@ -206,7 +206,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
 def go_through(case: Case, folder: Path) -> str:
     """Plan a corpus; return ``planned``, or the name of the error.
 
-    Raises whatever is no error of headroles, and AssertionError for a message that a terminal
+    Raises all errors that are not headroles' own, and AssertionError for a message that a terminal
     would obey, or that is no line.
     """
     file = folder / "t.conllu"

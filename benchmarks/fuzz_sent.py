@@ -89,7 +89,7 @@ def make_subjects(place: Path) -> dict[str, Path]:
 
 
 def _reseal(folder: Path) -> None:
-    """Give a folder the digests that fit what it holds now."""
+    """Give a folder the digests of its present files."""
     record = read_run(folder)
     present = {
         kind: digests_of(folder, [name for name in own if (folder / name).is_file()])
@@ -411,7 +411,7 @@ def _journals(place: Path) -> Attempt:
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A command, its folder with all parts and no results, what comes of it, and others' parts."""
+    """A command, its folder with all parts and no results, its results, and others' parts."""
 
     command: tuple[object, ...]
     folder: Path

@@ -148,7 +148,7 @@ def go_through(
 ) -> Counter[str]:
     """Count what became of so many attempts.
 
-    Raises what is a finding, after naming the seed that led to it; counts it if it ``goes_on``.
+    Raises findings, after naming their seed; counts them if it ``goes_on``.
     """
     outcomes: Counter[str] = Counter()
     for number in range(times):

@@ -100,7 +100,7 @@ def main() -> None:
 
 
 Asked = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
-"""By the names of commands what they are given, and what is another way for the older results."""
+"""Arguments of commands by name, with other arguments for the older results."""
 NOT_RESUMED = ("assign", "compare", "collaborate")
 
 

@@ -4,7 +4,7 @@ python -m benchmarks.reading --treebank FILE [--words 1000000 100000000]
 
 The corpus repeats the treebank under other names of sentences and documents. Each is opened by a
 process of its own, as `headroles score` opens it: checked, counted, and put aside to be read again.
-Its memory is what the process took at its peak beyond what it held before.
+The memory is the peak of the process above its memory before.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def measure(treebank: Path, n_words: int, corpus: Path) -> None:
-    """Print what it costs to open so many words, and a few more to the end of their sentence."""
+    """Print the cost of opening so many words, and a few more to the end of their sentence."""
     blocks = sentence_blocks(treebank)
     with corpus.open("w", encoding="utf-8") as file:
         for block in repeated(blocks):

@@ -10,7 +10,7 @@ _LONGEST = 1500
 class HeadRolesError(Exception):
     """Base of all errors that a user can cause and correct; never raised itself.
 
-    Its message is one line of limited length, whatever names and values it includes. It names
+    Its message is one line of limited length, even with long names and values. It names
     arguments, and on the command line flags (`addressed`).
 
     >>> from headroles import read_conllu

@@ -11,7 +11,7 @@ divided by its deviation too, which changes no test and gives planted effects a 
 
 Samples are a number of examples, or whole documents drawn with replacement. "+ effect" adds to
 every value a random number that it shares with the other values of its document, of an
-intra-class correlation of 0.2: what much dependence would do, whatever there is in the corpus.
+intra-class correlation of 0.2: the effect of much dependence, in any corpus.
 The section "answers" leaves the means where they are and asks for the tool's answers, with the
 default thresholds: how many of the "yes" and "no" are wrong. The section "planning" plans as
 `headroles power` does, by all scores and by pilots, and counts how many heads are decided with as
@@ -478,7 +478,7 @@ def measure_missing(file: Path, population: Population, sections: list[str], qui
     cells = [c for c in all_cells(quick) if c.section in sections and c.key not in done]
     with file.open("a", encoding="utf-8") as stream:
         if file.stat().st_size and not file.read_bytes().endswith(b"\n"):
-            stream.write("\n")  # what an interrupted start left stays a line of its own
+            stream.write("\n")  # half a line of an interrupted start stays a line of its own
         for count, cell in enumerate(cells, start=1):
             stream.write(json.dumps({"of": whole, **measure_cell(population, cell)}) + "\n")
             stream.flush()
@@ -487,7 +487,7 @@ def measure_missing(file: Path, population: Population, sections: list[str], qui
 
 
 def main() -> None:
-    """Parse the command line; measure what is missing; print the tables."""
+    """Parse the command line; measure missing cells; print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path, help="JSON lines, one per finished cell")
     parser.add_argument("--scores", type=Path, help="folder of scores; none: only print")

@@ -182,7 +182,7 @@ def tables(cells: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Parse the command line; measure what is missing; print the tables."""
+    """Parse the command line; measure missing cells; print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path, help="JSON lines, one per finished cell")
     parser.add_argument("--scores", type=Path, nargs="*", default=[], help="folders of scores")

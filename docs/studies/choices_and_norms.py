@@ -3,7 +3,7 @@
 python -m docs.studies.choices_and_norms --models DIR [DIR ...] --treebank FILE
     --relations LIST --scores FOLDER
 
-Scores are kept in FOLDER, one folder per model and what was scored; a second run reads them from
+Scores are saved in FOLDER, in a sub-folder for each model and kind; a second run reads them from
 there. Tables, in markdown:
 
 positional   heads that look one token back or ahead, at 0.9 and at 0.5, and their confidence

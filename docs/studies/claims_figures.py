@@ -77,7 +77,7 @@ def draw_matrix(claims: pd.DataFrame) -> Figure:
 
 
 def published(claim: str) -> str:
-    """Shorten the published figure of a claim: the first source, without what it is of."""
+    """Shorten the published figure of a claim: the first source, without brackets."""
     said = CLAIMS[claim].published
     return "in words" if "in words" in said else re.sub(r" \([^)]*\)", "", said).split(";")[0]
 

@@ -69,13 +69,13 @@ AFTER = {
     "granite-30m-question": "granite-30m-english",
     "distilbert-quire-0.3.2": "distilbert-quire-0.2.0",
 }
-"""Fine-tuned encoders, and what they were before."""
+"""Fine-tuned encoders, with their originals."""
 OF_TASKS = tuple(one.id for one in CLAIMS.values() if one.needs in (TASK, TWO_TASKS))
 OF_TWO = ("last-layers-move", "separators-spread")
 
 
 def main() -> None:
-    """Parse the command line, measure what is missing, and write the tables."""
+    """Parse the command line, measure missing runs, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", type=Path, required=True)
     parser.add_argument("--treebanks", type=Path, required=True)
@@ -277,7 +277,7 @@ def replicated(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the least number of encoders in which a claim or its opposite holds.
 
     The largest u with a p-value of the partial conjunction of at most 0.05: of u of k encoders,
-    whatever the dependence of their tests, which are made on the same texts (Bonferroni's).
+    for any dependence of their tests, which are made on the same texts (Bonferroni's).
     Fine-tuned copies do not count beside their encoder.
     """
     first = first_of(rows)

@@ -101,7 +101,7 @@ class Recipe:
 
 
 def main() -> None:
-    """Parse the command line, do what is not done yet, and print the tables."""
+    """Parse the command line, do missing steps, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--cola", type=Path, required=True, help="folder of CoLA's .tsv files")

@@ -10,9 +10,9 @@ MODEL is a model fine-tuned on SST-2 (`docs.studies.task_models`), SST-2 the fol
 files. ``make`` writes to DIR the derivatives of 6735 phrases of `train_part2.tsv` that the model
 was not trained on, the losses of 300 development sentences without the half of the heads that each
 of 60 disjoint sets of 100 phrases finds to matter least, and those of all 872 sentences without
-each single head. A second run goes on with what is missing.
+each single head. A second run makes missing files.
 
-roles: heads are dealt to roles at random, whatever they are worth. The loss without several heads
+roles: heads are dealt to roles at random, important or not. The loss without several heads
 is that of the whole model and what each of them adds (DIR, real losses), or is made up. By-role
 must not show more than 5 % of such roles, nor one in more than 5 % of families of 24 after the
 correction of Benjamini and Hochberg. A role of the heads that are worth most must be shown.

@@ -16,7 +16,7 @@ from headroles.studies.claims import ClaimOptions
 
 
 def _list(asked: bool) -> None:
-    """Print every claim with its source and what it needs, and end."""
+    """Print every claim with its source and its needs, and end."""
     if not asked:
         return
     from headroles.cli.console import out

@@ -126,7 +126,7 @@ def _check_models(sides: list[str], corpus: list[Path] | None) -> None:
         if (Path(side) / RUN_FILE).is_file() and not (Path(side) / "config.json").is_file():
             raise UsageError(
                 f"{side} holds results and no model; to compare stored scores leave --models out, "
-                "and score what is still a model with: headroles score"
+                "and score models first with: headroles score"
             )
 
 

@@ -86,9 +86,9 @@ def collaborate(
 
     By error: headroles collaborate MODEL --error 0.1 --out DIR
 
-    With what it costs a task: headroles collaborate MODEL --rank 192 --task dev.tsv --out DIR
+    With the cost for a task: headroles collaborate MODEL --rank 192 --task dev.tsv --out DIR
 
-    What heads have in common: headroles collaborate MODEL --report
+    Common dimensions of heads: headroles collaborate MODEL --report
     """
     if report:
         _refuse_making(context, sample, task)

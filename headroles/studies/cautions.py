@@ -17,7 +17,7 @@ _MANY = 0.1  # share of sentences without a document that is reported
 def warn_of_documents(
     record: ScoresRecord, hypotheses: Hypotheses, options: LevelOptions
 ) -> list[str]:
-    """Warn of a corpus that does not name its documents, and say what to do.
+    """Warn of a corpus that does not name its documents, with advice.
 
     There is no warning if the user takes examples as independent, if scores were made by hand, or
     if answers are about this corpus alone, from which examples are drawn at random.

@@ -18,9 +18,9 @@ class Rival:
     """The rule that a head has to beat: always look at the word at a fixed offset.
 
     ``hits`` (examples,) is the share of links of each example that the rule hits, NaN where there
-    are none. ``offsets`` are those that the first and the second half of the documents are
-    compared with: each is the best of the other half, so that no example had a part in choosing
-    what it is compared with, and every example is tested.
+    are none. ``offsets`` are the rules for the first and for the second half of the documents:
+    each is the best of the other half, so that no example chooses its own rule, and every example
+    is tested.
     """
 
     hits: FloatArray

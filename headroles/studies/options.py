@@ -44,7 +44,7 @@ class ThresholdOptions(Options):
         Option(
             f"Mean score to exceed; left out: {usual('threshold')}.",
             more="3 is the published one, three times as much attention as uniform. Contrasts are "
-            "compared with 0 whatever it is.",
+            "always compared with 0.",
             words="the threshold",
         ),
     ] = None
@@ -69,7 +69,7 @@ class ImportOptions(Options):
     roles: Annotated[
         Sequence[str] | None,
         Option(
-            "Roles of one's own that may be imported again, as MODULE:FUNCTION.",
+            "Roles of users that may be imported again, as MODULE:FUNCTION.",
             more="Reading results imports no code unless it is named here.",
             convert=split_names,
             recorded=False,

@@ -48,7 +48,7 @@ _ROLES = 2  # of arcs, for which a head has sentences
 def role_map(
     table: RoleTable, answers: RoleAnswers, asked: Sequence[Asked], found: Sequence[Sentences]
 ) -> HeadMap:
-    """Return the map of a table, with the sentences ``found`` for what was ``asked``."""
+    """Return the map of a table, with the sentences ``found`` for each of ``asked``."""
     quoted: dict[tuple[int, int], tuple[tuple[str, Quoted], ...]] = {}
     for (head, role, _), sentences in zip(asked, found, strict=True):
         named = tuple((in_words(role), one) for one in sentences)

@@ -48,7 +48,7 @@ class ExampleOptions(ImportOptions):
         ),
     ] = MEDIAN
     example: Annotated[
-        str | None, Option("The example with this id, whatever its score, and no other.")
+        str | None, Option("The example with this id, with any score, and no other.")
     ] = None
     corpus: Annotated[
         Sequence[Path] | None,
