@@ -159,6 +159,7 @@ class Options:
     """Base of all groups of options."""
 
     title: ClassVar[str] = ""
+    _fields: ClassVar[tuple[Field, ...]]
 
     def __post_init__(self) -> None:
         for one in fields_of(type(self)):
@@ -180,9 +181,14 @@ class Options:
         return {name: plain(getattr(self, name)) for name in names}
 
 
-@functools.cache
 def fields_of(group: type[Options]) -> tuple[Field, ...]:
     """Return the options of a group, in the order of their titles."""
+    if "_fields" not in group.__dict__:
+        group._fields = _find_fields(group)
+    return group._fields
+
+
+def _find_fields(group: type[Options]) -> tuple[Field, ...]:
     hints = get_type_hints(group, include_extras=True)
     found = [
         _field(group, one.name, hints[one.name], one.default)
