@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -19,19 +19,26 @@ T = TypeVar("T")
 PADDING = -2  # beside the segments 0, 1 and SPECIAL
 
 
+@dataclass(frozen=True, kw_only=True)
+class Cached:
+    """Base of settings that keep the results of functions of them."""
+
+    _found: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def of(self, find: Callable[..., T], *given: Hashable) -> T:
+        """Return ``find(self, *given)``, computed once and then cached."""
+        key = (find, *given)
+        if key not in self._found:
+            self._found[key] = find(self, *given)
+        found: T = self._found[key]
+        return found
+
+
 @dataclass(frozen=True)
-class PaddedBatch:
+class PaddedBatch(Cached):
     """B examples padded to N tokens."""
 
     examples: Sequence[EncodedExample]
-    _found: dict[Any, Any] = field(default_factory=dict, repr=False)
-
-    def of(self, find: Callable[[PaddedBatch], T]) -> T:
-        """Return ``find(self)``, computed once for each function and then cached."""
-        if find not in self._found:
-            self._found[find] = find(self)
-        found: T = self._found[find]
-        return found
 
     @property
     def size(self) -> int:
@@ -111,7 +118,7 @@ class PaddedBatch:
 
 
 @dataclass(frozen=True)
-class Scope:
+class Scope(Cached):
     """The setting that sieves are planned for: a batch, the reach of a layer's attention, a score.
 
     ``reach`` is the number of positions to either side that a query can attend to, None for no
@@ -121,14 +128,6 @@ class Scope:
     batch: PaddedBatch
     reach: int | None
     score: Score
-    _found: dict[Any, Any] = field(default_factory=dict, repr=False)
-
-    def of(self, find: Callable[[Scope], T]) -> T:
-        """Return ``find(self)``, computed once for each function and then cached."""
-        if find not in self._found:
-            self._found[find] = find(self)
-        found: T = self._found[find]
-        return found
 
     @cached_property
     def row_lengths(self) -> IntArray:

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from headroles.encoding import IntArray
 from headroles.roles.arrays import BoolArray, FloatArray, divide, expand, slots
 from headroles.roles.batch import Scope
-from headroles.roles.controls import Controls, ControlsOf
-from headroles.roles.links import Links, LinkWeights, Pieces, PiecesOf, find_link_weights
+from headroles.roles.controls import Controls, find_controls
+from headroles.roles.links import Links, LinkWeights, Pieces, find_link_weights, find_pieces
 from headroles.roles.sieve import Array, KeySetList, Layer, Part
 from headroles.rounding import MODEL_TERMS, rounding_bound
 
@@ -54,8 +54,8 @@ class BeyondOffset(Links):
         controls.
         """
         batch = scope.batch
-        table, controls = batch.of(self.find), batch.of(ControlsOf(self.find))
-        pieces = scope.of(PiecesOf(self.find))
+        table, controls = batch.of(self.find), batch.of(find_controls, self.find)
+        pieces = scope.of(find_pieces, self.find)
         cells = controls.cells_of(pieces.owners, pieces.queries, pieces.keys)
         lacks_control = controls.lack(cells)
         is_scored = pieces.is_scored.copy()

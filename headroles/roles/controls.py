@@ -62,30 +62,24 @@ class Controls:
         return np.asarray(totals[cells] == 0)
 
 
-@dataclass(frozen=True)
-class ControlsOf:
-    """Finder of the controls of links."""
-
-    find: FindLinks
-
-    def __call__(self, batch: PaddedBatch) -> Controls:
-        """Find the controls at the distances of all links."""
-        boundaries = np.array([_boundary(example) for example in batch.examples])
-        table = batch.of(self.find)
-        owners, sentences, distances = _cells_of_links(table, boundaries, batch.width)
-        cells, firsts, weights = _control_pairs(batch, table, owners, sentences, distances)
-        return Controls(
-            batch=batch,
-            boundaries=boundaries,
-            owners=owners,
-            sentences=sentences,
-            distances=distances,
-            totals=np.bincount(cells, weights=weights, minlength=len(owners)).astype(np.float64),
-            cells=cells,
-            firsts=firsts,
-            seconds=firsts + distances[cells],
-            weights=weights,
-        )
+def find_controls(batch: PaddedBatch, find: FindLinks) -> Controls:
+    """Find the controls at the distances of all links."""
+    boundaries = np.array([_boundary(example) for example in batch.examples])
+    table = batch.of(find)
+    owners, sentences, distances = _cells_of_links(table, boundaries, batch.width)
+    cells, firsts, weights = _control_pairs(batch, table, owners, sentences, distances)
+    return Controls(
+        batch=batch,
+        boundaries=boundaries,
+        owners=owners,
+        sentences=sentences,
+        distances=distances,
+        totals=np.bincount(cells, weights=weights, minlength=len(owners)).astype(np.float64),
+        cells=cells,
+        firsts=firsts,
+        seconds=firsts + distances[cells],
+        weights=weights,
+    )
 
 
 def _boundary(example: EncodedExample) -> int:

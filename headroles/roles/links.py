@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +94,7 @@ class Links(Sieve):
     def plan(self, alike: Sequence[Links], scope: Scope, key_sets: KeySetList) -> Part:
         """Plan the weights of all pairs of pieces of all links."""
         table = scope.batch.of(self.find)
-        pieces = scope.of(PiecesOf(self.find))
+        pieces = scope.of(find_pieces, self.find)
         weights = find_link_weights(alike, table, pieces, pieces.is_scored, scope.batch.size)
         return LinkPart(
             pairs=pieces.pairs(scope.batch),
@@ -153,95 +153,66 @@ class Pieces:
         return pairs
 
 
-@dataclass(frozen=True)
-class PiecesOf:
-    """Finder of the pairs of pieces of links."""
-
-    find: FindLinks
-
-    def __call__(self, scope: Scope) -> Pieces:
-        """Find all pairs within reach."""
-        table = scope.batch.of(self.find)
-        ends = ((table.first, table.second), (table.second, table.first))
-        parts = [_pieces_along(scope, table, *ends[direction]) for direction in DIRECTIONS]
-        owners = np.concatenate([table.owners[part.links] for part in parts])
-        # by example, so that its pairs fill one row of a padded array
-        order = np.argsort(owners, kind="stable")
-        places, most = slots(owners[order], scope.batch.size)
-
-        def merged(name: str) -> NDArray[Any]:
-            both: NDArray[Any] = np.concatenate([getattr(part, name) for part in parts])
-            return both[order]
-
-        return Pieces(
-            owners=owners[order],
-            links=merged("links"),
-            directions=np.repeat(DIRECTIONS, [len(part.links) for part in parts])[order],
-            queries=merged("queries"),
-            keys=merged("keys"),
-            weights=merged("weights"),
-            places=places,
-            most=most,
-            constants=np.stack([part.constants for part in parts]),
-            lows=np.stack([part.lows for part in parts]),
-            highs=np.stack([part.highs for part in parts]),
-            is_scored=np.stack([part.is_scored for part in parts]),
-        )
-
-
-@dataclass(frozen=True)
-class _PiecesAlong:
-    """Pairs of pieces of the links in one direction, as in `Pieces`; (L,) from ``constants`` on."""
-
-    links: IntArray
-    queries: IntArray
-    keys: IntArray
-    weights: NDArray[np.float64]
-    constants: NDArray[np.float64]
-    lows: NDArray[np.float64]
-    highs: NDArray[np.float64]
-    is_scored: BoolArray
+def find_pieces(scope: Scope, find: FindLinks) -> Pieces:
+    """Find all pairs of pieces of links that are within reach."""
+    table = scope.batch.of(find)
+    # every link twice, forth and then back
+    queries = np.concatenate([table.first, table.second])
+    keys = np.concatenate([table.second, table.first])
+    owners = np.tile(table.owners, len(DIRECTIONS))
+    link, query, key = _pairs_in_reach(scope, queries, keys)
+    # each query piece of a link is one of its rows: count the keys of rows and the rows of links
+    width = scope.batch.width
+    ids, row, n_keys = np.unique(link * width + query, return_inverse=True, return_counts=True)
+    row_link, row_query = ids // width, ids % width
+    values = scope.score.row_values(scope.row_lengths[owners[row_link], row_query], n_keys)
+    n_rows = np.bincount(row_link, minlength=len(owners))
+    constants, lows, highs = (
+        divide(np.bincount(row_link, weights=of_rows, minlength=len(owners)), n_rows)
+        for of_rows in (values.offsets, values.lows, values.highs)
+    )
+    # by example, so that its pairs fill one row of a padded array
+    order = np.argsort(owners[link], kind="stable")
+    places, most = slots(owners[link[order]], scope.batch.size)
+    by_direction = (len(DIRECTIONS), len(table))
+    directions, links = np.unravel_index(link[order], by_direction)
+    return Pieces(
+        owners=owners[link[order]],
+        links=links,
+        directions=directions,
+        queries=query[order],
+        keys=key[order],
+        weights=(values.slopes[row] / n_rows[link])[order],
+        places=places,
+        most=most,
+        constants=constants.reshape(by_direction),
+        lows=lows.reshape(by_direction),
+        highs=highs.reshape(by_direction),
+        is_scored=(n_rows > 0).reshape(by_direction),
+    )
 
 
-def _pieces_along(
-    scope: Scope, table: LinkTable, queries: IntArray, keys: IntArray
-) -> _PiecesAlong:
-    """Find the pairs from ``queries`` to ``keys`` (L, 2), first piece and number of pieces."""
+def _pairs_in_reach(
+    scope: Scope, queries: IntArray, keys: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the link, the query and the key of each pair of pieces within reach.
+
+    The ends of links, ``queries`` and ``keys`` (L, 2), are first pieces and numbers of pieces.
+    """
     (query_start, query_size), (key_start, key_size) = queries.T, keys.T
     if scope.score.of_first_choice:
         # choices are between words: the first pieces stand for them, and a word is in reach if
         # any of its pieces is
         gaps = np.maximum(key_start - query_start - query_size, query_start - key_start - key_size)
         link = np.flatnonzero(gaps < (scope.reach or scope.batch.width))
-        query, key = query_start[link], key_start[link]
-    else:
-        link, within = expand(query_size * key_size)
-        query = query_start[link] + within // key_size[link]
-        key = key_start[link] + within % key_size[link]
-        if scope.reach is not None:
-            seen = np.abs(query - key) <= scope.reach
-            link, query, key = link[seen], query[seen], key[seen]
-    # each query piece of a link is one of its rows: count the keys of rows and the rows of links
-    width = scope.batch.width
-    ids, row, n_keys = np.unique(link * width + query, return_inverse=True, return_counts=True)
-    row_link, row_query = ids // width, ids % width
-    row_lengths = scope.row_lengths[table.owners[row_link], row_query]
-    values = scope.score.row_values(row_lengths, n_keys)
-    n_rows = np.bincount(row_link, minlength=len(table))
-    constants, lows, highs = (
-        divide(np.bincount(row_link, weights=of_rows, minlength=len(table)), n_rows)
-        for of_rows in (values.offsets, values.lows, values.highs)
-    )
-    return _PiecesAlong(
-        links=link,
-        queries=query,
-        keys=key,
-        weights=values.slopes[row] / n_rows[link],
-        constants=constants,
-        lows=lows,
-        highs=highs,
-        is_scored=n_rows > 0,
-    )
+        return link, query_start[link], key_start[link]
+    link, within = expand(query_size * key_size)
+    query = query_start[link] + within // key_size[link]
+    key = key_start[link] + within % key_size[link]
+    if scope.reach is None:
+        return link, query, key
+    seen = np.abs(query - key) <= scope.reach
+    return link[seen], query[seen], key[seen]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from headroles.roles.contrasts import (
     PAIRS_WITHOUT_CONTROLS,
     RUN,
 )
-from headroles.roles.controls import Controls, ControlsOf
+from headroles.roles.controls import Controls, find_controls
 from headroles.roles.syntactic import Arcs
 from tests.reference import reference_scores
 from tests.roles.examples import (
@@ -46,7 +46,7 @@ def contrasts_of(
 
 
 def controls_of(*batch: EncodedExample) -> Controls:
-    return ControlsOf(Arcs(RELATIONS))(PaddedBatch(batch))
+    return find_controls(PaddedBatch(batch), Arcs(RELATIONS))
 
 
 def profile(n: int, seed: int) -> NDArray[np.float64]:
