@@ -1,1 +1,1 @@
-"""Results: what shows, saves, loads and exports itself."""
+"""Results: tables that show, save, load and export themselves."""

@@ -1,7 +1,7 @@
-"""What the columns of tables hold: declared once by name, checked when a table is read back.
+"""Columns of tables: declared once by name, checked when a table is read back.
 
 A column of one name means the same in all tables. Whoever sends a folder can write digests that fit
-any table, so that readers rely on what is declared here, and on nothing else.
+any table, so readers rely on these declarations alone.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 TEXT, FLAG, WHOLE, NUMBER = "text", "truth values", "whole numbers", "numbers"
 _MOST = 1e100
-"""More than anything that is measured or counted; its square is finite."""
+"""A number larger than all measurements and counts, whose square is finite."""
 
 
 @dataclass(frozen=True)
 class Column:
     """Type and values of a column.
 
-    Numbers lie between ``least`` and ``most``, and may be missing where there are ``gaps``. A text
-    is one of ``texts``, unless there are none.
+    Numbers lie between ``least`` and ``most``, and may be missing if ``gaps`` is set. A text is one
+    of ``texts``, if any are given.
     """
 
     kind: str
@@ -35,7 +35,7 @@ class Column:
     texts: tuple[str, ...] = ()
 
     def check(self, values: pa.ChunkedArray) -> None:
-        """Raise ValueError, saying what is wrong, for values that the column cannot hold."""
+        """Raise ValueError that describes the first value that the column cannot hold."""
         if not _is_of(self.kind, values.type):
             raise ValueError(f"it holds {values.type} instead of {self.kind}")
         column = values.to_pandas()
@@ -46,7 +46,7 @@ class Column:
             for number in known[~known.between(self.least, self.most)][:1]:
                 raise ValueError(f"{number:g} is not between {self.least:g} and {self.most:g}")
         if self.texts and not known.isin(self.texts).all():
-            raise ValueError(f"it holds something else than {', '.join(map(repr, self.texts))}")
+            raise ValueError(f"it holds texts other than {', '.join(map(repr, self.texts))}")
 
 
 def _is_of(kind: str, found: pa.DataType) -> bool:
@@ -119,26 +119,26 @@ COLUMNS: Mapping[str, Column] = {
     ),
     **_each(Column(NUMBER, -1e-6, 1 + 1e-6), "query_overlap key_overlap"),
 }
-"""By name; a table says itself where it differs."""
+"""Columns by name; a table declares itself those that differ."""
 
 Axes = Mapping[tuple[str, ...], Sequence[tuple[Any, ...]]]
-"""Columns that a table has a row for each combination of, with values that each must have.
+"""Columns of whose values a table has every combination, with the values that must occur.
 
-Columns that belong together are one axis. Values may be any where none are named.
+Columns that belong together are one axis. An axis without named values may have any.
 """
 
 _OF_A_ROW = (
     *("checkpoint", "set", "task", "measure", "order", "estimator", "role", "half", "layer"),
     *("head", "other", "group", "quantity", "removed", "share", "at_least", "example"),
 )
-"""Columns that say what a row is of: no two rows are of the same."""
+"""Columns that identify a row: no two rows agree in all of them."""
 
 
 def check_table(table: pa.Table, own: Mapping[str, Column], shape: tuple[int, int]) -> None:
     """Check the values of every column; ``own`` are the columns that the table itself declares.
 
     Raises ValueError for values that a column cannot hold, for layers and heads that a model of
-    ``shape`` (layers, heads), 0 if unknown, does not have, and for two rows of the same.
+    ``shape`` (layers, heads), 0 if unknown, does not have, and for two rows of one identity.
     """
     sizes = dict(zip(("layer", "head"), shape, strict=True))
     for name in table.column_names:
@@ -155,7 +155,7 @@ def check_table(table: pa.Table, own: Mapping[str, Column], shape: tuple[int, in
 
 
 def check_rows(frame: pd.DataFrame, axes: Axes) -> None:
-    """Raise ValueError where ``frame`` lacks a row for a combination of values of ``axes``."""
+    """Raise ValueError if ``frame`` lacks a row for a combination of values of ``axes``."""
     n_needed = 1
     for axis, needed in axes.items():
         there = set(frame[[*axis]].drop_duplicates().itertuples(index=False, name=None))

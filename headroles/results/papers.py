@@ -34,10 +34,9 @@ _ANSWERS = ("answer", "change", "interval")
 def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
     """Name heads in one column, and choose up to four columns of a long table.
 
-    Removals have names of their own.
-    They are the head, names, the value, the answer or interval. Of roles beyond position, the
-    contrast stands in place of the interval. Where it is known which heads go beyond distance, a
-    fifth column says so. A table without a known value keeps all columns.
+    The columns are the head (or the removal), names, the value, and the answer or interval; for
+    roles beyond position the contrast instead of the interval. A fifth column tells which heads go
+    beyond distance, if that is known. A table without a known value keeps all columns.
     """
     chosen = frame
     if "removed" in frame:
@@ -62,7 +61,7 @@ def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_units(frame: pd.DataFrame, score: str = "") -> pd.DataFrame:
-    """Name roles in words, in rows and heads, and add units to the names of columns."""
+    """Name roles in words, in cells and column names, and add units to column names."""
     units = {**_UNITS, **dict.fromkeys(_OF_SCORES, _OF_A_SCORE.get(score, score))}
     names = {}
     for name in frame.columns:

@@ -32,34 +32,22 @@ if TYPE_CHECKING:
 
 _DOTS_PER_INCH = 90
 _FOR_MACHINES = frozenset(
-    (
-        *("cure", "kind", "spares", "stem", "own", "may_be_empty", "axes", "shown"),
-        *(
-            "details",
-            "method",
-            "clearest_role",
-            "facts",
-            "next_steps",
-            "read_files",
-            "write_files",
-            "read_record",
-            "record_type",
-        ),
-    )
+    "cure kind spares stem own may_be_empty axes shown details method clearest_role facts "
+    "next_steps read_files write_files read_record record_type".split()
 )
-"""Names that the package itself needs of results."""
+"""Attributes that only the package itself uses; tab completion hides them."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Result(Stored, Summary):
-    """A table with where it came from.
+    """A table with the record of its origin.
 
     ``frame`` has the columns of ``columns``, and is stored in files called ``stem``. The ``views``
     are other tables that follow from it, by name; the first, ``"long"``, is the frame itself.
 
-    A table is read back only if its columns hold what `COLUMNS` declares, or ``own`` where it
-    differs, and if it has rows, those of `axes` among them. A kind that adds to its record declares
-    the type of ``record`` anew.
+    A table is read back only if it has rows, among them those of `axes`, and if its columns are as
+    `COLUMNS` declares, or as ``own`` does for columns that differ. A kind of result with further
+    fields in its record declares the type of ``record`` anew.
     """
 
     frame: pd.DataFrame
@@ -79,7 +67,7 @@ class Result(Stored, Summary):
         return (), ()
 
     def clearest_role(self) -> str:
-        """Return the role to draw where none is named: the first of the table."""
+        """Return the role that is drawn by default: the first of the table."""
         return str(self.frame["role"].iloc[0])
 
     @property
@@ -93,13 +81,12 @@ class Result(Stored, Summary):
         layer: int | str | Sequence[int | str] | None = None,
         only_assigned: bool = False,
     ) -> Self:
-        """Return some rows of the same result: of these roles, layers, or heads with the role.
+        """Return the rows of these roles, these layers, or heads with the role.
 
         Roles are named by id, in words (``subject -> its verb``) or by their relation (``nsubj``),
         which means both directions. Layers may be texts: some tables have rows for ``all``. In
-        names ``*`` stands for anything: ``syntactic*`` are all roles of arcs. Warnings
-        about the whole run are left out. Raises UsageError for a role or layer that the table does
-        not have, and where it has none.
+        names ``*`` stands for anything: ``syntactic*`` are all roles of arcs. Warnings about the
+        whole run are dropped. Raises UsageError for a role or layer that the table lacks.
         """
         is_chosen = np.ones(len(self.frame), dtype=bool)
         for column, asked in (("role", role), ("layer", layer)):
@@ -115,7 +102,7 @@ class Result(Stored, Summary):
         return replace(self, frame=rows, record=self.record.without_warnings())
 
     def __dir__(self) -> list[str]:
-        """Return names for tab completion: those that serve people."""
+        """Return the names for tab completion, without those that only the package uses."""
         return [name for name in super().__dir__() if name not in _FOR_MACHINES]
 
     def _rows_of(self, column: str, asked: NDArray[np.object_]) -> NDArray[np.bool_]:
@@ -135,15 +122,16 @@ class Result(Stored, Summary):
     def view(self, name: str = "long", value: str | None = None) -> pd.DataFrame:
         """Return one of the tables of ``views``.
 
-        ``value`` is what the cells of a ``"wide"`` one show, a column of the long one. Raises
-        UsageError for another name or value.
+        The cells of a ``"wide"`` table show ``value``, a column of the long one. Raises UsageError
+        for another name or value.
         """
         if name not in self.views:
             known = ", ".join((*self.views, *self.texts))
             raise UsageError(f"the view is {name!r}; it must be one of {known}")
         if value is not None and name != "wide":
             raise UsageError(
-                "value (--value) is what a wide table shows; pass view='wide' (--view wide) with it"
+                "value (--value) chooses the cells of a wide table; pass view='wide' (--view wide) "
+                "with it"
             )
         if name == "long":
             return self.frame
@@ -164,10 +152,9 @@ class Result(Stored, Summary):
     ) -> bytes:
         """Return a view as csv, parquet, json, markdown, latex or html; UTF-8 where it is text.
 
-        Of ``columns`` those are taken, in that order; without them a table of heads in LaTeX has up
-        to four, as papers do, and roles are in words there. ``caption`` and ``label`` are those of
-        LaTeX. Raises UsageError for another format, for a column that the view does not have, and
-        for what `view` refuses.
+        The table has the ``columns`` in that order; by default all, and in LaTeX up to four for a
+        table of heads. LaTeX has roles in words, a ``caption`` and a ``label``. Raises UsageError
+        for an unknown format or column, and as `view`.
         """
         if view in self.texts:
             return self._text(fmt, view, value, columns)
@@ -198,14 +185,14 @@ class Result(Stored, Summary):
         return text.encode()
 
     def _caption(self) -> str:
-        """Name the kind of table, the model and the corpus."""
+        """Return a caption that names the kind of table, the model and the corpus."""
         names = [Path(one.model).name for one in self.record.models.values() if one.model]
         of = f" of {names[0]}" if len(names) == 1 else ""
         over = ", ".join(Path(name).name for name in self.record.files[:3])
         return f"{self.kind.capitalize()}{of}{f' over {over}' if over else ''}."
 
     def write_files(self, folder: Path) -> list[str]:
-        """Write the table as CSV, to be read everywhere, and as Parquet."""
+        """Write the table as CSV, which every program reads, and as Parquet."""
         names = [f"{self.stem}.{fmt}" for fmt in ("csv", "parquet")]
         for name in names:
             storage.write_bytes(folder / name, self.export(name.rpartition(".")[2]))
@@ -218,7 +205,7 @@ class Result(Stored, Summary):
         cure = cls.cure.format(folder=folder)
         stored = storage.read_table(file)
         if tuple(stored.column_names) != cls.columns:
-            raise StorageError(f"{file} has not the columns of this version; {cure}")
+            raise StorageError(f"{file} does not have the columns of this version; {cure}")
         try:
             if not (len(stored) or cls.may_be_empty):
                 raise ValueError("it has no rows")
@@ -230,7 +217,7 @@ class Result(Stored, Summary):
         return made
 
     def axes(self) -> Axes:
-        """Name the columns that the table has a row for each combination of."""
+        """Return the columns of whose values the table has every combination."""
         return {}
 
     def __len__(self) -> int:
@@ -282,14 +269,13 @@ def widened(
 ) -> pd.DataFrame:
     """Return a row for each combination of ``rows`` in ``frame``, in its order.
 
-    The columns are ``rows``, then one for each of ``names``, which are those of ``column``, holding
-    ``value``: another column of ``frame``, in which every row and name are once at most. What is
-    missing is NaN. Raises UsageError for a value that there is not.
+    The columns are ``rows``, then one for each of ``names``, the values of ``column``. Cells hold
+    the column ``value`` of ``frame``, NaN if missing. Raises UsageError for an unknown value.
     """
     known = [name for name in frame.columns if name not in (*rows, column)]
     if value not in known:
         raise UsageError(f"the value is {value!r}; it must be one of {', '.join(known)}")
-    # pivot_table would leave out what is missing, or make rows that there are not.
+    # pivot_table would drop rows with missing values, or add combinations without rows
     wide = frame.set_index([*rows, column])[value].unstack(column)  # noqa: PD010
     order = frame.set_index([*rows]).index.unique()
     return wide.reindex(index=order, columns=list(names)).rename_axis(columns=None).reset_index()

@@ -1,4 +1,4 @@
-"""What results show: sentences, small tables and warnings, as text, on a console or as HTML."""
+"""Summaries of results: sentences, small tables and warnings; as text, on a console, as HTML."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ import pandas as pd
 from headroles.wording import addressed, first_sentence, printable, printable_lines
 
 WIDE = 200
-"""Characters a line of a grid may have where nothing says how wide the page is."""
+"""Characters of a line of a grid on a page of unknown width."""
 _LINE = 100
 """Characters of a line of text."""
 _SUMMARY = 17
 """Lines of a summary: with next steps and the folder it fills a screen of 20."""
 _MOST_WARNINGS, _FEWEST_ROWS = 3, 3
 SEE_FULL = "see .in_full() (--full)."
-"""The end of a sentence that says how much a summary leaves out."""
+"""End of a sentence about omitted lines."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ Shown = str | Grid | Warned
 
 
 class Verbatim(str):
-    """A text that quotes a corpus, with what only looks like a flag."""
+    """A text that quotes a corpus, whose words may look like flags."""
 
     __slots__ = ()
 
@@ -88,7 +88,7 @@ class Summary(ABC):
         return as_text(chain(self.shown(), self.details()))
 
     def details(self) -> Iterable[Shown]:
-        """Yield what the summary leaves out: printed with ``--full``."""
+        """Yield the details that the summary omits, printed with ``--full``."""
         return ()
 
     def next_steps(self, folder: Path) -> Iterable[str]:
@@ -154,7 +154,7 @@ def _shorten(content: list[Shown], n_lines: int) -> list[Shown]:
 
 
 def _clip(content: list[Shown], n_lines: int) -> list[Shown]:
-    """Leave out the last parts of what has more lines than ``n_lines``; grids go with titles."""
+    """Drop the last parts beyond ``n_lines`` lines, and the title of a dropped grid."""
     left = [*content]
     while sum(map(_height, left)) > n_lines - (len(left) < len(content)) and len(left) > 1:
         was_grid = isinstance(left.pop(), Grid)
@@ -182,10 +182,10 @@ def as_text(shown: Iterable[Shown], width: int = WIDE) -> str:
 
 
 def print_on(console: Any, shown: Iterable[Shown]) -> None:
-    """Print what a result shows on a console of rich.
+    """Print parts of a summary on a console of rich.
 
     Names in it come from corpora, models and folders: characters that a terminal would obey are
-    shown as escapes, here and nowhere else.
+    printed as escapes, here and nowhere else.
     """
     for one in shown:
         if isinstance(one, Grid):

@@ -1,4 +1,4 @@
-"""What result folders hold: written whole or not at all, and read back as it was."""
+"""Contents of result folders: written whole or not at all, and read back unchanged."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ MODEL_KINDS = ("pruned model", "collaborative model")
 class Stored(ABC):
     """Content of a result folder.
 
-    ``kind`` is what a folder calls what it holds, in words for people, and ``cure`` what to do
-    about a folder that does not hold it. ``spares`` are kinds that cost more: saving one of this
-    kind never replaces them. ``record`` is what it was made from and how; its type, which each kind
-    declares, is what ``run.json`` must have for it to be read back.
+    ``kind`` is its name in a folder, in words for people, and ``cure`` advice about a folder
+    without it. ``spares`` are more expensive kinds, which saving this kind never replaces.
+    ``record`` describes its origin; each kind declares the type, which ``run.json`` must have to be
+    read back.
     """
 
     kind: ClassVar[str]
@@ -36,24 +36,24 @@ class Stored(ABC):
 
     @abstractmethod
     def write_files(self, folder: Path) -> list[str]:
-        """Write the files of the result into an existing folder; their names."""
+        """Write the files of the result into an existing folder; return their names."""
 
     @classmethod
     @abstractmethod
     def read_files(cls, folder: Path, record: Record) -> Self:
-        """Read back what `write_files` wrote. Raises StorageError where that is not possible."""
+        """Read the files that `write_files` wrote. Raises StorageError if that fails."""
 
     def save(self, folder: str | Path, overwrite: bool = False) -> Path:
         """Write the result into ``folder``, whole or not at all.
 
-        Raises StorageError if the folder holds files already and ``overwrite`` is not set, and
-        if it holds what is not to be replaced by this.
+        Raises StorageError if the folder holds files already and ``overwrite`` is not set, and if
+        it holds a result of a kind in ``spares``.
         """
         return save_together(folder, [self], overwrite)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read back what `save` wrote. Raises StorageError where that is not possible."""
+        """Read a result that `save` wrote. Raises StorageError if that fails."""
         folder = Path(folder)
         return cls.read_files(folder, cls.read_record(folder))
 
@@ -65,9 +65,10 @@ class Stored(ABC):
 
     @classmethod
     def read_record(cls, folder: Path) -> Record:
-        """Read the record in ``run.json``, if all files are there as they were written.
+        """Read the record in ``run.json``.
 
-        Raises StorageError if not, or if the folder holds no result of this kind.
+        Raises StorageError if a file is missing or was changed, or if the folder holds no result of
+        this kind.
         """
         storage.finish_swap(folder)
         run = storage.read_run(folder)
@@ -115,8 +116,8 @@ def new_folder(
 ) -> Iterator[Path]:
     """Claim a folder for results of these ``kinds``, as `storage.result_folder` does.
 
-    To be opened before long work, which then has a place to go to. Raises StorageError as that
-    does, and for a folder that holds what these ``kinds`` spare.
+    Open it before long work, so that a refusal comes early. Raises StorageError as that does, and
+    for a folder with results that these ``kinds`` spare.
     """
     saved = {kind.kind for kind in kinds}
     for held in storage.kinds_in(Path(folder)):
@@ -138,7 +139,7 @@ def write_together(staging: Path, results: Sequence[Stored]) -> None:
 
 
 def put_into(folder: str | Path, result: Stored) -> None:
-    """Put a result into a folder that holds what it was made from, replacing an earlier one."""
+    """Put a result into the folder of the results it was made from; replace an earlier one."""
     folder = Path(folder)
     storage.finish_swap(folder)
     run = storage.read_run(folder)
@@ -165,7 +166,7 @@ def study_in(folder: Path) -> Study:
 
 
 def load(folder: str | Path) -> Result:
-    """Load the table of results in a folder, of whatever study.
+    """Load the table of results in a folder, of any study.
 
     Raises StorageError if there is none, or it cannot be read.
     """

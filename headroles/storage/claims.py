@@ -49,7 +49,7 @@ class Claim:
     def finish(self) -> None:
         """Finish renames that were interrupted, if any."""
         if self.swap.is_begun:
-            self._end(self.swap.go_on())
+            self._end(self.swap.resume())
 
     def _end(self, ends_parts: bool) -> None:
         if ends_parts:
@@ -75,7 +75,7 @@ class Claim:
         """Tell whether the folder holds anything that does not belong to the claim."""
         return any(entry.name != HIDDEN for entry in self.folder.iterdir())
 
-    def take_up(self, resume: bool | None) -> None:
+    def keep_parts(self, resume: bool | None) -> None:
         """Keep or remove the parts of an unfinished run, as ``resume`` says."""
         if resume is False:
             self.parts.remove()
@@ -90,18 +90,18 @@ class Claim:
         self.had_results = (self.folder / RUN_FILE).exists()
         self.swap.new.mkdir()
         try:
-            with described_when_interrupted(self.as_it_is):
+            with described_when_interrupted(self.describe):
                 yield self.swap.new
                 with signals_wait():
                     is_whole = replaced is None  # all results are replaced, not only some files
                     old = self._results() if is_whole else replaced
                     self._end(self.swap.put(old or (), ends_parts=is_whole))
-            completed(self.as_it_is())
+            completed(self.describe())
         except KeyboardInterrupt as stop:
-            stop.args = stop.args or (self.as_it_is(),)
+            stop.args = stop.args or (self.describe(),)
             raise
 
-    def as_it_is(self) -> str:
+    def describe(self) -> str:
         """Describe the state of the folder if the run ended now."""
         if self.swap.is_done:
             return f"the results in {self.folder} are the new ones, and complete"
@@ -120,7 +120,7 @@ class Claim:
     def noted(self, error: HeadRolesError) -> HeadRolesError:
         """Add a note to the error that says which parts are saved, if any."""
         if self.parts.count:
-            error.add_note(self.as_it_is())
+            error.add_note(self.describe())
         return error
 
     def _results(self) -> list[str]:

@@ -100,7 +100,7 @@ def write_json(file: Path, content: Any) -> None:
 
 
 def encode_json(content: Any) -> bytes:
-    """Encode ``content`` as indented JSON in UTF-8, whatever bytes the file names in it have.
+    """Encode ``content`` as indented JSON in UTF-8, file names of any bytes included.
 
     NaN and infinity, which JSON lacks, become null.
     """

@@ -38,7 +38,7 @@ def result_folder(
     another run is writing into it.
     """
     with claimed(folder) as claim:
-        claim.take_up(resume)
+        claim.keep_parts(resume)
         if not overwrite and claim.holds_anything():
             raise StorageError(
                 f"folder {claim.folder} is not empty; "

@@ -15,17 +15,12 @@ from pathlib import Path
 import msgspec
 
 from headroles.errors import StorageError
-from headroles.storage.files import (
-    cannot_be_written,
-    keep_permissions,
-    sync,
-    write_json,
-)
+from headroles.storage.files import cannot_be_written, keep_permissions, sync, write_json
 from headroles.storage.names import is_result_path
 from headroles.storage.run_file import RUN_FILE
 
 _NEW, _OLD, _JOURNAL = "new", "old", "swap.json"
-_KEPT = "new-results"
+_SPARE = "new-results"
 
 
 class _Journal(msgspec.Struct):
@@ -67,7 +62,7 @@ class Swap:
         return self.hidden / _JOURNAL
 
     def put(self, replaced: Iterable[str], ends_parts: bool) -> bool:
-        """Replace the files ``replaced`` by the new ones, all or none; see `go_on`.
+        """Replace the files ``replaced`` by the new ones, all or none; see `resume`.
 
         Raises StorageError if that fails, and leaves the old files unchanged.
         """
@@ -84,10 +79,10 @@ class Swap:
         old = [name for name in {*replaced, *new} if os.path.lexists(self.folder / name)]
         return self._follow(_Journal(old, new, ends_parts))
 
-    def go_on(self) -> bool:
-        """Make the remaining renames. Returns whether they end an unfinished run.
+    def resume(self) -> bool:
+        """Make the remaining renames, and tell whether they end an unfinished run.
 
-        Call `end` when nothing else is left to do.
+        Call `end` once everything else is done.
         """
         try:
             journal = msgspec.json.decode(self._journal.read_bytes(), type=_Journal)
@@ -178,13 +173,12 @@ class Swap:
 
     def _keep_new(self, reason: str, error: OSError | None = None) -> None:
         """Save the new results beside the old ones, and raise StorageError with the ``reason``."""
-        kept = self.folder / _KEPT
-        number = 2
-        while os.path.lexists(kept):
-            kept, number = self.folder / f"{_KEPT}-{number}", number + 1
-        self.new.rename(kept)
+        beside, number = self.folder / _SPARE, 2
+        while os.path.lexists(beside):
+            beside, number = self.folder / f"{_SPARE}-{number}", number + 1
+        self.new.rename(beside)
         raise StorageError(
-            f"{reason}; the old results are unchanged, and the new ones are complete in {kept}"
+            f"{reason}; the old results are unchanged, and the new ones are complete in {beside}"
         ) from error
 
 

@@ -93,7 +93,10 @@ def test_the_ending_chooses_the_format(folder: Path, tmp_path: Path, ending: str
         (("--view", "tall"), "the view is 'tall'; it must be one of long, wide, assigned"),
         (("--view", "layers"), "the view is 'layers'"),
         (("--view", "wide", "--value", "size"), "the value is 'size'"),
-        (("--value", "mean"), "--value is what a wide table shows; pass --view wide with it"),
+        (
+            ("--value", "mean"),
+            "--value chooses the cells of a wide table; pass --view wide with it",
+        ),
         (("--view", "long", "--value", "mean"), "pass --view wide with it"),
     ],
 )

@@ -128,7 +128,7 @@ def test_views(recipes: Recipes) -> None:
         recipes.export("csv", columns=["dich"])
     with pytest.raises(UsageError, match="the view is 'slow'; it must be one of long, quick"):
         recipes.view("slow")
-    with pytest.raises(UsageError, match="value is what a wide table shows"):
+    with pytest.raises(UsageError, match="value chooses the cells of a wide table"):
         recipes.view("quick", value="minutes")
 
 
@@ -264,7 +264,7 @@ class TestForgedTables:
             ({"p_value": 1.5}, "column p_value: 1.5 is not between 0 and 1"),
             ({"mean": "high"}, r"column mean: it holds \w*string instead of numbers"),
             ({"role": 3}, "column role: it holds int64 instead of text"),
-            ({"answer": "perhaps"}, "column answer: it holds something else than 'yes', 'no'"),
+            ({"answer": "perhaps"}, "column answer: it holds texts other than 'yes', 'no'"),
             ({"n": -1}, "column n: -1 is not between 0 and"),
             ({"layer": [0, 0, 7, 7]}, "column layer: 7 is not between 0 and 1"),
             ({"layer": [0.5, 0.5, 1, 1]}, "column layer: it holds double instead of whole numbers"),

@@ -154,7 +154,7 @@ def test_saves_and_loads(found: Ablations, tmp_path: Path) -> None:
 
 def test_sets_that_there_are_not_are_refused(found: Ablations, tmp_path: Path) -> None:
     replace(found, frame=found.frame.assign(set="x")).save(tmp_path / "out")
-    with pytest.raises(StorageError, match="column set: it holds something else than 'single', "):
+    with pytest.raises(StorageError, match="column set: it holds texts other than 'single', "):
         Ablations.load(tmp_path / "out")
 
 
