@@ -1,6 +1,4 @@
-"""Corpora: parsed text from CoNLL-U files, plain text and sentence pairs, as sentences and
-examples.
-"""
+"""Corpora: sentences and examples from CoNLL-U files, plain text and sentence pairs."""
 
 from headroles.corpus.conllu_files import read_conllu as read_conllu
 from headroles.corpus.documents import NEWDOC as NEWDOC

@@ -151,10 +151,10 @@ class _Reader:
 
 
 class _Defect(Exception):
-    """Defect of a sentence, its line in the file if known, and what to do about it."""
+    """Defect of a sentence, its line in the file if known, and advice to the user."""
 
-    def __init__(self, what: str, line: int | None = None, advice: str = "correct it") -> None:
-        super().__init__(what)
+    def __init__(self, defect: str, line: int | None = None, advice: str = "correct it") -> None:
+        super().__init__(defect)
         self.line = line
         self.advice = advice
 
@@ -240,18 +240,8 @@ def _tokens(block: _Block, columns: tuple[str, ...]) -> Iterator[tuple[int, conl
     for number, line in enumerate(block.lines, start=block.first_line):
         if line.startswith("#"):
             continue
-        n_columns = line.count("\t") + 1
-        if n_columns != len(columns):
-            more = ""
-            if n_columns == 1:
-                more = (
-                    ", and spaces between them"
-                    if len(line.split()) == len(columns)
-                    else "; a file of plain text must be called .txt (--parser)"
-                )
-            raise _Defect(
-                f"has {n_columns} tab-separated columns instead of {len(columns)}{more}", number
-            )
+        if line.count("\t") + 1 != len(columns):
+            raise _Defect(_wrong_columns(line, len(columns)), number)
         if "  " in line:  # the conllu parser splits columns at two spaces
             raise _Defect("has two spaces in a row inside a column", number)
         try:
@@ -259,6 +249,17 @@ def _tokens(block: _Block, columns: tuple[str, ...]) -> Iterator[tuple[int, conl
         except ParseException as error:
             cause = shortened(error, 120)
             raise _Defect(f"cannot be parsed: {cause}", number) from error
+
+
+def _wrong_columns(line: str, n_needed: int) -> str:
+    """Describe a line with another number of columns, and say why if it has no tabs."""
+    n_columns = line.count("\t") + 1
+    described = f"has {n_columns} tab-separated columns instead of {n_needed}"
+    if n_columns > 1:
+        return described
+    if len(line.split()) == n_needed:
+        return f"{described}, and spaces between them"
+    return f"{described}; a file of plain text must be called .txt (--parser)"
 
 
 def _number(parse: Callable[[str], Any]) -> Callable[[list[str], int], Any]:

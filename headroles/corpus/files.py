@@ -50,7 +50,6 @@ class CorpusFile:
     path: Path
     shown: str
     stem: str
-    held: Any = None  # keeps the copy of standard input alive as long as the corpus
 
     def __str__(self) -> str:
         return self.shown
@@ -89,7 +88,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class FoundFiles:
-    """Files of a corpus in order, and what its record says of them and their folders."""
+    """Files of a corpus in order, and the part of its record about them and their folders."""
 
     files: tuple[CorpusFile, ...]
     source: dict[str, Any]
@@ -106,11 +105,13 @@ def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> FoundFil
     """
     if isinstance(paths, str | OsPathLike):
         paths = [paths]
-    found: list[Path | _Held] = []
+    found: list[Path | CorpusFile] = []
     folders: list[dict[str, Any]] = []
     for path in map(Path, paths):
         if str(path) == STANDARD_INPUT:
-            found.append(_Held())
+            if any(isinstance(one, CorpusFile) for one in found):
+                raise CorpusError("- (standard input) was given twice; give it once")
+            found.append(_standard_input())
         elif is_dataset(path):
             found.append(path)
         elif _asked(path, Path.is_dir):
@@ -127,8 +128,13 @@ def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> FoundFil
             raise CorpusError(f"{path} does not exist; {advice}")
     if not found:
         raise CorpusError("no corpus was given; give at least one file or folder")
-    _refuse_repeats([one for one in found if isinstance(one, Path)])
-    files = tuple(_named(found))
+    paths_found = [one for one in found if isinstance(one, Path)]
+    _refuse_repeats(paths_found)
+    stems = _stems(paths_found)
+    files = tuple(
+        CorpusFile(one, printable(one), stems[one]) if isinstance(one, Path) else one
+        for one in found
+    )
     source: dict[str, Any] = {"files": list(map(str, files))}
     return FoundFiles(files, source | ({"folders": folders} if folders else {}))
 
@@ -150,7 +156,7 @@ def kind_of(path: PathLike) -> str:
 
 
 def _asked(path: Path, question: Callable[[Path], bool]) -> bool:
-    """Return the answer to a question about a path. Raises CorpusError without one."""
+    """Ask the file system about a path. Raises CorpusError if it cannot answer."""
     try:
         return question(path)
     except OSError as error:  # a name that is too long, a folder without permission
@@ -158,7 +164,7 @@ def _asked(path: Path, question: Callable[[Path], bool]) -> bool:
 
 
 def _look_into(path: Path, suffixes: Sequence[str]) -> tuple[list[Path], dict[str, Any]]:
-    """Return the files of a folder to read, and what a record says of the folder."""
+    """Return the files of a folder to read, and the part of a record about the folder."""
     try:
         inside = sorted(path.iterdir())
         taken = [file for file in inside if kind_of(file) in suffixes and file.is_file()]
@@ -190,37 +196,26 @@ def _refuse_repeats(files: Sequence[Path]) -> None:
         seen.add(file.resolve())
 
 
-class _Held:
-    """Standard input, copied to a file: it can be read only once, a corpus is read repeatedly."""
+def _standard_input() -> CorpusFile:
+    """Copy standard input to a file: it can be read only once, a corpus is read repeatedly.
 
-    def __init__(self) -> None:
-        try:
-            descriptor, name = tempfile.mkstemp(prefix="headroles-")
-            self.path = Path(name)
-            weakref.finalize(self, self.path.unlink, missing_ok=True)
-            with os.fdopen(descriptor, "wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
-        except OSError as error:
-            raise CorpusError(
-                f"standard input cannot be copied to a file: {error.strerror or error}"
-            ) from error
-
-
-def _named(found: Sequence[Path | _Held]) -> Iterator[CorpusFile]:
-    """Name files by their stems, with as many parent folders as make the names unique."""
-    stems = _stems([one for one in found if isinstance(one, Path)])
-    n_inputs = 0
-    for one in found:
-        if isinstance(one, Path):
-            yield CorpusFile(one, printable(one), stems[one])
-        else:
-            n_inputs += 1
-            if n_inputs > 1:
-                raise CorpusError("- (standard input) was given twice; give it once")
-            yield CorpusFile(one.path, "standard input", "stdin", held=one)
+    The copy is removed together with the object that is returned.
+    """
+    try:
+        descriptor, name = tempfile.mkstemp(prefix="headroles-")
+        file = CorpusFile(Path(name), "standard input", "stdin")
+        weakref.finalize(file, file.path.unlink, missing_ok=True)
+        with os.fdopen(descriptor, "wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+    except OSError as error:
+        raise CorpusError(
+            f"standard input cannot be copied to a file: {error.strerror or error}"
+        ) from error
+    return file
 
 
 def _stems(paths: Sequence[Path]) -> dict[Path, str]:
+    """Name files by their stems, with as many parent folders as make the names unique."""
     parts = {path: (*path.resolve().parts[:-1], _stem(path)) for path in paths}
     depth = dict.fromkeys(paths, 1)
     while True:

@@ -59,7 +59,7 @@ def make_corpus(
         parser: a spaCy pipeline, or the name or path of one, for texts.
         text_columns: the columns of a table that hold the text: one, or two for pairs.
         documents: names, as many as ``given`` has items.
-        lines: whether every text is one sentence, whatever the pipeline finds.
+        lines: whether every text is one sentence, even if the pipeline finds several.
 
     Raises:
         UsageError: objects of another kind, or arguments that contradict each other.

@@ -35,7 +35,7 @@ class ConlluOptions(Options):
     documents: Annotated[
         str,
         Option(
-            "How documents are told apart: newdoc, sent_id, sent_id:PATTERN or comment:KEY.",
+            "Names of documents: newdoc, sent_id, sent_id:PATTERN or comment:KEY.",
             more="newdoc: by the comments of CoNLL-U. sent_id: by the part of a sentence id before "
             "its number; PATTERN is a regular expression for the part that names the document. "
             "comment: by a comment KEY = value, which holds until the next one. "
@@ -98,7 +98,7 @@ class PairsOptions(ParsingOptions):
     separator: Annotated[
         str | None,
         Option(
-            "What separates columns of text; left out: tab, in .csv files as the first line says.",
+            "Separator of columns; by default tab, in .csv files the one of the first line.",
             words="the separator",
             choices=SEPARATORS,
         ),

@@ -50,9 +50,9 @@ def save_parses(corpus: Corpus, file: Path | None) -> Corpus:
 
 @dataclass
 class _Writer:
-    """Writer that lags one sentence behind, so that a sentence can record what is skipped after it.
+    """Writer that lags one sentence behind, so that it can record text skipped after a sentence.
 
-    ``recorded`` counts what was skipped and recorded so far, or belongs to other corpora.
+    ``recorded`` are the counts of skipped text recorded so far, or from other corpora.
     """
 
     stream: IO[str]

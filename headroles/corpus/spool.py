@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import IO, Any
 
 from headroles.corpus.sentence import Sentence
@@ -14,39 +14,35 @@ from headroles.errors import StorageError
 
 @contextmanager
 def temporary_spool() -> Iterator[IO[str]]:
-    """Open an empty temporary file. Raises StorageError if the disk has no room for it."""
-    with ExitStack() as stack:
-        try:
-            spool = stack.enter_context(
-                tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n")
-            )
-        except OSError as error:
-            raise _no_room(error) from error
+    """Open an empty temporary file. Raises StorageError if the disk is full."""
+    with _full_disk_reported():
+        spool = tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n")  # noqa: SIM115
+    with spool:
         yield spool
 
 
-def _no_room(error: OSError) -> StorageError:
-    return StorageError(
-        "parsed sentences are stored in a temporary file, which cannot be written "
-        f"({error.strerror or error}); free space in {tempfile.gettempdir()}, or name another "
-        "folder in the environment variable TMPDIR"
-    )
+@contextmanager
+def _full_disk_reported() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            "parsed sentences are stored in a temporary file, which cannot be written "
+            f"({error.strerror or error}); free space in {tempfile.gettempdir()}, or name another "
+            "folder in the environment variable TMPDIR"
+        ) from error
 
 
 def write_to(sentence: Sentence, spool: IO[str]) -> None:
     """Append a sentence. Raises StorageError if the disk is full."""
-    try:
+    with _full_disk_reported():
         spool.write(to_line(sentence, sentence.document, sentence.annotations))
-    except OSError as error:
-        raise _no_room(error) from error
 
 
 def flush(spool: IO[str]) -> None:
     """Flush the file. Raises StorageError if the disk is full."""
-    try:
+    with _full_disk_reported():
         spool.flush()
-    except OSError as error:
-        raise _no_room(error) from error
 
 
 def to_line(sentence: Sentence, document: str | int, *more: Any) -> str:

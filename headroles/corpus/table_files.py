@@ -60,7 +60,7 @@ def read_rows(file: CorpusFile, separator: str | None = None) -> Iterator[Row]:
 
 
 def hint_of_separator(names: Sequence[str]) -> str:
-    """Return what to do about a header with one column by tabs and several by a comma or such."""
+    """Return advice about a header that tabs do not split, but commas or semicolons would."""
     if len(names) != 1:
         return ""
     found = [name for name, mark in _NAMES.items() if mark in names[0]]

@@ -30,9 +30,9 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOp
 
     Each file (or each ``*.txt`` file of a folder) is one document; blank lines separate paragraphs,
     and line breaks inside a paragraph count as spaces. With ``lines`` every line that is not blank
-    is one sentence, whatever the pipeline finds. Files may be compressed, and ``-`` is standard
-    input. ``parser`` is the name of an installed pipeline or the path of one. Nothing is parsed
-    before the corpus is iterated.
+    is one sentence, even if the pipeline finds several. Files may be compressed, and ``-`` is
+    standard input. ``parser`` is the name of an installed pipeline or the path of one. Nothing is
+    parsed before the corpus is iterated.
 
     With ``keep_parses``, reading the corpus to its end also writes the parses to that file.
 

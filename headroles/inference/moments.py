@@ -54,7 +54,7 @@ class Moments:
         for one in fields(self):
             getattr(self, one.name)[columns] = getattr(part, one.name)
 
-    def settle(self, resolution: float) -> None:
+    def set_status(self, resolution: float) -> None:
         """Set the status of each column from its other moments."""
         size = np.abs(self.mean)
         varies = self.sd > resolution * np.maximum(size, np.finfo(float).tiny)
@@ -72,7 +72,7 @@ class Moments:
         moments.mean[columns] = moments.mean[columns].astype(dtype)
         moments.sd[columns & (moments.n >= 2)] = 0
         moments.standard_error[columns & (moments.n_clusters >= 2)] = 0
-        moments.settle(resolution)
+        moments.set_status(resolution)
         return moments
 
     def take(self, columns: NDArray[np.intp] | slice) -> Moments:
@@ -97,7 +97,7 @@ def describe(data: FloatArray, codes: NDArray[np.intp], ddof: int, resolution: f
     error = _standard_error(data, codes, n_clusters, moments.mean, sd, ddof)
     moments.standard_error[:] = error
     moments.df[:] = _degrees_of_freedom(codes)
-    moments.settle(resolution)
+    moments.set_status(resolution)
     return moments
 
 

@@ -17,8 +17,8 @@ from headroles.inference._columns import FloatArray
 def partial_conjunction(log_e: ArrayLike, at_least: int, independent: bool) -> FloatArray:
     """Return the log (tests,) of E against the null that fewer than ``at_least`` of k H1 hold.
 
-    E is the product of the k - u + 1 smallest E if the places are independent, and their average
-    whatever the dependence.
+    E is the product of the k - u + 1 smallest E if the places are independent, and otherwise their
+    average, which holds under any dependence.
 
     Args:
         log_e: (k, tests), logarithms of E in each place; NaN if not tested, which counts as no
@@ -46,11 +46,11 @@ def partial_conjunction(log_e: ArrayLike, at_least: int, independent: bool) -> F
 
 
 def partial_conjunction_of_p(p_values: ArrayLike, at_least: int) -> float:
-    """p-value of H1: ``at_least`` u of k single H1 hold, whatever the dependence of the tests.
+    """Return the p-value of H1: ``at_least`` u of k single H1 hold, under any dependence.
 
-    The u-th smallest of k p-values times k - u + 1, the number of those that have no part in u - 1
-    (Bonferroni's; Benjamini and Heller 2008): the largest p-value for all of them, Bonferroni's for
-    any of them. Missing p-values are no evidence, p = 1.
+    It is the u-th smallest of k p-values times k - u + 1 (Bonferroni; Benjamini and Heller 2008):
+    the largest one if all H1 must hold, Bonferroni's if any must. Missing p-values are no evidence,
+    p = 1.
 
     Raises:
         StatisticsError: ``at_least`` is not from 1 to k.
@@ -60,5 +60,5 @@ def partial_conjunction_of_p(p_values: ArrayLike, at_least: int) -> float:
     """
     values = np.sort(np.nan_to_num(np.asarray(p_values, dtype=np.float64).ravel(), nan=1.0))
     if not 1 <= at_least <= len(values):
-        raise StatisticsError(f"at_least is {at_least}; it must be from 1 to {len(values)}")
+        raise StatisticsError(f"at_least is {at_least}; give a number from 1 to {len(values)}")
     return float(min(1.0, values[at_least - 1] * (len(values) - at_least + 1)))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headroles.errors import StatisticsError
-from headroles.inference._columns import FloatArray
+from headroles.inference._columns import FloatArray, check_resamples
 
 
 def permute_within(
@@ -18,7 +18,7 @@ def permute_within(
     n_resamples: int = 9999,
     seed: int = 0,
 ) -> tuple[float, FloatArray]:
-    """Return how much marked units differ from the rest of their strata, and at random.
+    """Compare marked units with the other units of their strata, and with permuted marks.
 
     The difference is the mean, over marked units, of the value less the mean of the stratum. Under
     H0 marks are exchangeable within each stratum. Strata in which all units or none are marked are
@@ -65,11 +65,10 @@ _CHUNK = 256
 
 @dataclass(frozen=True)
 class Relabelled:
-    """Numbers of pairs that share each label (K,), their mean likeness, and that of shuffles (B,
-    K).
+    """Likeness of the pairs that share each label (K,), and of B shuffles of labels.
 
-    ``mean`` and ``drawn`` are NaN for labels that no pair shares, and for labels that no shuffle
-    changes.
+    ``n_pairs`` (K,) are their numbers, ``mean`` (K,) their mean likeness, and ``drawn`` (B, K) that
+    of each shuffle; both are NaN for labels that no pair shares or no shuffle changes.
     """
 
     n_pairs: NDArray[np.int64]
@@ -94,8 +93,7 @@ def shuffle_labels(
     Raises:
         StatisticsError: no shuffles, or arrays of different groups or items.
     """
-    if n_resamples < 1:
-        raise StatisticsError(f"the number of resamples is {n_resamples}; give at least 1")
+    check_resamples(n_resamples)
     if labels.shape[:2] != likeness.shape[:2] or likeness.shape[1] != likeness.shape[2]:
         raise StatisticsError(
             f"likeness has shape {likeness.shape} and labels have shape {labels.shape}; give "

@@ -43,7 +43,7 @@ def sign_flip_test(
     The statistic is the t of `t_test`. With B random flips p = (1 + number of flips whose statistic
     is at least the observed one) / (1 + B); if there are at most ``n_resamples`` ways to choose the
     signs, all are used and p is exact. ``"two-sided"`` compares |t|. The same seed gives the same
-    flips, whatever the columns.
+    flips for any columns.
 
     Args:
         values: a sample, or values for `Sample.of`. Missing values are ignored column by column;

@@ -1,4 +1,4 @@
-"""Block heads: attention that stays within the query's own sentence of a pair."""
+"""Block heads: attention to words of the same sentence of a pair."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headroles.roles.scores import BIAS, HIT
 
 EVENNESS = "block:evenness"
 THRESHOLD_OF_HITS = 0.9
-"""Threshold of hits. About half of all words lie in the query's own sentence, so a head that
+"""Threshold of hits. About half of all words are in the sentence of the query, so a head that
 chooses at random hits half of the time, and a head that looks at nearby words almost always.
 """
 

@@ -73,8 +73,8 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
         Option(
             "Roles to score, separated by commas: groups "
             f"({', '.join(ROLE_GROUPS)}), ids such as position:-2, all, or "
-            "MODULE:FUNCTION of one's own.",
-            more=f"If left out: {', '.join(DEFAULT_GROUPS)}. A group is all of its roles: "
+            "MODULE:FUNCTION for a function of yours.",
+            more=f"By default: {', '.join(DEFAULT_GROUPS)}. A group is all of its roles: "
             "delimiter is also delimiter:cls and delimiter:sep.",
             convert=_names,
         ),
@@ -135,7 +135,7 @@ _SOME = ("nsubj", "obj")
 
 
 def role_of(name: str, score: Score) -> Role:
-    """Return what tests need of the role with an id; of a user's own role that is the id alone.
+    """Return the role with an id, without its sieve; of a user's own role only the id.
 
     Raises UsageError for an id that no role has.
 

@@ -24,7 +24,7 @@ class FrequencyOptions(Options):
         str | None,
         Option(
             "File of word frequencies, for rare words: a word, a tab and its count in each line.",
-            more="If left out, those of the corpus itself. Words that the file does not have "
+            more="By default those of the corpus itself. Words that the file does not have "
             "are the rarest; upper and lower case are the same.",
             convert=str,
         ),

@@ -51,7 +51,7 @@ class KeySets(SharedSieve):
 
     @property
     def kind(self) -> Hashable:
-        """Kind of the sieve; sieves are planned together whatever their keys."""
+        """Kind of the sieve; sieves with any keys are planned together."""
         return type(self), self.among
 
     def plan(self, alike: Sequence[KeySets], scope: Scope, key_sets: KeySetList) -> KeySetPart:

@@ -65,8 +65,8 @@ def own_roles(name: str, context: Context, with_contrasts: bool) -> Iterator[Rol
         yield from map(beyond_offset, own)
 
 
-def load_function(name: str, what: str = "role") -> Callable[..., Any]:
-    """Load the Python function ``module:function``, which defines a role or the like (``what``).
+def load_function(name: str, subject: str = "role") -> Callable[..., Any]:
+    """Load the Python function ``module:function``, which defines a ``subject``.
 
     Raises UsageError if there is none.
     """
@@ -79,9 +79,9 @@ def load_function(name: str, what: str = "role") -> Callable[..., Any]:
         if isinstance(error, KeyboardInterrupt):
             raise
         raise UsageError(
-            f"the {what} {shortened(name)!r} cannot be loaded: {with_type(error)}; give a {what} "
-            "of headroles, or the MODULE:FUNCTION of a Python function that is installed or in "
-            "this folder"
+            f"the {subject} {shortened(name)!r} cannot be loaded: {with_type(error)}; give a "
+            f"{subject} of headroles, or the MODULE:FUNCTION of a Python function that is "
+            "installed or in this folder"
         ) from error
     finally:
         with suppress(ValueError):  # the module may have removed the entry itself
@@ -96,8 +96,8 @@ def load_function(name: str, what: str = "role") -> Callable[..., Any]:
 class Finder:
     """Caller of a user's function that checks the returned places.
 
-    ``kind`` is the type of what the function returns for other sentences: an int for a word, a
-    tuple for a pair, a frozenset for one without order; None if not yet known.
+    ``kind`` is the type of the places found in other sentences: an int for a word, a tuple for a
+    pair, a frozenset for a pair without order; None if not yet known.
     """
 
     name: str
@@ -117,7 +117,7 @@ class Finder:
         most = len(sentence.words) ** 2 + _MOST_REPEATED
         try:
             given = list(islice(iter(self.function(sentence)), most + 1))
-        except BaseException as error:  # whatever fails in it, name the sentence to the user
+        except BaseException as error:  # a user's function may raise anything
             if isinstance(error, KeyboardInterrupt):
                 raise
             raise UsageError(

@@ -39,7 +39,7 @@ class RelationOptions(Options):
         str | Sequence[str] | None,
         Option(
             "Relations to score, separated by commas, or all of them (all), or not one (none).",
-            more="If left out, the defaults of the corpus's label scheme: "
+            more="By default those of the corpus's label scheme: "
             + "; ".join(
                 f"{', '.join(names)} in {scheme.upper()}"
                 for scheme, names in DEFAULT_RELATIONS.items()

@@ -41,8 +41,8 @@ class Role:
         words: where a head with the role looks, in words.
         unit: the unit of counts behind scores, ``TOKENS`` or ``ARCS``.
         thresholds: by score, the mean that a head has to exceed, if it is not the score's own.
-        baseline: the value that a mean is compared with whatever threshold is asked for; None if
-            the threshold decides.
+        baseline: the value that a mean is compared with instead of any threshold; None if there is
+            none.
         meaning: further facts that define the role, such as the width of a window. Roles with one
             id but different meanings are different roles.
         measure_of: the id of the role that this measure describes; a measure is never tested.

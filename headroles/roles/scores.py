@@ -26,12 +26,12 @@ class RowValues:
 
     @property
     def lows(self) -> NDArray[np.float64]:
-        """Least possible value of each row, whatever the attention."""
+        """Least possible value of each row under any attention."""
         return self.offsets + np.minimum(self.slopes, 0)
 
     @property
     def highs(self) -> NDArray[np.float64]:
-        """Greatest possible value of each row, whatever the attention."""
+        """Greatest possible value of each row under any attention."""
         return self.offsets + np.maximum(self.slopes, 0)
 
 

@@ -99,7 +99,7 @@ class Part(ABC):
     elsewhere. ``offset_shares`` (B, r, offsets) are the scores of always looking at a fixed offset,
     NaN without a score; None for roles that are not compared with fixed offsets.
 
-    Scores lie between ``lows`` and ``highs`` (B, r) whatever the attention; NaN where unknown.
+    Scores lie between ``lows`` and ``highs`` (B, r) under any attention; NaN where unknown.
     """
 
     constants: FloatArray

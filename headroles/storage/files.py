@@ -23,6 +23,11 @@ def cannot_be_written(place: Path, error: OSError) -> StorageError:
     return StorageError(f"{place} cannot be written: {error.strerror or error}")
 
 
+def cannot_be_read(file: Path, error: Exception) -> StorageError:
+    """Make the error for a file of a result folder that is damaged or not allowed to be read."""
+    return StorageError(f"{file} cannot be read: {error}; score again")
+
+
 def missing(file: Path) -> StorageError:
     """Make the error for a file that a result folder should have."""
     return StorageError(
@@ -142,7 +147,7 @@ def read_json(file: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise missing(file) from error
     except (OSError, ValueError, RecursionError) as error:
-        raise StorageError(f"{file} cannot be read: {error}; score again") from error
+        raise cannot_be_read(file, error) from error
     if not isinstance(content, dict):
         raise StorageError(f"{file} is not a JSON object; name a folder that headroles wrote")
     return content

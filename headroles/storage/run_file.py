@@ -12,7 +12,14 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from headroles.errors import StorageError
-from headroles.storage.files import encode_json, missing, plain, read_json, write_json
+from headroles.storage.files import (
+    cannot_be_read,
+    encode_json,
+    missing,
+    plain,
+    read_json,
+    write_json,
+)
 from headroles.storage.names import is_result_name
 
 FORMAT = 3
@@ -146,7 +153,7 @@ def check_files(folder: Path, digests: Mapping[str, str]) -> None:
         except FileNotFoundError as error:
             raise missing(file) from error
         except OSError as error:
-            raise StorageError(f"{file} cannot be read: {error}; score again") from error
+            raise cannot_be_read(file, error) from error
         if found != digest:
             raise StorageError(
                 f"{file} was changed after headroles wrote it, or belongs to another run than "

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headroles.errors import StorageError
-from headroles.storage.files import missing
+from headroles.storage.files import cannot_be_read, missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,4 +100,4 @@ def _reported_defects(file: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise missing(file) from error
     except (OSError, pa.ArrowException) as error:
-        raise StorageError(f"{file} cannot be read: {error}; score again") from error
+        raise cannot_be_read(file, error) from error

@@ -79,7 +79,7 @@ class TaskOptions(PassOptions):
     separator: Annotated[
         str | None,
         Option(
-            "What separates columns; left out: tab, in .csv files as the first line says.",
+            "Separator of columns; by default tab, in .csv files the one of the first line.",
             words="the separator",
             choices=SEPARATORS,
         ),

@@ -26,7 +26,7 @@ class Hypotheses:
 
     ``sample`` has the values (examples, T), NaN where an example has none, and the clusters of the
     examples. ``threshold`` (T,) is in units of the values. ``size`` (T,) is the summed size of the
-    numbers that the values are sums or differences of; it decides what counts as rounding.
+    numbers that the values are sums or differences of; smaller differences may be rounding.
     ``labels`` (T,) number the subjects of tests, and ``names`` are their names in messages.
     ``families`` (T,) label tests that are corrected together. ``bounds`` are those of the values,
     None if unknown. ``n_population`` is the number of units (clusters, or examples) from which the
@@ -66,19 +66,13 @@ class Hypotheses:
     ) -> Hypotheses:
         """Make hypotheses of values; set columns that vary only by rounding to their mean.
 
-        Args:
-            values: (examples, T), or a sample, which has its clusters.
-            threshold: a number, or one for each test.
-            size: a number, or one for each test: for example `size_of` the subtracted values.
+        Args are the attributes, and:
+            values: (examples, T), with their ``clusters`` (examples,), or a sample, which has its
+                clusters; ``is_clustered`` tells whether it does.
+            threshold, size: a number, or one for each test; the size is for example `size_of` the
+                subtracted values.
             labels: (T,); None for tests of one kind.
-            names: of the kinds.
             family: that of `LevelOptions`.
-            clusters: (examples,), unless ``values`` are a sample.
-            is_clustered: whether a sample is clustered.
-            bounds: of the values, if known.
-            n_population: number of units that the sample was drawn from, if finite.
-            called: the name of the values in messages.
-            n_draws: number of draws that examples were crossed with.
 
         Raises:
             StatisticsError: as `Sample.of`, or a size that is negative or not finite.
@@ -199,7 +193,7 @@ class Hypotheses:
 
     @property
     def rounding(self) -> FloatArray:
-        """Largest rounding error (T,) of each mean."""
+        """Bound (T,) of the rounding error of each mean."""
         return rounding_bound(self.size, MODEL_TERMS)
 
     @property

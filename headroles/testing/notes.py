@@ -44,10 +44,10 @@ def is_skewed(hypotheses: Hypotheses) -> NDArray[np.bool_]:
 def find_notes(
     hypotheses: Hypotheses, own: NDArray[np.object_] | None = None, test: str = T
 ) -> NDArray[np.object_]:
-    """Return a note on each test (T,), empty if there is nothing to note.
+    """Return a note on each test (T,), empty if there is none.
 
-    The reason why a test was not made comes first, then the study's ``own`` notes, then skewness.
-    Tests by betting need neither variance nor a distribution.
+    The reason why a test was not made goes before the study's ``own`` notes, and these before
+    skewness. Tests by betting need neither variance nor a distribution.
     """
     by_betting = TESTS[test].takes_bounds
     moments = hypotheses.moments
@@ -107,29 +107,23 @@ def find_warnings(
     """
     found = _family_wise(hypotheses, options, sides)
     if not TESTS[options.test].takes_bounds:
-        found += [
-            _few(hypotheses, options),
-            _few_draws(hypotheses),
-            _skewed(hypotheses),
-        ]
+        found += [_few(hypotheses, options), _few_draws(hypotheses), _skewed(hypotheses)]
         if tested is not None and TESTS[options.test].is_resampled:
             found.append(_out_of_reach(hypotheses, options, tested, sides))
     return [warning for warning in found if warning]
 
 
 def _family_wise(hypotheses: Hypotheses, options: TestOptions, sides: int) -> list[str]:
-    """Warn of claims about whole families, which need the far tail, where skewed means are not t.
+    """Warn of claims about whole families, which need the far tail of skewed means.
 
-    Two-sided tests are of differences, and give no answers that intervals could be selected by.
+    Two-sided tests are of differences; they give no answers by which intervals could be selected.
     """
     claims = []
     if options.correction in FAMILY_WISE and not TESTS[options.test].takes_bounds:
-        keeps = f"headroles {'assign' if sides == 1 else 'compare'} --test betting keeps"
-        advice = (
-            keeps
-            if hypotheses.bounds is not None
-            else "correction='fdr_bh' (--correction fdr_bh) asks less than"
-        )
+        advice = "correction='fdr_bh' (--correction fdr_bh) asks less than"
+        if hypotheses.bounds is not None:
+            command = "assign" if sides == 1 else "compare"
+            advice = f"headroles {command} --test betting keeps"
         claims.append((f"the correction {options.correction} promises", options.test, advice))
     if options.interval == SIMULTANEOUS:
         other = FCR if sides == 1 else BY_T

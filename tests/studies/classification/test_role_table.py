@@ -286,9 +286,7 @@ class TestFiles:
     def test_tables_with_other_columns(self, scores: HeadScores, tmp_path: Path) -> None:
         table = assign_roles(scores)
         other = RoleTable(table.frame.drop(columns="answer"), table.record)
-        with pytest.raises(
-            StorageError, match=r"the columns of this version; .*assign"
-        ):
+        with pytest.raises(StorageError, match=r"the columns of this version; .*assign"):
             RoleTable.load(other.save(tmp_path / "out"))
 
     def test_put_beside_the_scores_it_was_made_from(
