@@ -47,8 +47,6 @@ class OutputOptions(Options):
 class FolderOptions(OutputOptions):
     """Options of commands that fill a folder."""
 
-    title: ClassVar[str] = "Output"
-
     overwrite: Annotated[bool, Option("Replace results in the folder.")] = False
 
 
@@ -70,8 +68,6 @@ class ResumeOptions(Options):
 @dataclass(frozen=True, kw_only=True)
 class ReportedOptions(FolderOptions):
     """Options of commands whose results have a page."""
-
-    title: ClassVar[str] = "Output"
 
     report: Annotated[bool, Option("Write the folder's report.html too.")] = False
 

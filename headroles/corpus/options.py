@@ -76,8 +76,6 @@ class ParsingOptions(Options):
 class TextOptions(ParsingOptions):
     """Options of reading plain text."""
 
-    title: ClassVar[str] = "Corpus"
-
     lines: Annotated[
         bool, Option("Read every line of text as one sentence, not as part of a paragraph.")
     ] = False
@@ -86,8 +84,6 @@ class TextOptions(ParsingOptions):
 @dataclass(frozen=True, kw_only=True)
 class PairsOptions(ParsingOptions):
     """Options of reading tab-separated text."""
-
-    title: ClassVar[str] = "Corpus"
 
     header: Annotated[
         bool | None,
@@ -108,8 +104,6 @@ class PairsOptions(ParsingOptions):
 @dataclass(frozen=True, kw_only=True)
 class CorpusOptions(ConlluOptions, TextOptions, PairsOptions):
     """Options of reading any corpus."""
-
-    title: ClassVar[str] = "Corpus"
 
     parser: Annotated[str | None, Option("spaCy pipeline, by name or path, to parse text.")] = None
     text_columns: Annotated[

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Annotated, ClassVar, TypeAlias, TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
 from headroles.models.options import ModelOptions
 from headroles.options import Option
@@ -19,8 +19,6 @@ OnProgress: TypeAlias = Callable[[int, int], None]
 @dataclass(frozen=True, kw_only=True)
 class PassOptions(ModelOptions):
     """Options of loading and running the model."""
-
-    title: ClassVar[str] = "Model"
 
     batch_tokens: Annotated[
         int | None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from headroles.corpus import Sentence
 from headroles.errors import CorpusError, UsageError
@@ -65,8 +65,6 @@ def _names(given: Any) -> tuple[str, ...]:
 @dataclass(frozen=True, kw_only=True)
 class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
     """Options that choose the roles to score."""
-
-    title: ClassVar[str] = "Roles"
 
     roles: Annotated[
         Sequence[str] | None,

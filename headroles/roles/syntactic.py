@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -28,8 +28,6 @@ _WHOLE_ARCS = "arcs between words that have pieces, in examples that are not too
 @dataclass(frozen=True, kw_only=True)
 class SyntacticOptions(RelationOptions, PresetOptions):
     """Options that choose the syntactic roles."""
-
-    title: ClassVar[str] = "Roles"
 
     beyond_offset: Annotated[
         bool, Option("Contrast syntactic roles with other words at the same offset.")

@@ -37,8 +37,6 @@ class PairingOptions(Options):
 class ScoringOptions(PairingOptions, RoleOptions):
     """Options that choose roles, score and measure."""
 
-    title: ClassVar[str] = "Roles"
-
     score: Annotated[
         str,
         Option(

@@ -47,8 +47,6 @@ class AlphaOptions(Options):
 class UnitOptions(AlphaOptions):
     """Options that set the level and the units of tests."""
 
-    title: ClassVar[str] = "Tests"
-
     clusters: Annotated[
         str,
         Option(
@@ -62,8 +60,6 @@ class UnitOptions(AlphaOptions):
 @dataclass(frozen=True, kw_only=True)
 class CorrectionOptions(AlphaOptions):
     """Options that set the level and the correction for many tests, from p-values alone."""
-
-    title: ClassVar[str] = "Tests"
 
     correction: Annotated[
         str,
@@ -80,8 +76,6 @@ class CorrectionOptions(AlphaOptions):
 class FlippedOptions(CorrectionOptions):
     """Options as in `CorrectionOptions`, with the correction of sign-flip tests."""
 
-    title: ClassVar[str] = "Tests"
-
     correction: Annotated[
         str,
         Option(
@@ -96,8 +90,6 @@ class FlippedOptions(CorrectionOptions):
 @dataclass(frozen=True, kw_only=True)
 class LevelOptions(CorrectionOptions, UnitOptions):
     """Options that set the level, the units and the families of tests."""
-
-    title: ClassVar[str] = "Tests"
 
     family: Annotated[
         str,
@@ -132,8 +124,6 @@ class TestOptions(ResamplingOptions, FlippedOptions, LevelOptions):
     """Options of testing and estimating means."""
 
     __test__ = False  # keeps pytest from collecting the class because of its name
-    title: ClassVar[str] = "Tests"
-
     test: Annotated[
         str,
         Option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from headroles.options import Option, split_names
 from headroles.studies.inspection.options import TokenOptions
@@ -15,8 +15,6 @@ from headroles.testing.options import CorrectionOptions, ResamplingOptions
 @dataclass(frozen=True, kw_only=True)
 class ClaimOptions(ResamplingOptions, CorrectionOptions, TokenOptions, TaskOptions):
     """The claims to test, and the options of their tests."""
-
-    title: ClassVar[str] = "Tests"
 
     claims: Annotated[
         Sequence[str] | None,

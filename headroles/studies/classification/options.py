@@ -19,7 +19,6 @@ class AssignOptions(PresetOptions, TestOptions, ThresholdOptions):
     """Options of the assignment of roles."""
 
     __test__ = False
-    title: ClassVar[str] = "Tests"
 
     def check(self) -> None:
         """Reject options that the published preset sets itself: all but threshold and alpha."""

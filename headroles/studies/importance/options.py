@@ -57,8 +57,6 @@ def _as_parts(given: Any) -> Parts:
 class RunOptions(TaskOptions):
     """Options of a long study of a task, which resumes where it was interrupted."""
 
-    title: ClassVar[str] = "Task"
-
     parts: Annotated[
         Parts | None,
         Option(
@@ -74,8 +72,6 @@ class RunOptions(TaskOptions):
 @dataclass(frozen=True, kw_only=True)
 class ImportanceOptions(RankingOptions, RunOptions):
     """Options of the estimation of importance."""
-
-    title: ClassVar[str] = "Heads"
 
     reliability: Annotated[
         float,
@@ -111,8 +107,6 @@ SETS = ("single", "others", "layers", "thirds", "roles")
 @dataclass(frozen=True, kw_only=True)
 class ChangeTestOptions(ResamplingOptions, FlippedOptions):
     """Options of tests of changes of the loss; examples of a task have no documents."""
-
-    title: ClassVar[str] = "Tests"
 
     test: Annotated[
         str,
@@ -150,8 +144,6 @@ class ChangeTestOptions(ResamplingOptions, FlippedOptions):
 @dataclass(frozen=True, kw_only=True)
 class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
     """Options of removals and their tests."""
-
-    title: ClassVar[str] = "Heads"
 
     sets: Annotated[
         Sequence[str],
@@ -205,8 +197,6 @@ class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
 class RoleImportanceOptions(RoleOptions, CorrectionOptions, RunOptions):
     """Options of the comparison of heads with a role with others."""
 
-    title: ClassVar[str] = "Heads"
-
     roles: Annotated[
         Sequence[str] | None,
         Option(
@@ -237,5 +227,3 @@ class RoleImportanceOptions(RoleOptions, CorrectionOptions, RunOptions):
 @dataclass(frozen=True, kw_only=True)
 class TaskDropOptions(CorrectionOptions):
     """Options of tests of losses in several tasks."""
-
-    title: ClassVar[str] = "Tests"

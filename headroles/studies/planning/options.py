@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from headroles.options import Option
 from headroles.studies.options import ThresholdOptions
@@ -16,8 +16,6 @@ from headroles.testing.options import (
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(FlippedOptions, LevelOptions, ThresholdOptions):
     """Options of a plan: the share to decide, and the power."""
-
-    title: ClassVar[str] = "Tests"
 
     power: Annotated[
         float,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 from headroles.errors import UsageError
 from headroles.options import Option, split_names
@@ -36,8 +36,6 @@ def _shares(given: Any) -> tuple[float, ...]:
 @dataclass(frozen=True, kw_only=True)
 class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
     """Options of the orders of removing heads, and of their comparison."""
-
-    title: ClassVar[str] = "Heads"
 
     orders: Annotated[
         Sequence[str],

@@ -42,8 +42,6 @@ class UpdateOptions(Options):
 class TuningOptions(UpdateOptions):
     """Options of fine-tuning what remains of a model."""
 
-    title: ClassVar[str] = "Fine-tuning"
-
     fine_tune_on: Annotated[
         str | None,
         Option(
@@ -103,8 +101,6 @@ class TestSetOptions(RunOptions):
     """Options of a study that is measured on examples of its own."""
 
     __test__ = False
-    title: ClassVar[str] = "Task"
-
     test_examples: Annotated[
         int | None,
         Option(
@@ -128,8 +124,6 @@ def _heads(given: Any) -> tuple[tuple[int, int], ...]:
 @dataclass(frozen=True, kw_only=True)
 class SelectionOptions(RoleOptions, RankingOptions):
     """Options of which heads to remove."""
-
-    title: ClassVar[str] = "Heads"
 
     estimator: Annotated[
         str,
@@ -156,8 +150,6 @@ class SelectionOptions(RoleOptions, RankingOptions):
 @dataclass(frozen=True, kw_only=True)
 class PruneOptions(SelectionOptions, TuningOptions, TestSetOptions):
     """Options of pruning."""
-
-    title: ClassVar[str] = "Heads"
 
     order: Annotated[
         str,

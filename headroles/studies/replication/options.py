@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from headroles.options import Option
 from headroles.studies.options import ThresholdOptions
@@ -17,8 +17,6 @@ CORPORA, CHECKPOINTS, SEEDS = OVER = ("corpora", "checkpoints", "seeds")
 @dataclass(frozen=True, kw_only=True)
 class ReplicateOptions(LevelOptions, ThresholdOptions):
     """Options of tests over several score sets."""
-
-    title: ClassVar[str] = "Tests"
 
     over: Annotated[
         str,

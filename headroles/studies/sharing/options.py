@@ -40,8 +40,6 @@ class SampleOptions(PassOptions):
 class CollaborateOptions(SampleOptions, TaskOptions):
     """Options of factorising queries and keys."""
 
-    title: ClassVar[str] = "Factorisation"
-
     rank: Annotated[
         int | None,
         Option(
