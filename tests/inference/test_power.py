@@ -141,11 +141,6 @@ def test_a_level_for_each_test() -> None:
     assert required_examples(data, 0, levels).tolist() == one_by_one
 
 
-def test_clusters_of_one_are_no_clusters(gappy: Array) -> None:
-    plain, clustered = (required_examples(gappy, 2.5, 0.05, clusters=g) for g in (None, range(40)))
-    np.testing.assert_array_equal(plain, clustered)
-
-
 def test_design_effect_below_one_is_not_believed() -> None:
     data = with_effects([0.5], n=20)
     data = np.sort(data, axis=0)

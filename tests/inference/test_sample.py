@@ -39,6 +39,11 @@ def test_a_sample_is_its_own(gappy: Array) -> None:
     assert Sample.of(sample) is sample
 
 
+def test_clusters_of_one_are_no_clusters(gappy: Array) -> None:
+    named = Sample.of(gappy, [f"{number:02}" for number in range(40)])
+    np.testing.assert_array_equal(named.clusters, Sample.of(gappy).clusters)
+
+
 def test_skewness_is_that_of_scipy(gappy: Array) -> None:
     expected = stats.skew(gappy, axis=0, nan_policy="omit")
     np.testing.assert_allclose(Sample.of(gappy).skewness, expected, rtol=1e-6)
