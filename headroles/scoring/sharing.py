@@ -145,7 +145,7 @@ class Sharing:
         return saved
 
     def join(self, plan: dict[str, Any]) -> tuple[SavedWindows, list[Window]]:
-        """Open what the first process shares. Raises StorageError for another plan."""
+        """Open what the first process shares. Raises StorageError for other settings."""
         assert self.parts is not None
         opened = self.parts.join({**plan, **self._part_of_plan})
         windows = read_json(self._shared_folder / _WINDOWS)["windows"]

@@ -1,8 +1,8 @@
-"""Parts of long work: saved if a run is interrupted, and resumed by the next run of the same plan.
+"""Parts of long work: saved if a run is interrupted, and resumed by a run of the same settings.
 
-They are in a folder named by the digest of the plan. Each begins with a digest over the plan, its
-own name and its content, so that a part that was damaged, renamed or made under another plan is
-rejected.
+They are in a folder named by the digest of the settings. Each begins with a digest over the
+settings, its own name and its content, so that a part that was damaged, renamed or made with other
+settings is rejected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_PLAN, _CLAIMS = "plan.json", "claims"
+_SETTINGS, _CLAIMS = "plan.json", "claims"
 _PREFIX = "part-"
 _DIGEST_BYTES, _NAME_LENGTH = 16, 16
 _MOST_DIFFERENCES = 4
@@ -37,13 +37,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Parts:
-    """Place where a run saves its finished parts and its plan."""
+    """Place where a run saves its finished parts and its settings."""
 
     place: Path
 
     @property
     def count(self) -> int:
-        """Number of saved parts, under any plan."""
+        """Number of saved parts, with any settings."""
         return sum(1 for _ in self._files())
 
     def describe(self) -> str:
@@ -52,26 +52,26 @@ class Parts:
         return f"{count} part{'' if count == 1 else 's'}"
 
     def within(self, name: str) -> Parts:
-        """Return the parts of a piece of the work with its own plan; they are counted here too."""
+        """Return the parts of a piece of the work with settings of its own; they count here too."""
         return Parts(self.place / name)
 
-    def open(self, plan: Mapping[str, Any]) -> OpenParts:
-        """Open the parts of ``plan``, which is saved if there is none yet.
+    def open(self, settings: Mapping[str, Any]) -> OpenParts:
+        """Open the parts of a run with these settings, and save the settings.
 
-        Raises StorageError, naming the differences, if there are parts of another plan.
+        Raises StorageError, naming the differences, if there are parts with other settings.
         """
-        plain = _plain(plan)
+        plain = _plain(settings)
         if self.count:
             try:
-                known = read_json(self.place / _PLAN)
+                known = read_json(self.place / _SETTINGS)
             except StorageError as error:
                 raise StorageError(
-                    f"the plan of the unfinished run saved in {self.place} cannot be read; run "
+                    f"the settings of the unfinished run saved in {self.place} cannot be read; run "
                     "the command with --no-resume to start anew"
                 ) from error
             if known != plain:
                 raise StorageError(
-                    f"the unfinished run saved in {self.place} has another plan: "
+                    f"the unfinished run saved in {self.place} has other settings: "
                     f"{differences(known, plain)}; run it with its first options, or run the "
                     "command with --no-resume to start anew"
                 )
@@ -80,44 +80,44 @@ class Parts:
             opened.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_be_written(opened.folder, error) from error
-        write_bytes(self.place / _PLAN, encode_json(plain))
+        write_bytes(self.place / _SETTINGS, encode_json(plain))
         opened.clear()
         return opened
 
-    def join(self, plan: Mapping[str, Any]) -> OpenParts:
-        """Open the parts of a plan that another process saved.
+    def join(self, settings: Mapping[str, Any]) -> OpenParts:
+        """Open the parts that another process with the same settings saves.
 
-        Raises StorageError, naming the differences, if this process has another plan.
+        Raises StorageError, naming the differences, if its settings are others.
         """
-        plain, known = _plain(plan), read_json(self.place / _PLAN)
+        plain, known = _plain(settings), read_json(self.place / _SETTINGS)
         if known != plain:
             raise StorageError(
-                f"this process has another plan than the first one: {differences(known, plain)}; "
+                f"this process has other settings than the first one: {differences(known, plain)}; "
                 "give all processes the same command, packages and model"
             )
         return self._opened(plain)
 
-    def _opened(self, plan: Mapping[str, Any]) -> OpenParts:
-        seal = _digest(encode_json(plan))
+    def _opened(self, settings: Mapping[str, Any]) -> OpenParts:
+        seal = _digest(encode_json(settings))
         return OpenParts(self.place / seal.hex()[:_NAME_LENGTH], seal)
 
     def remove(self) -> None:
-        """Remove all parts, then the plan."""
+        """Remove all parts, then the settings."""
         entries = list(self.place.iterdir()) if self.place.is_dir() else []
         for folder in (entry for entry in entries if entry.is_dir()):
             Parts(folder).remove()
         shutil.rmtree(self.place, ignore_errors=True)
 
     def _files(self) -> Iterator[Path]:
-        for pattern in (f"*/{_PREFIX}*", f"*/*/{_PREFIX}*"):  # of this plan, and of nested ones
+        for pattern in (f"*/{_PREFIX}*", f"*/*/{_PREFIX}*"):  # of this run, and of pieces of it
             yield from self.place.glob(pattern)
 
 
 @dataclass(frozen=True)
 class OpenParts:
-    """Parts of one plan by their names, or numbers from 0; each is saved whole or not at all.
+    """Parts of one run by their names, or numbers from 0; each is saved whole or not at all.
 
-    ``seal`` is the digest of the plan.
+    ``seal`` is the digest of the settings.
     """
 
     folder: Path
@@ -186,9 +186,9 @@ class OpenParts:
         return self.folder / f"{_PREFIX}{name}"
 
 
-def _plain(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a plan as it is read back from JSON: tuples become lists."""
-    plain: dict[str, Any] = json.loads(encode_json(plan))
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings in the form that is read back from JSON: tuples become lists."""
+    plain: dict[str, Any] = json.loads(encode_json(settings))
     return plain
 
 
@@ -197,8 +197,8 @@ def _digest(content: bytes, key: bytes = b"") -> bytes:
 
 
 def differences(known: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
-    """Describe the differences between two plans by name; empty if they are equal."""
-    before, after = (dict(_flat(plan)) for plan in (known, asked))
+    """Describe the differences of two settings by name; empty if they are equal."""
+    before, after = (dict(_flat(one)) for one in (known, asked))
     names = [name for name in {**before, **after} if before.get(name, ...) != after.get(name, ...)]
     shown = [
         f"{name} was {_shown(before, name)} and is {_shown(after, name)}"
@@ -208,16 +208,17 @@ def differences(known: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
     return ", ".join([*shown, f"and {more} more"] if more else shown)
 
 
-def _flat(plan: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in plan.items():
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name} ")
         else:
             yield f"{prefix}{name}", value
 
 
-def _shown(plan: Mapping[str, Any], name: str) -> str:
-    return shortened(json.dumps(plan[name]), _LONGEST_VALUE) if name in plan else "not there"
+def _shown(settings: Mapping[str, Any], name: str) -> str:
+    known = name in settings
+    return shortened(json.dumps(settings[name]), _LONGEST_VALUE) if known else "missing"
 
 
 def encode_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:

@@ -227,7 +227,7 @@ class TestFailure:
             run_well(*large, "--out", out, "--resume")
         self.check_equal(out, tmp_path / "whole")
 
-    def test_another_plan_is_refused(
+    def test_other_settings_are_refused(
         self, large: tuple[Any, ...], out: Path, bert_folder: Path, sample: Path
     ) -> None:
         with stopped_after(7):
@@ -238,11 +238,13 @@ class TestFailure:
         ):
             other = run(*large, *change, "--out", out, "--resume")
             assert other.exit_code == 1
-            assert f"saved in {out / HIDDEN / 'parts' / 'before'} has another plan" in other.stderr
+            assert (
+                f"saved in {out / HIDDEN / 'parts' / 'before'} has other settings" in other.stderr
+            )
             assert printed in other.stderr
         models = ("compare", "--models", bert_folder, bert_folder, "--corpus", sample)
         other = run(*models, "--out", out, "--resume")
-        assert f"{out / HIDDEN / 'parts' / 'after'} has another plan: model w" in other.stderr
+        assert f"{out / HIDDEN / 'parts' / 'after'} has other settings: model w" in other.stderr
         assert parts_in(out).count == 7
         run_well(*models, "--out", out, "--no-resume")
         assert names(out) == SHIFTS | {"before", "after"}

@@ -39,7 +39,7 @@ def test_an_interrupted_run_resumes(
     assert refused.exit_code == 1
     assert "holds 2 parts of an unfinished run" in refused.stderr
     other = run(*asked, "--resume", "--window", 1)
-    assert "has another plan: options window was 2 and is 1" in other.stderr
+    assert "has other settings: options window was 2 and is 1" in other.stderr
     with stopped_after(1, ModelError("no luck")):
         failed = run(*asked, "--resume")
     error, printed = failed.stderr.splitlines()

@@ -269,7 +269,7 @@ class TestTeam:
 
         with pytest.raises(TeamError):
             scoring.run(Sharing(parts, Team(0, 2, After())))
-        assert "another plan than the first one: model weights_sha256 was" in failures[0]
+        assert "other settings than the first one: model weights_sha256 was" in failures[0]
 
     def test_one_that_has_died_ends_the_run(self, scoring: Scoring, parts: Parts) -> None:
         with pytest.raises(TeamError, match="another of the 2 processes of this run has ended"):

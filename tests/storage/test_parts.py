@@ -39,7 +39,7 @@ class TestParts:
         assert again.read(7) == b"seven"
         assert (parts.count, parts.describe()) == (1, "1 part")
         assert parts.join(PLAN) == again
-        with pytest.raises(StorageError, match="another plan than the first one: window was 3"):
+        with pytest.raises(StorageError, match="other settings than the first one: window was 3"):
             parts.join({**PLAN, "window": 4})
 
     def test_a_damaged_one_is_refused(self, parts: Parts) -> None:
@@ -82,7 +82,7 @@ class TestParts:
     def test_another_plan_is_refused_by_name(self, parts: Parts) -> None:
         parts.open(PLAN).write(0, b"zero")
         with pytest.raises(
-            StorageError, match="has another plan: window was 3 and is 4; run it with"
+            StorageError, match="has other settings: window was 3 and is 4; run it with"
         ):
             parts.open({**PLAN, "window": 4})
         parts.remove()
@@ -107,7 +107,7 @@ def test_differences_are_named_one_by_one() -> None:
     after = {"a": {"b": 2, "c": "y" * 100}, "d": [1, 2], "f": 0}
     told = differences(before, after)
     assert told.startswith("a b was 1 and is 2, a c was ")
-    assert "d was [1] and is [1, 2], e was null and is not there, and 1 more" in told
+    assert "d was [1] and is [1, 2], e was null and is missing, and 1 more" in told
     assert differences(before, before) == ""
 
 

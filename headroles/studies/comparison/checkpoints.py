@@ -48,7 +48,7 @@ def score_checkpoints(
     Raises:
         UsageError: models with other numbers of layers or heads, other word pieces or other
             limits, or one document.
-        StorageError: a folder that cannot be written, or parts of another plan.
+        StorageError: a folder that cannot be written, or parts of other settings.
         CorpusError, ModelError, TokenizerError: as `score_heads`.
     """
     with prepared(as_corpus(corpus)) as ready:

@@ -21,7 +21,7 @@ def keep_parts(
     A part is taken up again only by the same study, with the same options, of a model with the same
     weights, configuration and tokenizer, and of the same examples with the same targets, in the
     same versions. Gives the place for parts of another kind. Raises StorageError for a folder of
-    another plan.
+    other settings.
     """
     if options.parts is None:
         return None

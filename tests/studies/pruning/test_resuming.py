@@ -235,7 +235,7 @@ def test_another_plan_is_refused(
     for change, differs in changes.items():
         result = run(*command, *change.split(), "--resume")
         assert result.exit_code == 1
-        assert f"has another plan: options {differs}" in said(result)
+        assert f"has other settings: options {differs}" in said(result)
         assert written(tmp_path / "out") == kept
     assert run(*command, "--no-resume").exit_code == 0
     assert not parts_in(tmp_path / "out").count
@@ -267,7 +267,7 @@ def test_another_use_of_the_same_weights_is_refused(
     file.write_text(json.dumps(settings), "utf-8")
     result = run(*command, "--resume")
     assert result.exit_code == 1
-    assert f"has another plan: {differs}" in said(result)
+    assert f"has other settings: {differs}" in said(result)
 
 
 def test_progress_is_that_of_the_whole_study(
