@@ -93,9 +93,9 @@ def test_a_scheme_is_that_of_all_files_or_guessed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("said", ["", "x", "[1]", '{"a": "b"}', '{"a": -1}', '{"a": true}', "NaN"])
 def test_comments_that_say_nothing_are_passed_over(tmp_path: Path, said: str) -> None:
-    told = {"headroles.scheme": said, "headroles.skipped": said}
+    comments = {"headroles.scheme": said, "headroles.skipped": said}
     file = tmp_path / "t.conllu"
-    file.write_text(to_conllu(CATS, told, begins_document=True))
+    file.write_text(to_conllu(CATS, comments, begins_document=True))
     with prepared(read_conllu(file)) as ready:
         assert (ready.scheme, dict(ready.skipped)) == ("ud", {})
 

@@ -258,7 +258,7 @@ class TestForgedTables:
         return assign_roles(make_scores(values, ["local"]))
 
     @pytest.mark.parametrize(
-        ("changes", "told"),
+        ("changes", "message"),
         [
             ({"threshold": np.nan}, "column threshold: values are missing"),
             ({"p_value": 1.5}, "column p_value: 1.5 is not between 0 and 1"),
@@ -273,9 +273,9 @@ class TestForgedTables:
         ],
     )
     def test_are_refused(
-        self, table: RoleTable, tmp_path: Path, changes: dict[str, Any], told: str
+        self, table: RoleTable, tmp_path: Path, changes: dict[str, Any], message: str
     ) -> None:
-        with pytest.raises(StorageError, match=told):
+        with pytest.raises(StorageError, match=message):
             RoleTable.load(forged(table, tmp_path / "out", **changes))
 
     def test_a_table_without_rows_is_refused(self, table: RoleTable, tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ class TestForgedTables:
             RoleTable.load(file.parent)
 
     @pytest.mark.parametrize(
-        ("said", "told"),
+        ("said", "message"),
         [
             ({"removed_heads": None}, "Expected `array`, got `null` - at `$.removed_heads`"),
             ({"removed_heads": [[0]]}, r"`array` of length 2, got 1 - at `$.removed_heads\[0\]`"),
@@ -307,12 +307,12 @@ class TestForgedTables:
         ],
     )
     def test_records_of_another_form_are_refused(
-        self, table: RoleTable, tmp_path: Path, said: dict[str, Any], told: str
+        self, table: RoleTable, tmp_path: Path, said: dict[str, Any], message: str
     ) -> None:
         folder = table.save(tmp_path / "out")
         run = read_run(folder)
         write_run(folder, run.content | said, run.files)
-        with pytest.raises(StorageError, match=told.replace("$", r"\$")):
+        with pytest.raises(StorageError, match=message.replace("$", r"\$")):
             RoleTable.load(tmp_path / "out")
 
     def test_one_that_nobody_changed_is_read(self, table: RoleTable, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ S = SPECIAL
 def roles_of(
     score: str = "bias", relations: tuple[str, ...] = RELATIONS, **options: Any
 ) -> tuple[Role, ...]:
-    """All roles, of two relations unless told otherwise."""
+    """All roles, of two relations by default."""
     return choose_roles(RoleOptions(**options), relations, SCORES[score])
 
 

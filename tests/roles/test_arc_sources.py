@@ -85,6 +85,8 @@ class TestScores:
 def test_a_number_of_too_many_digits_is_no_arc(source: str, column: str, text: str) -> None:
     """Python turns no more than 4,300 digits into a number."""
     sentence = sentence_of(column, ("_", text.format("9" * 5000), "_"))
-    with pytest.raises(CorpusError, match=r"sentence 's', word 2: .* is not an arc; write") as told:
+    with pytest.raises(
+        CorpusError, match=r"sentence 's', word 2: .* is not an arc; write"
+    ) as caught:
         arcs_of(source, sentence)
-    assert len(str(told.value)) < 300
+    assert len(str(caught.value)) < 300

@@ -81,7 +81,7 @@ def test_attention_by_offset_alone_scores_zero(example: EncodedExample, seed: in
 @given(examples(min_words=5), st.integers(0, 2**16))
 @settings(deadline=None, max_examples=60)
 def test_attention_along_arcs_scores_above_zero(example: EncodedExample, seed: int) -> None:
-    """A head that looks at governors, and else by offset, is told from one that does not."""
+    """A head that looks at governors, and else by offset, differs from one that does not."""
     n = len(example)
     attention = profile(n, seed)
     for _, dependent, governor in tokens_of(example).arcs(RELATIONS):

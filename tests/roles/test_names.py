@@ -79,6 +79,6 @@ def test_a_refusal_names_no_more_roles_than_fit_on_two_lines() -> None:
     many = [f"syntactic:{number}:to_governor" for number in range(99)]
     with pytest.raises(
         UsageError, match=r"'x+ \.\.\. x+'; there is: syntactic:0:.*, and 9\d more$"
-    ) as told:
+    ) as caught:
         find_role("x" * 5000, many)
-    assert len(str(told.value)) < 320
+    assert len(str(caught.value)) < 320

@@ -341,7 +341,7 @@ class TestCounts:
         for score, window, expected in (("excess", 3, 0), ("excess", 2, 2), ("bias", 3, 4)):
             assert plan_of([example], score, window=window).counts[0, 0] == expected
 
-    def test_window_reaches_as_told(self) -> None:
+    def test_a_window_reaches_its_width(self) -> None:
         example = make_example([S, 0, 0, 0, 0, 0, S])
         n = len(example)
         attention = np.zeros((1, 1, n, n))

@@ -311,7 +311,7 @@ class TestFunctions:
         assert twice.roles == ("my_test_roles:names", "position:+1")
 
     @pytest.mark.parametrize(
-        ("line", "told"),
+        ("line", "message"),
         [
             ("raise SystemExit", "SystemExit"),
             ("raise BaseException('no\x1b[31m')", r"BaseException: no\\x1b"),
@@ -321,13 +321,13 @@ class TestFunctions:
         ],
     )
     def test_modules_that_cannot_be_imported(
-        self, line: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, line: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sys, "path", list(sys.path))
         (tmp_path / "my_broken_roles.py").write_text(line)
         monkeypatch.delitem(sys.modules, "my_broken_roles", raising=False)
         options = RoleOptions(roles="my_broken_roles:f")
-        with pytest.raises(UsageError, match=rf"'my_broken_roles:f' cannot be loaded: {told}"):
+        with pytest.raises(UsageError, match=rf"'my_broken_roles:f' cannot be loaded: {message}"):
             choose_roles(options, (), SCORES["bias"], [ANN])
 
     @pytest.mark.parametrize("name", [":f", "..:f", "a b:f", "\x1b:f", "x" * 9000 + ":f", "m:"])

@@ -102,7 +102,7 @@ def test_links_in_the_hidden_folder(results: Path, victim: Path, change: Any, na
 
 
 @pytest.mark.parametrize(
-    ("name", "make", "told"),
+    ("name", "make", "described"),
     [
         ("lock", Path.mkdir, "a folder"),
         ("swap.json", Path.mkdir, "a folder"),
@@ -111,11 +111,11 @@ def test_links_in_the_hidden_folder(results: Path, victim: Path, change: Any, na
         ("new/x", os.mkfifo, "a device, a pipe or the like"),
     ],
 )
-def test_what_no_run_makes_there(results: Path, name: str, make: Any, told: str) -> None:
+def test_what_no_run_makes_there(results: Path, name: str, make: Any, described: str) -> None:
     place = results / HIDDEN / name
     place.parent.mkdir(parents=True)
     make(place)
-    with pytest.raises(StorageError, match=f"{name} is {told}, which .*{REMOVE}"):
+    with pytest.raises(StorageError, match=f"{name} is {described}, which .*{REMOVE}"):
         replace(results)
     (place.rmdir if place.is_dir() else place.unlink)()
     replace(results)
@@ -175,9 +175,9 @@ class TestJournal:
         (results / HIDDEN).mkdir()
         (results / HIDDEN / "swap.json").write_text(content)
         before = everything(victim.parent)
-        told = rf"cannot be used \(.*\); copy .* from .*, remove {results / HIDDEN}, and run"
+        message = rf"cannot be used \(.*\); copy .* from .*, remove {results / HIDDEN}, and run"
         for change in (finish_swap, replace, add):
-            with pytest.raises(StorageError, match=told):
+            with pytest.raises(StorageError, match=message):
                 change(results)
         after = everything(victim.parent)
         assert after == before
@@ -308,7 +308,9 @@ class TestPermissions:
             assert stat.S_IMODE((results / name).stat().st_mode) == 0o600
 
 
-def test_a_name_in_use_for_a_draft_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_in_use_for_a_draft_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("secrets.token_hex", lambda n: "0")
     (tmp_path / ".a.csv-0").symlink_to(tmp_path / "victim")
     with (
@@ -334,13 +336,13 @@ class TestNumbersThatJsonLacks:
 def test_parts_of_a_folder_that_was_sent_are_not_followed(results: Path, victim: Path) -> None:
     """A part that is a link to a file of ours is not read either."""
 
-    def keep_a_part() -> None:
+    def save_a_part() -> None:
         with result_folder(results, overwrite=True) as staging:
             parts_beside(staging).open({"a": 1}).write(0, b"zero")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        keep_a_part()
+        save_a_part()
     (part,) = (results / HIDDEN).glob("parts/*/part-0")
     part.unlink()
     part.symlink_to(victim / "thesis.txt")

@@ -105,20 +105,20 @@ class TestParts:
 def test_differences_are_named_one_by_one() -> None:
     before = {"a": {"b": 1, "c": "x" * 100}, "d": [1], "e": None}
     after = {"a": {"b": 2, "c": "y" * 100}, "d": [1, 2], "f": 0}
-    told = differences(before, after)
-    assert told.startswith("a b was 1 and is 2, a c was ")
-    assert "d was [1] and is [1, 2], e was null and is missing, and 1 more" in told
+    message = differences(before, after)
+    assert message.startswith("a b was 1 and is 2, a c was ")
+    assert "d was [1] and is [1, 2], e was null and is missing, and 1 more" in message
     assert differences(before, before) == ""
 
 
 def interrupted(folder: Path, resume: bool | None = None, overwrite: bool = False) -> str:
-    """What is said of a run that keeps a part and is interrupted."""
+    """Return the message of a run that saves a part and is interrupted."""
     with pytest.raises(KeyboardInterrupt) as stopped:
-        keep_a_part(folder, KeyboardInterrupt(), resume, overwrite)
+        save_a_part(folder, KeyboardInterrupt(), resume, overwrite)
     return str(stopped.value)
 
 
-def keep_a_part(
+def save_a_part(
     folder: Path, end: BaseException, resume: bool | None = None, overwrite: bool = False
 ) -> None:
     with result_folder(folder, overwrite, resume) as staging:
@@ -127,9 +127,9 @@ def keep_a_part(
 
 
 class TestFolder:
-    def test_tells_what_is_kept_and_how_to_go_on(self, tmp_path: Path) -> None:
-        told = interrupted(tmp_path)
-        assert told == (
+    def test_says_which_parts_are_saved_and_how_to_continue(self, tmp_path: Path) -> None:
+        message = interrupted(tmp_path)
+        assert message == (
             f"1 part of the work is saved in {tmp_path}; to continue, run the same command with "
             "--resume"
         )
@@ -137,8 +137,8 @@ class TestFolder:
     def test_older_results_stay_beside_the_parts(self, tmp_path: Path) -> None:
         with result_folder(tmp_path) as staging:
             write_run(staging, {"run": "old"}, {})
-        told = interrupted(tmp_path, overwrite=True)
-        assert told.startswith(f"the results in {tmp_path} are unchanged, and 1 part of the new")
+        message = interrupted(tmp_path, overwrite=True)
+        assert message.startswith(f"the results in {tmp_path} are unchanged, and 1 part of the new")
         with changed_folder(tmp_path, []) as staging:
             write_run(staging, {"run": "changed"}, {})
         with result_folder(tmp_path, overwrite=True, resume=True) as staging:
@@ -146,18 +146,16 @@ class TestFolder:
 
     def test_an_error_tells_too(self, tmp_path: Path) -> None:
         with pytest.raises(StorageError) as failed:
-            keep_a_part(tmp_path, StorageError("no room"))
+            save_a_part(tmp_path, StorageError("no room"))
         assert failed.value.__notes__[0].endswith("run the same command with --resume")
         with pytest.raises(StorageError, match="cannot be written: No space left") as failed:
-            keep_a_part(tmp_path, OSError(errno.ENOSPC, "No space left on device"), resume=True)
+            save_a_part(tmp_path, OSError(errno.ENOSPC, "No space left on device"), resume=True)
         assert failed.value.__notes__[0].endswith("run the same command with --resume")
 
-    def test_unfinished_is_refused_unless_it_is_said_what_becomes_of_it(
-        self, tmp_path: Path
-    ) -> None:
+    def test_an_unfinished_run_is_refused_without_resume_or_no_resume(self, tmp_path: Path) -> None:
         interrupted(tmp_path)
-        told = "holds 1 part of an unfinished run; .* --resume, to start anew with --no-resume"
-        with pytest.raises(StorageError, match=told), result_folder(tmp_path, overwrite=True):
+        message = "holds 1 part of an unfinished run; .* --resume, to start anew with --no-resume"
+        with pytest.raises(StorageError, match=message), result_folder(tmp_path, overwrite=True):
             pytest.fail("the block must not run")
         with result_folder(tmp_path, resume=False) as staging:
             assert parts_beside(staging).count == 0
@@ -167,7 +165,7 @@ class TestFolder:
             write_run(staging, {}, {})
         assert names(tmp_path) == {"run.json"}
 
-    def test_no_part_is_nothing_to_go_on_with(self, tmp_path: Path) -> None:
+    def test_without_parts_nothing_can_be_continued(self, tmp_path: Path) -> None:
         def work() -> None:
             with result_folder(tmp_path / "out") as staging:
                 parts_beside(staging).open(PLAN)

@@ -287,7 +287,7 @@ class TestResultFolder:
         assert names(tmp_path / "out") == {"run.json"}
 
     @pytest.mark.parametrize("within", ["", "out"])
-    def test_a_link_that_leads_nowhere_is_told_as_that(self, tmp_path: Path, within: str) -> None:
+    def test_a_link_that_leads_nowhere_is_reported(self, tmp_path: Path, within: str) -> None:
         (tmp_path / "link").symlink_to("nowhere")
         with (
             pytest.raises(StorageError, match="link is a symbolic link to nowhere, which does not"),
@@ -387,8 +387,8 @@ class TestResultFolder:
                 (staging / "roles.csv").write_text("new")
                 write_run(staging, {"run": "new"}, {})
 
-        told = r"roles\.csv is a folder, .*; the old results are unchanged, "
-        with pytest.raises(StorageError, match=told + r"and the new ones .* in .*new-results$"):
+        message = r"roles\.csv is a folder, .*; the old results are unchanged, "
+        with pytest.raises(StorageError, match=message + r"and the new ones .* in .*new-results$"):
             write()
         assert names(tmp_path) == {"run.json", "roles.csv", "new-results"}
         assert read_run(tmp_path).content == {"run": "old"}

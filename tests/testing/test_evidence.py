@@ -102,6 +102,12 @@ def bounds_of(n: int, n_roles: int, n_heads: int, bound: float) -> Bounds:
     return Bounds(-same, same, -same[0], same[0], kinds, cap=2 * bound)
 
 
+def answers_of(asked: Question) -> NDArray[np.str_]:
+    """The answers from both directions."""
+    above, below = (find_p_values(asked.hypotheses, asked.options, side) for side in SIDES)
+    return answer(above, below, asked.options.alpha)
+
+
 def outcome_of(asked: Question) -> SimpleNamespace:
     """What both directions say, side by side."""
     hypotheses, options = asked.hypotheses, asked.options
@@ -431,45 +437,47 @@ def test_notes() -> None:
 
 
 class TestWarnings:
-    def told(self, values: Any, documents: list[str] | None = None, **options: Any) -> list[str]:
+    def warnings_of(
+        self, values: Any, documents: list[str] | None = None, **options: Any
+    ) -> list[str]:
         asked = question(values, documents, **options)
         return find_warnings(asked.hypotheses, asked.options, outcome_of(asked).tested)
 
     @pytest.mark.parametrize("n_documents", [FEW - 1, FEW])
     def test_few_clusters(self, n_documents: int) -> None:
         values = np.random.default_rng(0).normal(3, 1, (n_documents, 1, 2, 1))
-        told = self.told(values, [f"d{k}" for k in range(n_documents)])
-        assert len(told) == (n_documents < FEW)
-        assert all("all roles come from fewer than 20 documents" in text for text in told)
-        told = self.told(values)
-        assert len(told) == (n_documents < FEW)
-        assert all("all roles come from fewer than 20 examples" in text for text in told)
-        assert all("document" not in text and "test=" not in text for text in told)
+        warned = self.warnings_of(values, [f"d{k}" for k in range(n_documents)])
+        assert len(warned) == (n_documents < FEW)
+        assert all("all roles come from fewer than 20 documents" in text for text in warned)
+        warned = self.warnings_of(values)
+        assert len(warned) == (n_documents < FEW)
+        assert all("all roles come from fewer than 20 examples" in text for text in warned)
+        assert all("document" not in text and "test=" not in text for text in warned)
 
     @pytest.mark.parametrize("test", ["t", "sign_flip"])
     @pytest.mark.parametrize("n_documents", [2, 5, 6])
-    def test_the_cure_of_few_clusters(self, n_documents: int, test: str) -> None:
+    def test_the_advice_on_few_clusters(self, n_documents: int, test: str) -> None:
         values = np.random.default_rng(0).normal(3, 1, (30, 1, 2, 1))
-        told = self.told(values, [f"d{k % n_documents}" for k in range(30)], test=test)[0]
-        assert "Add documents" in told
-        assert ("clusters='none'" in told) == (n_documents < 6)
-        assert ("test='sign_flip'" in told) == (n_documents == 6 and test == "t")
+        warned = self.warnings_of(values, [f"d{k % n_documents}" for k in range(30)], test=test)[0]
+        assert "Add documents" in warned
+        assert ("clusters='none'" in warned) == (n_documents < 6)
+        assert ("test='sign_flip'" in warned) == (n_documents == 6 and test == "t")
 
-    def test_the_cure_of_few_clusters_of_a_rare_role(self) -> None:
+    def test_the_advice_on_few_clusters_of_a_rare_role(self) -> None:
         values = np.random.default_rng(0).normal(3, 1, (30, 1, 2, 2))
         values[3:, ..., 1] = np.nan
-        told, _skewed = self.told(values, [f"d{k}" for k in range(30)])
-        assert told.endswith("Add documents.")
+        warned, _skewed = self.warnings_of(values, [f"d{k}" for k in range(30)])
+        assert warned.endswith("Add documents.")
 
     def test_few_clusters_of_some_roles(self) -> None:
         values = np.random.default_rng(0).normal(3, 1, (FEW, 1, 2, 3))
         values[9:, ..., 1] = np.nan
         documents = [f"d{k}" for k in range(FEW)]
-        told, _skewed = self.told(values, documents)
-        assert "1 of 3 roles (r1) come from" in told
-        assert "test='sign_flip'" in told
-        told, _skewed = self.told(values, documents, test="sign_flip")
-        assert "test=" not in told
+        warned, _skewed = self.warnings_of(values, documents)
+        assert "1 of 3 roles (r1) come from" in warned
+        assert "test='sign_flip'" in warned
+        warned, _skewed = self.warnings_of(values, documents, test="sign_flip")
+        assert "test=" not in warned
 
     @pytest.mark.parametrize(
         ("options", "reachable"),
@@ -489,8 +497,8 @@ class TestWarnings:
         asked = question(values, resamples=99, **options)
         evidence = outcome_of(asked)
         assert (evidence.answer == "yes").any() == reachable
-        told = find_warnings(asked.hypotheses, asked.options, evidence.tested)
-        assert len(told) == (not reachable)
+        warned = find_warnings(asked.hypotheses, asked.options, evidence.tested)
+        assert len(warned) == (not reachable)
 
     @pytest.mark.parametrize(
         ("n_documents", "options", "expected"),
@@ -522,31 +530,31 @@ class TestWarnings:
             ),
         ],
     )
-    def test_the_cure_of_p_values_out_of_reach(
+    def test_the_advice_on_p_values_out_of_reach(
         self, n_documents: int, options: dict[str, Any], expected: str
     ) -> None:
         values = np.random.default_rng(0).normal(9, 1, (2 * n_documents, 1, 4, 1))
         documents = [f"d{k // 2}" for k in range(2 * n_documents)]
-        told = self.told(values, documents, **{"test": "sign_flip", **options})
-        assert told[-1].startswith("no hypothesis can be rejected: the smallest p-value that ")
-        assert told[-1].endswith(f"can give here is {expected}")
+        warned = self.warnings_of(values, documents, **{"test": "sign_flip", **options})
+        assert warned[-1].startswith("no hypothesis can be rejected: the smallest p-value that ")
+        assert warned[-1].endswith(f"can give here is {expected}")
 
     def test_the_smallest_family_decides_what_is_out_of_reach(self) -> None:
         """Four tests of r0, one of r1: a p-value of 1/60 can reject in the family of one."""
         values = np.random.default_rng(0).normal(9, 1, (30, 1, 4, 2))
         values[..., 1:, 1] = np.nan
         options = {"test": "bootstrap_t", "correction": "holm", "resamples": 39}
-        told = self.told(values, family="role", **options)
-        assert not any("no hypothesis can be rejected" in text for text in told)
-        assert "no hypothesis can be rejected" in self.told(values, **options)[-1]
+        warned = self.warnings_of(values, family="role", **options)
+        assert not any("no hypothesis can be rejected" in text for text in warned)
+        assert "no hypothesis can be rejected" in self.warnings_of(values, **options)[-1]
 
     def test_two_sided_sign_flips_come_in_larger_steps(self) -> None:
         values = np.random.default_rng(0).normal(9, 1, (10, 1, 2, 1))
         asked = question(values, [f"d{k // 2}" for k in range(10)], test="sign_flip")
         both = find_p_values(asked.hypotheses, asked.options, "two-sided")
         assert both.single.min() == pytest.approx(2 / 2**5)
-        told = find_warnings(asked.hypotheses, asked.options, both, sides=2)
-        assert "the smallest p-value that sign_flip can give here is 0.062" in told[-1]
+        warned = find_warnings(asked.hypotheses, asked.options, both, sides=2)
+        assert "the smallest p-value that sign_flip can give here is 0.062" in warned[-1]
         above = find_p_values(asked.hypotheses, asked.options, "greater")
         one_sided = find_warnings(asked.hypotheses, asked.options, above)
         assert not any("no hypothesis" in text for text in one_sided)
@@ -563,8 +571,8 @@ def test_few_examples_for_their_skewness() -> None:
     assert (n < 25 * skewness**2).tolist() == [False, True]
     found = outcome_of(asked)
     assert found.is_skewed.tolist() == [False, True]
-    told = find_warnings(asked.hypotheses, asked.options, found.tested)
-    assert any("1 of 2 tests have too few examples" in text for text in told)
+    warned = find_warnings(asked.hypotheses, asked.options, found.tested)
+    assert any("1 of 2 tests have too few examples" in text for text in warned)
     scores = make_scores(values[:, None, None, :], ("local", "delimiter"))
     notes_of = dict(zip(*assign_roles(scores).frame[["role", "note"]].to_numpy().T, strict=True))
     assert notes_of["local"] == ""
@@ -638,7 +646,7 @@ def test_differences_of_large_scores_are_rounding_where_small_ones_are_not() -> 
     assert np.isnan(change.single).tolist() == [True, False]
 
 
-def test_clusters_of_unequal_sizes_are_worth_fewer() -> None:
+def test_clusters_of_unequal_sizes_count_as_fewer() -> None:
     """One document of 60 examples beside 24 of one each."""
     values = np.random.default_rng(0).normal(3, 1, (84, 1, 2, 1))
     documents = [f"d{max(0, k - 59)}" for k in range(84)]
@@ -693,10 +701,8 @@ class TestSelection:
 
     def test_they_are_t_intervals_of_a_level_for_how_many_were_selected(self) -> None:
         asked = question(values_of(60), correction="fdr_bh", interval="fcr")
-        hypotheses, options = asked.hypotheses, asked.options
-        above, below = (find_p_values(hypotheses, options, side) for side in SIDES)
-        answers = answer(above, below, options.alpha)
-        found = find_intervals(hypotheses, options, answers)
+        answers = answers_of(asked)
+        found = find_intervals(asked.hypotheses, asked.options, answers)
         assert set(answers) == {"yes", "no", "undecided"}
         for test, column in enumerate(columns_of(asked)):
             if answers[test] == "undecided":
@@ -716,10 +722,8 @@ class TestSelection:
             values = rng.normal(means, 1, (25, 200)).reshape(25, 1, 200, 1)
             for interval, found_rates in rates.items():
                 asked = question(values, interval=interval, clusters="none")
-                hypotheses, options = asked.hypotheses, asked.options
-                above, below = (find_p_values(hypotheses, options, side) for side in SIDES)
-                answers = answer(above, below, options.alpha)
-                found = find_intervals(hypotheses, options, answers)
+                answers = answers_of(asked)
+                found = find_intervals(asked.hypotheses, asked.options, answers)
                 selected = answers == "yes"
                 missed = (found.ci_low > means) | (found.ci_high < means)
                 found_rates.append(missed[selected].sum() / max(1, selected.sum()))
@@ -770,14 +774,14 @@ def test_claims_about_families_of_skewed_scores_are_warned_of(
     skewed = question(rng.gamma(0.2, 1, (100, 1, 2, 1)), bound=100, **options)
     unused = find_p_values(skewed.hypotheses, TestOptions(), "greater")
     warnings = find_warnings(skewed.hypotheses, skewed.options, unused)
-    told = [warning for warning in warnings if "that nothing at all is wrong" in warning]
-    assert len(told) == len(claims)
-    for warning, claim in zip(told, claims, strict=True):
-        cure = (
+    warned = [warning for warning in warnings if "that nothing at all is wrong" in warning]
+    assert len(warned) == len(claims)
+    for warning, claim in zip(warned, claims, strict=True):
+        advice = (
             "interval='fcr'" if "intervals" in claim else "headroles assign --test betting keeps it"
         )
         assert warning.startswith(claim)
-        assert cure in warning
+        assert advice in warning
     even = question(rng.normal(3, 1, (100, 1, 2, 1)), **options)
     assert find_warnings(even.hypotheses, even.options, unused) == []
 
@@ -788,7 +792,7 @@ def test_no_warning_names_a_test_that_cannot_be_made(bound: float | None, sides:
     options = {"correction": "holm", "interval": "simultaneous", "resamples": 99}
     asked = question(values, bound=bound, **options)
     unused = find_p_values(asked.hypotheses, TestOptions(), "greater")
-    told = " ".join(find_warnings(asked.hypotheses, asked.options, unused, sides))
-    assert "correction='fdr_bh' (--correction fdr_bh) asks less than it" in told
-    assert "betting" not in told
-    assert ("interval='fcr'" in told) == (sides == 1)
+    warned = " ".join(find_warnings(asked.hypotheses, asked.options, unused, sides))
+    assert "correction='fdr_bh' (--correction fdr_bh) asks less than it" in warned
+    assert "betting" not in warned
+    assert ("interval='fcr'" in warned) == (sides == 1)
