@@ -10,11 +10,11 @@ from itertools import chain
 import numpy as np
 
 from headroles.encoding import IntArray
-from headroles.roles.arrays import BoolArray, FloatArray
+from headroles.roles.arrays import FloatArray
 from headroles.roles.batch import Scope
 from headroles.roles.first_choices import OFFSETS, Candidates, find_candidates
 from headroles.roles.role import Role
-from headroles.roles.sieve import Part, Sieve
+from headroles.roles.sieve import KeySetList, Part, Sieve
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def plan_roles(roles: Sequence[Role], scope: Scope) -> Plan:
     by_kind: dict[Hashable, dict[Sieve, None]] = {}
     for sieve in sieves:
         by_kind.setdefault(sieve.kind, {})[sieve] = None
-    key_sets = _KeySetList()
+    key_sets = KeySetList()
     for sieve in sieves:
         key_sets.add(sieve.key_sets(scope.batch))
     alike = [list(of_kind) for of_kind in by_kind.values()]
@@ -74,7 +74,7 @@ def plan_roles(roles: Sequence[Role], scope: Scope) -> Plan:
     columns = tuple(places[sieve] for sieve in sieves)
     chooses = scope.score.of_first_choice
     return Plan(
-        key_sets=key_sets.stacked(scope),
+        key_sets=key_sets.stacked(scope.batch),
         parts=parts,
         columns=columns,
         counts=np.concatenate([part.counts for part in parts], axis=1)[:, columns],
@@ -110,29 +110,3 @@ def _sieve(role: Role) -> Sieve:
             "choose_roles to score them"
         )
     return role.sieve
-
-
-class _KeySetList:
-    """List of key sets in the order in which sieves name them, each once."""
-
-    def __init__(self) -> None:
-        self._places: dict[int, int] = {}
-        self._key_sets: list[BoolArray] = []
-
-    def add(self, key_sets: Sequence[BoolArray]) -> None:
-        for keys in key_sets:
-            if id(keys) not in self._places:  # ids stay valid: the list keeps the arrays alive
-                self._places[id(keys)] = len(self._key_sets)
-                self._key_sets.append(keys)
-
-    def place(self, keys: BoolArray) -> int:
-        return self._places[id(keys)]
-
-    def __len__(self) -> int:
-        return len(self._key_sets)
-
-    def stacked(self, scope: Scope) -> FloatArray:
-        """Stack all sets as (B, N, K), 1 where a token belongs to a set."""
-        if not self._key_sets:
-            return np.zeros((scope.batch.size, scope.batch.width, 0), dtype=np.float32)
-        return np.stack(self._key_sets, axis=-1).astype(np.float32)

@@ -21,6 +21,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
+
 from headroles.encoding import IntArray
 from headroles.roles.arrays import BoolArray, FloatArray
 from headroles.roles.batch import PaddedBatch, Scope
@@ -46,13 +48,32 @@ class Sieve(ABC):
         """Plan how the scores of ``alike``, the sieves of this kind, are read from attention."""
 
 
-class KeySetList(Protocol):
-    """The key sets of all sieves of a plan, in order."""
+class KeySetList:
+    """Key sets of all sieves of a plan, each once, in the order in which sieves name them."""
+
+    def __init__(self) -> None:
+        self._places: dict[int, int] = {}
+        self._key_sets: list[BoolArray] = []
+
+    def __len__(self) -> int:
+        return len(self._key_sets)
+
+    def add(self, key_sets: Sequence[BoolArray]) -> None:
+        """Add those of the key sets that are not in the list."""
+        for keys in key_sets:
+            if id(keys) not in self._places:  # ids stay valid: the list keeps the arrays alive
+                self._places[id(keys)] = len(self._key_sets)
+                self._key_sets.append(keys)
 
     def place(self, keys: BoolArray) -> int:
         """Return the place of ``keys``, found by identity."""
+        return self._places[id(keys)]
 
-    def __len__(self) -> int: ...
+    def stacked(self, batch: PaddedBatch) -> FloatArray:
+        """Stack all sets as (B, N, K), 1 where a token belongs to a set."""
+        if not self._key_sets:
+            return np.zeros((batch.size, batch.width, 0), dtype=np.float32)
+        return np.stack(self._key_sets, axis=-1).astype(np.float32)
 
 
 class Layer(Protocol):
