@@ -63,8 +63,8 @@ def _refuse_idle(options: CorpusOptions) -> None:
     """Raise UsageError for options of another kind of corpus."""
     if options.separator is not None and options.text_columns is None:
         raise UsageError(
-            "separators are those of tables: name columns with text_columns (--text-columns), or "
-            "leave separator (--separator) out"
+            "separator (--separator) applies to tables; name columns with text_columns "
+            "(--text-columns), or omit it"
         )
     if options.header is not None and options.text_columns is None:
         raise UsageError(

@@ -120,21 +120,21 @@ def _family_wise(hypotheses: Hypotheses, options: TestOptions, sides: int) -> li
     """
     claims = []
     if options.correction in FAMILY_WISE and not TESTS[options.test].takes_bounds:
-        advice = "correction='fdr_bh' (--correction fdr_bh) asks less than"
+        advice = "Pass correction='fdr_bh' (--correction fdr_bh), which promises less."
         if hypotheses.bounds is not None:
             command = "assign" if sides == 1 else "compare"
-            advice = f"headroles {command} --test betting keeps"
+            advice = f"Run headroles {command} --test betting, which keeps it."
         claims.append((f"the correction {options.correction} promises", options.test, advice))
     if options.interval == SIMULTANEOUS:
         other = FCR if sides == 1 else BY_T
-        advice = f"interval={other!r} (--interval {other}) asks less than"
+        advice = f"Pass interval={other!r} (--interval {other}), which promises less."
         claims.append(("simultaneous intervals promise", "sign flips", advice))
     skewed = hypotheses.is_tested & (np.abs(hypotheses.sample.skewness) > SKEWED_FOR_FAMILIES)
     if not skewed.any():
         return []
     return [
-        f"{claim} that nothing at all is wrong, which {by} cannot keep on skewed scores "
-        f"({int(skewed.sum())} tests have a skewness beyond {SKEWED_FOR_FAMILIES}); {advice} it"
+        f"{claim} no error in a whole family, which {by} cannot keep for skewed scores. "
+        f"{int(skewed.sum())} tests have a skewness beyond {SKEWED_FOR_FAMILIES}. {advice}"
         for claim, by, advice in claims
     ]
 

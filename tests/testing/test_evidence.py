@@ -774,11 +774,13 @@ def test_claims_about_families_of_skewed_scores_are_warned_of(
     skewed = question(rng.gamma(0.2, 1, (100, 1, 2, 1)), bound=100, **options)
     unused = find_p_values(skewed.hypotheses, TestOptions(), "greater")
     warnings = find_warnings(skewed.hypotheses, skewed.options, unused)
-    warned = [warning for warning in warnings if "that nothing at all is wrong" in warning]
+    warned = [warning for warning in warnings if "no error in a whole family" in warning]
     assert len(warned) == len(claims)
     for warning, claim in zip(warned, claims, strict=True):
         advice = (
-            "interval='fcr'" if "intervals" in claim else "headroles assign --test betting keeps it"
+            "interval='fcr'"
+            if "intervals" in claim
+            else "Run headroles assign --test betting, which"
         )
         assert warning.startswith(claim)
         assert advice in warning
@@ -793,6 +795,6 @@ def test_no_warning_names_a_test_that_cannot_be_made(bound: float | None, sides:
     asked = question(values, bound=bound, **options)
     unused = find_p_values(asked.hypotheses, TestOptions(), "greater")
     warned = " ".join(find_warnings(asked.hypotheses, asked.options, unused, sides))
-    assert "correction='fdr_bh' (--correction fdr_bh) asks less than it" in warned
+    assert "Pass correction='fdr_bh' (--correction fdr_bh), which promises less." in warned
     assert "betting" not in warned
     assert ("interval='fcr'" in warned) == (sides == 1)
