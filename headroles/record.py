@@ -195,13 +195,37 @@ class Stopped(Recorded, frozen=True, kw_only=True):
 class HalfPrecision(Recorded, frozen=True):
     """Distance of scores in half precision from those in float32, over the first examples.
 
-    ``means`` are the largest differences of means, for each role over all heads.
+    ``means`` are the largest differences of means, for each role over all heads. ``moves`` say for
+    each role, layer and head how far half precision may move the mean over any examples: by the
+    difference here and ``errors`` of its standard errors; None where fewer than two examples have a
+    score. ``rescored`` are layers, heads and roles whose scores are in float32, and ``changed`` is
+    how many of their answers that changed.
     """
 
     dtype: str
     examples: Count
     scores: float
     means: dict[str, float]
+    errors: float
+    moves: dict[str, list[list[float | None]]]
+    rescored: list[tuple[Count, Count, str]] = []
+    changed: Count = 0
+
+
+class ChosenDtype(Recorded, frozen=True):
+    """Dtype that a run chose by itself.
+
+    ``is_native`` says whether the device multiplies bfloat16. ``time`` is that of bfloat16 as a
+    share of the time of float32, measured over the first ``examples``; None if it was not measured,
+    or by the interrupted run that this one resumes. ``second_pass`` is the share of the layers that
+    was expected to run again in float32.
+    """
+
+    dtype: str
+    is_native: bool
+    examples: Count = 0
+    time: float | None = None
+    second_pass: float = 0.0
 
 
 class PartCounts(Recorded, frozen=True):
@@ -331,6 +355,7 @@ class ScoresRecord(CorpusRecord, frozen=True, kw_only=True):
     removed_heads: list[tuple[int, int]] = []
     rounded: str = ""
     half_precision: HalfPrecision | None = None
+    chosen_dtype: ChosenDtype | None = None
     absent_relations: list[str] = []
     controls: dict[str, Count] = {}
     stopped: Stopped | None = None

@@ -65,8 +65,11 @@ def describe_machine() -> dict[str, dict[str, Any]]:
     import torch
 
     from headroles.models.families import FAMILIES
+    from headroles.models.loading import choose_device
+    from headroles.models.processors import multiplies_bfloat16
     from headroles.record import versions
 
+    device = choose_device("auto")
     gpus = [torch.cuda.get_device_name(place) for place in range(torch.cuda.device_count())]
     return {
         "versions": versions(),
@@ -77,12 +80,15 @@ def describe_machine() -> dict[str, dict[str, Any]]:
             "cores": os.cpu_count(),
             "threads": torch.get_num_threads(),
             "instructions": torch.backends.cpu.get_cpu_capability(),
+            "bfloat16": "native" if multiplies_bfloat16(torch.device("cpu")) else "emulated",
         },
         "settings": {name: os.environ[name] for name in _THREADS if name in os.environ},
         "devices": {
             "cuda": torch.version.cuda or "not built in",
             "GPUs": gpus or 0,
             "mps": torch.backends.mps.is_available(),
+            "default": device.type,
+            "bfloat16": "native" if multiplies_bfloat16(device) else "emulated",
         },
         "encoders": {"families": len(FAMILIES)},
     }

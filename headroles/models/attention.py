@@ -82,6 +82,15 @@ class AttentionReader:
 
         self.run(inputs, Pass(put, self.n_layers, names=names))
 
+    def first(self, n_layers: int) -> AttentionReader:
+        """Return a reader of the first layers; its passes end after them."""
+        return replace(
+            self,
+            n_layers=n_layers,
+            reaches=self.reaches[:n_layers],
+            remaining=self.remaining[:n_layers],
+        )
+
     def _at_their_numbers(self, layer: int, weights: Tensor) -> Tensor:
         """Return weights of all original heads, from those of the remaining heads."""
         if len(self.remaining[layer]) == self.n_heads:

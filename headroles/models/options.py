@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from headroles.options import Option, Options
 
-DTYPES = ("float32", "bfloat16", "float16")
+DTYPES = FLOAT32, BFLOAT16, _ = ("float32", "bfloat16", "float16")
 WEIGHTS, NORMS = MEASURES = ("weights", "norms")
 """Where a head looks, and what it takes from there."""
 ABLATIONS = ZERO, MEAN, UNIFORM = ("zero", "mean", "uniform")
@@ -40,7 +40,7 @@ class ModelOptions(Options):
             choices=DTYPES,
             recorded=False,
         ),
-    ] = "float32"
+    ] = FLOAT32
     revision: Annotated[str | None, Option("Revision of the model on the hub.", recorded=False)] = (
         None
     )

@@ -6,10 +6,10 @@ no device and can run while another block is computed; they are launched; their 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -55,15 +55,19 @@ class PlannedBlock:
     batches: list[PlannedBatch]
 
 
+Launched: TypeAlias = tuple[PlannedBatch, Callable[[], NDArray[np.float32]]]
+"""A batch, and a function that waits for its scores and returns them."""
+
+
 @dataclass(frozen=True)
 class LaunchedBlock:
     """Examples whose scores (B, layers, heads, columns) are on their way from the device.
 
-    ``read`` holds, for each batch, a function that waits for its scores and returns them.
+    ``read`` holds the batches.
     """
 
     examples: list[EncodedExample]
-    read: list[tuple[PlannedBatch, Callable[[], NDArray[np.float32]]]]
+    read: list[Launched]
 
 
 @dataclass(frozen=True)
@@ -125,13 +129,17 @@ class BlockScorer:
 
         ``report`` is called with the number of examples done.
         """
-        read: list[tuple[PlannedBatch, Callable[[], NDArray[np.float32]]]] = []
+        read: list[Launched] = []
         done = 0
-        for batch, coming in block.passes.run(block.batches, lambda one: to_host(self._read(one))):
+        for batch, coming in self.run(block):
             read.append((batch, coming))
             done += len(batch.rows)
             report(done)
         return LaunchedBlock(block.examples, read)
+
+    def run(self, block: PlannedBlock) -> Iterator[Launched]:
+        """Run the encoder on one batch after the other, each when it is asked for."""
+        return block.passes.run(block.batches, lambda one: to_host(self._read(one)))
 
     def _read(self, batch: PlannedBatch) -> Tensor:
         """Read values (B, layers, heads, columns), undefined where the plan's counts are 0."""

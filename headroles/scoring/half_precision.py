@@ -1,66 +1,181 @@
-"""Distance of the scores of a model in half precision from those in float32."""
+"""Precision of a run: how far half precision moves the scores of the first window, and its time."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.corpus import Example, PreparedCorpus
-from headroles.models.attention import AttentionReader, open_reader
-from headroles.models.loading import Attending, LoadedEncoder, load_encoder
+from headroles.corpus import PreparedCorpus
+from headroles.models.attention import open_reader
+from headroles.models.loading import Attending, LoadedEncoder, choose_device, load_encoder
+from headroles.models.options import BFLOAT16, FLOAT32
+from headroles.models.own_attention import OwnAttention
+from headroles.models.processors import multiplies_bfloat16
 from headroles.passes.loop import Budget
-from headroles.record import HalfPrecision
-from headroles.roles import Role, Score
+from headroles.passes.timing import clock_of
+from headroles.record import ChosenDtype, HalfPrecision, ScoresRecord
+from headroles.roles import Role, Score, refuse_too_far
 from headroles.scoring.block_scoring import BlockScorer
-from headroles.scoring.blocks import Counts
-from headroles.scoring.options import ScoreOptions
+from headroles.scoring.blocks import ScoreBlock, ScoredWindow
+from headroles.scoring.options import AUTO, HALF, ScoreOptions
+from headroles.scoring.pipeline import WindowScorer
+from headroles.scoring.scores import HeadScores
+from headroles.scoring.turns import score_in_turns
 from headroles.scoring.windows import windows_of
 
-_FULL = "float32"
+ERRORS = 3.0
+"""Standard errors of a mean difference by which means over all examples may differ more."""
+
+Asked: TypeAlias = tuple[Sequence[Role], Score]
+SecondPass: TypeAlias = Callable[[HeadScores], float]
+"""Function from the scores of the first window in half precision to the share of the layers that
+would have to run again in float32.
+"""
 
 
-def compare_with_float32(
+@dataclass(frozen=True)
+class Settled:
+    """Encoder of a run in the dtype that was asked for or chosen, and what is known of the dtype.
+
+    ``first`` is the result of the first window, None if it was not scored yet.
+    """
+
+    encoder: LoadedEncoder
+    half: HalfPrecision | None = None
+    chosen: ChosenDtype | None = None
+    first: ScoredWindow | None = None
+
+
+def settle_dtype(
     model: Attending,
     corpus: PreparedCorpus,
     options: ScoreOptions,
-    of_half: tuple[LoadedEncoder, AttentionReader],
-    asked: tuple[Sequence[Role], Score],
-) -> HalfPrecision | None:
-    """Score the first window of a corpus in both precisions; return how far they lie apart.
+    asked: Asked,
+    n_examples: int,
+    known: str | None = None,
+    second_pass: SecondPass = lambda _: 0.0,
+) -> Settled:
+    """Load an encoder in the dtype of the options, which ``auto`` chooses now.
 
-    None for a model in float32, and for one that was loaded before, whose precision is its own.
+    For a dtype other than float32, score the first window of ``n_examples`` in float32 too, and say
+    how far scores lie apart. ``auto`` takes bfloat16 if the device multiplies it, and if its time
+    and that of the expected ``second_pass`` are together less than that of float32. It takes the
+    ``known`` dtype of a run that goes on. A model that was loaded before keeps its precision.
     """
-    if options.dtype == _FULL or not isinstance(model, str | Path):
-        return None
-    _, examples = next(windows_of(corpus, options.pairing), (None, []))
-    half = _scores(*of_half, examples, options, asked)
-    full = load_encoder(model, replace(options, dtype=_FULL))
-    with open_reader(full.network, options.measure) as reader:
-        apart = half - _scores(full, reader, examples, options, asked)
-    n = (~np.isnan(apart)).sum(axis=0)
-    means = np.abs(np.nansum(apart, axis=0) / np.maximum(n, 1)).max(axis=(0, 1))
-    found = {role.id: float(mean) for role, mean in zip(asked[0], means, strict=True)}
-    largest = float(np.nanmax(np.abs(apart), initial=0))
-    return HalfPrecision(options.dtype, len(apart), largest, found)
+    if not isinstance(model, str | Path) or options.dtype == FLOAT32:
+        return Settled(load_encoder(model, options))
+    is_auto = options.dtype == AUTO
+    full = load_encoder(model, replace(options, dtype=FLOAT32))
+    if isinstance(full.network, OwnAttention):
+        return Settled(full)
+    is_native = multiplies_bfloat16(choose_device(options.device))
+    known = known if known in (FLOAT32, BFLOAT16) else None
+    if is_auto and (known == FLOAT32 or not (known or is_native)):
+        return Settled(full, chosen=ChosenDtype(FLOAT32, is_native))
+    half = load_encoder(model, replace(options, dtype=BFLOAT16 if is_auto else options.dtype))
+    refuse_too_far((role.id for role in asked[0]), full.max_tokens)
+    trial = _try_both(full, half, corpus, options, asked, n_examples)
+    if trial is None:
+        return Settled(full if is_auto else half)
+    if not is_auto:
+        return Settled(half, trial.apart, first=trial.in_half)
+    return _choose(trial, asked, known, second_pass)
 
 
-def _scores(
-    encoder: LoadedEncoder,
-    reader: AttentionReader,
-    examples: list[Example],
+@dataclass(frozen=True)
+class _Trial:
+    """The first window in both precisions; ``time`` is that of half by that of float32."""
+
+    full: LoadedEncoder
+    half: LoadedEncoder
+    in_full: ScoredWindow
+    in_half: ScoredWindow
+    in_half_block: ScoreBlock
+    apart: HalfPrecision
+    time: float
+
+
+def _try_both(
+    full: LoadedEncoder,
+    half: LoadedEncoder,
+    corpus: PreparedCorpus,
     options: ScoreOptions,
-    asked: tuple[Sequence[Role], Score],
-) -> NDArray[np.float64]:
-    """Return scores (examples, layers, heads, roles), NaN where there is none."""
-    budget = Budget.of(encoder.device, options.batch_tokens)
-    scorer = BlockScorer(encoder, reader, *asked, budget)
-    encoded = encoder.example_encoder().encode(examples, Counter())
-    if not encoded:
-        return np.zeros((0, reader.n_layers, reader.n_heads, len(asked[0])))
-    launched = scorer.launch(scorer.plan(encoded), lambda _: None)
-    return scorer.fetch(launched, Counts()).values.astype(np.float64)
+    asked: Asked,
+    n_examples: int,
+) -> _Trial | None:
+    """Score the first window in both precisions; None if none of its examples can be scored."""
+    first = next(windows_of(corpus, options.pairing, n_examples), None)
+    if first is None:
+        return None
+
+    def report(done: int) -> None:
+        if options.on_progress is not None:
+            options.on_progress(done, corpus.n_sentences)
+
+    with ExitStack() as stack:
+        scorers = []
+        for encoder in (full, half):
+            reader = stack.enter_context(open_reader(encoder.network, options.measure))
+            budget = Budget.of(encoder.device, options.batch_tokens)
+            scorer = BlockScorer(encoder, reader, *asked, budget)
+            pieces, is_rounded = encoder.example_encoder(), options.precision == HALF
+            scorers.append(WindowScorer(pieces, scorer, is_rounded, lambda _: None))
+        (in_full, time), (in_half, time_of_half) = score_in_turns(
+            scorers, *first, clock_of(full.device), report
+        )
+    if in_full.block is None or in_half.block is None:
+        return None
+    apart = compare_precisions(in_half.block, in_full.block, half.description.dtype, asked[0])
+    return _Trial(full, half, in_full, in_half, in_half.block, apart, time_of_half / time)
+
+
+def _choose(trial: _Trial, asked: Asked, known: str | None, second_pass: SecondPass) -> Settled:
+    """Settle on the dtype that was ``known``, else on the faster one."""
+    roles, score = asked
+    again = 0.0
+    if known is None and trial.time < 1:
+        record = ScoresRecord(half_precision=trial.apart)
+        scores = HeadScores.from_blocks([trial.in_half_block], roles, score, record)
+        again = second_pass(scores)
+    is_half = known is not None or trial.time + again < 1
+    dtype = trial.apart.dtype if is_half else FLOAT32
+    chosen = ChosenDtype(dtype, True, trial.apart.examples, trial.time, again)
+    if is_half:
+        return Settled(trial.half, trial.apart, chosen, trial.in_half)
+    return Settled(trial.full, None, chosen, trial.in_full)
+
+
+def compare_precisions(
+    half: ScoreBlock, full: ScoreBlock, dtype: str, roles: Sequence[Role]
+) -> HalfPrecision:
+    """Return how far scores of the same examples in half precision lie from those in float32.
+
+    A mean over the whole corpus may differ by more than that over the first examples: by `ERRORS`
+    of the standard error of the mean difference, of examples that are taken to be independent.
+    """
+    apart = half.values.astype(np.float64) - full.values
+    n = (~np.isnan(apart)).sum(axis=0)
+    means = np.nansum(apart, axis=0) / np.maximum(n, 1)
+    variances = np.nansum((apart - means) ** 2, axis=0) / np.maximum(n - 1, 1)
+    moves = np.abs(means) + ERRORS * np.sqrt(variances / np.maximum(n, 1))
+    moves[n < 2] = np.nan
+    ids = [role.id for role in roles]
+    return HalfPrecision(
+        dtype,
+        len(apart),
+        scores=float(np.nanmax(np.abs(apart), initial=0)),
+        means=dict(zip(ids, np.abs(means).max(axis=(0, 1)).tolist(), strict=True)),
+        errors=ERRORS,
+        moves=dict(zip(ids, map(_readable, np.moveaxis(moves, -1, 0)), strict=True)),
+    )
+
+
+def _readable(of_heads: NDArray[np.float64]) -> list[list[float | None]]:
+    """Return numbers (layers, heads) of three digits as a record has them, None for NaN."""
+    return [[None if np.isnan(one) else float(f"{one:.3g}") for one in layer] for layer in of_heads]

@@ -9,12 +9,14 @@ from typing import Annotated, Any, ClassVar
 
 from headroles.corpus import PAIRINGS
 from headroles.errors import UsageError
-from headroles.models.options import MEASURES, WEIGHTS
+from headroles.models.options import DTYPES, FLOAT32, MEASURES, WEIGHTS
 from headroles.options import Option, Options
 from headroles.passes.options import PassOptions
 from headroles.roles import BIAS, SCORES, RoleOptions
 
 PRECISIONS = _, HALF = ("float32", "float16")
+AUTO = "auto"
+"""The dtype that is chosen when a run has scored its first window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +123,18 @@ class ScoreOptions(ScoringOptions, PassOptions):
 
     title: ClassVar[str] = "Model"
 
+    dtype: Annotated[
+        str,
+        Option(
+            "Precision of the model; scores are float32 throughout. auto: bfloat16 if faster.",
+            more="auto scores the first 192 examples in float32 and in bfloat16, where the device "
+            "multiplies bfloat16 itself, and takes the one that is faster. Answers that bfloat16 "
+            "may change are then scored again in float32 by classify, and named by assign.",
+            words="the dtype",
+            choices=(*DTYPES, AUTO),
+            recorded=False,
+        ),
+    ] = FLOAT32
     precision: Annotated[
         str,
         Option(

@@ -30,7 +30,7 @@ def one_ahead(items: Iterator[T]) -> Iterator[T]:
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class PreparedWindow:
     """A window with its planned block, if any example is left, or its saved result if ``known``."""
 
     window: Window
@@ -59,7 +59,7 @@ class WindowScorer:
         While one window is computed, the next is prepared; a window is fetched once the next is
         launched. ``done`` returns how many sentences all processes have done, if there are several.
         """
-        waiting: tuple[_Prepared, LaunchedBlock | None] | None = None
+        waiting: tuple[PreparedWindow, LaunchedBlock | None] | None = None
         n_launched = 0
         for prepared in one_ahead(self._prepared(windows, saved)):
             launched = self._launched(prepared, max(n_launched, done()))
@@ -72,18 +72,22 @@ class WindowScorer:
 
     def _prepared(
         self, windows: Iterable[tuple[Window, list[Example]]], saved: SavedWindows
-    ) -> Iterator[_Prepared]:
+    ) -> Iterator[PreparedWindow]:
         for window, examples in windows:
-            counts = Counts()
             if (known := saved.find(window.number)) is not None:
-                yield _Prepared(window, counts, None, known)
-                continue
-            self.pieces.counts.clear()
-            encoded = self.pieces.encode(examples, counts.skipped)
-            counts.pieces.update(self.pieces.counts)
-            yield _Prepared(window, counts, self.scorer.plan(encoded) if encoded else None)
+                yield PreparedWindow(window, Counts(), None, known)
+            else:
+                yield self.prepare(window, examples)
 
-    def _launched(self, prepared: _Prepared, before: int) -> LaunchedBlock | None:
+    def prepare(self, window: Window, examples: list[Example]) -> PreparedWindow:
+        """Cut examples into word pieces and plan their batches."""
+        counts = Counts()
+        self.pieces.counts.clear()
+        encoded = self.pieces.encode(examples, counts.skipped)
+        counts.pieces.update(self.pieces.counts)
+        return PreparedWindow(window, counts, self.scorer.plan(encoded) if encoded else None)
+
+    def _launched(self, prepared: PreparedWindow, before: int) -> LaunchedBlock | None:
         window, block = prepared.window, prepared.block
         if block is None:
             return None
@@ -93,13 +97,17 @@ class WindowScorer:
         )
 
     def _fetched(
-        self, prepared: _Prepared, launched: LaunchedBlock | None, saved: SavedWindows
+        self, prepared: PreparedWindow, launched: LaunchedBlock | None, saved: SavedWindows
     ) -> tuple[Window, ScoredWindow]:
         if prepared.known is not None:
             return prepared.window, prepared.known
+        part = self.fetch(prepared, launched)
+        saved.write(prepared.window.number, part)
+        return prepared.window, part
+
+    def fetch(self, prepared: PreparedWindow, launched: LaunchedBlock | None) -> ScoredWindow:
+        """Wait for the scores of a window and return its result."""
         block = None if launched is None else self.scorer.fetch(launched, prepared.counts)
         if block is not None and self.is_rounded:
             block = block.rounded()
-        part = ScoredWindow(block, prepared.counts)
-        saved.write(prepared.window.number, part)
-        return prepared.window, part
+        return ScoredWindow(block, prepared.counts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,13 +13,14 @@ from msgspec import structs
 
 from headroles.corpus import Corpus, PreparedCorpus, as_corpus
 from headroles.encoding import TOO_LONG
-from headroles.errors import CorpusError
+from headroles.errors import CorpusError, UsageError
 from headroles.models.attention import AttentionReader, open_reader
 from headroles.models.loading import Attending, LoadedEncoder, load_encoder
+from headroles.models.options import FLOAT32
 from headroles.options import takes
 from headroles.passes.loop import Budget
 from headroles.passes.options import shown_in_notebooks
-from headroles.record import HalfPrecision, PartCounts, PieceCounts, RecordedPart, ScoresRecord
+from headroles.record import PartCounts, PieceCounts, RecordedPart, ScoresRecord
 from headroles.roles import (
     SCORES,
     Role,
@@ -29,8 +31,8 @@ from headroles.roles import (
 )
 from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.blocks import Counts, SavedWindows, ScoreBlock, ScoredWindow
-from headroles.scoring.half_precision import compare_with_float32
-from headroles.scoring.options import HALF, ScoreOptions
+from headroles.scoring.half_precision import SecondPass, Settled, settle_dtype
+from headroles.scoring.options import AUTO, HALF, ScoreOptions
 from headroles.scoring.pipeline import WindowScorer
 from headroles.scoring.run_notes import advice_on_length
 from headroles.scoring.scores import HeadScores, describe_scores, write_scores
@@ -71,9 +73,7 @@ def score_heads(  # noqa: D417 - sharing is for commands
     array([1.], dtype=float32)
     """
     with open_scoring(model, corpus, options, sharing=sharing) as run:
-        blocks = list(run.blocks())
-        record = run.record()
-        return HeadScores.from_blocks(blocks, run.roles, run.score, record, record.scores)
+        return run.scores()
 
 
 def score_to_folder(
@@ -100,23 +100,32 @@ def open_scoring(
     options: ScoreOptions,
     arrange: Callable[[PreparedCorpus], PreparedCorpus] = lambda corpus: corpus,
     sharing: Sharing = ALONE,
+    second_pass: SecondPass = lambda _: 0.0,
 ) -> Iterator[ScoringRun]:
     """Open a scoring run that yields its results block by block.
 
     The corpus is read, and its relations checked, before the model is loaded; ``arrange`` may
-    reorder its sentences. ``sharing`` is that of `ScoringRun`. Errors are those of `score_heads`.
+    reorder its sentences. ``sharing`` is that of `ScoringRun`. ``second_pass`` is that of
+    `settle_dtype`, which chooses a dtype. Errors are those of `score_heads`.
     """
+    _refuse_choices(options, sharing)
     with shown_in_notebooks(options) as options, sharing.prepared(as_corpus(corpus)) as read:
         ready = arrange(read)
         chosen = _choose(options, ready)
-        encoder = load_encoder(model, options)
-        with open_reader(encoder.network, options.measure) as reader:
-            run = ScoringRun(encoder, reader, ready, options, sharing, chosen)
-            asked = (run.roles, run.score)
-            run.half_precision = compare_with_float32(
-                model, ready, options, (encoder, reader), asked
-            )
-            yield run
+        asked = (chosen[1], SCORES[options.score])
+        dtype = sharing.known_dtype() if options.dtype == AUTO else None
+        settled = settle_dtype(model, ready, options, asked, WINDOW_EXAMPLES, dtype, second_pass)
+        with open_reader(settled.encoder.network, options.measure) as reader:
+            yield ScoringRun(settled.encoder, reader, ready, options, sharing, chosen, settled)
+
+
+def _refuse_choices(options: ScoreOptions, sharing: Sharing) -> None:
+    """Raise UsageError where runs that must have one dtype would each choose their own."""
+    if options.dtype == AUTO and sharing.part is not None:
+        raise UsageError(
+            "each part of a corpus would choose a dtype by itself, and only parts of one dtype "
+            "can be merged; pass dtype='float32' or 'bfloat16' (--dtype float32)"
+        )
 
 
 def assist(model: Attending, options: ScoreOptions, sharing: Sharing) -> None:
@@ -124,9 +133,12 @@ def assist(model: Attending, options: ScoreOptions, sharing: Sharing) -> None:
 
     Raises StorageError if this process would score differently from that process.
     """
-    encoder = load_encoder(model, options)
-    with sharing.find_prepared() as corpus, open_reader(encoder.network, options.measure) as reader:
-        ScoringRun(encoder, reader, corpus, options, sharing).assist()
+    encoder = None if options.dtype == AUTO else load_encoder(model, options)
+    with sharing.find_prepared() as corpus:
+        if encoder is None:
+            encoder = load_encoder(model, replace(options, dtype=sharing.known_dtype() or FLOAT32))
+        with open_reader(encoder.network, options.measure) as reader:
+            ScoringRun(encoder, reader, corpus, options, sharing).assist()
 
 
 _Chosen: TypeAlias = tuple[tuple[str, ...], tuple[Role, ...]]
@@ -149,16 +161,19 @@ class ScoringRun:
         options: ScoreOptions,
         sharing: Sharing = ALONE,
         chosen: _Chosen | None = None,
+        settled: Settled | None = None,
     ) -> None:
         """Open a run; ``sharing`` says where windows are saved and which processes score them.
 
-        ``chosen`` are relations and roles if they are chosen already.
+        ``chosen`` are relations and roles if they are chosen already. ``settled`` is what is known
+        of the dtype of the encoder.
         """
         self._sharing = sharing
         self._encoder = encoder
         self._reader = reader
-        self._corpus = corpus
-        self._options = options
+        self.corpus = corpus
+        self.options = options
+        self._settled = settled or Settled(encoder)
         self.score = SCORES[options.score]
         self.relations, self.roles = chosen or _choose(options, corpus)
         refuse_too_far((role.id for role in self.roles), encoder.max_tokens)
@@ -178,7 +193,6 @@ class ScoringRun:
         self._is_stopped = False
         self._counts = Counts(skipped=Counter(corpus.skipped))
         self._part: RecordedPart | None = None
-        self.half_precision: HalfPrecision | None = None
         self._n_examples = self._n_scores = 0
 
     def stop(self) -> None:
@@ -187,7 +201,7 @@ class ScoringRun:
 
     def _open_record(self) -> ScoresRecord:
         """Return what is known before anything is scored, all that scores depend on."""
-        reader, corpus, options = self._reader, self._corpus, self._options
+        reader, corpus, options = self._reader, self.corpus, self.options
         return ScoresRecord.now(
             model=structs.replace(self._encoder.description, **reader.description),
             corpus=corpus.describe(),
@@ -215,8 +229,15 @@ class ScoringRun:
             controls=counts["controls"],
             pieces=PieceCounts(**counts["pieces"]) if counts["pieces"] else None,
             part=self._part,
-            half_precision=self.half_precision,
+            half_precision=self._settled.half,
+            chosen_dtype=self._settled.chosen,
         )
+
+    def scores(self) -> HeadScores:
+        """Return the scores of all examples, with their record."""
+        blocks = list(self.blocks())
+        record = self.record()
+        return HeadScores.from_blocks(blocks, self.roles, self.score, record, record.scores)
 
     def blocks(
         self,
@@ -255,17 +276,26 @@ class ScoringRun:
         """Yield each window with its result, in corpus order."""
         windows = (
             (window, examples)
-            for window, examples in windows_of(self._corpus, self._options.pairing, n_examples)
+            for window, examples in windows_of(self.corpus, self.options.pairing, n_examples)
             if self._sharing.has(window.number)
         )
         if self._sharing.team is not None:
             shared = [window for window, _ in windows]
-            saved = self._sharing.share(self._plan(n_examples), shared)
+            saved = self._with_first(
+                self._sharing.share(self._plan(n_examples), shared), n_examples
+            )
             self._score_unclaimed(saved, shared)
             yield from ((window, saved.read(window.number)) for window in shared)
             return
         saved = self._sharing.keep(lambda: self._plan(n_examples))
-        yield from self._windows.score(windows, saved)
+        yield from self._windows.score(windows, self._with_first(saved, n_examples))
+
+    def _with_first(self, saved: SavedWindows, n_examples: int) -> SavedWindows:
+        """Return the saved windows, with the first one if it was scored to settle the dtype."""
+        first = self._settled.first
+        if first is None or n_examples != WINDOW_EXAMPLES or not self._sharing.has(0):
+            return saved
+        return saved.knowing(0, first)
 
     def assist(self, n_examples: int | None = None) -> None:
         """Score windows that no process has scored yet, until none is left."""
@@ -274,7 +304,7 @@ class ScoringRun:
 
     def _score_unclaimed(self, saved: SavedWindows, windows: list[Window]) -> None:
         unclaimed = (
-            (window, examples_of(self._corpus, window, self._options.pairing))
+            (window, examples_of(self.corpus, window, self.options.pairing))
             for window in self._sharing.unclaimed(saved, windows)
         )
         for _ in self._windows.score(
@@ -284,7 +314,7 @@ class ScoringRun:
         self._sharing.wait()
 
     def _plan(self, n_examples: int) -> dict[str, Any]:
-        return plan_of(self._encoder, self._corpus, self._opened, n_examples)
+        return plan_of(self._encoder, self.corpus, self._opened, n_examples)
 
     def _refuse_nothing(self) -> None:
         """Raise CorpusError if there is no example, or none with a score."""
@@ -304,9 +334,9 @@ class ScoringRun:
             )
 
     def _report(self, sentences: int) -> None:
-        if self._options.on_progress is not None:
+        if self.options.on_progress is not None:
             self._reported = max(self._reported, sentences)  # counts of other processes lag
-            self._options.on_progress(self._reported, self._corpus.n_sentences)
+            self.options.on_progress(self._reported, self.corpus.n_sentences)
 
 
 _VERSIONS = ("headroles", "torch", "transformers", "tokenizers", "numpy")

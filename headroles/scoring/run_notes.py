@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headroles.encoding import TOO_LONG
-from headroles.record import CorpusRecord, PieceCounts, RecordedCorpus, ScoresRecord
+from headroles.record import ChosenDtype, CorpusRecord, PieceCounts, RecordedCorpus, ScoresRecord
 from headroles.results.shown import Shown, Summary, Warned
 from headroles.roles import BIAS
 from headroles.storage import plain
@@ -187,17 +187,40 @@ def describe_run(record: ScoresRecord) -> str:
         )
     if absent := record.absent_relations:
         lines.append(f"        no arcs of the default relations {', '.join(absent)}")
-    if half := record.half_precision:
-        lines.append(
-            f"scores  in {half.dtype}: up to {half.scores:.2g} from float32 in the first "
-            f"{half.examples} examples, means up to {max(half.means.values(), default=0):.2g}"
-        )
+    lines += [f"scores  {line}" for line in _describe_dtype(record)]
     skipped = [f"{reason}: {count}" for reason, count in record.skipped.items()]
     lines += [f"pieces  {line}" for line in describe_pieces(record)]
     if rounded := record.rounded:
         lines.append(f"scores  rounded to {rounded}, each by at most one part in 2,048")
     lines.append(f"skipped {', '.join(skipped) if skipped else 'nothing'}\n")
     return "\n".join(lines)
+
+
+def _describe_dtype(record: ScoresRecord) -> Iterator[str]:
+    """Say which dtype a run chose and why, and how far half precision moves scores."""
+    half, chosen = record.half_precision, record.chosen_dtype
+    if chosen is not None:
+        yield f"in {chosen.dtype}, chosen by auto: {_why_chosen(chosen)}"
+    if half is not None:
+        yield (
+            f"in {half.dtype}: up to {half.scores:.2g} from float32 in the first "
+            f"{half.examples} examples, means up to {max(half.means.values(), default=0):.2g}"
+        )
+
+
+def _why_chosen(chosen: ChosenDtype) -> str:
+    """Return the reason for a choice of dtype, as the end of a sentence."""
+    if not chosen.is_native:
+        return "this device does not multiply bfloat16 itself"
+    if chosen.time is None:
+        return "the interrupted run had chosen it"
+    over = f"bfloat16 took {chosen.time:.2f} of the time over the first {chosen.examples} examples"
+    if not chosen.second_pass:
+        return over
+    return (
+        f"{over},\n        and a second pass in float32, for answers that bfloat16 may change, "
+        f"would take about {chosen.second_pass:.2f}"
+    )
 
 
 def _describe_reading(record: ScoresRecord) -> Iterator[str]:
@@ -215,7 +238,11 @@ def _describe_reading(record: ScoresRecord) -> Iterator[str]:
 def facts_of_run(record: ScoresRecord) -> dict[str, Any]:
     """Return the description of a run for scripts."""
     names = ("model", "corpus", "layers", "heads", "examples", "skipped", "pieces", "options")
-    return {name: plain(getattr(record, name)) for name in names}
+    dtypes = {"chosen_dtype": record.chosen_dtype, "half_precision": record.half_precision}
+    return {
+        **{name: plain(getattr(record, name)) for name in names},
+        **{name: plain(one) for name, one in dtypes.items() if one is not None},
+    }
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,16 @@ class Sharing:
             return SavedWindows(None)
         return SavedWindows(self.parts.open({**plan(), **self._part_of_plan}))
 
+    def known_dtype(self) -> str | None:
+        """Return the dtype of the run that goes on here, or that another process began.
+
+        None if no run has begun.
+        """
+        if self.parts is None or not (self.parts.count or self.assists):
+            return None
+        dtype: str | None = self.parts.settings().get("model", {}).get("dtype")
+        return dtype
+
     def has(self, window: int) -> bool:
         """Tell whether a window, by its number, belongs to this run."""
         return self.part is None or self.part.has(window)

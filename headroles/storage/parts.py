@@ -55,26 +55,28 @@ class Parts:
         """Return the parts of a piece of the work with settings of its own; they count here too."""
         return Parts(self.place / name)
 
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that were saved last. Raises StorageError if they cannot be read."""
+        try:
+            return read_json(self.place / _SETTINGS)
+        except StorageError as error:
+            raise StorageError(
+                f"the settings of the unfinished run saved in {self.place} cannot be read; run "
+                "the command with --no-resume to start anew"
+            ) from error
+
     def open(self, settings: Mapping[str, Any]) -> OpenParts:
         """Open the parts of a run with these settings, and save the settings.
 
         Raises StorageError, naming the differences, if there are parts with other settings.
         """
         plain = _plain(settings)
-        if self.count:
-            try:
-                known = read_json(self.place / _SETTINGS)
-            except StorageError as error:
-                raise StorageError(
-                    f"the settings of the unfinished run saved in {self.place} cannot be read; run "
-                    "the command with --no-resume to start anew"
-                ) from error
-            if known != plain:
-                raise StorageError(
-                    f"the unfinished run saved in {self.place} has other settings: "
-                    f"{differences(known, plain)}; run it with its first options, or run the "
-                    "command with --no-resume to start anew"
-                )
+        if self.count and (known := self.settings()) != plain:
+            raise StorageError(
+                f"the unfinished run saved in {self.place} has other settings: "
+                f"{differences(known, plain)}; run it with its first options, or run the "
+                "command with --no-resume to start anew"
+            )
         opened = self._opened(plain)
         try:
             opened.folder.mkdir(parents=True, exist_ok=True)

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 from headroles.errors import UsageError
 from headroles.inference.sample import Sample
 from headroles.options import takes
+from headroles.record import HalfPrecision
 from headroles.roles import BIAS
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.scores import HeadScores
 from headroles.studies.cautions import warn_of_documents, why_absent
+from headroles.studies.classification.near_answers import are_among, find_near, list_columns
 from headroles.studies.classification.options import AssignOptions
 from headroles.studies.classification.role_table import RolesRecord, RoleTable, RoleTests
 from headroles.studies.heads import (
@@ -96,6 +98,7 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
     rivals = _describe_rivals(scores, columns, options)
     above = find_p_values(hypotheses, asked, "greater")
     below = find_p_values(hypotheses, asked, "less")
+    near = find_near(hypotheses, columns, scores.record.half_precision, asked)
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
     left_out = why_absent(absent, scores.record)
     tests = RoleTests(
@@ -111,11 +114,13 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
             *warnings_of_run(scores.record),
             *warn_of_documents(scores.record, hypotheses, asked),
             *_warn_of_norms(scores, columns),
-            *_warn_of_half_precision(scores, columns, hypotheses),
+            *_warn_of_half_precision(scores.record.half_precision, near),
             *find_warnings(hypotheses, asked, above),
         ],
+        near=list_columns(columns, near),
     )
-    frame = _frame(scores, columns, hypotheses, above, below, asked)
+    notes = _own_notes(scores, columns, near)
+    frame = _frame(scores, columns, hypotheses, (above, below), notes, asked)
     return RoleTable(frame, RolesRecord.extending(scores.record, tests=tests))
 
 
@@ -154,21 +159,20 @@ def _warn_of_norms(scores: HeadScores, columns: HeadColumns) -> list[str]:
     ]
 
 
-def _warn_of_half_precision(
-    scores: HeadScores, columns: HeadColumns, hypotheses: Hypotheses
-) -> list[str]:
-    """Warn of means so near to thresholds that half precision may change the answer."""
-    half = scores.record.half_precision
-    if half is None:
+def _warn_of_half_precision(half: HalfPrecision | None, near: NDArray[np.bool_]) -> list[str]:
+    """Warn of answers that half precision may have changed."""
+    if half is None or (half.rescored and not near.any()):
         return []
-    moved = columns.by_role([half.means.get(role, np.nan) for role in columns.ids])
-    near = int((np.abs(hypotheses.moments.mean - hypotheses.threshold) <= moved).sum())
+    warning = (
+        f"{half.dtype} moved means of heads by up to {max(half.means.values(), default=0):.2g} in "
+        f"the first {half.examples} examples, compared with float32; "
+    )
+    if not near.any():
+        return [warning + "so small a difference changes no answer"]
     return [
-        f"{half.dtype} moves means of heads by up to {np.nanmax(moved, initial=0):.2g} (compared "
-        "with float32 in the first "
-        f"{half.examples} examples), and {near} of {len(moved)} answers lie that near to their "
-        "threshold; to"
-        " be sure of them, score with dtype='float32' (--dtype float32)"
+        f"{warning}{int(near.sum())} of {len(near)} answers are near enough to changing that "
+        "float32 may change them (the column note names them). To be sure of them, score with "
+        "dtype='float32' (--dtype float32)"
     ]
 
 
@@ -176,10 +180,11 @@ def _frame(
     scores: HeadScores,
     columns: HeadColumns,
     hypotheses: Hypotheses,
-    above: PValues,
-    below: PValues,
+    tested: tuple[PValues, PValues],
+    notes: NDArray[np.object_],
     options: TestOptions,
 ) -> pd.DataFrame:
+    above, below = tested
     moments, answers = hypotheses.moments, answer(above, below, options.alpha)
     intervals = find_intervals(hypotheses, options, answers)
     certified = certify(hypotheses, options)
@@ -205,7 +210,7 @@ def _frame(
             "certified": certified.answers.astype(object),
             "certified_mean": certified.mean,
             "evenness": _measures(scores, columns),
-            "note": find_notes(hypotheses, _window_notes(scores, columns), options.test),
+            "note": find_notes(hypotheses, notes, options.test),
         }
     )
     note_removed(frame, scores.record)
@@ -220,6 +225,17 @@ def _measures(scores: HeadScores, columns: HeadColumns) -> FloatArray:
             of_role = Sample.of(scores.column(role.id)).moments.mean
             means[columns.ids.index(role.measure_of)] = of_role
     return means.ravel()
+
+
+def _own_notes(
+    scores: HeadScores, columns: HeadColumns, near: NDArray[np.bool_]
+) -> NDArray[np.object_]:
+    """Note for each column (T,) its dtype where dtypes differ, or that its layer has a window."""
+    notes, half = _window_notes(scores, columns), scores.record.half_precision
+    if half is None:
+        return notes
+    notes = np.where(are_among(columns, half.rescored), "scored in float32", notes)
+    return np.where(near, f"near: float32 may change the answer of {half.dtype}", notes)
 
 
 def _window_notes(scores: HeadScores, columns: HeadColumns) -> NDArray[np.object_]:

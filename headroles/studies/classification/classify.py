@@ -13,12 +13,14 @@ from headroles.options import takes
 from headroles.results.result import picture
 from headroles.results.shown import Shown, Summary, as_html, as_text, brief
 from headroles.results.stored import save_together
+from headroles.scoring.options import AUTO
 from headroles.scoring.run import score_heads
 from headroles.scoring.scores import HeadScores
 from headroles.scoring.sharing import ALONE, Sharing
 from headroles.studies.classification.assignment import assign_roles
 from headroles.studies.classification.options import ClassifyOptions, UntilOptions
 from headroles.studies.classification.role_table import RoleTable
+from headroles.studies.classification.second_pass import score_with_second_pass
 from headroles.studies.classification.stopping import Stopping
 from headroles.studies.heads import refuse_one_document
 from headroles.studies.options import ThresholdOptions
@@ -83,7 +85,8 @@ def classify_heads(
 ) -> Classification:
     """Return all scores and the table of roles: `score_heads`, then `assign_roles`.
 
-    Arguments, options and errors are those of both functions. With ``model`` an encoder of 3 layers
+    Arguments, options and errors are those of both functions. With ``dtype="auto"`` answers that
+    bfloat16 may have changed are tested on scores in float32. With ``model`` an encoder of 3 layers
     with 4 heads each, and random weights:
 
     >>> from headroles import classify_heads, read_conllu, sample_treebank
@@ -95,7 +98,9 @@ def classify_heads(
     """
     if options.tests.clusters == "document":  # refused before long work
         corpus = _of_several_documents(as_corpus(corpus), options.tests)
-    if options.until is None:
+    if options.dtype == AUTO and options.until is None:
+        scores = score_with_second_pass(model, corpus, options, sharing)
+    elif options.until is None:
         scores = score_heads(model, corpus, options, sharing=sharing)
     else:
         stopping = Stopping(

@@ -32,7 +32,10 @@ _NOT_OF_ASSIGNED = ["assigned", "answer", "p_below", "p_below_adjusted", "df", "
 
 
 class RoleTests(RecordedTests, frozen=True, kw_only=True):
-    """Record of the tests of a role table; ``offsets`` are those of `RoleTable.rivals`."""
+    """Record of the tests of a role table; ``offsets`` are those of `RoleTable.rivals`.
+
+    ``near`` are layers, heads and roles whose answers half precision may have changed.
+    """
 
     interval: str
     offsets: dict[str, tuple[int, int]]
@@ -43,6 +46,7 @@ class RoleTests(RecordedTests, frozen=True, kw_only=True):
     left_out: list[str]
     why_left_out: dict[str, str]
     warnings: list[str]
+    near: list[tuple[Count, Count, str]]
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -18,7 +18,7 @@ from headroles.models.loading import Attending
 from headroles.record import ScoresRecord, Stopped
 from headroles.roles import SCORES, Role, Score
 from headroles.scoring.blocks import ScoreBlock
-from headroles.scoring.options import ScoreOptions
+from headroles.scoring.options import AUTO, ScoreOptions
 from headroles.scoring.run import ScoringRun, open_scoring, score_to_folder
 from headroles.scoring.scores import HeadScores
 from headroles.scoring.sharing import ALONE, Sharing
@@ -77,6 +77,11 @@ class Stopping:
     ) -> Iterator[tuple[ScoringRun, StoppedRun]]:
         self._refuse_offsets(options)
         _refuse_sharing(sharing)
+        if options.dtype == AUTO:
+            raise UsageError(
+                "until (--until) stops where enough is decided, and auto scores some heads again "
+                "after that; pass dtype='float32' or 'bfloat16' (--dtype float32)"
+            )
         units: list[int] = []
         arrange = partial(self._shuffled, options.pairing, units)
         with open_scoring(model, corpus, options, arrange, sharing) as run:

@@ -65,6 +65,7 @@ def detailed(table: RoleTable) -> Iterator[Shown]:
     yield _strongest_grid(table)
     if caution := about_length(table.record):
         yield caution
+    yield from _near_answers(table)
     untested = table.frame["note"][table.frame["answer"] == UNTESTABLE]
     causes = untested.str.removeprefix(f"{UNTESTABLE}: ").value_counts()
     if len(causes):
@@ -72,6 +73,19 @@ def detailed(table: RoleTable) -> Iterator[Shown]:
         yield f"{len(untested)} pairs of head and role are untestable: {named}."
     if changing := [role for role, (one, other) in table.rivals.items() if one != other]:
         yield f"The best offset differs between halves of the documents: {', '.join(changing)}."
+
+
+def _near_answers(table: RoleTable) -> Iterator[str]:
+    """Name heads and roles that half precision may have answered wrongly, or that were rescored."""
+    half = table.record.half_precision
+    rescored = [] if half is None else half.rescored
+    for what, columns in (
+        ("float32 may change the answers of", table.tests.near),
+        ("scored in float32:", rescored),
+    ):
+        if columns:
+            named = "; ".join(f"{layer}-{head} {role}" for layer, head, role in columns)
+            yield f"{what} {named}"
 
 
 def next_steps(table: RoleTable, folder: Path) -> Iterator[str]:
@@ -112,6 +126,12 @@ def _about_gaps(table: RoleTable) -> Iterator[str]:
         yield (
             f"Scoring stopped after {stopped.sentences} of {stopped.of_sentences} sentences, "
             f"with {stopped.decided:.1%} decided for {of}."
+        )
+    half = table.record.half_precision
+    if half is not None and half.rescored:
+        yield (
+            f"{half.dtype} could have changed {len(half.rescored)} of {len(table)} answers; their "
+            f"scores are from a second pass in float32, which changed {half.changed}."
         )
     for reason, count in table.record.skipped.items():
         yield f"Skipped {reason}: {count}."

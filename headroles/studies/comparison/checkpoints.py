@@ -16,7 +16,7 @@ from headroles.models.attention import open_reader
 from headroles.models.loading import load_encoder
 from headroles.passes.options import OnProgress
 from headroles.roles import choose_relations
-from headroles.scoring.options import ScoreOptions
+from headroles.scoring.options import AUTO, ScoreOptions
 from headroles.scoring.run import ScoringRun, score_to_folder
 from headroles.scoring.sharing import Sharing
 from headroles.storage import HIDDEN, RUN_FILE, Parts, check_result_folder
@@ -47,10 +47,15 @@ def score_checkpoints(
 
     Raises:
         UsageError: models with other numbers of layers or heads, other word pieces or other
-            limits, or one document.
+            limits, one document, or a dtype that each model would choose.
         StorageError: a folder that cannot be written, or parts of other settings.
         CorpusError, ModelError, TokenizerError: as `score_heads`.
     """
+    if options.dtype == AUTO:
+        raise UsageError(
+            "auto would choose a dtype for each model by itself, and scores of two dtypes differ; "
+            "pass dtype='float32' or 'bfloat16' (--dtype float32)"
+        )
     with prepared(as_corpus(corpus)) as ready:
         choose_relations(options, ready.scheme, ready.relations, ready)
         refuse_one_document(ready.documents, compared)
