@@ -166,7 +166,7 @@ declare(
     over=FOLDERS,
     of=".ablation:Ablations",
     written_by="ablate",
-    help="Compare what is lost without heads in several tasks.\n\nTasks may be languages or "
+    help="Compare the drops without heads in several tasks.\n\nTasks may be languages or "
     "genres, of one model or each of its own: the relative drop as a matrix of layers, thirds of "
     "the layers or heads by task.",
     figures={"tasks": ".figures:draw_task_drops"},

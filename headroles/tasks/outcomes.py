@@ -1,4 +1,4 @@
-"""Outcomes of the examples of a task: losses, predictions, derivatives by gates."""
+"""Losses, predictions and derivatives by gates of the examples of a task."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headroles.passes.saved_batches import ArrayTypes
+
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Outcomes of examples under S settings of gates.
+    """Losses and predictions of examples, each (examples, S), under S settings of gates.
 
-    ``losses`` and ``predictions`` are (examples, S); predictions are classes or numbers, NaN for
-    masked language models.
+    Predictions are classes or numbers, NaN for masked language models.
     """
 
     losses: FloatArray
@@ -28,7 +29,7 @@ class Derivatives:
 
     ``by_gate`` and ``by_token`` are (examples, layers, heads): the derivative, and the sum over
     tokens of the absolute value of each token's part in it. ``tokens``, ``losses`` and
-    ``predictions`` are (examples,), the last two those of `Outcomes` at the same gates.
+    ``predictions`` are (examples,), with losses and predictions as in `Outcomes`.
     """
 
     by_gate: NDArray[np.float32]
@@ -39,5 +40,16 @@ class Derivatives:
 
     @property
     def outcomes(self) -> Outcomes:
-        """Outcomes of the examples, as those of one setting of gates."""
+        """Outcomes of the examples under one setting of gates."""
         return Outcomes(self.losses[:, None], self.predictions[:, None])
+
+    @staticmethod
+    def types(shape: tuple[int, int]) -> ArrayTypes:
+        """Return the type and shape of each array, for an example of a model of (layers, heads)."""
+        return {
+            "by_gate": (np.float32, shape),
+            "by_token": (np.float32, shape),
+            "tokens": (np.int64, ()),
+            "losses": (np.float64, ()),
+            "predictions": (np.float64, ()),
+        }

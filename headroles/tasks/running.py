@@ -1,4 +1,4 @@
-"""Runs of a model over the examples of a task: losses, predictions, and derivatives by gates."""
+"""Runs of a model over the examples of a task, for losses, predictions and derivatives by gates."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from headroles.tasks.targets import find_targets, objective_of
 
 OnPass = Callable[[float], None]
 DERIVATIVES = 2
-"""Passes that derivatives of all examples take: one forward and one back."""
+"""Number of passes that derivatives of all examples take: one forward and one back."""
 _REFERENCE_BATCHES = 16
 
 
@@ -71,7 +71,7 @@ class TaskRun:
         return TaskRun(self.encoder, task, options)
 
     def expect(self, n_passes: float) -> None:
-        """Report progress as that of so many more passes over all examples."""
+        """Expect ``n_passes`` more passes over all examples in reports of progress."""
         self.rounds.expect(n_passes * len(self.batches))
 
     @property
@@ -139,17 +139,15 @@ class TaskRun:
                         if not is_whole[setting]:
                             stack.enter_context(gated(sites, gates[setting], own))
                         stack.enter_context(passes.next(following))
-                        stack.enter_context(self._what_is_read())
-                        read.append(self._read(batch))
+                        stack.enter_context(self._only_read_tokens())
+                        losses, predictions = self.losses_of(batch)
+                        read.append((_in_double(losses), _in_double(predictions)))
                     on_pass(done)
-            losses, predictions = (
-                np.stack(one, axis=1)[:, places] for one in zip(*read, strict=True)
-            )
-            return {"losses": losses, "predictions": predictions}
+            by_setting = (np.stack(one, axis=1)[:, places] for one in zip(*read, strict=True))
+            return dict(zip(("losses", "predictions"), by_setting, strict=True))
 
-        each = np.float64, (len(gates),)
-        types = {"losses": each, "predictions": each}
-        found = self._over_batches(compute, [ablation], gates, types, costs.sum())
+        types = dict.fromkeys(("losses", "predictions"), (np.float64, (len(gates),)))
+        found = self._over_batches(compute, ablation, gates, types, costs.sum())
         return Outcomes(found["losses"], found["predictions"])
 
     def n_passes(self, gates: Tensor) -> float:
@@ -163,19 +161,19 @@ class TaskRun:
         return order, shared, 1 - reused / self.shape[0]
 
     def derivatives(self, gates: Tensor | None = None) -> Derivatives:
-        """Return the derivatives of every example's loss, from one forward and one backward pass.
+        """Return derivatives of every example's loss at ``gates`` (layers, heads), 1 by default.
 
-        They are taken at ``gates`` (layers, heads), by default open.
+        Each batch takes one forward and one backward pass. Raises ModelError for derivatives that
+        are not finite.
         """
         sites = self.sites
         gradients = GateGradients(sites)
-        at = torch.ones(self.shape) if gates is None else gates
 
         def compute(batch: TaskBatch, _: OnPass) -> Arrays:
             with ExitStack() as stack:
                 stack.enter_context(without_gradients(self.encoder.model))
                 stack.enter_context(gradients.of_pass())
-                stack.enter_context(self._what_is_read())
+                stack.enter_context(self._only_read_tokens())
                 if gates is not None:
                     stack.enter_context(gated(sites, gates))
                 losses, predictions = self.losses_of(batch)
@@ -185,12 +183,13 @@ class TaskRun:
                 "by_gate": found.sum(1).cpu().numpy(),
                 "by_token": (found.abs() * real[..., None, None]).sum(1).cpu().numpy(),
                 "tokens": real.sum(1).cpu().numpy(),
-                "losses": losses.detach().double().cpu().numpy(),
-                "predictions": predictions.detach().double().cpu().numpy(),
+                "losses": _in_double(losses),
+                "predictions": _in_double(predictions),
             }
 
-        types = self._forms_of_derivatives()
-        found = self._over_batches(compute, ["derivatives"], at, types, DERIVATIVES)
+        at = torch.ones(self.shape) if gates is None else gates
+        types = Derivatives.types(self.shape)
+        found = self._over_batches(compute, "derivatives", at, types, DERIVATIVES)
         if not np.isfinite(found["by_gate"]).all():
             raise ModelError(
                 "derivatives of the loss are not finite; run the model in float32 "
@@ -198,30 +197,20 @@ class TaskRun:
             )
         return Derivatives(**found)
 
-    def _forms_of_derivatives(self) -> ArrayTypes:
-        by_head, one = (np.float32, self.shape), (np.float64, ())
-        return {
-            "by_gate": by_head,
-            "by_token": by_head,
-            "tokens": (np.int64, ()),
-            "losses": one,
-            "predictions": one,
-        }
-
     def _over_batches(
         self,
         compute: Callable[[TaskBatch, OnPass], Arrays],
-        what: list[str],
+        computed: str,
         gates: Tensor,
         types: ArrayTypes,
-        n_passes: float = 1,
+        n_passes: float,
     ) -> Arrays:
         """Compute arrays of ``types`` for every batch; join them in the order of the examples.
 
         Saved batches are not computed again. ``compute`` reports how many of its ``n_passes`` over
         a batch are done.
         """
-        name = self._name_of(what, gates)
+        name = self._name_of(computed, gates)
         found: Arrays = {
             column: np.empty((len(self.task), *shape), kind)
             for column, (kind, shape) in types.items()
@@ -262,13 +251,13 @@ class TaskRun:
             parts.append(arrays)
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
-    def _name_of(self, what: list[str], gates: Tensor) -> str:
-        """Return a name for the results of these examples at these gates, unique to them."""
+    def _name_of(self, computed: str, gates: Tensor) -> str:
+        """Return a name for arrays of these examples at ``gates`` that no other arrays have."""
         if self.saved.parts is None:
             return ""
         weights = weight_digest(self.encoder.model)  # weights may have been tuned since loading
-        said = [*what, weights, self.task.digest, self.task.lines, self.batch_tokens]
-        return hashlib.sha256(repr([*said, gates.tolist()]).encode()).hexdigest()[:32]
+        inputs = [computed, weights, self.task.digest, self.task.lines, self.batch_tokens]
+        return hashlib.sha256(repr([*inputs, gates.tolist()]).encode()).hexdigest()[:32]
 
     def _ablation(self, kind: str) -> Ablation:
         if kind != MEAN:
@@ -280,7 +269,7 @@ class TaskRun:
                 means.add(*sums)
         return Ablation(kind, means=means.means)
 
-    def _what_is_read(self) -> AbstractContextManager[None]:
+    def _only_read_tokens(self) -> AbstractContextManager[None]:
         """Let passes run the last layer for first tokens alone where no others are read."""
         return first_tokens_alone(self.sites) if self._reads_first_tokens else nullcontext()
 
@@ -295,7 +284,7 @@ class TaskRun:
             try:
                 with first_tokens_alone(self.sites):
                     found = model(**inputs).logits.double()
-            except Exception as error:  # of a model that reads more tokens
+            except Exception as error:  # the model reads more tokens
                 if lacks_memory(error):
                     raise
                 return False
@@ -303,20 +292,12 @@ class TaskRun:
         reach = float(rounding_bound(1 + float(expected.abs().max()), MODEL_TERMS, epsilon))
         return found.shape == expected.shape and float((found - expected).abs().max()) <= reach
 
-    def _read(self, batch: TaskBatch) -> tuple[FloatArray, FloatArray]:
-        losses, predictions = self.losses_of(batch)
-        return losses.double().cpu().numpy(), predictions.double().cpu().numpy()
-
     def losses_of(self, batch: TaskBatch) -> tuple[Tensor, Tensor]:
         """Return the loss and the prediction of every example, each (batch,)."""
-        return self.losses_from(self.encoder.model(**batch.inputs).logits, batch.targets)
-
-    def losses_from(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the same from the model's output for a batch with these targets."""
-        logits = logits.float()
+        logits, targets = self.encoder.model(**batch.inputs).logits.float(), batch.targets
         if self.objective == REGRESSION:
-            said = logits.squeeze(-1)
-            return (said - targets) ** 2, said
+            predictions = logits.squeeze(-1)
+            return (predictions - targets) ** 2, predictions
         if self.objective == CLASSIFICATION:
             losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
             return losses, logits.argmax(-1)
@@ -325,6 +306,10 @@ class TaskRun:
         )
         masked = (targets != IGNORED).sum(1)
         return losses.sum(1) / masked, torch.full_like(losses[:, 0], torch.nan)
+
+
+def _in_double(values: Tensor) -> FloatArray:
+    return np.asarray(values.detach().double().cpu().numpy())
 
 
 def open_run(model: Model, file: str | Path, options: TaskOptions) -> TaskRun:
@@ -344,7 +329,7 @@ def open_run(model: Model, file: str | Path, options: TaskOptions) -> TaskRun:
 def shared_layers(gates: Tensor) -> tuple[list[int], list[int]]:
     """Return an order of ``gates`` (S, layers, heads) with the fewest layers to run.
 
-    With it comes, of every two neighbours, in how many of the lowest layers they are the same.
+    The second list has the number of lowest layers in which each two neighbours are the same.
     """
     by_layer = gates.tolist()
     order = sorted(range(len(gates)), key=lambda setting: by_layer[setting], reverse=True)

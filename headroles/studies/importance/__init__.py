@@ -1,1 +1,1 @@
-"""What are heads worth to a task? Importance, and the loss without heads."""
+"""How much do heads matter to a task? Importance, and the loss without heads."""

@@ -1,4 +1,4 @@
-"""A model and a task -> Ablations: what is lost without heads, tested over examples."""
+"""A model and a task -> Ablations: the change of the loss without heads, tested over examples."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
@@ -64,15 +65,16 @@ class Ablations(OutcomesResult):
     """Losses of a task without heads, each removal tested over the examples.
 
     ``frame`` has the columns of ``columns``, a row for each removal. ``layer`` and ``head`` are -1
-    where it is not of one layer or head. ``loss_change`` is the mean of the paired differences of
-    losses (nats), with and without the heads; ``ci_low`` and ``ci_high`` are its interval,
-    ``p_value`` that of no change (two-sided). ``answer`` is worse, better or undecided;
-    ``equivalent`` says that the change was shown to be smaller than the margin. ``examples_needed``
-    are those that would show a change of this size at the level of a Bonferroni correction, with
-    power 0.8. ``accuracy_change`` is tested by McNemar's exact test; NaN without classes.
+    for removals from several layers, or of several heads. ``loss_change`` is the mean of the paired
+    differences of losses (nats), with and without the heads; ``ci_low`` and ``ci_high`` are its
+    interval, ``p_value`` tests whether the loss changes (two-sided). ``answer`` is worse, better or
+    undecided; ``equivalent`` says whether the change is shown to be smaller than the margin.
+    ``examples_needed`` is the number of examples that would show a change of this size at the level
+    of a Bonferroni correction, with power 0.8. ``accuracy_change`` is tested by McNemar's exact
+    test; NaN without classes.
 
-    ``outcomes`` are the losses and predictions (examples, 1 + removals) of every example, the first
-    those of the whole model; ``targets`` (examples,) are what was to be said.
+    ``outcomes`` are the losses and predictions (examples, 1 + removals) of every example, the whole
+    model first; ``targets`` (examples,) are the right labels or numbers.
 
     With ``ablations`` as `ablate_heads` returns them:
 
@@ -106,9 +108,9 @@ class Ablations(OutcomesResult):
 
     @property
     def examples(self) -> tuple[Outcomes, FloatArray]:
-        """The outcomes and the targets. Raises UsageError for a result that came without them."""
+        """The outcomes and the targets. Raises UsageError for ablations without them."""
         if self.outcomes is None or self.targets is None:
-            raise UsageError("these ablations come without their examples; load a folder of them")
+            raise UsageError("these ablations lack their examples; load them from their folder")
         return self.outcomes, self.targets
 
     def rises(self) -> FloatArray:
@@ -136,12 +138,18 @@ class Ablations(OutcomesResult):
                 f"{worse.sum()}, better in {better.sum()};\nof the other {open_.sum()}, "
                 f"{small.sum()} are shown to change it by less than {asked.margin:g} nats."
             )
-        yield self._largest()
-        yield from self._about_correction()
+        largest = self.frame.nlargest(_SHOWN, "loss_change")
+        yield self._tabulate(largest)
+        excludes_zero = largest["ci_low"] * largest["ci_high"] > 0
+        if ((largest["answer"] == UNDECIDED) & excludes_zero).any():
+            yield (
+                f"Answers are corrected for {len(self.frame)} removals, intervals are for each "
+                "alone (for all together: interval='simultaneous' (--interval simultaneous))."
+            )
         yield from map(Warned, asked.warnings)
 
     def details(self) -> Iterator[Shown]:
-        """Say how was removed and tested, and count answers, also about accuracy."""
+        """Name the ablation and the tests, and count answers, also about accuracy."""
         asked = self.ablated
         yield (
             f"Heads replaced by {asked.ablation}; alpha {asked.alpha:g}, "
@@ -152,41 +160,33 @@ class Ablations(OutcomesResult):
     def _counts(self) -> Grid:
         rows = []
         for kind, part in self.frame.groupby("set", sort=False):
-            counts = [str(int((part["answer"] == answer).sum())) for answer in ANSWERS]
-            lower = str(int((part["loss_change"] < 0).sum()))
+            counts = (
+                len(part),
+                *((part["answer"] == answer).sum() for answer in ANSWERS),
+                part["equivalent"].sum(),
+                (part["loss_change"] < 0).sum(),
+                (part["p_accuracy_adjusted"] <= self.ablated.alpha).sum(),
+            )
             needed = part["examples_needed"].median()
             n_needed = f"{needed:,.0f}" if np.isfinite(needed) else "-"
-            equivalent = str(int(part["equivalent"].sum()))
-            tested = str(int((part["p_accuracy_adjusted"] <= self.ablated.alpha).sum()))
-            rows.append((str(kind), str(len(part)), *counts, equivalent, lower, tested, n_needed))
+            rows.append((str(kind), *map(str, counts), n_needed))
         names = ("equivalent", "loss fell", "accuracy changed", "examples needed (median)")
         return Grid(("removed", "sets", *ANSWERS, *names), tuple(rows))
 
-    def _largest(self) -> Grid:
-        rows = []
+    def _tabulate(self, rows: pd.DataFrame) -> Grid:
+        names = [
+            f"all: {in_words(name)}" if kind == "roles" else name
+            for kind, name in zip(rows["set"], rows["removed"], strict=True)
+        ]
         has_accuracy = self.frame["accuracy_change"].notna().any()
-        for row in self.frame.nlargest(_SHOWN, "loss_change").to_dict("records"):
-            numbers = [
-                f"{row['loss_change']:+.4f}",
-                f"{row['ci_low']:+.4f} to {row['ci_high']:+.4f}",
-                *([f"{row['accuracy_change']:+.3f}"] if has_accuracy else []),
-            ]
-            name = str(row["removed"])
-            name = f"all: {in_words(name)}" if row["set"] == "roles" else name
-            rows.append((name, *numbers, str(row["answer"])))
-        interval = f"{1 - self.ablated.alpha:.0%} interval"
-        accuracy = ["accuracy"] if has_accuracy else []
-        names = ("nats", interval, *accuracy, "answer")
-        return Grid(("Loss rises most without", *names), tuple(rows))
-
-    def _about_correction(self) -> Iterator[str]:
-        """Say why an undecided row may have an interval without 0, if a row in the table has."""
-        rows = self.frame.nlargest(_SHOWN, "loss_change")
-        if ((rows["answer"] == UNDECIDED) & (rows["ci_low"] * rows["ci_high"] > 0)).any():
-            yield (
-                f"Answers are corrected for {len(self.frame)} removals, intervals are for each "
-                "alone (for all together: interval='simultaneous' (--interval simultaneous))."
-            )
+        cells = {
+            "Loss rises most without": "{removed}",
+            "nats": "{loss_change:+.4f}",
+            f"{1 - self.ablated.alpha:.0%} interval": "{ci_low:+.4f} to {ci_high:+.4f}",
+            **({"accuracy": "{accuracy_change:+.3f}"} if has_accuracy else {}),
+            "answer": "{answer}",
+        }
+        return Grid.of(rows.assign(removed=names), cells)
 
     def facts(self) -> dict[str, Any]:
         """Return the result for scripts."""
@@ -196,16 +196,16 @@ class Ablations(OutcomesResult):
 
 @takes(AblateOptions)
 def ablate_heads(model: Model, task: str | Path, options: AblateOptions) -> Ablations:
-    """Return what a model loses in its task without heads, tested over the examples.
+    """Test the change of a task's loss without heads, over the examples.
 
     Each removal is compared with the whole model, example by example: the losses by paired tests,
-    accuracy by McNemar's. Both are corrected over all removals. That a head was not shown to matter
-    does not show that it does not: ``equivalent`` does, by two one-sided tests against the margin.
+    accuracy by McNemar's. Both are corrected over all removals. An undecided head may still matter;
+    ``equivalent`` heads are shown not to, by two one-sided tests against the margin.
 
     Args:
         model: a folder or hub id, with the head that was trained for the task; or a loaded model.
-        task: examples that the model was not trained on: a tab-separated file of labelled text,
-            plain text for masked language models.
+        task: a tab-separated file of labelled text, plain text for masked language models; of
+            examples that the model was not trained on.
         options: keyword arguments, described below.
 
     Raises:
@@ -225,7 +225,7 @@ def ablate_heads(model: Model, task: str | Path, options: AblateOptions) -> Abla
     run = open_run(model, task, options)
     keep_parts("ablations", options, run.encoder, run)
     removals = removals_of(run, options)
-    gates = without_each([(), *(one.heads for one in removals)], run.shape)
+    gates = without_each([(), *(removal.heads for removal in removals)], run.shape)
     outcomes = run.outcomes(gates, options.ablation)
     frame, warnings = make_table(run, removals, outcomes, options)
     ablated = Ablated.from_options(

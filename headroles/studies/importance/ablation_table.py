@@ -30,7 +30,7 @@ _POWER = 0.8
 def make_table(
     run: TaskRun, removals: Sequence[Removal], outcomes: Outcomes, options: AblateOptions
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return a row for each removal, and what to know before relying on the tests."""
+    """Return a row for each removal, and warnings about the tests."""
     changes = outcomes.losses[:, 1:] - outcomes.losses[:, :1]
     hypotheses = Hypotheses.of(
         changes,
@@ -44,11 +44,11 @@ def make_table(
     intervals = find_intervals(hypotheses, asked)
     frame = pd.DataFrame(
         {
-            "set": [one.kind for one in removals],
-            "removed": [one.name for one in removals],
-            "layer": [one.layer for one in removals],
-            "head": [one.head for one in removals],
-            "n_removed": [len(one.heads) for one in removals],
+            "set": [removal.kind for removal in removals],
+            "removed": [removal.name for removal in removals],
+            "layer": [removal.layer for removal in removals],
+            "head": [removal.head for removal in removals],
+            "n_removed": [len(removal.heads) for removal in removals],
             "n": hypotheses.moments.n,
             "loss": outcomes.losses[:, 1:].mean(0),
             "loss_change": hypotheses.moments.mean,
@@ -73,8 +73,7 @@ def _needed(hypotheses: Hypotheses, options: AblateOptions) -> NDArray[np.float6
     """Return examples (T,) at which a two-sided test with a Bonferroni correction has power 0.8."""
     effect = np.abs(hypotheses.effect_size)
     needed = np.where(np.isnan(effect), np.nan, np.inf)
-    some = effect > 0
-    if some.any():
+    if (some := effect > 0).any():
         level = options.alpha / 2 / hypotheses.n_tests
         needed[some] = smallest_n(effect[some], level, _POWER)
     return needed
@@ -82,11 +81,10 @@ def _needed(hypotheses: Hypotheses, options: AblateOptions) -> NDArray[np.float6
 
 def _accuracy(
     run: TaskRun, outcomes: Outcomes, options: AblateOptions
-) -> dict[str, NDArray[np.float64]]:
-    n_removals = outcomes.losses.shape[1] - 1
+) -> dict[str, NDArray[np.float64] | float]:
+    """Return changes of the accuracy, with p-values; NaN for tasks without classes."""
     if run.objective != CLASSIFICATION:
-        nothing = np.full(n_removals, np.nan)
-        return dict.fromkeys(("accuracy_change", "p_accuracy", "p_accuracy_adjusted"), nothing)
+        return dict.fromkeys(("accuracy_change", "p_accuracy", "p_accuracy_adjusted"), np.nan)
     right = outcomes.predictions == run.targets[:, None]
     differences = right[:, 1:].astype(np.int8) - right[:, :1].astype(np.int8)
     correction = "holm" if options.correction == MAX_T else options.correction

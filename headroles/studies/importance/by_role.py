@@ -23,12 +23,12 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.roles import in_words
 from headroles.storage import plain
+from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.estimators import values_of
 from headroles.studies.importance.measures import LESS, MORE
 from headroles.studies.importance.options import RoleImportanceOptions
 from headroles.studies.importance.removals import (
     heads_by_role,
-    load_roles,
     passes_to_choose,
     present_heads,
     rises_of,
@@ -189,7 +189,7 @@ def compare_roles_in_task(
     """
     if options.roles_from is None:
         raise UsageError("name the folder of roles: roles_from (--roles-from DIR)")
-    table = load_roles(options.roles_from).where(role=options.roles)
+    table = RoleTable.load(options.roles_from).where(role=options.roles)
     run = open_run(model, task, options)
     having, heads = heads_by_role(table, run), present_heads(run)
     if not having:

@@ -1,4 +1,4 @@
-"""Ablations in several tasks -> TaskDrops: which layers or heads matter for which task."""
+"""Ablations in several tasks -> TaskDrops: the layers or heads that matter for each task."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from headroles.testing.recorded import RecordedCorrection
 from headroles.wording import listed
 
 MOST_ROWS = 24
-"""Removals of which a matrix for people tells, those that change most."""
+"""Rows of a printed matrix: the removals that change most."""
 _THIRDS, _SHOWN = "thirds", 8
 _WITH_INTERVALS = 3  # tasks whose intervals fit on a line
 
 
 class TaskOfDrops(RecordedTaskFile, frozen=True, kw_only=True):
-    """One of several tasks, its model, and what the whole model reaches."""
+    """One of several tasks, its model, and the loss and metrics of the whole model."""
 
     name: str
     model: RecordedModel
@@ -62,14 +62,14 @@ class TaskDrops(Result):
     """Losses of several tasks (or languages, genres) without layers or heads.
 
     ``frame`` has the columns of ``columns``, a row for each measure that all tasks have, removal
-    and task. ``relative_drop`` is what is lost, as a share of what the whole model reaches: of a
-    metric (whole - without) / whole, of the loss (without - whole) / whole; positive is worse. Its
-    interval (NaN where all is lost) and p-value are over examples, with and without the heads.
+    and task. ``relative_drop`` is the change as a share of the whole model's value: of a metric
+    (whole - without) / whole, of the loss (without - whole) / whole; positive is worse. Its
+    interval (NaN if the model without the heads has a metric of 0) and p-value are over examples.
     ``deviation`` is the relative drop less the mean drop of its task over the removals of the same
-    set, less the mean of the same over the other tasks: how much more this removal matters here
-    than elsewhere, whatever a task loses on the whole. Both kinds of p-values are corrected over
+    set, less the mean of this difference over the other tasks: how much more a removal matters in
+    this task than in the others, with equal mean drops. Both kinds of p-values are corrected over
     removals and tasks, each measure by itself. ``answer`` is worse, better or undecided;
-    ``deviates`` more, less or undecided; ``note`` what to know of the test behind ``answer``.
+    ``deviates`` more, less or undecided; ``note`` is about the test behind ``answer``.
 
     With ``drops`` as `compare_tasks` returns them:
 
@@ -96,7 +96,7 @@ class TaskDrops(Result):
     views: ClassVar[tuple[str, ...]] = ("long", "wide")
 
     def axes(self) -> Axes:
-        """Return those of all tasks."""
+        """Return measures with the loss among them, removals, and tasks."""
         return {("measure",): [(LOSS,)], ("set", "removed"): [], ("task",): []}
 
     @property
@@ -106,14 +106,14 @@ class TaskDrops(Result):
 
     @property
     def measures(self) -> list[str]:
-        """The measures that all tasks have: metrics first, the loss at the end."""
+        """The measures that all tasks have: metrics first, the loss last."""
         names: list[str] = self.frame["measure"].drop_duplicates().tolist()
         return sorted(names, key=lambda name: name == LOSS)
 
     @property
     def measure(self) -> str:
-        """The first measure of the matrix: Matthews' correlation if it can be."""
-        # Accuracy cannot fall below that of always naming the larger class, which differs by task.
+        """The measure of the summary: Matthews' correlation if all tasks have it."""
+        # The lowest accuracy is the share of the larger class, which differs by task.
         return "matthews" if "matthews" in self.measures else self.measures[0]
 
     @property
@@ -122,7 +122,7 @@ class TaskDrops(Result):
         return [one.name for one in self.compared.tasks]
 
     def largest(self, measure: str, most: int = MOST_ROWS) -> list[str]:
-        """Return the removals in order; of more than ``most`` those that change most."""
+        """Return at most ``most`` removals, the largest changes, in the order of the table."""
         rows = self.frame[self.frame["measure"] == measure]
         order: list[str] = rows["removed"].drop_duplicates().tolist()
         if len(order) <= most:
@@ -140,18 +140,18 @@ class TaskDrops(Result):
     def wide(self, value: str = "relative_drop") -> pd.DataFrame:
         """Return one row per measure and removal, a column per task, holding column ``value``.
 
-        Raises UsageError for one that it does not have.
+        Raises UsageError for an unknown column.
         """
         return widened(self.frame, ("measure", "set", "removed"), "task", self.tasks, value)
 
     def correlations(self, kind: str, measure: str = LOSS) -> pd.DataFrame:
-        """Rank correlations (Spearman) of tasks with one another, over the removals of a set."""
+        """Return rank correlations (Spearman) of tasks, over the removals of a set."""
         wide = self.wide()
         rows = wide[(wide["measure"] == measure) & (wide["set"] == kind)]
         return rows[self.tasks].corr("spearman").rename_axis("task")
 
     def shown(self) -> Iterator[Shown]:
-        """Say in how many tasks removals matter, and tabulate the largest losses."""
+        """Count removals that matter, and tabulate the largest drops."""
         rows = self.frame[self.frame["measure"] == LOSS]
         worse, more = (rows["answer"] == WORSE).sum(), (rows["deviates"] == MORE).sum()
         yield (
@@ -169,10 +169,10 @@ class TaskDrops(Result):
         yield from map(Warned, self.compared.warnings)
 
     def details(self) -> Iterator[Shown]:
-        """Tabulate relative drops by a metric (Matthews' if it can be) and by the loss."""
+        """Tabulate relative drops by ``measure`` and by the loss."""
         asked = self.compared
         yield (
-            "What is lost without heads, as a share of what the whole model reaches.\n"
+            "Drops without heads, as shares of the whole model's values.\n"
             + "\n".join(
                 f"{one.name}: {one.examples} examples of {one.file}, "
                 + ", ".join(f"{name} {value:.3f}" for name, value in one.whole.items())
@@ -182,8 +182,8 @@ class TaskDrops(Result):
         for measure in dict.fromkeys((self.measure, LOSS)):
             yield from self._grid(measure)
         yield (
-            f"Intervals of {1 - asked.alpha:.0%} over examples; > and < compare with the mean "
-            f"of each task taken off ({asked.correction})."
+            f"Intervals of {1 - asked.alpha:.0%} over examples; > and < compare tasks after "
+            f"subtracting each task's mean ({asked.correction})."
         )
         for kind in dict.fromkeys(self.frame["set"]):
             if line := self._agreement(str(kind)):
@@ -208,8 +208,7 @@ class TaskDrops(Result):
             return ""
         return (
             f"{kind}: the orders of losses have a rank correlation of {np.nanmin(pairs):.2f} to "
-            f"{np.nanmax(pairs):.2f} between "
-            "tasks"
+            f"{np.nanmax(pairs):.2f} between tasks"
         )
 
     def facts(self) -> dict[str, Any]:
@@ -228,20 +227,20 @@ def _cell(row: Any, n_tasks: int) -> str:
 def compare_tasks(
     ablations: Sequence[Ablations], names: Sequence[str], options: TaskDropOptions
 ) -> TaskDrops:
-    """Return which layers or heads matter for which of several tasks, languages or genres.
+    """Test which layers or heads matter for which of several tasks, languages or genres.
 
-    The tasks may be of one model (a multilingual one and texts of several languages) or each of its
-    own (models that were fine-tuned for one task each); heads are compared by their places. Models
-    of different sizes are compared by thirds of their layers.
+    The tasks may share a model (a multilingual model and texts of several languages) or have a
+    model each (fine-tuned for one task each); heads are compared by their places. Models of
+    different sizes are compared by thirds of their layers.
 
     Args:
-        ablations: what `ablate_heads` gave for each task, of the same sets of heads.
-        names: what tables call the tasks.
+        ablations: results of `ablate_heads`, one for each task, of the same sets of heads.
+        names: names of the tasks in tables.
         options: keyword arguments, described below.
 
     Raises:
-        UsageError: fewer than two tasks, names that are not different, different ablations, no
-            removals in common, or results without their examples.
+        UsageError: fewer than two tasks, equal names, different ablations, no removals in common,
+            or results without their examples.
 
     With ``model`` a classifier, ``task`` and ``other`` files of examples:
 
@@ -271,15 +270,12 @@ def _check(ablations: Sequence[Ablations], names: Sequence[str]) -> None:
         raise UsageError(f"{len(ablations)} task is given; name two folders of ablations at least")
     if len(set(names)) < len(names) or len(names) != len(ablations):
         raise UsageError(
-            f"{len(ablations)} tasks are called {listed(names, 8)}; give each a name of its own"
+            f"{len(ablations)} tasks are called {listed(names, 8)}; give each a different name"
         )
     kinds = [one.ablated.ablation for one in ablations]
     if len(set(kinds)) > 1:
-        raise UsageError(
-            "heads were replaced by different things: "
-            + ", ".join(f"{kind} in {name}" for kind, name in zip(kinds, names, strict=True))
-            + "; ablate all tasks in one way (--ablation)"
-        )
+        found = ", ".join(f"{kind} in {name}" for kind, name in zip(kinds, names, strict=True))
+        raise UsageError(f"the ablations differ: {found}; ablate all tasks in one way (--ablation)")
 
 
 def _common_removals(ablations: Sequence[Ablations], names: Sequence[str]) -> list[tuple[str, str]]:

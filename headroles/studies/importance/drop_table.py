@@ -73,24 +73,23 @@ def make_table(
 def measures_of(
     ablations: Sequence[Ablations], names: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Return the loss and the metrics that all tasks have, and what to say of those left out.
+    """Return the loss and the metrics that all tasks have, and warnings about skipped metrics.
 
-    Of what a whole model does not reach, no share can be lost.
+    A metric of 0 or below has no relative drop.
     """
     metrics = [one.record.task.metrics for one in ablations]
-    kept, messages = [LOSS], []
+    usable, warnings = [LOSS], []
     for metric in [name for name in metrics[0] if all(name in own for own in metrics)]:
         reached = [one.ablated.measured[metric] for one in ablations]
         failed = [name for name, value in zip(names, reached, strict=True) if value <= 0]
         if failed:
-            messages.append(
+            warnings.append(
                 f"{metric} is skipped: the whole model does not exceed 0 in {', '.join(failed)}, "
-                "and so has "
-                "nothing to lose"
+                "and so has nothing to lose"
             )
         else:
-            kept.append(metric)
-    return kept, messages
+            usable.append(metric)
+    return usable, warnings
 
 
 class _Task(NamedTuple):
@@ -116,9 +115,9 @@ def _of_task(
     size = size_of(values[:, 1:], values[:, :1])
     drops = Hypotheses.of(relative_drops(values, found, measure), 0.0, size=size / abs(found[0]))
     limits = find_intervals(drops, TestOptions(alpha=options.alpha))
-    # Where all that there was is lost, nothing varies around the ratio, which has no error then.
+    # A drop to 0 is the ratio 1 whatever the examples: it has no error.
     low, high = (np.where(drops.is_tested, end, np.nan) for end in (limits.ci_low, limits.ci_high))
-    # A share is lost if anything is: the difference is tested, which has an error then too.
+    # The ratio differs from 0 if the difference does, which has an error even after a drop to 0.
     change = worse_by(values[:, 1:] - values[:, :1], measure)
     changes = Hypotheses.of(change, 0.0, size=size, called=f"the differences of {measure}")
     columns: dict[str, Any] = {
@@ -137,10 +136,10 @@ def _of_task(
 
 
 def relative_drops(values: FloatArray, measured: FloatArray, measure: str) -> FloatArray:
-    """Return (units, S): values whose means are the relative drops, and whose errors are theirs.
+    """Return (units, S): values with the relative drops as means, and with their errors.
 
-    ``values`` (units, 1 + S) and their measure (1 + S,) are those of the whole model and of S
-    removals. A ratio of means is linear in small changes of both (the delta method).
+    ``values`` (units, 1 + S) and their measure (1 + S,) are of the whole model and of S removals.
+    A ratio of means is linear in small changes of both (the delta method).
     """
     drops = worse_by(measured[1:] - measured[0], measure) / measured[0]
     around = values - values.mean(0)

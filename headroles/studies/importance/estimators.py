@@ -1,4 +1,4 @@
-"""Derivatives of losses by gates -> the importance of heads, and how reliable their order is."""
+"""Derivatives of losses by gates -> the importance of heads, and the reliability of their order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPLITS = 50
 def values_of(derivatives: Derivatives, estimator: str) -> FloatArray:
     """Return (examples, layers * heads): the values whose means are importances."""
     if estimator == TOKEN:
-        # The released code divides by tokens, in the last layer by examples, where only the
+        # The released code divides by tokens, but by examples in the last layer, in which only the
         # classifier token has a derivative.
         by_token = derivatives.by_token.astype(np.float64)
         by_token[:, :-1] /= derivatives.tokens.mean()
@@ -44,26 +44,23 @@ def normalise(importances: FloatArray, how: str) -> FloatArray:
 
 
 def reliability_of(values: FloatArray, options: ImportanceOptions) -> dict[str, float]:
-    """Measure how much two halves agree on the order of heads, and what follows for all examples.
+    """Correlate the orders of heads in two halves, and extrapolate to all examples.
 
     ``values`` are (examples, layers, heads), NaN for removed heads. ``full`` and
     ``examples_needed`` follow from the formula of Spearman (1910) and Brown (1910).
     """
-    there = ~np.isnan(values).any(axis=0)
-    if there.sum() < 3 or len(values) < 4:
+    is_present = ~np.isnan(values).any(axis=0)
+    if is_present.sum() < 3 or len(values) < 4:
         return {"split_half": np.nan, "full": np.nan, "examples_needed": np.nan}
     rng = np.random.default_rng(0)
     found = []
     for _ in range(_SPLITS):
         halves = np.array_split(rng.permutation(len(values)), 2)
-        one, other = (
-            normalise(values[half].mean(0), options.normalisation)[there] for half in halves
-        )
-        found.append(stats.spearmanr(one, other).statistic)
+        one, other = (normalise(values[half].mean(0), options.normalisation) for half in halves)
+        found.append(stats.spearmanr(one[is_present], other[is_present]).statistic)
     half = float(np.mean(found))
     full = 2 * half / (1 + half) if half > -1 else -1.0
-    needed = np.inf
-    wanted = options.reliability
+    needed, wanted = np.inf, options.reliability
     if 0 < full < 1:
         needed = float(np.ceil(len(values) * wanted * (1 - full) / (full * (1 - wanted))))
     return {"split_half": half, "full": full, "examples_needed": needed}

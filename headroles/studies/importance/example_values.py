@@ -1,4 +1,4 @@
-"""Values of single examples, kept beside the table that was made of them."""
+"""Values of single examples, saved beside the table that is made from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OUTCOMES = {"loss": (-1,), "prediction": (-1,), "target": ()}
 
 
 def write_examples(file: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays (examples, ...) as columns of a Parquet file, lists where they are more."""
+    """Write arrays (examples, ...) as columns of a Parquet file; further axes become lists."""
     import pyarrow as pa
 
     arrays = {}
@@ -36,9 +36,9 @@ def write_examples(file: Path, columns: Mapping[str, NDArray[Any]]) -> None:
 
 
 def read_examples(file: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[Any]]:
-    """Read back what `write_examples` wrote: for each example numbers of these ``shapes``.
+    """Read arrays that `write_examples` wrote; ``shapes`` are the shapes for each example.
 
-    A shape has -1 for a length that is not known. Raises StorageError for anything else.
+    An unknown length is -1. Raises StorageError for anything else.
     """
     table = storage.read_table(file)
     try:
@@ -64,10 +64,10 @@ def _read_column(column: Any, shape: tuple[int, ...]) -> NDArray[Any]:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class OutcomesResult(Result):
-    """A table, and what came of every example in all settings that it was made of.
+    """A table with the outcomes of every example in all settings.
 
-    ``outcomes`` are losses and predictions (examples, settings), ``targets`` (examples,) what was
-    to be said of each; both None for tables that are made by hand.
+    ``outcomes`` are losses and predictions (examples, settings), ``targets`` (examples,) the right
+    labels or numbers; both None for tables made by hand.
     """
 
     outcomes: Outcomes | None = None
@@ -90,5 +90,5 @@ class OutcomesResult(Result):
         table, file = super().read_files(folder, record), folder / cls.examples_file
         losses, predictions, targets = read_examples(file, _OUTCOMES).values()
         if losses.shape != predictions.shape:
-            raise StorageError(f"{file} has not as many losses as predictions; {cls.cure}")
+            raise StorageError(f"{file} has more losses or more predictions; {cls.cure}")
         return replace(table, outcomes=Outcomes(losses, predictions), targets=targets)

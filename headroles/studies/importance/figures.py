@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from headroles.studies.importance.importance import Importance
 
 STRONGEST = 10
-"""Heads whose rank a map of importance tells."""
-_MARKS = {"worse": ("black", "o"), "better": ("black", "v")}
+"""Number of heads whose rank a map of importance shows."""
+_MARKS = {"worse": "o", "better": "v"}
 
 
 def draw_importance(
     importance: Importance, estimator: str = "absolute", ax: Axes | None = None
 ) -> Axes:
-    """Draw layers x heads: the importance of each head, with the ranks of the first ones.
+    """Draw layers x heads: the importance of each head, with the ranks of the most important.
 
     Raises UsageError for an estimator that the table does not have.
 
@@ -67,8 +67,8 @@ def draw_importance(
 def draw_ablations(ablations: Ablations, ax: Axes | None = None) -> Axes:
     """Draw layers x heads: the change of the loss without each head alone.
 
-    A circle is a head without which the loss was shown to be worse, a triangle one without which it
-    was shown to be better. Raises UsageError where no single head was removed.
+    A circle is a head without which the loss is shown to be worse, a triangle a head without which
+    it is shown to be better. Raises UsageError for ablations of no single heads.
 
     With ``ablations`` as `ablate_heads` returns them:
 
@@ -81,16 +81,11 @@ def draw_ablations(ablations: Ablations, ax: Axes | None = None) -> Axes:
         raise UsageError("no head was removed by itself; the map needs the set single")
     changes = ablations.rises()
     ax = _map_of(changes, "change of the loss (nats)", ax, is_signed=True)
-    for answer, (color, marker) in _MARKS.items():
+    look: dict[str, Any] = {"facecolor": "white", "edgecolor": "black", "linewidth": 0.8, "s": 30}
+    for answer, marker in _MARKS.items():
         own = rows[rows["answer"] == answer]
         if len(own):
-            look: dict[str, Any] = {
-                "facecolor": "white",
-                "edgecolor": color,
-                "marker": marker,
-                "s": 30,
-            }
-            ax.scatter(own["head"], own["layer"], linewidth=0.8, label=answer, **look)
+            ax.scatter(own["head"], own["layer"], label=answer, marker=marker, **look)
     ax.set_title("loss without each head", fontsize=10)
     if ax.get_legend_handles_labels()[0]:
         legend_below(ax, facecolor="0.75")
@@ -100,7 +95,7 @@ def draw_ablations(ablations: Ablations, ax: Axes | None = None) -> Axes:
 def draw_role_importance(result: RoleImportance, ax: Axes | None = None) -> Axes:
     """Draw for each role the loss without its heads, less the mean of random sets as large.
 
-    Lines hold the middle of the random sets; full points are those of roles whose p-value, after
+    Lines hold the middle of the random sets; points are full for roles whose p-value, after
     correction, is at most alpha.
 
     With ``found`` as `compare_roles_in_task` returns it:
@@ -115,19 +110,14 @@ def draw_role_importance(result: RoleImportance, ax: Axes | None = None) -> Axes
     is_found = (frame["answer"] != UNDECIDED).to_numpy()
     low, high = (frame[name] - frame["drawn_loss"] for name in ("drawn_low", "drawn_high"))
     ax.hlines(places, low, high, color="0.5", label="random sets of heads")
+    look: dict[str, Any] = {"markeredgecolor": DARK, "marker": "o", "linestyle": "none"}
     for chosen, color, label in (
         (is_found, DARK, "significant"),
         (~is_found, "white", "not significant"),
     ):
-        own = frame[chosen]
-        if len(own):
-            look: dict[str, Any] = {
-                "color": color,
-                "markeredgecolor": DARK,
-                "marker": "o",
-                "linestyle": "none",
-            }
-            ax.plot(own["removed_difference"], places[chosen], label=label, **look)
+        if chosen.any():
+            differences = frame["removed_difference"][chosen]
+            ax.plot(differences, places[chosen], color=color, label=label, **look)
     ax.axvline(0, color=THRESHOLD, linestyle="dotted")
     names = [f"{role_label(str(row.role))} ({row.heads} heads)" for row in frame.itertuples()]
     ax.set_yticks(places, names)
@@ -140,7 +130,7 @@ def draw_role_importance(result: RoleImportance, ax: Axes | None = None) -> Axes
 def _map_of(
     values: NDArray[np.float64], label: str, ax: Axes | None, is_signed: bool = False
 ) -> Axes:
-    """A map of layers x heads with its scale, which has 0 in its middle if values have signs."""
+    """Draw values of layers x heads with their scale, which has 0 in its middle if signed."""
     layers, heads = values.shape
     ax = new_axes(ax, max(4.5, 2.2 + 0.42 * heads), 1.5 + 0.36 * layers)
     mesh = draw_grid(ax, values, DIVERGING) if is_signed else draw_grid(ax, values)
@@ -154,15 +144,15 @@ def _map_of(
 def draw_task_drops(drops: TaskDrops, measure: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw removals x tasks: the relative drop, as colour and number, with the marks of the table.
 
-    ``*`` differs from 0; ``>`` matters more, ``<`` less than in the other tasks. Without
-    ``measure``, the one that the table is shown by. Of many removals those with the largest drops
-    are drawn. Raises UsageError for a measure that the tasks do not have.
+    ``*`` differs from 0; ``>`` matters more, ``<`` less than in the other tasks. ``measure`` is by
+    default the measure of the summary. Of many removals the largest drops are drawn. Raises
+    UsageError for a measure that the tasks do not have.
 
     With ``drops`` as `compare_tasks` returns them:
 
     >>> from headroles.report import draw_task_drops
     >>> draw_task_drops(drops, "loss").get_title()
-    'what is lost without, by loss'
+    'relative drop without heads, by loss'
     """
     from matplotlib.ticker import PercentFormatter
 
@@ -183,12 +173,12 @@ def draw_task_drops(drops: TaskDrops, measure: str | None = None, ax: Axes | Non
         ax.text(column, row, text, ha="center", va="center", fontsize=7, color=ink)
     ax.set_xticks(range(len(names)), [plain(name, 16) for name in names])
     ax.set_yticks(range(len(removals)), [role_label(name) for name in removals])
-    ax.set_title(f"what is lost without, by {measure}", fontsize=10)
+    ax.set_title(f"relative drop without heads, by {measure}", fontsize=10)
     return ax
 
 
 def known_measure(measure: str, known: Sequence[str]) -> str:
-    """Return a measure. Raises UsageError for one that is not known."""
+    """Return ``measure``. Raises UsageError unless it is known."""
     if measure not in known:
         raise UsageError(not_among("measure", measure, known))
     return measure

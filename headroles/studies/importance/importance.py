@@ -36,11 +36,10 @@ from headroles.studies.importance.options import (
 from headroles.studies.importance.removals import present_heads
 from headroles.studies.importance.resuming import keep_parts
 from headroles.tasks.outcomes import Derivatives, FloatArray
-from headroles.tasks.running import TaskRun, open_run
+from headroles.tasks.running import open_run
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.intervals import find_intervals
 from headroles.testing.options import TestOptions
-from headroles.wording import head_name
 
 EXAMPLES_FILE = "importance-examples.parquet"
 _STRONGEST = 5
@@ -55,7 +54,7 @@ USES = {
 
 
 class MeasuredTask(RecordedTask, frozen=True, kw_only=True):
-    """A task, and what the whole model reaches on it."""
+    """A task, with the loss and the metrics of the whole model."""
 
     measured: dict[str, float]
 
@@ -64,7 +63,7 @@ class MeasuredTask(RecordedTask, frozen=True, kw_only=True):
 
 
 class Reliability(Recorded, frozen=True):
-    """Reliability of the order of one estimator; None for what is not defined."""
+    """Reliability of the order of one estimator; None for undefined figures."""
 
     split_half: float | None
     full: float | None
@@ -83,7 +82,7 @@ class ImportanceRecord(TaskRecord, frozen=True, kw_only=True):
 
     @property
     def asked_reliability(self) -> float:
-        """The reliability that examples were asked to be enough for."""
+        """The reliability for which the needed examples are reported."""
         return self.read_options(AskedReliability).reliability
 
 
@@ -101,17 +100,18 @@ class Importance(Result):
     as it is), the estimators are means over examples: ``absolute`` of |d| (Michel et al. 2019,
     equation 2); ``signed`` of -d, to first order the rise of the loss if the head is removed;
     ``taylor`` of d^2 (Molchanov et al. 2019); ``token`` adds up absolute values over tokens
-    before anything else and divides by the number of tokens, in the last layer by that of examples
-    (what Michel et al. released; per-token values bound those per example from above).
+    before anything else and divides by the number of tokens, in the last layer by the number of
+    examples (as the released code of Michel et al.; values per token bound values per example from
+    above).
 
     ``frame`` has the columns of ``columns``, ordered by estimator, layer and head. ``importance``
     is in units of the loss (``taylor`` squared), with its standard error and 95 % interval: by t
     for ``signed``, by `skewed_interval` for the others, whose upper tails are long (of ``taylor``
     from 50 examples it holds the mean in 89 %);
     ``normalised`` is divided by the Euclidean length of its layer; ``rank`` counts from 1, the most
-    important, in whichever of both was asked for. Heads that were removed are NaN.
+    important head, by ``normalised`` under l2, else by ``importance``. Removed heads are NaN.
 
-    ``derivatives`` are those of every example.
+    ``derivatives`` are the derivatives of every example.
 
     With ``importance`` as `find_importance` returns it:
 
@@ -135,12 +135,12 @@ class Importance(Result):
     views: ClassVar[tuple[str, ...]] = ("long", "wide")
 
     def axes(self) -> Axes:
-        """Return those of all estimators and of all heads of a layer; layers may be left out."""
+        """Return all estimators and all heads of a layer; layers may be missing."""
         heads = [(head,) for head in range(self.record.heads)]
         return {("estimator",): [(one,) for one in ESTIMATORS], ("layer",): [], ("head",): heads}
 
     def of(self, estimator: str, column: str = "importance") -> FloatArray:
-        """Return (layers, heads): a column of one estimator; NaN for layers that were left out."""
+        """Return (layers, heads): a column of one estimator; NaN for missing layers."""
         rows = self.frame[self.frame["estimator"] == estimator]
         values = np.full((self.record.layers, self.record.heads), np.nan)
         values[rows["layer"], rows["head"]] = rows[column]
@@ -149,18 +149,18 @@ class Importance(Result):
     def wide(self, value: str = "importance") -> pd.DataFrame:
         """Return one row per head, a column per estimator, holding column ``value``.
 
-        Raises UsageError for one that it does not have.
+        Raises UsageError for an unknown column.
         """
         return widened(self.frame, ("layer", "head"), "estimator", ESTIMATORS, value)
 
     def correlations(self) -> pd.DataFrame:
-        """Rank correlations (Spearman) of the estimators with one another, over heads."""
+        """Return rank correlations (Spearman) of the estimators with one another, over heads."""
         return self.wide()[list(ESTIMATORS)].corr("spearman").rename_axis("estimator")
 
     @property
     def reliability(self) -> dict[str, dict[str, float]]:
         """For each estimator ``split_half``, ``full`` and ``examples_needed``."""
-        return {  # JSON has null for what is not defined
+        return {  # JSON has null for NaN
             estimator: {name: np.nan if one is None else one for name, one in asdict(own).items()}
             for estimator, own in self.record.reliability.items()
         }
@@ -179,7 +179,7 @@ class Importance(Result):
         ), ("michel",)
 
     def shown(self) -> Iterator[Shown]:
-        """Say which estimator to use, which heads it finds important, and how sure its order is."""
+        """Name the estimator to use and its most important heads; warn of unreliable orders."""
         yield describe_task(self.record, self.record.task.measured)
         yield (
             f"Use `{ABSOLUTE}` to choose heads to remove: how much the loss of an example changes, "
@@ -220,18 +220,15 @@ class Importance(Result):
     def _heads(self) -> Grid:
         """List the heads most important by the estimator to use."""
         rows = self.frame[self.frame["estimator"] == ABSOLUTE].dropna(subset="importance")
-        cells = tuple(
-            (
-                head_name((row["layer"], row["head"])),
-                f"{row['importance']:.3g}",
-                f"{row['ci_low']:.3g} to {row['ci_high']:.3g}",
-            )
-            for row in rows.nsmallest(_STRONGEST, "rank").to_dict("records")
-        )
-        return Grid((f"Most important of {len(rows)} heads", "nats", "95 % interval"), cells)
+        cells = {
+            f"Most important of {len(rows)} heads": "{layer}-{head}",
+            "nats": "{importance:.3g}",
+            "95 % interval": "{ci_low:.3g} to {ci_high:.3g}",
+        }
+        return Grid.of(rows.nsmallest(_STRONGEST, "rank"), cells)
 
     def _estimators(self) -> Grid:
-        """Say what each estimator is for, in what unit, and how reliable its order is."""
+        """Tabulate the purpose of each estimator, its unit, and how reliable its order is."""
         rows = tuple(
             (name, use, unit, in_digits(self.reliability[name]["full"]))
             for name, (use, unit) in USES.items()
@@ -241,11 +238,10 @@ class Importance(Result):
 
     def _row(self, estimator: str) -> tuple[str, ...]:
         found = self.reliability[estimator]
-        there = self.frame[self.frame["importance"].notna()]
-        rows = there[there["estimator"] == estimator].nsmallest(_STRONGEST, "rank")
+        rows = self.frame[self.frame["estimator"] == estimator].dropna(subset="importance")
         heads = [
             f"{row.layer}-{row.head} {row.importance:.3g} ({row.standard_error:.1g})"
-            for row in rows.itertuples()
+            for row in rows.nsmallest(_STRONGEST, "rank").itertuples()
         ]
         needed = found["examples_needed"]
         n_needed = f"{needed:,.0f}" if np.isfinite(needed) else "-"
@@ -263,30 +259,28 @@ class Importance(Result):
         names = super().write_files(folder)
         if self.derivatives is None:
             return names
-        one = self.derivatives
-        write_examples(folder / EXAMPLES_FILE, vars(one))
+        write_examples(folder / EXAMPLES_FILE, vars(self.derivatives))
         return [*names, EXAMPLES_FILE]
 
     @classmethod
     def read_files(cls, folder: Path, record: Record) -> Importance:
         """Read the table and the derivatives."""
-        table, heads = super().read_files(folder, record), record.shape
-        each = dict.fromkeys(("tokens", "losses", "predictions"), ())
-        shapes = {"by_gate": heads, "by_token": heads, **each}
+        table, types = super().read_files(folder, record), Derivatives.types(record.shape)
+        shapes = {name: shape for name, (_, shape) in types.items()}
         found = read_examples(folder / EXAMPLES_FILE, shapes)
         return replace(table, derivatives=Derivatives(**found))
 
 
 @takes(ImportanceOptions)
 def find_importance(model: Model, task: str | Path, options: ImportanceOptions) -> Importance:
-    """Return how much the loss of a task depends on each head of a model that was trained for it.
+    """Estimate how much the loss of a task depends on each head of a model trained for the task.
 
     One pass forward and one back over the examples of ``task``, a file of labelled text (or plain
     text for a masked language model), gives the derivative of every example's loss by the gate of
     every head. Take examples that the model was trained on, or others that you will not test on.
 
-    Importance is not what is lost when heads are removed, above all not of many at once: see
-    `ablate_heads` for single heads and the pruning curves of `prune_heads` for many.
+    Importance does not measure the loss without heads, least of all without many: see
+    `ablate_heads` for single heads and `find_pruning_curves` for many.
 
     Args:
         model: a folder or hub id, with the head that was trained for the task; or a loaded model.
@@ -308,41 +302,33 @@ def find_importance(model: Model, task: str | Path, options: ImportanceOptions) 
     """
     run = open_run(model, task, options)
     keep_parts("importance", options, run.encoder, run)
-    return importance_of(run, options)
-
-
-def importance_of(run: TaskRun, options: ImportanceOptions) -> Importance:
-    """Return the importance of heads over a task that is open already."""
-    lacking = np.ones(run.shape, dtype=bool)
-    lacking[tuple(zip(*present_heads(run), strict=True))] = False
+    is_removed = np.ones(run.shape, dtype=bool)
+    is_removed[tuple(zip(*present_heads(run), strict=True))] = False
     found = run.derivatives()
     values = {
-        name: np.where(lacking.ravel(), np.nan, values_of(found, name)) for name in ESTIMATORS
+        name: np.where(is_removed.ravel(), np.nan, values_of(found, name)) for name in ESTIMATORS
     }
-    record = run.record(options)
     reliability = {
-        name: Reliability(**reliability_of(one.reshape(-1, *run.shape), options))
-        for name, one in values.items()
+        name: Reliability(**reliability_of(own.reshape(-1, *run.shape), options))
+        for name, own in values.items()
     }
-    task = MeasuredTask(**asdict(record.task), measured=run.measure(found.outcomes))
-    frames = [_frame(name, one, run.shape, options.normalisation) for name, one in values.items()]
+    frames = [_frame(name, own, run.shape, options.normalisation) for name, own in values.items()]
+    record = run.record(options)
+    measured = MeasuredTask.extending(record.task, measured=run.measure(found.outcomes))
     return Importance(
         pd.concat(frames, ignore_index=True),
-        ImportanceRecord.extending(record, task=task, reliability=reliability),
+        ImportanceRecord.extending(record, task=measured, reliability=reliability),
         found,
     )
 
 
 def _frame(
-    name: str,
-    values: FloatArray,
-    shape: tuple[int, int],
-    normalisation: str,
+    name: str, values: FloatArray, shape: tuple[int, int], normalisation: str
 ) -> pd.DataFrame:
     tested = Hypotheses.of(values, 0.0, size=size_of(values))
     if name == SIGNED:
         intervals = find_intervals(tested, TestOptions(clusters="none"))
-    else:  # never negative, with long upper tails, of which t sees too little
+    else:  # never negative, with upper tails that are too long for t
         intervals = skewed_interval(tested.sample)
     means = tested.moments.mean
     normalised = normalise(means.reshape(shape), L2).ravel()

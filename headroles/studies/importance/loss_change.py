@@ -13,9 +13,9 @@ from headroles.testing.options import TestOptions
 
 @dataclass(frozen=True)
 class LossChange:
-    """Mean of the paired differences over examples (nats), and its interval of 95 %.
+    """Mean of the paired differences over examples (nats), with its 95 % interval.
 
-    ``p_value`` is that of no change (t-test, two-sided).
+    ``p_value`` is of a t-test for no change (two-sided).
     """
 
     loss_change: float

@@ -19,7 +19,7 @@ _GROUPS = 50
 
 
 def describe_task(record: TaskRecord, whole: Mapping[str, float]) -> str:
-    """Name the model, the examples, and what the whole model reaches on them."""
+    """Name the model, the examples, and the loss and the metrics of the whole model."""
     task = record.task
     unit = "" if task.objective == REGRESSION else " nats"
     reached = [f"loss {whole[LOSS]:.4f}{unit}"]
@@ -37,11 +37,11 @@ def check_measured(measured: Mapping[str, float], metrics: Sequence[str]) -> Non
 def unit_values(
     outcomes: Outcomes, targets: FloatArray, metrics: Sequence[str]
 ) -> dict[str, FloatArray]:
-    """Return for the loss and each metric, values (units, settings) whose means over units it is.
+    """Return for the loss and each metric values (units, settings) with the measure as their mean.
 
-    Loss and accuracy are means over examples. Other metrics are not: their units are random groups
-    of examples, and the values are pseudo-values of the jackknife that leaves out one group after
-    the other (Tukey 1958), which may be tested like means. Their mean is the metric up to its bias.
+    Units of loss and accuracy are examples. Other metrics are no means over examples: their units
+    are random groups of examples, and the values are pseudo-values of the jackknife over groups
+    (Tukey 1958), which may be tested like means. Their mean is the metric up to its bias.
     """
     found = {LOSS: outcomes.losses}
     for name in metrics:
@@ -61,7 +61,7 @@ def measured(
 
 
 def worse_by(differences: FloatArray, measure: str) -> FloatArray:
-    """Return differences of a measure with the sign of worse: more loss, less of a metric."""
+    """Return differences of a measure, positive where worse: more loss, less of a metric."""
     return differences if measure == LOSS else -differences
 
 

@@ -1,4 +1,4 @@
-"""Options of importance and of removing heads to see what is lost."""
+"""Options of importance and of ablations."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ class RankingOptions(Options):
         str,
         Option(
             "Whether importances are divided by their Euclidean length in each layer.",
-            more="l2 is what Michel et al. (2019) describe; what they released does not do it "
-            "unless asked.",
+            more="Michel et al. (2019) describe l2; their released code does not do it by default.",
             words="the normalisation",
             choices=NORMALISATIONS,
         ),
@@ -60,8 +59,7 @@ class RunOptions(TaskOptions):
     parts: Annotated[
         Parts | None,
         Option(
-            "Folder that keeps what is done, so that the same study, if it was interrupted, need "
-            "not compute it again.",
+            "Folder for finished batches, with which the same study resumes after an interruption.",
             has_flag=False,
             recorded=False,
             convert=_as_parts,
@@ -83,7 +81,7 @@ class ImportanceOptions(RankingOptions, RunOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleOptions(Options):
-    """Whose roles are asked about."""
+    """Options of the roles to use."""
 
     title: ClassVar[str] = "Heads"
 
@@ -98,9 +96,9 @@ class RoleOptions(Options):
 
 
 CHANGE_TESTS = (T, WILCOXON, SIGN_FLIP, BOOTSTRAP_T)
-"""Tests that take values without bounds, as changes of a loss are."""
+"""Tests of values without bounds, such as changes of a loss."""
 CHANGE_INTERVALS = tuple(name for name in INTERVALS if name != FCR)
-"""Intervals that hold whatever the tests answer."""
+"""Intervals that need no answers of tests."""
 SETS = ("single", "others", "layers", "thirds", "roles")
 
 
@@ -148,7 +146,7 @@ class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
     sets: Annotated[
         Sequence[str],
         Option(
-            "What is removed: " + ", ".join(SETS) + "; separated by commas.",
+            "Sets of heads to remove: " + ", ".join(SETS) + "; separated by commas.",
             more="single: each head; others: all heads of a layer but one; layers: whole layers; "
             "thirds: the lower, middle and upper third of the layers; roles: all heads with a "
             "role (needs roles_from).",
@@ -158,9 +156,9 @@ class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
     ablation: Annotated[
         str,
         Option(
-            "What takes the place of a head.",
-            more="zero: nothing. mean: its mean output. uniform: the mean of its values, which is "
-            "what the released BERT code of Budhraja et al. (2020) does.",
+            "Replacement of the output of a head.",
+            more="zero: nothing. mean: its mean output. uniform: the mean of its values, as in the "
+            "released BERT code of Budhraja et al. (2020).",
             words="the ablation",
             choices=ABLATIONS,
         ),
@@ -169,8 +167,8 @@ class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
         float,
         Option(
             "Change of the loss that would matter, in nats.",
-            more="To be chosen before the data are seen; a head whose removal is shown to change "
-            "the loss by less can go.",
+            more="Choose it before seeing the data; a head whose removal is shown to change the "
+            "loss by less can be removed.",
             words="the margin",
             above=0,
         ),
@@ -195,13 +193,13 @@ class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleImportanceOptions(RoleOptions, CorrectionOptions, RunOptions):
-    """Options of the comparison of heads with a role with others."""
+    """Options of comparing heads with a role to other heads."""
 
     roles: Annotated[
         Sequence[str] | None,
         Option(
             "Only these roles, separated by commas; * stands for anything, as in 'syntactic*'.",
-            more="Every role takes as many passes as it has draws, and counts in the correction.",
+            more="Every role takes a pass for each draw, and counts in the correction.",
             convert=split_names,
         ),
     ] = None

@@ -57,24 +57,24 @@ def ablations_map(result: Ablations) -> HeadMap | None:
     rows = result.frame[result.frame["set"] == "single"]
     if rows.empty:
         return None
-    own = rows.astype({"layer": int, "head": int}).set_index(["layer", "head"])
-    frame = own.reset_index()
-    facts = {
-        "interval": tuple(grid_of(frame, own[name]) for name in ("ci_low", "ci_high")),
-        "loss": (grid_of(frame, own["loss"]),),
-        "change of accuracy": (grid_of(frame, own["accuracy_change"]),),
-        "answer": (text_grid_of(frame, own["answer"]),),
-        "within the margin": (
-            text_grid_of(frame, own["equivalent"].map({True: "yes"}).fillna("")),
-        ),
+    own = rows.set_index(["layer", "head"])
+    numbers = {
+        name: grid_of(rows, own[name])
+        for name in ("loss", "loss_change", "ci_low", "ci_high", "accuracy_change")
     }
-    marks = text_grid_of(frame, own["answer"].map(_SIGNS).fillna(""))
+    facts = {
+        "interval": (numbers["ci_low"], numbers["ci_high"]),
+        "loss": (numbers["loss"],),
+        "change of accuracy": (numbers["accuracy_change"],),
+        "answer": (text_grid_of(rows, own["answer"]),),
+        "within the margin": (text_grid_of(rows, own["equivalent"].map({True: "yes", False: ""})),),
+    }
     view = View(
         name="single",
         words="each head alone",
         group="removed",
-        values=grid_of(frame, own["loss_change"]),
-        marks=marks,
+        values=numbers["loss_change"],
+        marks=text_grid_of(rows, own["answer"].map(_SIGNS).fillna("")),
         facts=facts,
         unit="change of the loss",
     )
@@ -102,12 +102,12 @@ def importance_page(result: Importance) -> Page:
 
 
 def ablations_page(result: Ablations) -> Page:
-    """Make the page of what is lost without heads."""
+    """Make the page of the changes of the loss without heads."""
     pictures: tuple[Picture, ...] = ()
     if (result.frame["set"] == "single").any():
         caption = (
-            "Change of the loss without each head alone. A circle: shown to be worse; a "
-            "triangle: shown to be better."
+            "Change of the loss without each head alone. Circle: the loss is worse; triangle: the "
+            "loss is better."
         )
         pictures = (Picture((figure_of(draw_ablations(result)),), caption),)
     title = f"What does {result.record.model.name} lose without attention heads?"
@@ -115,7 +115,7 @@ def ablations_page(result: Ablations) -> Page:
 
 
 def role_importance_page(result: RoleImportance) -> Page:
-    """Make the page of whether heads with a role matter more."""
+    """Make the page of the tests whether heads with a role matter more."""
     alpha = result.record.compared.alpha
     caption = (
         "Loss without all heads with a role, less the mean loss without random sets of as many "
@@ -127,10 +127,10 @@ def role_importance_page(result: RoleImportance) -> Page:
 
 
 def task_drops_page(result: TaskDrops) -> Page:
-    """Make the page of which layers or heads matter for which task."""
+    """Make the page of the layers or heads that matter for each task."""
     caption = (
-        "what is lost without heads, as a share of what the whole model reaches. * differs from "
-        "0; > more and < less than in the other tasks, each task's mean taken off."
+        "drop without heads, as a share of the whole model's value. * differs from 0; > more and < "
+        "less than in the other tasks, after subtracting each task's mean."
     )
     pictures = by_measure(partial(draw_task_drops, result), result.measure, caption)
     title = "Which attention heads matter for which task?"
@@ -138,7 +138,7 @@ def task_drops_page(result: TaskDrops) -> Page:
 
 
 def by_measure(draw: Callable[[str], Axes], first: str, caption: str) -> tuple[Picture, ...]:
-    """Return a figure of what the task is measured by, and one of the loss."""
+    """Return a figure of the measure ``first``, and one of the loss."""
     return tuple(
         Picture((figure_of(draw(measure)),), f"{measure}: {caption}")
         for measure in dict.fromkeys((first, LOSS))

@@ -1,10 +1,9 @@
-"""Heads that are removed together: which there are, gates without them, and what is lost."""
+"""Sets of heads that are removed together, gates without them, and the rise of the loss."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,12 +11,14 @@ import torch
 from headroles.errors import UsageError
 from headroles.models.remaining_heads import Head
 from headroles.models.surgery import heads_of
-from headroles.role_names import find_role
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.options import AblateOptions
-from headroles.studies.importance.shared_heads import SharedLayers
+from headroles.studies.importance.shared_heads import NOT_SHARED, SharedLayers
 from headroles.tasks.outcomes import FloatArray
 from headroles.tasks.running import DERIVATIVES, TaskRun
+from headroles.wording import head_name
+
+THIRDS = ("lower", "middle", "upper")
 
 
 def present_heads(run: TaskRun) -> list[Head]:
@@ -48,7 +49,7 @@ def sorted_by(values: FloatArray, heads: Sequence[Head]) -> list[Head]:
     return sorted(heads, key=lambda head: (values[head], head))
 
 
-def rises_of(run: TaskRun, shared: SharedLayers | None = None) -> FloatArray:
+def rises_of(run: TaskRun, shared: SharedLayers = NOT_SHARED) -> FloatArray:
     """Return (layers, heads): the rise of the mean loss without each head; NaN if removed.
 
     A head of ``shared`` layers is removed from its whole group, and stands in the first layer.
@@ -56,34 +57,21 @@ def rises_of(run: TaskRun, shared: SharedLayers | None = None) -> FloatArray:
     heads, gates = _single(run, shared)
     losses = run.outcomes(gates).losses.mean(0)
     rises = np.full(run.shape, np.nan)
-    for place, head in enumerate(heads, start=1):
-        rises[head] = losses[place] - losses[0]
+    rises[tuple(zip(*heads, strict=True))] = losses[1:] - losses[0]
     return rises
 
 
-def _single(run: TaskRun, shared: SharedLayers | None = None) -> tuple[list[Head], torch.Tensor]:
-    """Return the heads that `rises_of` removes, and gates: open ones, then those of each head."""
-    heads = present_heads(run)
-    sets = [[head] for head in heads]
-    if shared is not None:
-        heads = shared.units(heads)
-        sets = [shared.spread([head]) for head in heads]
-    return heads, without_each([[], *sets], run.shape)
+def _single(run: TaskRun, shared: SharedLayers) -> tuple[list[Head], torch.Tensor]:
+    """Return the heads that `rises_of` removes; open gates, followed by the gates without each."""
+    heads = shared.units(present_heads(run))
+    return heads, without_each([[], *(shared.spread([head]) for head in heads)], run.shape)
 
 
 def passes_to_choose(order: str, run: TaskRun, steps: int = 1) -> float:
     """Return how many passes over the examples of a run `choose_heads` takes."""
     if order == "ablation":
-        return run.n_passes(_single(run)[1])
+        return run.n_passes(_single(run, NOT_SHARED)[1])
     return DERIVATIVES * {"importance": 1, "reestimated": steps}.get(order, 0)
-
-
-def load_roles(folder: str, role: str | None = None) -> RoleTable:
-    """Return the role table of a folder. Raises UsageError for a role that it does not have."""
-    table = RoleTable.load(Path(folder))
-    if role is not None:
-        find_role(role, table.roles)
-    return table
 
 
 def heads_by_role(table: RoleTable, run: TaskRun) -> dict[str, list[Head]]:
@@ -91,28 +79,20 @@ def heads_by_role(table: RoleTable, run: TaskRun) -> dict[str, list[Head]]:
 
     Raises UsageError for roles of a model of another size.
     """
-    check_roles(table, run)
-    heads = set(present_heads(run))
-    having = {role: [one for one in table.heads_with(role) if one in heads] for role in table.roles}
-    return {role: own for role, own in having.items() if own}
-
-
-def check_roles(table: RoleTable, run: TaskRun) -> None:
-    """Raise UsageError for roles of a model of another size."""
     found = (int(table.frame["layer"].max()) + 1, int(table.frame["head"].max()) + 1)
     if found != run.shape:
         raise UsageError(
             f"the roles are of {found[0]} layers x {found[1]} heads, and the model has "
             f"{run.shape[0]} x {run.shape[1]}; take roles of this model or its origin"
         )
-
-
-THIRDS = ("lower", "middle", "upper")
+    heads = set(present_heads(run))
+    having = {role: [one for one in table.heads_with(role) if one in heads] for role in table.roles}
+    return {role: own for role, own in having.items() if own}
 
 
 @dataclass(frozen=True)
 class Removal:
-    """Heads that are removed together, and what tables call them."""
+    """Heads that are removed together, and their name in tables."""
 
     kind: str
     name: str
@@ -122,31 +102,30 @@ class Removal:
 
 
 def removals_of(run: TaskRun, options: AblateOptions) -> list[Removal]:
-    """Return the sets of heads that are removed, as asked for."""
+    """Return the sets of heads to remove, kind by kind."""
+    kinds = (_of_kind(kind, run, options) for kind in options.sets)
+    return [removal for kind in kinds for removal in kind if removal.heads]
+
+
+def _of_kind(kind: str, run: TaskRun, options: AblateOptions) -> Iterator[Removal]:
+    """Yield the removals of a kind, of which some may have no heads."""
     heads = present_heads(run)
-    layers = sorted({layer for layer, _ in heads})
-    of_layer = {layer: tuple(one for one in heads if one[0] == layer) for layer in layers}
-    found: list[Removal] = []
-    for kind in options.sets:
-        if kind == "single":
-            found += [Removal(kind, f"{one[0]}-{one[1]}", (one,), *one) for one in heads]
-        elif kind == "others":
-            for one in heads:
-                rest = tuple(other for other in of_layer[one[0]] if other != one)
-                if rest:
-                    found.append(Removal(kind, f"layer {one[0]} but {one[1]}", rest, *one))
-        elif kind == "layers":
-            found += [
-                Removal(kind, f"layer {layer}", own, layer) for layer, own in of_layer.items()
-            ]
-        elif kind == "thirds":
-            for name, own in zip(
-                THIRDS, np.array_split(np.arange(run.shape[0]), len(THIRDS)), strict=True
-            ):
-                third = tuple(head for head in heads if head[0] in own)
-                if third:
-                    found.append(Removal(kind, f"{name} third", third))
-        else:
-            having = heads_by_role(load_roles(str(options.roles_from)), run)
-            found += [Removal(kind, role, tuple(sorted(own))) for role, own in having.items()]
-    return found
+    layers = {at: tuple(head for head in heads if head[0] == at) for at, _ in heads}
+    if kind == "single":
+        for head in heads:
+            yield Removal(kind, head_name(head), (head,), *head)
+    elif kind == "others":
+        for head in heads:
+            rest = tuple(other for other in layers[head[0]] if other != head)
+            yield Removal(kind, f"layer {head[0]} but {head[1]}", rest, *head)
+    elif kind == "layers":
+        for layer, own in layers.items():
+            yield Removal(kind, f"layer {layer}", own, layer)
+    elif kind == "thirds":
+        thirds = np.array_split(np.arange(run.shape[0]), len(THIRDS))
+        for name, third in zip(THIRDS, thirds, strict=True):
+            own = tuple(head for head in heads if head[0] in third)
+            yield Removal(kind, f"{name} third", own)
+    else:
+        for role, having in heads_by_role(RoleTable.load(str(options.roles_from)), run).items():
+            yield Removal(kind, role, tuple(sorted(having)))

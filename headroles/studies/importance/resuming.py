@@ -1,4 +1,4 @@
-"""Studies of removed heads that go on where they were interrupted."""
+"""Studies of removed heads that resume after an interruption."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from headroles.tasks.running import TaskRun
 def keep_parts(
     study: str, options: RunOptions, encoder: LoadedEncoder, *runs: TaskRun | None
 ) -> OpenParts | None:
-    """Have those runs that there are keep the batches that are done, if a folder was named.
+    """Let ``runs`` save finished batches, if ``options`` name a folder; return the open folder.
 
-    A part is taken up again only by the same study, with the same options, of a model with the same
-    weights, configuration and tokenizer, and of the same examples with the same targets, in the
-    same versions. Gives the place for parts of another kind. Raises StorageError for a folder of
-    other settings.
+    Saved batches serve only the same study, with the same options, weights, configuration,
+    tokenizer, examples, targets and versions. Raises StorageError for a folder of other settings.
     """
     if options.parts is None:
         return None
@@ -42,7 +40,7 @@ def keep_parts(
 
 
 def _described(run: TaskRun) -> dict[str, Any]:
-    """Describe the question of a run to its model, with the model's own names of labels."""
+    """Identify the examples and targets of a run, by the model's names of labels."""
     return {
         "examples": len(run.task),
         "sha256": run.task.digest,

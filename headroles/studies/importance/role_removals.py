@@ -22,16 +22,16 @@ from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
 
 _ENOUGH = 10
-"""A role is drawn for no longer once so many draws lost more, and so many less, than its heads."""
+"""Draws of a role end once this many lost more, and this many less, than without its heads."""
 _ROUND = 4
 _ROUNDING = 1e-9
 
 
 def enough_draws(options: RoleImportanceOptions) -> int:
-    """Return with how many draws to either side of its heads a role needs no more draws.
+    """Return the number k of draws in each tail after which a role needs no more draws.
 
-    With so many in both tails after n draws its p-value is 2 (1 + so many) / (1 + n) at least, and
-    of all ``draws`` it would hardly be smaller.
+    With k in both tails after n draws, the p-value is at least 2 (1 + k) / (1 + n), and would
+    hardly be smaller after all ``draws``.
     """
     undecided = int(options.alpha * (1 + options.draws) / 2 + _ROUNDING)
     return min(undecided, _ENOUGH) or _ENOUGH
@@ -43,7 +43,7 @@ def expected_passes(
     having: Mapping[str, Sequence[Head]],
     options: RoleImportanceOptions,
 ) -> float:
-    """Return about how many passes `compare_removed` will take."""
+    """Estimate how many passes `compare_removed` takes."""
     sets = [tuple(own) for own in having.values()]
     drawn = [own for own in sets if n_sets_like(own, heads) > 1]
     draws = _expected_draws(np.empty((0, len(drawn))), np.zeros(len(drawn)), options)
@@ -59,7 +59,7 @@ def compare_removed(
     """Rank the loss without the heads of each role among losses without random sets of heads.
 
     Under H0 the heads of a role are any heads of their layers. Draws are therefore of all heads of
-    these layers, those of the role included, as many of each layer as have the role.
+    these layers, heads with the role included, as many of each layer as have the role.
     """
     sets = [tuple(own) for own in having.values()]
     losses = run.outcomes(without_each(sets, run.shape)).losses
@@ -69,8 +69,7 @@ def compare_removed(
     p_values = find_p_values(ranks, options, "two-sided", RANK)
     n_draws = (~np.isnan(drawn)).sum(0)
     low, middle, high = np.full((3, len(sets)), np.nan)
-    some = n_draws > 0
-    if some.any():
+    if (some := n_draws > 0).any():
         limits = [options.alpha / 2, 1 - options.alpha / 2]
         low[some], high[some] = np.nanquantile(drawn[:, some], limits, axis=0)
         middle[some] = np.nanmean(drawn[:, some], axis=0)
@@ -114,8 +113,8 @@ def _draw(
     """Return mean losses (draws, roles) without random sets; NaN after a role's last draw.
 
     One order of all heads serves all roles in each draw: roles with equal numbers of heads in the
-    lower layers share what is computed there. Draws of a role end where both of its tails have
-    `enough_draws`, with p-values that are valid all the same (Besag and Clifford 1991).
+    lower layers share passes through these layers. Draws of a role end once both of its tails have
+    `enough_draws`; its p-value stays valid (Besag and Clifford 1991).
     """
     rng, enough = np.random.default_rng(options.seed), enough_draws(options)
     drawn = np.full((options.draws, len(sets)), np.nan)
@@ -140,7 +139,7 @@ def _draw(
 
 
 def _cost(run: TaskRun, sets: Sequence[tuple[Head, ...]]) -> float:
-    """Return how many passes each of ``sets`` takes, those in common divided among them."""
+    """Return how many passes each of ``sets`` takes, shared passes divided among the sets."""
     if not sets:
         return 0.0
     return run.n_passes(without_each(dict.fromkeys(sets), run.shape)) / len(sets)
@@ -149,9 +148,9 @@ def _cost(run: TaskRun, sets: Sequence[tuple[Head, ...]]) -> float:
 def _expected_draws(
     drawn: FloatArray, observed: FloatArray, options: RoleImportanceOptions
 ) -> float:
-    """Return how many draws roles will still take, by how many of those so far were in the tails.
+    """Estimate how many more draws roles take, by the share of draws in the tails so far.
 
-    Before the first draw those of a role whose rank is any with the same probability.
+    Before the first draw, all ranks of a role count as equally probable.
     """
     n_drawn, enough = len(drawn), enough_draws(options)
     tail = np.minimum((drawn >= observed).sum(0), (drawn <= observed).sum(0))
@@ -160,8 +159,8 @@ def _expected_draws(
 
 
 def _end_decided(drawn: FloatArray, observed: FloatArray, enough: int) -> NDArray[np.bool_]:
-    """Discard draws after that with which both tails have ``enough``; tell if there is one."""
-    above, below = ((side).cumsum(0) for side in (drawn >= observed, drawn <= observed))
+    """Discard draws after both tails have ``enough``; return the roles (R,) with such tails."""
+    above, below = (drawn >= observed).cumsum(0), (drawn <= observed).cumsum(0)
     is_decided = np.minimum(above, below) >= enough
     drawn[is_decided.cumsum(0) > 1] = np.nan
     return np.asarray(is_decided.any(0))

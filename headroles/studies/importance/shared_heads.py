@@ -12,33 +12,42 @@ from headroles.tasks.outcomes import Derivatives
 
 @dataclass(frozen=True)
 class SharedLayers:
-    """Groups of layers that share a module; a head of the first layer stands for its group."""
+    """Groups of layers that share a module; a head of the first layer stands for its group.
 
-    groups: tuple[tuple[int, ...], ...]
+    A layer outside of all ``groups`` is a group of its own. Raises UsageError for groups of
+    different sizes.
+    """
 
-    @property
-    def size(self) -> int:
-        """Number of layers in each group; 1 where nothing is shared.
+    groups: tuple[tuple[int, ...], ...] = ()
 
-        Raises UsageError for groups of different sizes.
-        """
+    def __post_init__(self) -> None:
         sizes = {len(group) for group in self.groups}
         if len(sizes) > 1:
             raise UsageError(
                 f"layers of this model share attention modules in groups of {sorted(sizes)}; heads "
                 "can only be removed from models whose groups are of one size"
             )
-        return sizes.pop() if sizes else 1
+
+    @property
+    def size(self) -> int:
+        """Number of layers in each group; 1 where nothing is shared."""
+        return len(self.groups[0]) if self.groups else 1
+
+    def group_of(self, layer: int) -> tuple[int, ...]:
+        """Return the layers that share a module with ``layer``, itself included."""
+        return next((group for group in self.groups if layer in group), (layer,))
+
+    def unit_of(self, head: Head) -> Head:
+        """Return the head that stands for ``head``: of the same number, in the first layer."""
+        return self.group_of(head[0])[0], head[1]
 
     def units(self, heads: Iterable[Head]) -> list[Head]:
-        """Return those of ``heads`` that are in the first layer of a group."""
-        first = {group[0] for group in self.groups}
-        return [head for head in heads if head[0] in first]
+        """Return those of ``heads`` that stand for their groups."""
+        return [head for head in heads if self.unit_of(head) == head]
 
     def spread(self, units: Iterable[Head]) -> list[Head]:
         """Return all heads that ``units`` stand for."""
-        group_of = {group[0]: group for group in self.groups}
-        return [(layer, number) for first, number in units for layer in group_of[first]]
+        return [(layer, number) for first, number in units for layer in self.group_of(first)]
 
     def summed(self, derivatives: Derivatives) -> Derivatives:
         """Return the derivatives by gates that whole groups share: sums over their layers.
@@ -61,12 +70,10 @@ class SharedLayers:
             raise UsageError(
                 f"layers of this model share one attention module, so that a head is removed from "
                 f"{self.size} layers at once; {n_removed} of {n_heads} heads are no multiple of "
-                f"that. Keep {fewer - self.size} or {fewer} heads (--keep)"
+                f"{self.size}. Keep {fewer - self.size} or {fewer} heads (--keep)"
             )
         return n_removed // self.size
 
-    def first_of(self, head: Head) -> Head:
-        """Return the unit of a head: its number in the first layer of its group."""
-        layer, number = head
-        group = next((one for one in self.groups if layer in one), (layer,))
-        return group[0], number
+
+NOT_SHARED = SharedLayers()
+"""Every layer has a module of its own."""

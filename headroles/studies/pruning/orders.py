@@ -9,9 +9,10 @@ import numpy as np
 
 from headroles.errors import UsageError
 from headroles.models.remaining_heads import Head
+from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.estimators import normalise, values_of
-from headroles.studies.importance.removals import load_roles, rises_of, sorted_by, without
-from headroles.studies.importance.shared_heads import SharedLayers
+from headroles.studies.importance.removals import rises_of, sorted_by, without
+from headroles.studies.importance.shared_heads import NOT_SHARED, SharedLayers
 from headroles.studies.pruning.options import BY_LAYER, BY_ROLE, SelectionOptions
 from headroles.tasks.running import TaskRun
 
@@ -22,31 +23,33 @@ def choose_heads(
     heads: Sequence[Head],
     options: SelectionOptions,
     run: TaskRun | None = None,
-    shared: SharedLayers | None = None,
+    shared: SharedLayers = NOT_SHARED,
 ) -> list[Head]:
     """Choose ``n_removed`` of ``heads`` to remove first.
 
     With ``shared`` layers, ``heads`` are those of the first layer of each group.
 
-    Raises UsageError for an order that lacks what it needs, for protected heads that there are not,
-    and where these and those that layers keep do not leave so many.
+    Raises UsageError for an order that needs a run, for protected heads that the model lacks, and
+    where protected heads, and heads that every layer keeps, do not leave ``n_removed``.
     """
     _check_protected(heads, options)
     _check_enough(n_removed, heads, options)
     if order in BY_LAYER:
-        return _walk(_by_layer(order, n_removed, heads, options), n_removed, heads, options)
-    if order == "random":
-        return _walk(_shuffled(heads, options), n_removed, heads, options)
-    if order == "random_per_layer":
-        return _walk(_in_turn(_shuffled(heads, options)), n_removed, heads, options)
-    if order in BY_ROLE:
-        return _walk(_by_role(order, heads, options), n_removed, heads, options)
-    if run is None:
+        ordered = _by_layer(order, n_removed, heads, options)
+    elif order == "random":
+        ordered = _shuffled(heads, options)
+    elif order == "random_per_layer":
+        ordered = _in_turn(_shuffled(heads, options))
+    elif order in BY_ROLE:
+        ordered = _by_role(order, heads, options)
+    elif run is None:
         raise UsageError(f"the order {order} needs a task; name its file after the model")
-    if order == "ablation":
-        return _walk(sorted_by(rises_of(run, shared), heads), n_removed, heads, options)
-    steps = 1 if order == "importance" else min(options.steps, n_removed)
-    return _by_importance(run, n_removed, heads, options, steps, shared)
+    elif order == "ablation":
+        ordered = sorted_by(rises_of(run, shared), heads)
+    else:
+        steps = 1 if order == "importance" else min(options.steps, n_removed)
+        ordered = _by_importance(run, n_removed, heads, options, steps, shared)
+    return _walk(ordered, n_removed, heads, options)
 
 
 def _by_importance(
@@ -55,15 +58,13 @@ def _by_importance(
     heads: Sequence[Head],
     options: SelectionOptions,
     steps: int,
-    shared: SharedLayers | None,
+    shared: SharedLayers,
 ) -> list[Head]:
     """Return the least important heads, estimated again after each step."""
     removed: list[Head] = []
     for step in range(1, steps + 1):
-        closed = removed if shared is None else shared.spread(removed)
-        found = run.derivatives(gates=without(closed, run.shape))
-        found = found if shared is None else shared.summed(found)
-        means = values_of(found, options.estimator).mean(0).reshape(run.shape)
+        found = run.derivatives(gates=without(shared.spread(removed), run.shape))
+        means = values_of(shared.summed(found), options.estimator).mean(0).reshape(run.shape)
         left = [head for head in heads if head not in removed]
         order = [*removed, *sorted_by(normalise(means, options.normalisation), left)]
         removed = _walk(order, round(n_removed * step / steps), heads, options)
@@ -161,8 +162,7 @@ def choose_layers(order: str, n_layers: int, n_chosen: int) -> list[int]:
 
 def _by_role(order: str, heads: Sequence[Head], options: SelectionOptions) -> list[Head]:
     """Return heads at random, those with a role first or last."""
-    table = load_roles(str(options.roles_from), options.role)
-    having = set(table.heads_with(str(options.role)))
+    having = set(RoleTable.load(str(options.roles_from)).heads_with(str(options.role)))
     first = order == "with_role"
     return sorted(_shuffled(heads, options), key=lambda head: (head in having) != first)
 

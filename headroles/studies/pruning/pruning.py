@@ -234,21 +234,14 @@ def _choose(
 ) -> list[Head]:
     """Return the heads to remove; from layers that share a module, the same ones."""
     shared = SharedLayers(layer_groups(encoder.model))
-    n_removed = _n_removed(len(heads), options)
-    if shared.size == 1:
-        return choose_heads(options.order, n_removed, heads, options, run)
-    units, asked = shared.units(heads), _of_units(options, shared)
+    units, n_removed = shared.units(heads), _n_removed(len(heads), options)
     if options.share is None:
         n_units = shared.n_units(n_removed, len(heads))
     else:
         n_units = _n_removed(len(units), options)
+    protect = dict.fromkeys(map(shared.unit_of, options.protect or ()))
+    asked = replace(options, protect=list(protect) or None)
     return shared.spread(choose_heads(options.order, n_units, units, asked, run, shared))
-
-
-def _of_units(options: PruneOptions, shared: SharedLayers) -> PruneOptions:
-    """Return the options for units: a unit is protected if any of its heads is."""
-    protect = dict.fromkeys(map(shared.first_of, options.protect or ()))
-    return replace(options, protect=list(protect) or None)
 
 
 def write_without(

@@ -172,7 +172,7 @@ def test_what_cannot_be_compared(
 ) -> None:
     with pytest.raises(UsageError, match="1 task is given"):
         compare_tasks(ablations[:1], NAMES[:1])
-    with pytest.raises(UsageError, match="are called a, a; give each a name of its own"):
+    with pytest.raises(UsageError, match="are called a, a; give each a different name"):
         compare_tasks(ablations, ["a", "a"])
     uniform = ablate_heads(classifier, labelled, sets="layers", ablation="uniform")
     with pytest.raises(UsageError, match="zero in long, uniform in short"):
