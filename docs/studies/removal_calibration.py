@@ -50,7 +50,7 @@ from headroles.studies.importance.options import ESTIMATORS, RoleImportanceOptio
 from headroles.studies.importance.removals import present_heads, without_each
 from headroles.studies.importance.role_removals import compare_removed
 from headroles.studies.pruning.curve_options import CurveOptions
-from headroles.studies.pruning.curve_points import Point, Points, find_points
+from headroles.studies.pruning.curve_points import Point, find_points
 from headroles.studies.pruning.curve_table import make_table
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Derivatives, Outcomes
@@ -118,9 +118,12 @@ def _losses_of_orders(tested: TaskRun, columns: dict[str, FloatArray]) -> dict[s
     rows = np.random.Generator(np.random.SFC64(13)).permutation(len(columns["tokens"]))
     phrases = [SavedPhrases(taken(columns, own)) for own in rows[:6000].reshape(60, 100)]
     options = CurveOptions(orders=METHODS, against=METHODS[0], shares="0.5", draws=len(phrases))
-    found = find_points(tested, phrases, options)  # type: ignore[arg-type]
-    losses = tested.outcomes(without_each(found.sets, tested.shape)).losses
-    return {method: losses[:, found.settings(method, 0.5)] for method in METHODS}
+    points, sets = find_points(tested, phrases, options)  # type: ignore[arg-type]
+    losses = tested.outcomes(without_each(sets, tested.shape)).losses
+    return {
+        method: losses[:, [one.setting for one in points if one.order == method]]
+        for method in METHODS
+    }
 
 
 @dataclass(frozen=True)
@@ -226,7 +229,7 @@ def _p_of_draws(n_draws: int, ratio: float, rng: np.random.Generator) -> FloatAr
 def _p_values(points: list[Point], losses: FloatArray, options: CurveOptions) -> FloatArray:
     """Return p-values of all shares of the compared order."""
     outcomes = Outcomes(losses, np.full_like(losses, np.nan))
-    frame, _ = make_table(Points(tuple(points), ()), outcomes, np.zeros(len(losses)), [], options)
+    frame, _ = make_table(points, outcomes, np.zeros(len(losses)), [], options)
     own = frame[(frame["order"] != options.against) & frame["share"].notna()]
     return own["p_value"].to_numpy(dtype=np.float64)
 

@@ -62,11 +62,11 @@ def prune(
     numbers.
     """
     from headroles.models.saved_models import PrunedModel, model_folder
-    from headroles.studies.pruning.pruning import prune as prune_heads
+    from headroles.studies.pruning.pruning import prune_heads
 
     opened = model_folder(out, model, [PrunedModel], output.overwrite, resuming.resume)
     with resumable(opened, options, "pruning", "steps") as (folder, asked):
-        result = prune_heads(model, folder, asked, task, test)
+        result = prune_heads(model, out, task=task, test=test, options=asked, folder=folder)
     console.finish(out, output, result)
 
 
@@ -87,9 +87,9 @@ def gate(
     several seeds, which may come to other heads.
     """
     from headroles.models.saved_models import PrunedModel, model_folder
-    from headroles.studies.pruning.gating import gate as learn
+    from headroles.studies.pruning.gating import gate_heads
 
     opened = model_folder(out, model, [PrunedModel], output.overwrite, resuming.resume)
     with resumable(opened, options, "gates", "steps") as (folder, asked):
-        result = learn(model, task, folder, asked, test)
+        result = gate_heads(model, task, out, test=test, options=asked, folder=folder)
     console.finish(out, output, result)

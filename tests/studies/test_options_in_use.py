@@ -47,7 +47,7 @@ from headroles.studies.pruning.curves import find_pruning_curves
 from headroles.studies.pruning.gate_options import GateOptions
 from headroles.studies.pruning.gating import gate
 from headroles.studies.pruning.options import PruneOptions
-from headroles.studies.pruning.pruning import prune
+from headroles.studies.pruning.pruning import prune_heads
 from headroles.studies.replication.options import ReplicateOptions
 from headroles.studies.replication.replicate import replicate_roles
 from headroles.studies.sharing.collaborate import collaborate_heads
@@ -211,7 +211,9 @@ STUDIES = {
     ),
     "prune": Study(
         PruneOptions,
-        lambda place, asked: prune(place.classifier, place.new, asked, place.task, place.task),
+        lambda place, asked: prune_heads(
+            place.classifier, place.new, asked, task=place.task, test=place.task
+        ),
         settings=(
             {"keep": 8, "order": "reestimated"},
             {"share": 0.1, **BY_ROLE, "order": "with_role"},

@@ -1,4 +1,4 @@
-"""Options of planning: what is to be decided, and how surely."""
+"""Options of planning: the thresholds, the tests and the power."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ from typing import Annotated
 
 from headroles.options import Option
 from headroles.studies.options import ThresholdOptions
-from headroles.testing.options import (
-    FlippedOptions,
-    LevelOptions,
-)
+from headroles.testing.options import FlippedOptions, LevelOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(FlippedOptions, LevelOptions, ThresholdOptions):
-    """Options of a plan: the share to decide, and the power."""
+    """Options of a plan: the tests, and their power."""
 
     power: Annotated[
         float,
         Option(
-            "Chance to decide a head that is like in the pilot.",
+            "Probability to decide a head with its mean and deviation in the pilot.",
             words="the power",
             above=0,
             below=1,

@@ -1,4 +1,4 @@
-"""Figure and page of how many examples it takes."""
+"""Figure and page of the number of examples."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def draw_plan(plan: PowerPlan, ax: Axes | None = None) -> Axes:
     """Draw the share of heads and roles that are decided, against the size of the corpus.
 
-    Of those that can be planned; what no number of examples decides keeps the share below 1.
+    Shares are of the planned heads and roles; means at the threshold keep the share below 1.
 
-    Raises UsageError if there is nothing that can be planned.
+    Raises UsageError for a plan without any head that examples decide.
 
     With ``plan`` as `plan_examples` returns it:
 
@@ -45,7 +45,7 @@ def draw_plan(plan: PowerPlan, ax: Axes | None = None) -> Axes:
 
 
 def plan_page(result: PowerPlan) -> Page:
-    """Make the page of how many examples it takes."""
+    """Make the page of the number of examples."""
     needed = result.frame["corpus_examples"].dropna().sort_values().to_numpy()
     pictures: tuple[Picture, ...] = ()
     if np.isfinite(needed).any():

@@ -1,4 +1,4 @@
-"""HeadScores of a pilot -> PowerPlan: how many examples it takes to decide each role."""
+"""HeadScores of a pilot -> PowerPlan: the number of examples that decides each role."""
 
 from __future__ import annotations
 
@@ -30,36 +30,34 @@ _AT_THRESHOLD = "the pilot mean is at the threshold: no number of examples decid
 
 @takes(PlanOptions)
 def plan_examples(scores: HeadScores, options: PlanOptions) -> PowerPlan:
-    """Return how many examples the t-tests of `assign_roles` take to decide each head and role.
+    """Plan how many examples the t-tests of `assign_roles` need to decide each head and role.
 
-    Every head is taken to have the mean and the deviation of the pilot: a head above the
-    threshold is to be shown to be above, one below to be below. The level of a single test
-    follows from the correction, over m tests of the family in the pilot:
+    Every head is assumed to have its mean and deviation in the pilot: heads above the threshold
+    are to be shown to be above, heads below to be below. The level of a single test follows from
+    the correction, over m tests of the family in the pilot:
 
-    * ``none``: alpha; ``bonferroni``: alpha / m, which is also taken for the step-wise ``holm``,
-      ``hochberg`` and ``max_t``: they need fewer examples, never more;
-    * ``fdr_bh``: alpha * (expected rejections) / m. With so many examples that the k-th easiest
-      head of a direction has the power asked for, at least power * k rejections are expected;
-      with the examples of a harder head, whose level is higher, the easier ones are decided too.
-      That takes the number of rejections for its expectation: of few heads the power is roughly
-      what was asked for. The same for ``fdr_tsbh``, whose second stage needs no more, and divided
-      by 1 + 1/2 + ... + 1/m for ``fdr_by``.
+    * ``none``: alpha; ``bonferroni``: alpha / m, which also serves the step-wise ``holm``,
+      ``hochberg`` and ``max_t``: they never need more examples;
+    * ``fdr_bh``: alpha * (expected rejections) / m. If the k-th easiest head of a direction has the
+      wanted power, at least power * k rejections are expected; with the examples of a harder head,
+      whose level is higher, the easier heads are decided too. The number of rejections stands for
+      its expectation: for few heads the power is approximate. The same for ``fdr_tsbh``, whose
+      second stage needs no more examples, and divided by 1 + 1/2 + ... + 1/m for ``fdr_by``.
 
-    With clusters, the documents to come are taken to be like those of the pilot: as many examples
-    each, and as much alike within. A larger corpus is one of more documents, not of longer ones.
+    With clusters, new documents are assumed to be like the pilot's: of as many examples, and as
+    much alike within. A larger corpus has more documents, not longer ones.
 
-    The power is that of t-tests of normal scores; for skewed ones, of few documents or of
-    documents of very different sizes it is off. The means of a pilot are themselves uncertain,
-    and heads that were picked for their large means will have smaller ones: take the answer as a
-    lower bound.
+    The power is of t-tests of normal scores; for skewed scores, few documents or documents of very
+    different sizes it is inexact. The means of a pilot are themselves uncertain, and heads chosen
+    for their large means have smaller means in a new corpus: take the answer as a lower bound.
 
     Args:
-        scores: from `score_heads`, of a corpus like the one to be planned.
+        scores: from `score_heads`, of a corpus like the planned one.
         options: keyword arguments, described below.
 
     Raises:
-        UsageError: an option outside its range, examples that cannot be clustered as asked, or
-            scores that stopped early.
+        UsageError: an option outside its range, examples that cannot be clustered by
+            ``clusters``, or scores that stopped early.
 
     With scores of 20 examples for a pilot, made by hand:
 
@@ -118,7 +116,7 @@ def _frame(columns: HeadColumns, pilot: Hypotheses, options: PlanOptions) -> pd.
 
 
 def _levels(options: PlanOptions, n_tests: int, n_heads: int) -> FloatArray:
-    """Return level of the test of each of ``n_heads`` heads, the easiest first, in a family."""
+    """Return the level of the test of each of ``n_heads`` heads of a family, the easiest first."""
     if options.correction == "none":
         return np.full(n_heads, options.alpha)
     if not options.correction.startswith("fdr_"):
@@ -131,17 +129,17 @@ def _levels(options: PlanOptions, n_tests: int, n_heads: int) -> FloatArray:
 def _plan(
     frame: pd.DataFrame, tests: IntArray, levels: FloatArray, power: float, n_examples: int
 ) -> None:
-    """Fill in level and examples of ``tests``, those of a direction of a family."""
+    """Fill in level and examples of ``tests``, the tests of one direction in a family."""
     rows = frame.loc[tests]
-    # What is easy is easy at any level: the order at the strictest serves for all.
+    # Easy tests are easy at any level: the order at the strictest level serves for all.
     order = np.argsort(_examples(rows, levels[:1], power, n_examples)[1], kind="stable")
     rows = rows.iloc[order]
     with_score, in_corpus = _examples(rows, levels, power, n_examples)
-    # With the corpus of a harder head, at its higher level, the easier ones are decided too.
+    # With the corpus of a harder head, at its higher level, the easier heads are decided too.
     least = np.minimum.accumulate(in_corpus[::-1])[::-1]
     last = np.searchsorted(least, least, side="right") - 1
     levels = levels[last]
-    # Those up to the last count as rejections at its level: the corpus must do for all of them.
+    # Heads up to the last count as rejections at its level: the corpus must decide all of them.
     in_corpus = np.maximum.accumulate(_examples(rows, levels, power, n_examples)[1])[last]
     in_corpus_with_score = np.ceil(in_corpus * rows["n"].to_numpy() / n_examples)
     frame.loc[rows.index, "alpha_per_test"] = levels

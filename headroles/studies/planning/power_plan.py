@@ -1,4 +1,4 @@
-"""PowerPlan: how many examples it takes to decide each head and role."""
+"""PowerPlan: the number of examples that decides each head and role."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from headroles.testing.options import describe_correction
 from headroles.testing.recorded import RecordedLevel
 
 SHARES = {"half": 0.5, "nine_tenths": 0.9, "all": 1.0}
-"""The shares of a role's heads that a summary tells the examples for."""
+"""Shares of a role's heads in a summary."""
 _SHOWN = 8
 _BEYOND_REACH = 1_000_000
 """Numbers of examples above this are shown as out of reach."""
@@ -46,15 +46,15 @@ class PlanRecord(ScoresRecord, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class PowerPlan(Result):
-    """Numbers of examples that decide every head and role, if all is as in the pilot.
+    """Numbers of examples that decide every head and role, for means and deviations of a pilot.
 
     ``frame`` has the columns of ``columns``, ordered by role, layer and head. ``n``, ``mean`` and
-    ``effect_size`` are those of the pilot. ``direction`` is ``"yes"`` for heads above the
-    threshold and ``"no"`` for those below; to be shown, both need examples.
-    ``examples_with_score`` is the number of examples with a score for the role at which the test
-    has the power asked for, and ``corpus_examples`` the number of all examples that have so
-    many, in documents like those of the pilot where they are clusters. Infinity is for a mean at
-    the threshold, NaN for what cannot be planned; ``note`` says why.
+    ``effect_size`` are from the pilot. ``direction`` is ``"yes"`` for heads above the threshold and
+    ``"no"`` for heads below; both answers need examples. ``examples_with_score`` is the number of
+    examples with a score for the role at which the test has the wanted power, and
+    ``corpus_examples`` the number of all examples among which are so many with a score, in
+    documents like the pilot's if documents are clusters. Infinity is for a mean at the threshold,
+    NaN for heads that cannot be planned for; ``note`` gives the reason.
 
     With ``plan`` as `plan_examples` returns it:
 
@@ -82,7 +82,7 @@ class PowerPlan(Result):
         return self.record.plan
 
     def summary(self) -> pd.DataFrame:
-        """Return for each role how many heads to decide, and the corpus that it takes.
+        """Return for each role the number of heads to decide, and the size of the corpus.
 
         Columns: ``share``, of the examples that have a score for the role; ``above``, ``below``
         and ``unplanned``, numbers of heads; ``half``, ``nine_tenths`` and ``all``, the examples
@@ -94,30 +94,24 @@ class PowerPlan(Result):
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("role")
 
     def _summary_of(self, rows: pd.DataFrame) -> dict[str, float]:
-        needed = np.sort(rows["corpus_examples"].dropna().to_numpy())
         return {
             "share": rows["n"].max() / self.plan.examples,
             "above": int((rows["direction"] == YES).sum()),
             "below": int((rows["direction"] == NO).sum()),
-            "unplanned": len(rows) - len(needed),
-            **{
-                name: needed[int(np.ceil(share * len(needed))) - 1] if len(needed) else np.nan
-                for name, share in SHARES.items()
-            },
+            "unplanned": int(rows["corpus_examples"].isna().sum()),
+            **{name: _enough_for(share, rows) for name, share in SHARES.items()},
         }
 
     def shown(self) -> Iterator[Shown]:
-        """Say how many examples decide nine tenths of heads and roles, and which roles most."""
-        needed, asked = np.sort(self.frame["corpus_examples"].dropna().to_numpy()), self.plan
-        enough = f"{asked.power:g} power each, level {asked.alpha:g}"
-        if not len(needed):
+        """Give the examples that decide nine tenths of heads and roles, and tabulate roles."""
+        needed, asked = _enough_for(0.9, self.frame), self.plan
+        if np.isnan(needed):
             yield "No head can be planned for with this pilot."
         else:
-            share = needed[int(np.ceil(0.9 * len(needed))) - 1]
-            size = f"{share:,.0f} examples" if np.isfinite(share) else "more examples than any has"
+            size = f"{needed:,.0f} examples" if np.isfinite(needed) else "no number of examples"
             yield (
-                f"Nine tenths of all heads and roles are decided by {size} ({enough}); the pilot "
-                f"had {asked.examples}."
+                f"Nine tenths of all heads and roles are decided by {size} ({asked.power:g} power "
+                f"each, level {asked.alpha:g}); the pilot had {asked.examples}."
             )
         summary = self.summary()
         own = [role for role in summary.index if not is_contrast(str(role))] or list(summary.index)
@@ -154,13 +148,19 @@ class PowerPlan(Result):
         )
         if (summary["all"] > _BEYOND_REACH).any():
             yield (
-                f"a role that takes more than {_BEYOND_REACH:,} examples for all of its heads has "
-                "one whose mean is next to the threshold: that it stays undecided is an answer too"
+                f"A role that takes more than {_BEYOND_REACH:,} examples for all of its heads has "
+                "a head whose mean is next to the threshold; undecided is an answer for it too."
             )
 
     def facts(self) -> dict[str, Any]:
-        """Return the result for scripts; null where no number of examples is known to do."""
+        """Return the result for scripts; null for infinite and missing numbers of examples."""
         return {"plan": plain(self.plan), "roles": to_records(self.summary().reset_index())}
+
+
+def _enough_for(share: float, rows: pd.DataFrame) -> float:
+    """Return the examples that decide a share of the planned heads; NaN if none is planned."""
+    needed = np.sort(rows["corpus_examples"].dropna().to_numpy(dtype=np.float64))
+    return float(needed[int(np.ceil(share * len(needed))) - 1]) if len(needed) else np.nan
 
 
 def _whole(number: float) -> str:

@@ -1,9 +1,9 @@
-"""Which heads are removed at every point of pruning curves."""
+"""Points of pruning curves: the heads that each order removes, of each share and draw."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from headroles.errors import UsageError
 from headroles.models.remaining_heads import Head
@@ -16,7 +16,7 @@ from headroles.tasks.running import TaskRun
 
 
 class Point(Recorded, frozen=True):
-    """Heads that an order removes, of one share and one draw. ``setting`` is where it was run."""
+    """Heads that an order removes, of one share and one draw, and the place of their outcomes."""
 
     order: str
     share: float
@@ -25,28 +25,15 @@ class Point(Recorded, frozen=True):
     setting: int
 
 
-@dataclass(frozen=True)
-class Points:
-    """All points, and the sets of heads that were run; the first is none, the whole model."""
+def find_points(
+    tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions
+) -> tuple[list[Point], list[tuple[Head, ...]]]:
+    """Return the points of all orders, and the settings: different sets of removed heads.
 
-    points: tuple[Point, ...]
-    sets: tuple[tuple[Head, ...], ...]
+    The first setting is the whole model. ``runs`` are over the examples that each draw finds orders
+    with; they may be empty if no order needs examples.
 
-    def settings(self, order: str, share: float) -> list[int]:
-        """Return the settings of an order and a share, one for each draw."""
-        return [one.setting for one in self.points if (one.order, one.share) == (order, share)]
-
-    def n_removed(self, share: float) -> int:
-        """Return how many heads a share is."""
-        return next(len(one.removed) for one in self.points if one.share == share)
-
-
-def find_points(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> Points:
-    """Return the points of all orders; heads that several of them remove are run once.
-
-    ``runs`` are over the examples that each draw finds orders with, none if no order needs any.
-
-    Raises UsageError for an order that lacks what it needs, and where so many heads cannot go.
+    Raises UsageError as `choose_heads`, and for a share of no heads or of all.
     """
     heads = present_heads(tested)
     counts = _counts(len(heads), options)
@@ -57,7 +44,7 @@ def find_points(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions)
             for share, own in zip(options.shares, removed, strict=True):
                 setting = places.setdefault(frozenset(own), len(places))
                 points.append(Point(order, share, seed, tuple(own), setting))
-    return Points(tuple(points), tuple(tuple(sorted(own)) for own in places))
+    return points, [tuple(sorted(own)) for own in places]
 
 
 def _counts(n_heads: int, options: CurveOptions) -> list[int]:
@@ -78,12 +65,12 @@ def _draws(
     options: CurveOptions,
     runs: Sequence[TaskRun],
 ) -> Iterator[tuple[int, list[list[Head]]]]:
-    """Return the seed of each draw, and the heads that are removed at each of ``counts``."""
+    """Yield the seed of each draw, and the heads to remove for each of ``counts``."""
     name, own = options.of_order(order)
     for draw in range(options.draws):
         seed, run = options.seed + draw, runs[draw] if name in BY_TASK else None
         drawn = replace(own, seed=seed)
-        if name in BY_LAYER:  # the middle of a model is another one for other numbers of layers
+        if name in BY_LAYER:  # groups of more layers need not include those of fewer
             yield seed, [choose_heads(name, count, heads, drawn) for count in counts]
         else:
             path = choose_heads(name, max(counts), heads, drawn, run)

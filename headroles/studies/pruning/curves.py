@@ -1,9 +1,10 @@
-"""A model and a task -> PruningCurves: what is lost as more and more heads go, order by order."""
+"""A model and a task -> PruningCurves: losses with more and more heads removed, order by order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -44,11 +45,15 @@ from headroles.wording import listed
 _SHOWN, _FEW_SHARES = 8, 4
 """Orders and shares that the summary tabulates."""
 _FEWEST = 2
-"""Examples that an order can be found with."""
+"""Examples that each draw needs to find an order."""
+_VALUE = "{value:.3f} ({ci_low:.3f} to {ci_high:.3f})"
+_SHORT = "{value:.2f} ({ci_low:.2f} to {ci_high:.2f})"
+_DIFFERENCE = "{difference:+.3f} ({p_adjusted:.2g})"
+"""Cells of the tables of curves."""
 
 
 class DealtTask(RecordedTaskFile, frozen=True, kw_only=True):
-    """The examples that orders were found with, and how many draws they were dealt to."""
+    """The examples that orders were found with, and the number of draws that divided them."""
 
     draws: Count
 
@@ -81,19 +86,20 @@ class PruningCurves(OutcomesResult):
     """Losses of a task as more and more heads are removed, in several orders.
 
     ``frame`` has the columns of ``columns``, a row for each order, share of the heads removed and
-    measure (the loss and the metrics of the task); the share NaN is the mean over all
-    shares, where there are several.
-    ``value`` is the mean over ``draws``, ``sd_draws`` their standard deviation; ``ci_low`` and
-    ``ci_high`` are its interval over other examples and, where there are several, other draws: of
-    heads at random, and of the examples that orders of importance are found with. With one draw it
+    measure (the loss and the metrics of the task). Rows with the share NaN are the mean over
+    several shares.
+    ``value`` is the mean over ``draws``, ``sd_draws`` their standard deviation. ``ci_low`` and
+    ``ci_high`` are the interval of ``value`` over other examples and over other draws: of heads at
+    random, and of the examples that orders of importance are found with. With one draw the interval
     is about the very orders that were found.
-    ``difference`` is the value less that of the order ``against`` which all were compared, with its
-    interval and p-value (paired by example, both over examples and over draws); p-values are
-    corrected over orders and shares, each measure by itself. ``answer`` is better, worse or
-    undecided, ``note`` what to know of the test.
+    ``difference`` is the value less the value of the order ``against`` which all are compared, with
+    its interval and p-value (paired by example, over examples and draws); p-values are corrected
+    over orders and shares, each measure by itself. ``answer`` is better, worse or undecided;
+    ``note`` is about the test.
 
-    ``outcomes`` are the losses and predictions (examples, settings), the first setting the whole
-    model; ``targets`` (examples,) what was to be said. ``points`` tell which setting is which.
+    ``outcomes`` are the losses and predictions (examples, settings), the whole model first;
+    ``targets`` (examples,) are the right labels or numbers. ``points`` have the heads that each
+    setting lacks.
 
     With ``curves`` as `find_pruning_curves` returns them:
 
@@ -118,7 +124,7 @@ class PruningCurves(OutcomesResult):
     views: ClassVar[tuple[str, ...]] = ("long", "wide")
 
     def axes(self) -> Axes:
-        """Return those of all orders."""
+        """Return orders, shares, and measures with the loss among them."""
         return {("order",): [], ("share",): [], ("measure",): [(LOSS,)]}
 
     @property
@@ -144,14 +150,14 @@ class PruningCurves(OutcomesResult):
     def wide(self, value: str = "value") -> pd.DataFrame:
         """Return a row per order, a column per share, with ``value`` of the first metric.
 
-        Raises UsageError for one that it does not have.
+        Raises UsageError for an unknown column.
         """
         rows = self.frame[(self.frame["measure"] == self.measure) & self.frame["share"].notna()]
         own = rows.drop(columns="measure")
         return widened(own, ("order",), "share", _unique(own), value)
 
     def shown(self) -> Iterator[Shown]:
-        """Say which order of removing heads loses least, and tabulate the curves."""
+        """Name the order with the least loss, and tabulate the curves."""
         asked = self.curves
         yield describe_task(self.record, asked.whole)
         rows, shares, against = self.overall(LOSS), asked.shares, asked.against
@@ -165,16 +171,16 @@ class PruningCurves(OutcomesResult):
         for answer in (BETTER, WORSE) if len(rows) > 1 else ():
             named = listed([str(row.order) for row in rows.itertuples() if row.answer == answer], 6)
             yield f"Shown to be {answer} than {against}: {named or 'no order'}."
-        yield self._grid(self.measure, f"{self.measure} without", _in_short, most=_SHOWN)
+        yield self._grid(self.measure, f"{self.measure} without", _SHORT, most=_SHOWN)
         yield from map(Warned, asked.warnings)
 
     def details(self) -> Iterator[Shown]:
-        """Tabulate the curves, and the differences from the order compared with."""
+        """Tabulate the curves, and the differences from the order ``against``."""
         asked = self.curves
-        yield self._grid(self.measure, f"{self.measure} without", _value)
+        yield self._grid(self.measure, f"{self.measure} without", _VALUE)
         if len(asked.orders) > 1:
             title = f"loss, less {asked.against} (p)"
-            yield self._grid(LOSS, title, _difference, left_out=asked.against)
+            yield self._grid(LOSS, title, _DIFFERENCE, left_out=asked.against)
         means = "; all: the mean over the shares" if len(asked.shares) > 1 else ""
         found = asked.task
         phrases = f" and of {found.examples} examples of {found.file}" if found else ""
@@ -185,22 +191,20 @@ class PruningCurves(OutcomesResult):
         )
 
     def _grid(
-        self, measure: str, title: str, cell: Any, left_out: str = "", most: int | None = None
+        self, measure: str, title: str, cell: str, left_out: str = "", most: int | None = None
     ) -> Grid:
-        """Tabulate the orders by share; of more than ``most`` the ends of the shares and orders."""
+        """Tabulate the orders by share; of more than ``most``, the first ones at few shares."""
         rows = self.frame[(self.frame["measure"] == measure) & (self.frame["order"] != left_out)]
-        shares = [f"{share:.0%}" if np.isfinite(share) else "all" for share in _unique(rows)]
+        shares = _unique(rows)
+        if most is not None and (rows["order"].nunique() > most or len(shares) > _FEW_SHARES):
+            shares = [*shares[: _FEW_SHARES - 1], *shares[_FEW_SHARES - 1 :][-1:]]
+        titles = (f"{share:.0%}" if np.isfinite(share) else "all" for share in shares)
+        shown = rows[rows["share"].isin(shares)].groupby("order", sort=False)
         cells = tuple(
-            (str(order), *(cell(one) for one in own.itertuples()))
-            for order, own in rows.groupby("order", sort=False)
+            (str(order), *(cell.format_map(one) for one in own.to_dict("records")))
+            for order, own in islice(shown, most)
         )
-        if most is None or (len(cells) <= most and len(shares) <= _FEW_SHARES):
-            return Grid((title, *shares), cells)
-        places = [*range(1, min(len(shares), _FEW_SHARES - 1) + 1), len(shares)]
-        columns = [shares[place - 1] for place in places]
-        return Grid(
-            (title, *columns), tuple((row[0], *(row[k] for k in places)) for row in cells[:most])
-        )
+        return Grid((title, *titles), cells)
 
     def facts(self) -> dict[str, Any]:
         """Return the result for scripts."""
@@ -213,18 +217,6 @@ def _unique(rows: pd.DataFrame) -> list[float]:
     return shares
 
 
-def _value(row: Any) -> str:
-    return f"{row.value:.3f} ({row.ci_low:.3f} to {row.ci_high:.3f})"
-
-
-def _in_short(row: Any) -> str:
-    return f"{row.value:.2f} ({row.ci_low:.2f} to {row.ci_high:.2f})"
-
-
-def _difference(row: Any) -> str:
-    return f"{row.difference:+.3f} ({row.p_adjusted:.2g})"
-
-
 @takes(CurveOptions)
 def find_pruning_curves(
     model: Model,
@@ -233,21 +225,21 @@ def find_pruning_curves(
     *,
     options: CurveOptions,
 ) -> PruningCurves:
-    """Return what a model loses as more and more heads are removed, in several orders.
+    """Measure a task with more and more heads removed, in several orders.
 
-    Every order is one sequence of heads, of which longer and longer parts are removed (the groups
-    of layers are found anew for each share). Each of several draws finds all orders anew: orders of
-    importance with other examples of ``task``, random ones with other heads. Nothing is trained
-    after heads were removed.
+    Every order is one sequence of heads, of which longer and longer parts are removed (groups of
+    layers are found anew for each share). Each of several draws finds all orders anew: orders of
+    importance with other examples of ``task``, random orders with other heads. The model is not
+    trained after the removal.
 
     Args:
         model: a folder or hub id, with the head that was trained for the task; or a loaded model.
-        test: examples that losses and metrics are measured on, others than those of ``task``.
-        task: examples that orders of importance are found with, as of `find_importance`.
+        test: examples to measure losses and metrics on; others than the examples of ``task``.
+        task: examples to find orders of importance with, as of `find_importance`.
         options: keyword arguments, described below.
 
     Raises:
-        UsageError: an order without what it needs, or more heads than may go.
+        UsageError: an order without the task or the role that it needs, or too many heads.
         CorpusError, ModelError: as `find_importance`.
 
     With ``model`` a classifier, ``task`` and ``other`` files of 8 examples each:
@@ -262,17 +254,17 @@ def find_pruning_curves(
     runs = _deal(tested, task, options)
     keep_parts("pruning curves", options, tested.encoder, tested, *runs)
     _expect(tested, runs, options)
-    found = find_points(tested, runs, options)
-    gates = without_each(found.sets, tested.shape)
+    points, settings = find_points(tested, runs, options)
+    gates = without_each(settings, tested.shape)
     tested.expect(tested.n_passes(gates))
     outcomes = tested.outcomes(gates)
-    frame, warnings = make_table(found, outcomes, tested.targets, tested.metrics, options)
+    frame, warnings = make_table(points, outcomes, tested.targets, tested.metrics, options)
     whole = measured(outcomes, tested.targets, tested.metrics)
     curves = Curves.from_options(
         options.record(),
         whole={name: float(values[0]) for name, values in whole.items()},
         task=DealtTask.extending(runs[0].task.describe(), draws=len(runs)) if runs else None,
-        points=list(found.points),
+        points=points,
         warnings=[*_warnings(tested, runs, options), *warnings],
     )
     record = CurvesRecord.extending(tested.record(options), curves=curves)
@@ -280,7 +272,7 @@ def find_pruning_curves(
 
 
 def _expect(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> None:
-    """Report the progress of all runs as one; points that remove the same heads are counted."""
+    """Report the progress of all runs as one; equal sets of heads count several times."""
     orders = [options.of_order(one) for one in options.orders]
     n_points = 1 + len(orders) * len(options.shares) * options.draws
     amount = n_points * len(tested.batches) + sum(
@@ -294,11 +286,11 @@ def _expect(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> 
 
 
 def _deal(tested: TaskRun, file: str | Path | None, options: CurveOptions) -> list[TaskRun]:
-    """Return for each draw a run over the examples that it finds orders with, none without a file.
+    """Return for each draw a run over its examples of a file; no runs without a file.
 
     No two draws have an example in common, and each has its share of every label.
 
-    Raises UsageError where an order needs examples, and for fewer than two of each draw.
+    Raises UsageError for an order that needs a file, and for fewer than two examples a draw.
     """
     if file is None:
         lacking = [order for order in options.orders if options.of_order(order)[0] in BY_TASK]
@@ -324,12 +316,12 @@ def _deal(tested: TaskRun, file: str | Path | None, options: CurveOptions) -> li
 
 
 def _warnings(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> list[str]:
-    """Warn of the examples that orders were found with."""
+    """Warn of examples to find orders with that are few, or of the test."""
     found = []
     if runs and runs[0].task.digest == tested.task.digest:
         found.append(
-            f"orders were found and measured in one file, {tested.task.file}: heads that were "
-            "chosen by examples do better on these than on others; take others for the test"
+            f"orders were found and measured in one file, {tested.task.file}: heads chosen by "
+            "examples do better on these examples than on others; take other examples for the test"
         )
     size = len(runs[0].task) if runs else 0
     if options.examples is not None and 0 < size < options.examples:

@@ -61,7 +61,7 @@ class GateOptions(UpdateOptions, TestSetOptions):
         """Reject a missing number of heads."""
         super().check()
         if self.keep is None:
-            raise UsageError("tell how many heads stay: keep (--keep N)")
+            raise UsageError("give the number of heads to keep: keep (--keep N)")
         if self.weights == FROZEN and self.weight_rate != GateOptions.weight_rate:
             raise UsageError(
                 "weight_rate (--weight-rate) does nothing to weights that stay as they are; pass "

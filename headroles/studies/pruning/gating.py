@@ -1,9 +1,10 @@
-"""A model and a task -> a smaller model, with the heads that learnt gates leave open."""
+"""A model and a task -> a smaller model, with the heads whose learnt gates are open."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,9 +31,9 @@ _STABLE = 0.5
 
 @dataclass(frozen=True)
 class Gated(Summary):
-    """A model pruned by learnt gates: ``pruned`` is what became of it, ``runs`` what each seed did.
+    """A model ``pruned`` by learnt gates, and the gates that each seed learnt (``runs``).
 
-    ``chosen`` is the place in ``runs`` of the seed whose heads were kept.
+    ``chosen`` is the place in ``runs`` of the seed whose heads the model has.
     """
 
     pruned: Pruned
@@ -57,10 +58,13 @@ class Gated(Summary):
         return dict(sorted(Counter(head for run in self.runs for head in run.kept).items()))
 
     def shown(self) -> list[Shown]:
-        """Say what the model reaches and takes, and how far seeds agree on the heads to keep."""
+        """Describe the pruned model, and how far seeds agree on the heads to keep."""
         parts = self.pruned.shown()
         if len(self.runs) == 1:
-            return [*parts, Warned("One seed does not tell how stable the choice of heads is.")]
+            return [
+                *parts,
+                Warned("One seed does not show how stable the choice is. Pass more (--seeds)."),
+            ]
         always = sum(n == len(self.runs) for n in self.kept_by.values())
         chance = self.overlap_by_chance
         parts.append(
@@ -72,7 +76,7 @@ class Gated(Summary):
         return parts
 
     def details(self) -> list[Shown]:
-        """Tabulate what each seed did."""
+        """Tabulate the loss and the heads of each seed."""
         best = self.runs[self.chosen]
         columns = ("seed", "loss on the task", "open by the rule", "kept as by the one chosen")
         rows = tuple(
@@ -87,7 +91,7 @@ class Gated(Summary):
         return [Grid(columns, rows)]
 
     def next_steps(self, folder: Path) -> Iterator[str]:
-        """Say how to load the model."""
+        """Name the function that loads the model."""
         yield from self.pruned.next_steps(folder)
 
     def facts(self) -> dict[str, Any]:
@@ -111,23 +115,26 @@ def gate_heads(
     test: str | Path | None = None,
     overwrite: bool = False,
     options: GateOptions,
+    folder: Path | None = None,
 ) -> Gated:
-    """Learn which heads stay, write the model without the others, and return how gates were learnt.
+    """Learn which heads to keep, and write the model without the others.
 
     Every head gets a gate that is drawn from a hard concrete distribution (Louizos et al. 2018, as
-    Voita et al. 2019 use it). All are open at first, and fewer and fewer are expected to be, by the
-    loss of the task. At the end exactly ``keep`` heads stay, those of the largest log alpha.
+    Voita et al. 2019 use it). All gates are open at first; the expected number of open gates falls
+    with every update, and the loss of the task decides which gates close. At the end exactly
+    ``keep`` heads stay: the heads with the largest log alpha.
 
     Args:
         model: a folder or hub id, with the head that was trained for the task.
-        task: examples that gates are learnt with, as of `find_importance`.
+        task: examples to learn gates with, as of `find_importance`.
         out: the folder to write; a model for every command and for `load_model`.
-        test: examples on which the model is measured before and after; others than ``task``.
+        test: examples to measure the model on before and after; others than ``task``.
         overwrite: whether ``out`` may hold files.
         options: keyword arguments, described below.
+        folder: a claimed folder that is filled in the place of ``out``; commands pass it.
 
     Raises:
-        UsageError: no fewer heads to keep than the model has, or layers that share a module.
+        UsageError: as many heads to keep as the model has, or layers that share a module.
         ModelError: a loss that is not finite; else as `find_importance`.
         CorpusError, StorageError: as `find_importance` and `prune_heads`.
 
@@ -140,45 +147,33 @@ def gate_heads(
     >>> len(found.pruned.facts()["removed"])
     4
     """
-    with model_folder(out, model, [PrunedModel], overwrite) as folder:
-        found = gate(model, task, folder, options, test)
-        return replace(found, pruned=replace(found.pruned, folder=Path(out)))
-
-
-def gate(
-    model: str | Path,
-    task: str | Path,
-    folder: Path,
-    options: GateOptions,
-    test: str | Path | None = None,
-) -> Gated:
-    """Do `gate_heads` into a folder that is claimed, with options as a group."""
-    run = open_run(model, task, options)
-    heads = present_heads(run)
-    _check(run, len(heads), options)
-    measured = None if test is None else run.over(test, options.of_test())
-    parts = keep_parts("gates", options, run.encoder, run, measured)
-    before = outcomes_of(measured)
-    runs, chosen = _learn(run, options, parts)
-    kept = runs[chosen].kept
-    pruned = write_without(
-        run.encoder,
-        [head for head in heads if head not in kept],
-        folder,
-        options,
-        order="gates",
-        before=before,
-        measured=measured,
-        seeds=[_record(one) for one in runs],
-        chosen_seed=runs[chosen].seed,
-    )
-    return Gated(pruned, tuple(runs), chosen)
+    claimed = model_folder(out, model, [PrunedModel], overwrite)
+    with claimed if folder is None else nullcontext(folder) as folder:
+        run = open_run(model, task, options)
+        heads = present_heads(run)
+        _check(run, len(heads), options)
+        measured = None if test is None else run.over(test, options.of_test())
+        parts = keep_parts("gates", options, run.encoder, run, measured)
+        before = outcomes_of(measured)
+        runs, chosen = _learn(run, options, parts)
+        pruned = write_without(
+            run.encoder,
+            [head for head in heads if head not in runs[chosen].kept],
+            folder,
+            options,
+            order="gates",
+            before=before,
+            measured=measured,
+            seeds=[_record(one) for one in runs],
+            chosen_seed=runs[chosen].seed,
+        )
+    return Gated(replace(pruned, folder=Path(out)), tuple(runs), chosen)
 
 
 def _learn(
     run: TaskRun, options: GateOptions, parts: OpenParts | None
 ) -> tuple[list[LearntGates], int]:
-    """Return the gates of each seed and the place of the best; the model gets its weights."""
+    """Return the gates of each seed and the place of the best, whose weights the model gets."""
     heads, network = present_heads(run), run.encoder.model
     trained = options.weights == TRAINED
     whole = best = deepcopy(network.state_dict()) if trained else None
@@ -211,19 +206,16 @@ def _check(run: TaskRun, n_heads: int, options: GateOptions) -> None:
     if run.sites.layers_are_shared:
         raise UsageError(
             "layers of this model share one attention module, so that no head of a single layer "
-            "can go; gates cannot be learnt for it"
+            "can be removed; take another model, or prune it by another order (headroles prune)"
         )
 
 
 def _record(run: LearntGates) -> dict[str, Any]:
-    """Return the gates of one seed, for files."""
-    gates: Sequence[list[float]] = [
-        [*head, value] for head, value in zip(run.heads, run.log_alpha, strict=True)
-    ]
+    """Return the gates of one seed for files."""
     return {
         "seed": run.seed,
         "loss": run.loss,
         "open_by_rule": run.n_open,
         "kept": [list(head) for head in run.kept],
-        "log_alpha": gates,
+        "log_alpha": [[*head, value] for head, value in zip(run.heads, run.log_alpha, strict=True)],
     }

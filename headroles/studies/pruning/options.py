@@ -1,4 +1,4 @@
-"""Options of pruning: which heads go, and how the rest is fine-tuned."""
+"""Options of pruning: the heads to remove, and the fine-tuning of the rest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headroles.studies.importance.options import (
 from headroles.studies.options import read_head
 
 MOST_RATE = 1000
-"""Learning rates are below that: larger ones leave what float32 can hold."""
+"""Bound of learning rates: larger ones lead to weights that float32 cannot hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class UpdateOptions(Options):
         int,
         Option(
             "Examples behind each update of gates or weights.",
-            more="They are run in batches of batch_tokens.",
+            more="They run in batches of batch_tokens.",
             words="the number of examples of an update",
             least=1,
         ),
@@ -40,12 +40,12 @@ class UpdateOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class TuningOptions(UpdateOptions):
-    """Options of fine-tuning what remains of a model."""
+    """Options of fine-tuning a model with heads masked."""
 
     fine_tune_on: Annotated[
         str | None,
         Option(
-            "Examples to fine-tune on, the heads that go masked, before the model is written.",
+            "Examples to fine-tune on, with the heads masked, before the model is written.",
             more="If left out, no weights change. Needs accelerate.",
             words="the file to fine-tune on",
             convert=str,
@@ -54,7 +54,7 @@ class TuningOptions(UpdateOptions):
     fine_tune_examples: Annotated[
         int | None,
         Option(
-            "Most of them to take, chosen at random; left out: all.",
+            "Most examples to fine-tune on, chosen at random; left out: all.",
             words="the number of examples to fine-tune on",
             least=2,
         ),
@@ -93,12 +93,12 @@ BY_ROLE = ("with_role", "without_role")
 BY_LAYER = ("bottom", "top", "middle", "both_ends", "alternate")
 RANDOM = ("random", "random_per_layer")
 ORDERS = (*BY_TASK, *BY_ROLE, *BY_LAYER, *RANDOM)
-FORMS = ("pruned", "zeroed")
+PRUNED, ZEROED = FORMS = ("pruned", "zeroed")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TestSetOptions(RunOptions):
-    """Options of a study that is measured on examples of its own."""
+    """Options of a study with a test on other examples."""
 
     __test__ = False
     test_examples: Annotated[
@@ -111,7 +111,7 @@ class TestSetOptions(RunOptions):
     ] = None
 
     def of_test(self) -> Self:
-        """Return the options with which the test is read."""
+        """Return the options to read the test with."""
         return replace(self, examples=self.test_examples)
 
 
@@ -123,7 +123,7 @@ def _heads(given: Any) -> tuple[tuple[int, int], ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionOptions(RoleOptions, RankingOptions):
-    """Options of which heads to remove."""
+    """Options of choosing heads to remove."""
 
     estimator: Annotated[
         str,
@@ -144,7 +144,7 @@ class SelectionOptions(RoleOptions, RankingOptions):
     steps: Annotated[
         int, Option("Steps in which the order reestimated removes heads.", least=1)
     ] = 10
-    seed: Annotated[int, seed_option("Seed of what is random.")] = 0
+    seed: Annotated[int, seed_option("Seed of random choices.")] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +154,7 @@ class PruneOptions(SelectionOptions, TuningOptions, TestSetOptions):
     order: Annotated[
         str,
         Option(
-            "Which heads go first.",
+            "Order in which heads are removed.",
             more="importance, reestimated and ablation need a task; with_role and without_role "
             "need roles; the others need nothing.",
             words="the order",
@@ -173,14 +173,15 @@ class PruneOptions(SelectionOptions, TuningOptions, TestSetOptions):
             choices=FORMS,
             flag="--as",
         ),
-    ] = FORMS[0]
+    ] = PRUNED
 
     def check(self) -> None:
         """Reject a missing or double number of heads, and orders by role without a role."""
         super().check()
         if (self.keep is None) == (self.share is None):
             raise UsageError(
-                "tell how many heads stay: keep (--keep N), or share (--share S) of those to remove"
+                "give the number of heads to keep, or the share to remove: keep (--keep N) "
+                "or share (--share S)"
             )
         check_role(self.order, self)
         refuse_idle([self.order], self)

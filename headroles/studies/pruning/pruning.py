@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from headroles.studies.importance.loss_change import LossChange
 from headroles.studies.importance.measures import LOSS
 from headroles.studies.importance.resuming import keep_parts
 from headroles.studies.importance.shared_heads import SharedLayers
-from headroles.studies.pruning.options import PruneOptions
+from headroles.studies.pruning.options import ZEROED, PruneOptions
 from headroles.studies.pruning.orders import choose_heads
 from headroles.studies.pruning.tuning import Tuning, fine_tune
 from headroles.tasks.options import TaskOptions
@@ -43,10 +44,10 @@ _TIMED = 128
 class Pruned(Summary):
     """Outcome of pruning: heads ``removed`` and ``kept``, weights and measures.
 
-    ``before`` and ``after`` are the mean loss and the metrics of the examples it was measured on,
-    which ``measured_on`` names; empty without any. ``tuning`` is what fine-tuning came to, None
-    without. ``speed`` is that of passes before and after; None where zeros stand in the place of
-    heads. ``loss_change`` is from before to after, over the same examples; None without any.
+    ``before`` and ``after`` are the mean loss and the metrics of the examples that ``measured_on``
+    names; empty without a test. ``tuning`` is the outcome of fine-tuning. ``speed`` compares passes
+    before and after; None where heads are set to zero. ``loss_change`` is over the examples of the
+    test; None without a test.
     """
 
     folder: Path
@@ -62,7 +63,7 @@ class Pruned(Summary):
     loss_change: LossChange | None = None
 
     def shown(self) -> list[Shown]:
-        """Say what the model reaches and takes, before and after, and how to load it."""
+        """Give loss, metrics, weights and speed before and after, and the heads of each layer."""
         before, after = self.parameters
         layers = sorted({layer for layer, _ in (*self.removed, *self.kept)})
         counts = [str(sum(one == layer for one, _ in self.kept)) for layer in layers]
@@ -71,18 +72,18 @@ class Pruned(Summary):
             f"(order: {self.order}).",
             *self._about_task(),
             f"Weights: {before:,} -> {after:,} ({after / before:.0%}).",
-            *self._about_form(),
+            self._about_form(),
             Grid(("Layer", *map(str, layers)), (("heads kept", *counts),)),
         ]
         if self.tuning is not None:
-            parts += [self._measurements()] if self.before else []
+            parts += [self._measurements(self.tuning)] if self.before else []
             parts += self.tuning.shown()
         return parts
 
     def _about_task(self) -> Iterator[str]:
         if not self.before:
-            yield "What the model loses was not measured: name examples with test (--test FILE)."
-        elif self.tuning is None:  # whose table says it
+            yield "The loss was not measured: name examples with test (--test FILE)."
+        elif self.tuning is None:  # else a table has the measures of each step
             changes = [
                 f"{name} {self.before[name]:.4f} -> {self.after[name]:.4f}"
                 for name in sorted(self.before, key=lambda name: name == LOSS)
@@ -96,43 +97,40 @@ class Pruned(Summary):
             yield f"{subject} changes by {self.loss_change}."
 
     def details(self) -> Iterator[str]:
-        """Say how the loss changes where a table has the measures of each step."""
+        """Give the change of the loss where the summary has a table of each step."""
         if self.tuning is not None:
             yield from self._about_loss()
 
-    def _about_form(self) -> Iterator[str]:
+    def _about_form(self) -> str:
         if self.speed is not None:
-            yield str(self.speed)
-            return
-        yield (
-            "The removed heads are set to zero: any program that read the model reads it, at "
-            "its former size and speed."
+            return str(self.speed)
+        return (
+            "The removed heads are set to zero: any program that reads the original reads this "
+            "model, at the size and speed of the original."
         )
 
     def next_steps(self, folder: Path) -> Iterator[str]:
-        """Say how to load a model that transformers alone cannot load."""
+        """Name the function that loads a model that transformers alone cannot load."""
         if self.speed is not None:
             yield f'Load it with headroles.load_model("{folder}"): transformers alone cannot.'
             yield (
-                "For a folder that transformers reads, of the size and speed "
-                "before: written_as='zeroed' (--as zeroed)"
+                "For a folder that transformers reads, at the original size and speed: "
+                "written_as='zeroed' (--as zeroed)"
             )
 
-    def _measurements(self) -> Grid:
+    def _measurements(self, tuning: Tuning) -> Grid:
+        steps = {
+            "before": self.before,
+            "before, fine-tuned": tuning.whole,
+            "after, not fine-tuned": tuning.masked,
+            "after": self.after,
+        }
         rows = tuple(
             (name, *(f"{value:.4f}" for value in measured.values()))
-            for name, measured in self._measured()
+            for name, measured in steps.items()
             if measured
         )
         return Grid((f"On {self.measured_on}", *self.before), rows)
-
-    def _measured(self) -> Iterator[tuple[str, dict[str, float]]]:
-        """Yield measures, in the order of the steps."""
-        yield "before", self.before
-        if self.tuning is not None:
-            yield "before, fine-tuned", self.tuning.whole
-            yield "after, not fine-tuned", self.tuning.masked
-        yield "after", self.after
 
     def facts(self) -> dict[str, Any]:
         """Return the result for scripts."""
@@ -159,27 +157,28 @@ def prune_heads(
     test: str | Path | None = None,
     overwrite: bool = False,
     options: PruneOptions,
+    folder: Path | None = None,
 ) -> Pruned:
-    """Remove heads from a model, write what is left into a folder, and return what that changes.
+    """Write a model without some of its heads into a folder, and measure both models.
 
     The folder is a model for every command and for `load_model`; heads keep their numbers. As
     ``zeroed`` it has the size of the model before, and any program reads it.
 
     Args:
-        model: a folder or hub id; one that was pruned before may lose more.
+        model: a folder or hub id; a pruned model may lose more heads.
         out: the folder to write.
-        task: examples that orders of importance are found with.
-        test: examples on which the model is measured before and after. Take others than of
-            ``task``: what was chosen by examples does better on them than on others.
+        task: examples to find orders of importance with.
+        test: examples to measure the model on, before and after. Take others than of ``task``:
+            heads chosen by examples do better on these examples than on others.
         overwrite: whether ``out`` may hold files.
         options: keyword arguments, described below.
+        folder: a claimed folder that is filled in the place of ``out``; commands pass it.
 
-    With ``fine_tune_on`` the model is fine-tuned while the heads that go are masked, and then loses
-    them.
+    With ``fine_tune_on`` the model is fine-tuned with the heads masked, before they are removed.
 
     Raises:
-        UsageError: an order without what it needs, or more heads than may go; fine-tuning without
-            accelerate.
+        UsageError: an order without the task or role that it needs, too many heads to remove, or
+            fine-tuning without accelerate.
         ModelError, CorpusError, StorageError: as `find_importance` and `load_model`.
 
     With ``model`` a classifier of 3 layers with 4 heads each:
@@ -192,48 +191,34 @@ def prune_heads(
     >>> len(found.facts()["removed"])
     3
     """
-    with model_folder(out, model, [PrunedModel], overwrite) as folder:
-        return replace(prune(model, folder, options, task, test), folder=Path(out))
+    claimed = model_folder(out, model, [PrunedModel], overwrite)
+    with claimed if folder is None else nullcontext(folder) as folder:
+        run = None if task is None else open_run(model, task, options)
+        measured = _over(model, test, options.of_test(), run)
+        tuned = _tuned(model, options, measured or run)
+        opened = measured or run or tuned
+        encoder = opened.encoder if opened else _load(model, options)
+        keep_parts("pruning", options, encoder, run, measured)
+        removed = _choose(encoder, options, run)
+        before = outcomes_of(measured)
+        tuning = None if tuned is None else fine_tune(tuned, measured, removed, options)
+        pruned = write_without(
+            encoder,
+            removed,
+            folder,
+            options,
+            order=options.order,
+            before=before,
+            measured=measured,
+            tuning=tuning,
+            zeroed=options.written_as == ZEROED,
+        )
+    return replace(pruned, folder=Path(out))
 
 
-def prune(
-    model: str | Path,
-    folder: Path,
-    options: PruneOptions,
-    task: str | Path | None = None,
-    test: str | Path | None = None,
-) -> Pruned:
-    """Do `prune_heads` into a folder that is claimed, with options as a group."""
-    run = open_run(model, task, options) if task is not None else None
-    measured = _over(model, test, options.of_test(), run)
-    tuned = _tuned(model, options, measured or run)
-    opened = measured or run or tuned
-    encoder = opened.encoder if opened else _load(model, options)
-    keep_parts("pruning", options, encoder, run, measured)
-    heads = heads_of(encoder.model)
-    removed = _choose(encoder, heads, options, run)
-    before = outcomes_of(measured)
-    tuning = None
-    if tuned is not None:
-        tuning = fine_tune(tuned, measured, removed, options)
-    return write_without(
-        encoder,
-        removed,
-        folder,
-        options,
-        order=options.order,
-        before=before,
-        measured=measured,
-        tuning=tuning,
-        zeroed=options.written_as == "zeroed",
-    )
-
-
-def _choose(
-    encoder: LoadedEncoder, heads: list[Head], options: PruneOptions, run: TaskRun | None
-) -> list[Head]:
-    """Return the heads to remove; from layers that share a module, the same ones."""
-    shared = SharedLayers(layer_groups(encoder.model))
+def _choose(encoder: LoadedEncoder, options: PruneOptions, run: TaskRun | None) -> list[Head]:
+    """Return the heads to remove; the same heads from layers that share a module."""
+    shared, heads = SharedLayers(layer_groups(encoder.model)), heads_of(encoder.model)
     units, n_removed = shared.units(heads), _n_removed(len(heads), options)
     if options.share is None:
         n_units = shared.n_units(n_removed, len(heads))
@@ -259,7 +244,8 @@ def write_without(
 ) -> Pruned:
     """Write a model without heads into a folder, and measure it again.
 
-    ``notes`` are further fields of its `PrunedRecord`.
+    ``before`` are the outcomes of the whole model on ``measured``; ``notes`` are further fields of
+    the `PrunedRecord`.
     """
     network = encoder.model
     heads = heads_of(network)
@@ -304,14 +290,14 @@ def _remove(encoder: LoadedEncoder, removed: Sequence[Head]) -> Speed:
 def _over(
     model: str | Path, file: str | Path | None, options: TaskOptions, run: TaskRun | None
 ) -> TaskRun | None:
-    """Return the examples of a file, over the loaded model of a run if there is one."""
+    """Return a run over a file, with the loaded model of ``run`` if given; None without a file."""
     if file is None:
         return None
     return open_run(model, file, options) if run is None else run.over(file, options)
 
 
 def _tuned(model: str | Path, options: PruneOptions, run: TaskRun | None) -> TaskRun | None:
-    """Return the examples to fine-tune on, None if that was not asked for."""
+    """Return a run over the examples to fine-tune on; None without fine-tuning."""
     if options.fine_tune_on is None:
         return None
     check_trainer()
@@ -320,12 +306,12 @@ def _tuned(model: str | Path, options: PruneOptions, run: TaskRun | None) -> Tas
 
 
 def outcomes_of(run: TaskRun | None) -> Outcomes | None:
-    """Return the outcomes of a model as it is; None without examples."""
+    """Return the outcomes of a model with all gates open; None without a run."""
     return None if run is None else run.outcomes(torch.ones(1, *run.shape))
 
 
 def _measure(run: TaskRun | None, outcomes: Outcomes | None) -> dict[str, float]:
-    """Return the mean loss and the metrics; empty without examples."""
+    """Return the mean loss and the metrics; empty without a run."""
     return {} if run is None or outcomes is None else run.measure(outcomes)
 
 
@@ -339,7 +325,7 @@ def _n_removed(n_heads: int, options: PruneOptions) -> int:
 
 
 def _load(model: str | Path, options: PruneOptions) -> LoadedEncoder:
-    """Return the model with what is on top of it, where that is known to be there."""
+    """Load a model with the head of its task, if it has a known one."""
     names = load_config(str(model), options).architectures or [""]
     head = ENCODER
     if names[0].endswith("ForSequenceClassification"):

@@ -1,4 +1,4 @@
-"""Model and sample -> a model whose heads share queries and keys, and what it does differently."""
+"""Model and sample -> a model whose heads share queries and keys, and its differences."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ def collaborate_heads(
     task: str | Path | None = None,
     options: CollaborateOptions,
 ) -> tuple[CollaborativeModel, Collaboration]:
-    """Return a model whose heads share query and key dimensions, and what that changes.
+    """Make a model whose heads share query and key dimensions, and measure its differences.
 
     Collaborative attention (Cordonnier et al. 2020): with R dimensions for all heads of a layer
     in the place of d for each,
 
         score_h(i, j) = ((m_h * Q x_i + c_h) . K x_j) / sqrt(d)
 
-    The bias of the keys is dropped, as the softmax does not see it, and the scale is that of the
-    original. At full rank the model is the original; below, the factors have the least mean square
-    error of scores on the sample that alternating least squares find (`models.factorisation`).
+    The bias of the keys is dropped, since it does not change the softmax; the scale stays. At full
+    rank the model is the original; below, the factors have the least mean square error of scores on
+    the sample that alternating least squares find (`models.factorisation`).
 
     Args:
-        model: a folder, a hub id, or a loaded model in evaluation mode, which stays as it is.
-        sample: text like that which the model is for, to weight and to measure with; None for
-            the bundled treebank.
-        task: examples of what the model was trained for, which it was not trained on; its loss
-            and metrics are measured before and after.
+        model: a folder, a hub id, or a loaded model in evaluation mode, which does not change.
+        sample: text of the kind that the model reads, to weight and to measure with; None for the
+            bundled treebank.
+        task: examples of the task of the model, which it was not trained on; loss and metrics are
+            measured before and after.
         options: keyword arguments, described below.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Layers and a sample -> factors of their queries and keys, of a rank or within an error."""
+"""Layers and a sample -> factors of the layers' queries and keys, of a rank or within an error."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _STEPS = 48
-"""Ranks that are tried for a target error lie a full rank / 48 apart, as shared dimensions do."""
+"""A search for the rank of an error tries multiples of the full rank / 48."""
 _PASSES_OF_FIT = 2
-"""Passes over the sample that take about as long as a fit, until the first fit is timed."""
+"""Passes over the sample that take about as long as a fit; used until the first fit is timed."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The factors of one site, and how good they are."""
+    """The factors of one site, and their errors."""
 
     site: Site
     factors: Factors
@@ -39,7 +39,7 @@ class Fit:
     score_error_held_out: float
 
     def multiplications(self, tokens: int) -> tuple[int, int]:
-        """Count those of a sequence of ``tokens``, before and after."""
+        """Count multiplications for a sequence of ``tokens``, before and after."""
         heads, _, width = self.site.maps.query.shape
         sharing = heads if self.factors.method == SHARED else 0
         before = multiplications(width, self.site.maps.full_rank, tokens)
@@ -47,7 +47,7 @@ class Fit:
 
 
 def check_goal(options: CollaborateOptions) -> None:
-    """Raise UsageError unless either a rank or an error is asked for."""
+    """Raise UsageError unless either a rank or an error is given."""
     if (options.rank is None) == (options.error is None):
         raise UsageError(
             "give exactly one of a rank (--rank) and a largest error of scores (--error)"
@@ -80,9 +80,10 @@ def fit_sites(
     rounds: Rounds,
     later: int,
 ) -> list[Fit]:
-    """Fit factors of every site to what is learnt from; whole layers have ``n_heads``.
+    """Fit factors of every site to the examples to learn from; whole layers have ``n_heads``.
 
-    ``rounds`` counts batches, ``later`` of which follow; a fit counts as as many as take its time.
+    ``rounds`` counts batches, of which ``later`` follow; a fit counts as the batches that take as
+    long.
     """
     n_each = text.n_batches * _PASSES_OF_FIT
     rounds.expect(text.n_batches + n_each * len(sites) + later)
@@ -158,7 +159,7 @@ def _find(
 
 
 def _own_rank(site: Site, rank: int, method: str, n_heads: int) -> int:
-    """Scale a rank asked for layers of ``n_heads`` to a layer that may have lost some."""
+    """Scale a rank of layers of ``n_heads`` to a layer that may have lost some heads."""
     if method == SHARED:
         return min(rank, site.maps.full_rank)
     return rank // n_heads * len(site.heads)

@@ -1,4 +1,4 @@
-"""What another model of the same shape does differently, and what it costs."""
+"""Divergence of two models' attention, and the size and cost of queries and keys."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def divergences(
     """Return (layers,): divergence of the attention of ``after`` from that of ``before``, in nats.
 
     Kullback-Leibler divergence of rows of attention, sum a ln(a / b), the mean over heads and
-    real queries; NaN for a layer that has lost all its heads. Every model reads what its own
-    layers below put out.
+    real queries; NaN for a layer without heads. Every layer reads the outputs of its model's layer
+    below.
     """
     with open_reader(before) as first, open_reader(after) as second:
 
@@ -60,12 +60,12 @@ def _divergence(before: Tensor, after: Tensor, real: Tensor) -> float:
 
 
 def count_parameters(model: PreTrainedModel) -> int:
-    """Return numbers that make up the encoder."""
+    """Count the parameters of the encoder."""
     return sum(one.numel() for one in encoder_of(model).parameters())
 
 
 def multiplications(width: int, rank: int, tokens: int, sharing: int = 0) -> int:
-    """Count those of the queries, keys and scores of one layer, for one sequence of ``tokens``.
+    """Count multiplications for queries, keys and scores of one layer and ``tokens`` tokens.
 
     ``rank`` dimensions of all heads together, or shared by ``sharing`` heads.
     """

@@ -1,4 +1,4 @@
-"""How queries and keys are factorised: the options."""
+"""Options of factorising queries and keys."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ WEIGHTINGS = INPUTS, _ = ("inputs", "none")
 
 @dataclass(frozen=True, kw_only=True)
 class SampleOptions(PassOptions):
-    """Options of the part of the text that is read, and for what."""
+    """Options of the sample, and of its part held out."""
 
     title: ClassVar[str] = "Factorisation"
 
     sample_examples: Annotated[
-        int, Option("Most examples of the sample that are read.", words="the sample", least=2)
+        int, Option("Most examples of the sample.", words="the sample", least=2)
     ] = 400
     held_out: Annotated[
         float,
         Option(
-            "Share of the sample kept apart, to measure on.",
+            "Share of the sample held out, to measure on.",
             more="Whole documents where there are several.",
             words="the share held out",
             above=0,
             below=1,
         ),
     ] = 0.25
-    seed: Annotated[int, seed_option("Of the starts, and of what is held out.")] = 0
+    seed: Annotated[int, seed_option("Seed of the starts, and of the examples held out.")] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +44,8 @@ class CollaborateOptions(SampleOptions, TaskOptions):
         int | None,
         Option(
             "Dimensions of queries and keys that all heads of a layer have together.",
-            more="As many as the model has (heads times head size) change nothing. A layer that "
-            "lost heads has no more than are left, and per head as many as a whole layer has.",
+            more="The full rank of the model (heads times head size) changes nothing. A layer that "
+            "lost heads has its full rank at most, and per head the dimensions of a whole layer.",
             words="the rank",
             least=1,
         ),
@@ -53,7 +53,7 @@ class CollaborateOptions(SampleOptions, TaskOptions):
     error: Annotated[
         float | None,
         Option(
-            "In the place of a rank: largest error of scores, as a share; a rank for each layer.",
+            "Instead of a rank: largest error of scores, as a share; layers get their least rank.",
             more="The root mean square error on the sample, of the root mean square of scores.",
             words="the error",
             above=0,
@@ -71,7 +71,7 @@ class CollaborateOptions(SampleOptions, TaskOptions):
     weighting: Annotated[
         str,
         Option(
-            "What counts: the scores of real inputs, or the weights alone.",
+            "Errors to minimise: of scores of real inputs, or of the weights alone.",
             words="the weighting",
             choices=WEIGHTINGS,
         ),
@@ -83,15 +83,15 @@ class CollaborateOptions(SampleOptions, TaskOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RedundancyOptions(ModelOptions):
-    """Options of the tests of what heads share."""
+    """Options of the tests of overlaps."""
 
     title: ClassVar[str] = "Factorisation"
 
-    draws: Annotated[
-        int, Option("Layers of random heads that a layer is compared with.", least=1)
-    ] = 99
+    draws: Annotated[int, Option("Layers of random heads to compare each layer with.", least=1)] = (
+        99
+    )
     permutations: Annotated[
         int, Option("Shuffles of the heads of each layer, to test roles.", least=1)
     ] = 9999
     alpha: Annotated[float, Option("Level of the tests.", words="alpha", above=0, below=1)] = 0.05
-    seed: Annotated[int, seed_option("Of all that is random.")] = 0
+    seed: Annotated[int, seed_option("Seed of draws and shuffles.")] = 0

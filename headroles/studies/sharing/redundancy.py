@@ -1,4 +1,4 @@
-"""Model -> Redundancy: how much the query and key projections of heads have in common."""
+"""Model -> Redundancy: the overlap of the query and key projections of heads."""
 
 from __future__ import annotations
 
@@ -50,15 +50,14 @@ _RANDOM_PAIRS = 1999
 def report_redundancy(
     model: Model, roles: RoleTable | None, options: RedundancyOptions
 ) -> Redundancy:
-    """Return how many dimensions the queries and keys of heads take, and which heads share them.
+    """Count the dimensions of the queries and keys of heads, and test which heads share them.
 
-    Of each layer, singular values of the products query_h' key_h of single heads, and of their
-    sum; against heads with the same singular values whose spaces are drawn at random. Of each two
-    heads of a layer, the overlap of their query spaces and of their key spaces (the mean squared
-    cosine of the principal angles), against random spaces of the same size. With a role table,
-    whether heads of one role overlap more than others: heads are shuffled within layers. All
-    p-values of one kind are corrected together by Benjamini-Hochberg. The weights alone are
-    looked at, no text.
+    Of each layer, the singular values of the products query_h' key_h of single heads, and of their
+    sum, are compared with heads of the same singular values in random spaces. Of each two heads of
+    a layer, the overlap of their query spaces and of their key spaces (the mean squared cosine of
+    the principal angles) is compared with random spaces of the same size. With a role table, the
+    overlap of heads of one role is compared with heads shuffled within layers. All p-values of one
+    kind are corrected together by Benjamini-Hochberg. Only the weights are read, no text.
 
     Args:
         model: a folder, a hub id, or a loaded model in evaluation mode.
@@ -109,7 +108,7 @@ def report_redundancy(
 def _layers(
     sites: tuple[Site, ...], options: RedundancyOptions, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Return the table of layers: dimensions of heads, of their sum, and of sums by chance."""
+    """Return a row for each layer: dimensions of heads, of their sum, and of sums by chance."""
     found = [_energies(site, options, rng) for site in sites]
     frame = pd.DataFrame([row for row, _ in found])
     drawn = np.stack([own for _, own in found], axis=1)

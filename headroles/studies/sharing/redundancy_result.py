@@ -1,4 +1,4 @@
-"""What the weights of heads have in common: a table of pairs, one of layers, one of roles."""
+"""Overlap of the weights of heads: tables of pairs of heads, of layers and of roles."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
 from headroles.formats import to_records
@@ -22,7 +23,7 @@ _PROJECTIONS = ("query", "key")
 
 
 class Common(Recorded, frozen=True):
-    """Figures of what heads share, beside the table of pairs."""
+    """Tables of layers and roles, and the overlap of two heads by chance."""
 
     layers: list[dict[str, Any]]
     roles: list[dict[str, Any]] | None
@@ -36,7 +37,7 @@ class Level(Recorded, frozen=True):
 
 
 class RedundancyRecord(ModelRecord, frozen=True, kw_only=True):
-    """Record of the model, and of what its heads share."""
+    """Record of the model, with the tables beside the table of pairs."""
 
     redundancy: Common
 
@@ -46,7 +47,7 @@ class RedundancyRecord(ModelRecord, frozen=True, kw_only=True):
 
     @property
     def alpha(self) -> float:
-        """Level that pairs and roles were tested at."""
+        """Level of the tests of pairs and roles."""
         return self.read_options(Level).alpha
 
 
@@ -55,10 +56,10 @@ class Redundancy(Result):
     """Overlap of the query and key projections of a layer's heads.
 
     ``frame`` has a row for every two heads of a layer, with the columns of ``columns``: the
-    overlaps of their query spaces and of their key spaces, 0 to 1, and whether these were shown to
-    be larger than by chance (``query_shared``, ``key_shared``). Where layers share a module,
-    it is listed as the first of them. The other views are ``layers``, dimensions that hold 90, 95
-    and 99 % of the energy, and ``roles``, empty if no roles were given.
+    overlaps of their query spaces and of their key spaces, 0 to 1, and whether the overlaps are
+    shown to be larger than by chance (``query_shared``, ``key_shared``). Layers that share a module
+    are listed as their first layer. The other views are ``layers``, dimensions that hold 90, 95 and
+    99 % of the energy, and ``roles``, empty if no roles were given.
 
     With ``redundancy`` as `report_redundancy` returns it:
 
@@ -87,16 +88,16 @@ class Redundancy(Result):
 
     @property
     def roles(self) -> pd.DataFrame:
-        """A row per role and projection: overlap of heads with the role, and as expected."""
+        """A row per role and projection: overlap of heads with the role, and by chance."""
         return pd.DataFrame(self.record.redundancy.roles or [])
 
     @property
     def alpha(self) -> float:
-        """Level that the pairs and roles were tested at."""
+        """Level of the tests of pairs and roles."""
         return self.record.alpha
 
     def shown(self) -> Iterator[Shown]:
-        """Yield the dimensions of layers, pairs of heads that share most, roles that overlap."""
+        """Tabulate dimensions of layers and overlaps of pairs; name the roles that overlap."""
         yield self._answer()
         yield (
             "Dimensions that hold 90, 95 and 99 % of the energy of query-key products: of single\n"
@@ -118,13 +119,13 @@ class Redundancy(Result):
             )
 
     def details(self) -> Iterator[Shown]:
-        """Yield the roles."""
+        """Tabulate the roles."""
         if len(self.roles):
             yield "Overlap of heads of one role, against heads shuffled within layers"
             yield self._roles_grid()
 
     def _answer(self) -> str:
-        """Say how far heads share dimensions, next to chance."""
+        """Compare the dimensions that heads share with chance."""
         layers, pairs = self.layers, self.frame
         needed, drawn = layers["sum_90%"], layers["sum_90%_by_chance"]
         shared = (layers["p_adjusted"] <= self.alpha).sum()
@@ -140,29 +141,23 @@ class Redundancy(Result):
         return self.roles.sort_values("p_value", kind="stable")
 
     def _layers_grid(self) -> Grid:
-        rows = []
-        for row in self.layers.to_dict("records"):
-            heads = " ".join(f"{row[f'head_{share:.0%}']:.1f}" for share in SHARES)
-            sums = " ".join(str(row[f"sum_{share:.0%}"]) for share in SHARES)
-            rows.append(
-                (
-                    str(row["layer"]),
-                    heads,
-                    str(row["head_size"]),
-                    sums,
-                    str(min(row["width"], row["heads"] * row["head_size"])),
-                    f"{row['sum_90%_by_chance']:.1f}",
-                    f"{row['p_adjusted']:.3f}",
-                )
-            )
-        names = ("layer", "one head", "of", "all heads", "of ", "90 % by chance", "p")
-        return Grid(names, tuple(rows))
+        most = np.minimum(self.layers["width"], self.layers["heads"] * self.layers["head_size"])
+        cells = {
+            "layer": "{layer}",
+            "one head": "{head_90%:.1f} {head_95%:.1f} {head_99%:.1f}",
+            "of": "{head_size}",
+            "all heads": "{sum_90%} {sum_95%} {sum_99%}",
+            "of ": "{most}",
+            "90 % by chance": "{sum_90%_by_chance:.1f}",
+            "p": "{p_adjusted:.3f}",
+        }
+        return Grid.of(self.layers.assign(most=most), cells)
 
     def _pairs_grid(self) -> Grid:
         rows = []
         for layer, part in self.frame.groupby("layer"):
             cells = []
-            for name in ("query", "key"):
+            for name in _PROJECTIONS:
                 found = int(part[f"{name}_shared"].sum())
                 cells += [f"{part[f'{name}_overlap'].mean():.3f}", f"{found} of {len(part)}"]
             best = part.nlargest(1, "key_overlap").iloc[0]
@@ -175,18 +170,15 @@ class Redundancy(Result):
         roles = self._by_p()
         found = roles[roles["shared"]]
         shown = found if len(found) else roles.head(_STRONGEST)
-        rows = tuple(
-            (
-                str(row["role"]),
-                str(row["projection"]),
-                str(row["heads"]),
-                f"{row['overlap']:.3f}",
-                f"{row['expected']:.3f}",
-                f"{row['p_adjusted']:.3f}",
-            )
-            for row in shown.to_dict("records")
-        )
-        return Grid(("role", "of", "heads", "overlap", "expected", "p"), rows)
+        cells = {
+            "role": "{role}",
+            "of": "{projection}",
+            "heads": "{heads}",
+            "overlap": "{overlap:.3f}",
+            "expected": "{expected:.3f}",
+            "p": "{p_adjusted:.3f}",
+        }
+        return Grid.of(shown, cells)
 
     def facts(self) -> dict[str, Any]:
         """Return the result for scripts."""

@@ -1,4 +1,4 @@
-"""What a study of shared queries and keys leaves: a model, and a table of its layers."""
+"""Results of sharing queries and keys: a model, and a table of its layers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from headroles.results.stored import MODEL_KINDS
 from headroles.storage import plain
 
 _FEW_TOKENS = 8
-"""Tokens of a sample for each dimension of the inputs, below which it says little of them."""
+"""Fewer tokens of the sample for each dimension of the inputs give a warning."""
 
 
 class Pass(Recorded, frozen=True):
-    """Cost of passes over sequences of one length, as shares of before; seconds of both."""
+    """Cost of passes over sequences of one length, as shares of the original's; seconds of both."""
 
     tokens: int
     seconds_before: float
@@ -43,7 +43,7 @@ class TaskChange(Recorded, frozen=True):
 
 
 class Whole(Recorded, frozen=True):
-    """Figures of a model with queries and keys of low rank as a whole."""
+    """Figures of a whole model with queries and keys of low rank."""
 
     tokens: int
     parameters_before: int
@@ -60,7 +60,7 @@ class Factors(Recorded, frozen=True):
 
 
 class RecordedSample(RecordedCorpus, frozen=True, kw_only=True):
-    """The text that factors were fitted to, and measured with."""
+    """The text that factors are fitted to, and measured with."""
 
     bundled: bool
     examples: int
@@ -102,13 +102,13 @@ class Collaboration(Result):
     """Changes and savings of queries and keys of low rank, layer by layer.
 
     ``frame`` has the columns of ``columns``, a row per layer that has any heads. ``rank`` is the
-    number of query dimensions of all heads together, and ``full_rank`` that of the original. Errors
-    are root mean squares as shares of the original's: ``tensor_error`` of the products of the
-    weights, ``score_error`` of scores on the sample and on text held out, each layer reading what
-    the original's layers below put out. Divergences are in nats (Kullback-Leibler, mean over heads
-    and queries), each model reading what its own layers put out. Parameters are those of queries
-    and keys, multiplications those of queries, keys and scores for a sequence of 128 tokens.
-    ``rounds`` and ``seconds`` (of the processor) were spent on the factors.
+    number of query dimensions of all heads together, and ``full_rank`` this number in the original.
+    Errors are root mean squares as shares of the original's: ``tensor_error`` of the products of
+    the weights, ``score_error`` of scores on the sample and on text held out, with the outputs of
+    the original's layers as inputs. Divergences are in nats (Kullback-Leibler, mean over heads and
+    queries), with the outputs of each model's layers as inputs. Parameters are of queries and keys,
+    multiplications of queries, keys and scores for a sequence of 128 tokens. ``rounds`` and
+    ``seconds`` (of the processor) were spent on the factors.
 
     With ``collaboration`` as `collaborate_heads` returns it:
 
@@ -140,7 +140,7 @@ class Collaboration(Result):
         return self.whole.task
 
     def shown(self) -> Iterator[Shown]:
-        """Say how much smaller and faster the model is, and what it loses."""
+        """Give the size, the speed and the losses of the model."""
         yield self._verdict()
         yield (
             "Attention diverges from the original's by "
@@ -153,29 +153,24 @@ class Collaboration(Result):
         yield from map(Warned, self._found())
 
     def details(self) -> Iterator[Shown]:
-        """Say how was fitted, and tabulate the layers."""
+        """Describe the fit, and tabulate the layers."""
         yield self._title()
         yield self._layers()
 
     def _title(self) -> str:
         corpus, factors = self.record.corpus, self.record.factors
-        what = "shared by all heads" if factors.method == "shared" else "of each head"
+        scope = "shared by all heads" if factors.method == "shared" else "of each head"
         text = "the bundled treebank" if corpus.bundled else ", ".join(corpus.files)
         how = "scores on the sample" if factors.weighting == "inputs" else "the weights alone"
         return (
-            f"queries and keys {what}, fitted to {how}\n"
+            f"queries and keys {scope}, fitted to {how}\n"
             f"sample {text}: {corpus.examples} examples, {corpus.examples_held_out} held out"
             f"\ndivergence of attention from the original's in nats\n"
         )
 
     def _layers(self) -> Grid:
         columns = ("layer", "rank", "of", "score error", "held out", "divergence", "held out ")
-        names = (
-            "score_error",
-            "score_error_held_out",
-            "divergence",
-            "divergence_held_out",
-        )
+        names = ("score_error", "score_error_held_out", "divergence", "divergence_held_out")
         rows = [
             tuple(str(row[name]) for name in ("layer", "rank", "full_rank"))
             + tuple(f"{row[name]:.4f}" for name in names)

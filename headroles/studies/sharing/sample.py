@@ -1,4 +1,4 @@
-"""Examples that shared projections are measured on: sentences, or those of a task."""
+"""Examples that shared projections are measured on: sentences, or examples of a task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from headroles.tasks.running import TaskRun
 
 @dataclass(frozen=True)
 class SampleText:
-    """Examples that a model can be run over: those to learn from, and those held out."""
+    """Examples to learn from, and examples held out, ready to run a model over."""
 
     learnt: Passes[ExampleBatch]
     held_out: Passes[ExampleBatch]
@@ -53,8 +53,8 @@ def read_sample(
 ) -> SampleText:
     """Return the first examples of ``corpus``, or of the bundled treebank, some of them held out.
 
-    Raises CorpusError for a sample of fewer than two examples, TokenizerError for one of which the
-    tokenizer does not know most word pieces.
+    Raises CorpusError for a sample of fewer than two examples, TokenizerError if the tokenizer does
+    not know most of its word pieces.
     """
     with prepared(corpus or read_conllu(sample_treebank())) as ready:
         examples = list(islice(make_examples(ready, "adjacent"), options.sample_examples))
@@ -66,7 +66,7 @@ def read_sample(
     if len(encoded) < 2:
         raise CorpusError(
             f"the sample has {len(encoded)} examples that fit the model; it must have 2 or more, "
-            "to measure on others than those learnt from"
+            "to learn from some and measure on others (--sample)"
         )
     apart = _held_out([one.document for one in encoded], options)
     parts = [
@@ -85,7 +85,7 @@ def read_sample(
 
 
 def _held_out(documents: Sequence[str], options: SampleOptions) -> np.ndarray[Any, np.dtype[Any]]:
-    """Choose the examples to hold out: of documents drawn at random, or drawn themselves."""
+    """Draw the examples (examples,) to hold out: whole documents if there are several."""
     units = documents if len(set(documents)) > 1 else range(len(documents))
     _, codes, sizes = np.unique(np.asarray(units), return_inverse=True, return_counts=True)
     order = np.random.default_rng(options.seed).permutation(len(sizes))
@@ -99,7 +99,7 @@ def change_on(before: TaskRun, after: TaskRun) -> TaskChange:
     """Return loss and metrics of two models on one task, and the change of the loss.
 
     ``loss_change`` is the mean of the paired differences over examples, ``ci_low`` and ``ci_high``
-    its interval of 95 %, ``p_value`` that of no change (t-test, two-sided).
+    its 95 % interval, ``p_value`` of a t-test for no change (two-sided).
     """
     runs = (before, after)
     first, second = (run.outcomes(torch.ones(1, *run.shape)) for run in runs)

@@ -16,7 +16,7 @@ from headroles.studies.importance.options import AblateOptions, TaskDropOptions
 from headroles.studies.importance.removals import Removal
 from headroles.studies.pruning import compensation, curve_table
 from headroles.studies.pruning.curve_options import CurveOptions
-from headroles.studies.pruning.curve_points import Point, Points
+from headroles.studies.pruning.curve_points import Point
 from headroles.tasks.outcomes import Outcomes
 
 N = 300
@@ -33,10 +33,7 @@ def verdicts(whole: NDArray[np.float64], without: NDArray[np.float64]) -> dict[s
     frame, _ = ablation_table.make_table(run, removals, outcomes, AblateOptions())
     found["ablate"] = frame.iloc[0]
 
-    points = Points(
-        tuple(Point(order, 0.5, 0, ((0, k),), k) for k, order in enumerate(("bottom", "top"))),
-        ((), ((0, 1),)),
-    )
+    points = [Point(order, 0.5, 0, ((0, k),), k) for k, order in enumerate(("bottom", "top"))]
     asked = CurveOptions(orders="bottom,top", against="bottom", shares="0.5")
     frame, _ = curve_table.make_table(points, outcomes, targets, [], asked)
     found["pruning-curves"] = frame[frame["order"] == "top"].iloc[0]

@@ -16,7 +16,7 @@ from headroles.results.stored import load
 from headroles.studies.importance.measures import measured, unit_values
 from headroles.studies.importance.removals import present_heads, without
 from headroles.studies.pruning.curve_options import CurveOptions
-from headroles.studies.pruning.curve_points import Point, Points
+from headroles.studies.pruning.curve_points import Point
 from headroles.studies.pruning.curve_table import make_table
 from headroles.studies.pruning.curves import PruningCurves, find_pruning_curves
 from headroles.studies.pruning.options import PruneOptions
@@ -168,7 +168,7 @@ def test_the_mean_over_shares(found: PruningCurves) -> None:
 def test_notes_say_that_nothing_varies() -> None:
     """An order without which no loss differs from that of the other has no p-value."""
     orders = ["middle", "random"]
-    points = Points(tuple(Point(one, 0.5, 0, ((0, 0),), 1) for one in orders), ((), ((0, 0),)))
+    points = [Point(one, 0.5, 0, ((0, 0),), 1) for one in orders]
     losses = np.random.default_rng(0).random((30, 2))
     options = CurveOptions(orders=orders, shares=[0.5], draws=1, against="random")
     frame, _ = make_table(points, Outcomes(losses, losses), np.zeros(30), [], options)

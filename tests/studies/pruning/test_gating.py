@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from headroles import load_model
+from headroles import gate_heads, load_model, prune_heads
 from headroles.errors import ModelError, UsageError
 from headroles.models.hard_concrete import HardConcrete
 from headroles.models.surgery import removed_from
@@ -17,12 +17,9 @@ from headroles.studies.importance.removals import present_heads
 from headroles.studies.pruning.gate_options import GateOptions
 from headroles.studies.pruning.gates import expected_open, learn_gates, place, without
 from headroles.studies.pruning.gating import Gated
-from headroles.studies.pruning.gating import gate as learn
-from headroles.studies.pruning.options import PruneOptions
-from headroles.studies.pruning.pruning import prune
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
-from tests.commands import run
+from tests.commands import record_in, run
 from tests.rounding import near
 from tests.tasks.conftest import make_task_model, save
 
@@ -101,7 +98,7 @@ def test_weights_stay_unless_they_are_trained(
     for weights in ("frozen", "trained"):
         rate = 0.01 if weights == "trained" else GateOptions.weight_rate
         options = GateOptions(keep=6, seeds=2, updates=5, weights=weights, weight_rate=rate)
-        result = learn(classifier, labelled, tmp_path / weights, options)
+        result = gate_heads(classifier, labelled, tmp_path / weights, options)
         after = load_model(tmp_path / weights).state_dict()
         name = "bert.encoder.layer.0.output.dense.weight"
         changed[weights] = not torch.equal(before[name], after[name])
@@ -117,8 +114,8 @@ def test_every_seed_starts_from_the_same_weights(
     classifier: Path, labelled: Path, tmp_path: Path
 ) -> None:
     options = {"keep": 6, "updates": 4, "weights": "trained", "weight_rate": 0.01}
-    both = learn(classifier, labelled, tmp_path / "both", GateOptions(seeds=2, **options))
-    second = learn(classifier, labelled, tmp_path / "one", GateOptions(seeds=1, seed=1, **options))
+    both = gate_heads(classifier, labelled, tmp_path / "both", seeds=2, **options)
+    second = gate_heads(classifier, labelled, tmp_path / "one", seeds=1, seed=1, **options)
     assert both.runs[1].log_alpha == near(second.runs[0].log_alpha)
     assert both.runs[1].loss == near(second.runs[0].loss)
 
@@ -127,9 +124,8 @@ def test_every_seed_starts_from_the_same_weights(
 def test_other_objectives(
     model: str, task: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    file = request.getfixturevalue(task)
-    options = GateOptions(keep=4, seeds=1, updates=4)
-    found = learn(request.getfixturevalue(model), file, tmp_path / "out", options, test=file)
+    folder, file = request.getfixturevalue(model), request.getfixturevalue(task)
+    found = gate_heads(folder, file, tmp_path / "out", test=file, keep=4, seeds=1, updates=4)
     assert found.pruned.after["loss"] == near(found.runs[0].loss)
     assert found.pruned.after["loss"] != found.pruned.before["loss"]
 
@@ -150,12 +146,10 @@ class TestCommand:
         assert facts["after"]["loss"] == near(best["loss"])
         assert sum(n for _, _, n in facts["kept_by"]) == 15
         assert facts["overlap_by_chance"] == pytest.approx(5 / 12)
-        notes = json.loads((out / "run.json").read_text("utf-8"))
-        assert notes["seeds"] == facts["seeds"]
+        assert record_in(out)["seeds"] == facts["seeds"]
         # Gates can be learnt of what is left.
         again = tmp_path / "smaller"
-        options = GateOptions(keep=2, seeds=1, updates=4)
-        found = learn(out, labelled, again, options)
+        found = gate_heads(out, labelled, again, keep=2, seeds=1, updates=4)
         assert set(found.pruned.kept) < {tuple(head) for head in facts["kept"]}
         assert len(removed_from(load_model(again))) == 10
 
@@ -167,12 +161,12 @@ class TestCommand:
         assert "of the heads that they keep, 33% by chance" in result.stdout
         arguments = ("--keep", 4, "--seeds", 1, "--updates", 4, "--out", tmp_path / "one")
         result = run("gate", classifier, labelled, *arguments)
-        assert "One seed does not tell" in result.stdout
+        assert "One seed does not show" in result.stdout
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ([], "tell how many heads stay: --keep N"),
+            ([], "give the number of heads to keep: --keep N"),
             (["--keep", 12], "12 heads are to be kept, and the model has 12; keep fewer"),
             (["--keep", 0], "keep is 0; it must be 1 or more"),
             (["--keep", 3, "--weights", "light"], "is 'light'; it must be one of"),
@@ -217,14 +211,14 @@ def test_layers_that_share_a_module(tmp_path: Path, labelled: Path) -> None:
     )
     model = save(AlbertForSequenceClassification(config), tmp_path / "albert")
     with pytest.raises(UsageError, match="layers of this model share one attention module"):
-        learn(model, labelled, tmp_path / "out", GateOptions(keep=3))
+        gate_heads(model, labelled, tmp_path / "out", keep=3)
 
 
 def test_how_much_seeds_agree(classifier: Path, labelled: Path, tmp_path: Path) -> None:
     opened = open_run(classifier, labelled, TaskOptions())
     heads = present_heads(opened)
     one = learn_gates(opened, heads, GateOptions(keep=2, updates=3), 0)
-    pruned = prune(classifier, tmp_path / "out", PruneOptions(keep=2, order="top"))
+    pruned = prune_heads(classifier, tmp_path / "out", keep=2, order="top")
     kept = (((0, 0), (0, 1)), ((0, 0), (1, 1)), ((2, 2), (1, 1)))
     runs = tuple(type(one)(**{**vars(one), "kept": own}) for own in kept)
     found = Gated(pruned, runs, 0)

@@ -220,8 +220,8 @@ class TestCommand:
         ("arguments", "message"),
         [
             (["--keep", 3], "the order importance needs a task"),
-            ([], "tell how many heads stay"),
-            (["--keep", 3, "--share", 0.5], "tell how many heads stay"),
+            ([], "give the number of heads to keep"),
+            (["--keep", 3, "--share", 0.5], "give the number of heads to keep"),
             (["--keep", 13, "--order", "random"], "13 heads are to be kept, but the model has 12"),
             (["--keep", 3, "--order", "with_role"], "needs --role and --roles-from"),
             (["--keep", 3, "--protect", "3.1"], "the head is '3.1'; it must be layer-head"),

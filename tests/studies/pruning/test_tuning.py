@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from headroles import load_model
+from headroles import load_model, prune_heads
 from headroles.errors import UsageError
 from headroles.models import tuning as trainer
 from headroles.models.surgery import heads_of
@@ -17,11 +17,11 @@ from headroles.models.tuning import weights_of_heads
 from headroles.studies.importance.removals import without
 from headroles.studies.pruning.compensation import HeadState, find_compensation, state_of
 from headroles.studies.pruning.options import PruneOptions
-from headroles.studies.pruning.pruning import prune, write_without
+from headroles.studies.pruning.pruning import write_without
 from headroles.studies.pruning.tuning import fine_tune
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
-from tests.commands import run
+from tests.commands import record_in, run
 from tests.rounding import near
 from tests.tasks.conftest import make_task_model, save
 
@@ -53,7 +53,7 @@ def test_what_was_fine_tuned_is_what_is_written(
     assert {head for head in own if torch.equal(own[head], after[head])} == set(GONE)
     out, zeroed = tmp_path / "out", form == "zeroed"
     write_without(
-        opened.encoder, GONE, out, asked, order="own", before={}, measured=None, zeroed=zeroed
+        opened.encoder, GONE, out, asked, order="own", before=None, measured=None, zeroed=zeroed
     )
     written = open_run(out, labelled, TaskOptions()).outcomes(ALL).losses
     assert written == near(masked)
@@ -67,7 +67,7 @@ def test_masked_is_as_without_the_heads(labelled: Path, tmp_path: Path) -> None:
     for first in (GONE, []):
         folder, asked = tmp_path / f"{len(first)} gone first", options(labelled)
         opened = open_run(model, labelled, asked)
-        write_without(opened.encoder, first, folder, asked, order="", before={}, measured=None)
+        write_without(opened.encoder, first, folder, asked, order="", before=None, measured=None)
         opened = open_run(folder, labelled, asked)
         rest = [head for head in heads_of(opened.encoder.model) if head in GONE]
         fine_tune(opened, None, rest, asked)
@@ -81,7 +81,7 @@ def test_other_objectives(
 ) -> None:
     file = request.getfixturevalue(task)
     asked = options(file, order="top", keep=8)
-    found = prune(request.getfixturevalue(model), tmp_path / "out", asked, test=file)
+    found = prune_heads(request.getfixturevalue(model), tmp_path / "out", asked, test=file)
     assert found.tuning is not None
     assert found.after["loss"] < found.tuning.masked["loss"]
 
@@ -91,7 +91,7 @@ class TestCompensation:
         self, classifier: Path, labelled: Path, tmp_path: Path
     ) -> None:
         asked = options(labelled, keep=12, order="top", compensation=True)
-        pruned = prune(classifier, tmp_path / "out", asked, test=labelled)
+        pruned = prune_heads(classifier, tmp_path / "out", asked, test=labelled)
         found = pruned.tuning
         assert found is not None
         assert found.compensation is not None
@@ -106,7 +106,7 @@ class TestCompensation:
     ) -> None:
         for compensation in (False, True):
             asked = options(labelled, order="top", compensation=compensation)
-            prune(classifier, tmp_path / str(compensation), asked)
+            prune_heads(classifier, tmp_path / str(compensation), asked)
         one, other = (load_model(tmp_path / name).state_dict() for name in ("False", "True"))
         assert all(torch.equal(one[name], own) for name, own in other.items())
 
@@ -151,7 +151,7 @@ class TestCommand:
         assert "Fine-tuned on 6 examples with the heads masked, 1 updates of 32" in result.stdout
         for row in ("before, fine-tuned", "after, not fine-tuned", "weights differ by"):
             assert row in result.stdout
-        notes = json.loads((tmp_path / "out" / "run.json").read_text("utf-8"))
+        notes = record_in(tmp_path / "out")
         assert len(notes["fine_tuning"]["compensation"]) == 7
         assert notes["options"]["epochs"] == 1
         result = run("prune", classifier, *asked, *tuned, "--out", tmp_path / "2", "--json")
@@ -176,7 +176,7 @@ class TestCommand:
             options(labelled, learning_rate=0)
         asked = options(labelled, keep=0, order="top", compensation=True)
         with pytest.raises(UsageError, match="no head is left that could make up"):
-            prune(classifier, tmp_path / "out", asked)
+            prune_heads(classifier, tmp_path / "out", asked)
         asked = ("--order", "top", "--keep", 3, "--fine-tune-on", tmp_path / "none.tsv")
         result = run("prune", classifier, *asked, "--out", tmp_path / "out")
         assert result.exit_code == 1
