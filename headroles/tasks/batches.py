@@ -46,7 +46,7 @@ class Batches:
     options: TaskOptions
 
     def passes(self) -> tuple[Passes[TaskBatch], int]:
-        """Return the passes over the examples, and how many examples were truncated."""
+        """Return the passes over the examples, and the number of truncated examples."""
         tokenizer = self.encoder.tokenizer
         self._refuse_lacking("pad_token")
         if self.objective == MASKED_LM:
@@ -116,7 +116,7 @@ class Batches:
     def _mask(
         self, rows: Sequence[int], inputs: dict[str, Tensor], special: Sequence[Sequence[int]]
     ) -> tuple[dict[str, Tensor], Tensor]:
-        """Return inputs with masked tokens, and these tokens; masks depend on the example alone."""
+        """Return masked inputs, and the masked tokens; masks depend on the example alone."""
         ids = inputs["input_ids"].clone()
         targets = torch.full_like(ids, IGNORED)
         for place, (row, marks) in enumerate(zip(rows, special, strict=True)):

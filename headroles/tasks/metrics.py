@@ -1,4 +1,4 @@
-"""Metrics of predictions, for the objectives that they apply to."""
+"""Metrics of predictions, by objective."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FloatArray = NDArray[np.float64]
 
 
 def accuracy(predicted: FloatArray, target: FloatArray) -> float:
-    """Return the share of predictions (examples,) that are right."""
+    """Return the share of right predictions (examples,)."""
     return float((predicted == target).mean())
 
 
@@ -26,7 +26,7 @@ def f1(predicted: FloatArray, target: FloatArray) -> float:
 
 def matthews(predicted: FloatArray, target: FloatArray) -> float:
     """Return Matthews' correlation of classes (Gorodkin 2004 for more than two); 0 if constant."""
-    classes = np.unique(np.concatenate([predicted, target]))
+    classes = np.unique([predicted, target])
     one, other = (values[:, None] == classes for values in (predicted, target))
 
     def covariance(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> float:
@@ -64,7 +64,7 @@ def metrics_of(objective: str, n_classes: int) -> tuple[str, ...]:
 def measure(
     predicted: FloatArray, target: FloatArray, losses: FloatArray, names: tuple[str, ...]
 ) -> dict[str, float]:
-    """Return the mean loss and these metrics."""
+    """Return the mean loss and the metrics called ``names``."""
     return {
         "loss": float(losses.mean()),
         **{name: METRICS[name](predicted, target) for name in names},

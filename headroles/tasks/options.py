@@ -79,7 +79,7 @@ class TaskOptions(PassOptions):
     separator: Annotated[
         str | None,
         Option(
-            "Separator of columns; by default tab, in .csv files the one of the first line.",
+            "Separator of columns; left out: tab, in .csv files as in the first line.",
             words="the separator",
             choices=SEPARATORS,
         ),
@@ -87,7 +87,7 @@ class TaskOptions(PassOptions):
     objective: Annotated[
         str,
         Option(
-            "What the model was trained for; auto: as its configuration says.",
+            "Objective of the model's training; auto: as its configuration says.",
             more="masked_lm takes plain text, one text a line.",
             words="the objective",
             choices=OBJECTIVES,
@@ -96,7 +96,7 @@ class TaskOptions(PassOptions):
     examples: Annotated[
         int | None,
         Option(
-            "Largest number of examples, chosen at random, always the same ones.",
+            "Largest number of examples, chosen at random, the same examples every time.",
             words="the number of examples",
             least=2,
         ),
@@ -105,7 +105,7 @@ class TaskOptions(PassOptions):
         float, Option("Share of the tokens that masked_lm masks.", above=0, below=1)
     ] = 0.15
     mask_seed: Annotated[
-        int, seed_option("Seed of what masked_lm masks.", "the seed of the masks")
+        int, seed_option("Seed of the tokens that masked_lm masks.", "the seed of the masks")
     ] = 0
     max_tokens: Annotated[
         int | None,

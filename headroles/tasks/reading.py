@@ -1,4 +1,4 @@
-"""Reading of labelled text in tab-separated files, such as GLUE's, and of plain text to mask."""
+"""Reading of labelled text in tables, such as GLUE's files, and of plain text to mask."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _TEXTS = (
     ("sentence",),
     ("text",),
 )
-_CURE = ", or pass header=False (--no-header) if the first line is no header"
+_WITHOUT_HEADER = ", or pass header=False (--no-header) if the first line is no header"
 _LABELS = ("label", "gold_label", "Quality", "is_duplicate", "score")
 
 
 @dataclass(frozen=True)
 class Task:
-    """Texts with labels as the file has them; masked language models have none.
+    """Texts of a file with its labels; texts to be masked have no labels.
 
-    ``lines`` (examples,) are the numbers of their lines, from 1, which messages name.
+    ``lines`` (examples,) are the line numbers of the texts, from 1, for messages.
     """
 
     file: str
@@ -81,7 +81,7 @@ class Task:
         return value
 
     def describe(self) -> RecordedTaskFile:
-        """Return what a record says of the file."""
+        """Return the record of the file."""
         return RecordedTaskFile(self.file, len(self), self.digest)
 
 
@@ -93,7 +93,7 @@ def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> 
 
     Raises:
         CorpusError: a file that cannot be read, lacks a column or has a line of other columns.
-        UsageError: columns that are not named where they cannot be guessed.
+        UsageError: columns that are neither named nor known by their names in GLUE files.
     """
     path = Path(file)
     if not (path.is_file() or is_dataset(path)):
@@ -134,7 +134,7 @@ def _labelled(file: Path, options: TaskOptions) -> Iterator[tuple[int, tuple[str
             label = place_of(file, _label(file, options, names), known, width)
         if cells == [""]:
             continue
-        check_width(file, number, cells, width, _CURE)
+        check_width(file, number, cells, width, _WITHOUT_HEADER)
         yield number, tuple(" ".join(cells[one].split()) for one in texts), cells[label].strip()
 
 
@@ -146,10 +146,8 @@ def _texts(file: Path, options: TaskOptions, names: Sequence[str]) -> Sequence[s
         if set(known) <= set(names):
             return known
     raise UsageError(
-        f"which columns of {file} hold the text is not known; name them with "
-        "text_columns (--text-columns)"
-        + (f" (it has: {', '.join(names)})" if names else "")
-        + hint_of_separator(names)
+        f"no columns of {file} are known to hold the text; name them with text_columns "
+        f"(--text-columns){_listed(names)}{hint_of_separator(names)}"
     )
 
 
@@ -160,6 +158,10 @@ def _label(file: Path, options: TaskOptions, names: Sequence[str]) -> str | int:
         if known in names:
             return known
     raise UsageError(
-        f"which column of {file} holds the label is not known; name it with "
-        "label_column (--label-column)" + (f" (it has: {', '.join(names)})" if names else "")
+        f"no column of {file} is known to hold the label; name it with label_column "
+        f"(--label-column){_listed(names)}"
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f" (it has: {', '.join(names)})" if names else ""

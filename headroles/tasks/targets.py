@@ -15,7 +15,7 @@ from headroles.wording import listed
 
 
 def objective_of(asked: str, config: Any) -> str:
-    """Return the objective that was asked for, or that the model's configuration names."""
+    """Return the objective ``asked`` for, or of the model's configuration for ``auto``."""
     if asked != AUTO:
         return asked
     if (config.architectures or [""])[0].endswith("ForMaskedLM"):
@@ -31,15 +31,18 @@ def find_targets(
 ) -> NDArray[np.float64]:
     """Return the class or number of each example (examples,), NaN if tokens are masked.
 
-    A label is the name that the model has for a class, the number of one, or one of ``labels``,
-    which are ``"label=class"``.
+    A label is the name or the number of a class, or one of ``labels``, which are
+    ``"label=class"``.
 
-    Raises CorpusError for labels that the model does not know, that are not numbers if it needs
-    numbers, and for a single class; UsageError for ``labels`` of classes that the model lacks, or
-    of an objective without classes.
+    Raises CorpusError for labels that the model does not know, for labels of a regression that are
+    no numbers, and for a single class; UsageError for ``labels`` of classes that the model lacks,
+    or of an objective without classes.
     """
     if labels and objective != CLASSIFICATION:
-        raise UsageError(f"labels (--labels) are given classes, and the objective is {objective}")
+        raise UsageError(
+            f"labels (--labels) are for classification, and the objective is {objective}; leave "
+            "them out"
+        )
     if objective == MASKED_LM:
         return np.full(len(task), np.nan)
     if objective == REGRESSION:

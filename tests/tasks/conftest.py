@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import (
-    BertForMaskedLM,
-    BertForSequenceClassification,
-    PreTrainedModel,
-)
+from transformers import BertForMaskedLM, BertForSequenceClassification, PreTrainedModel
 
 from tests.conftest import make_tokenizer
 
@@ -24,6 +20,10 @@ SENTENCES = [
     ("on that and this", "bad"),
     ("it was with the king", "good"),
 ]
+
+
+HEADS = [(layer, head) for layer in range(3) for head in range(4)]
+"""The heads of `make_task_model`."""
 
 
 def make_task_model(kind: type[PreTrainedModel] = BertForSequenceClassification, **config: object):

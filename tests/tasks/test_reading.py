@@ -1,4 +1,4 @@
-"""Labelled text from files: GLUE's as they are, and what is refused."""
+"""Labelled text from files: GLUE's files, and files that are refused."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def test_some_examples_are_the_same_every_time(file: Path) -> None:
         (
             "a\tb\n1\t2\n3\t4\n",
             {},
-            r"columns of .* text is not known.*with text_columns \(it has: a, b",
+            r"no columns of .* are known to hold the text; .* text_columns \(it has: a, b",
         ),
-        ("text\tb\n1\t2\n", {}, "holds the label is not known; name it with label_column"),
+        ("text\tb\n1\t2\n", {}, "is known to hold the label; name it with label_column"),
         ("text\tlabel\nx\t1\ny\n", {}, r"line 3: 1 columns instead of 2"),
         ("text\tlabel\nx\t1\n", {}, "holds 1 examples; two are the least"),
         (

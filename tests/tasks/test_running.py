@@ -136,10 +136,8 @@ def test_texts_without_word_pieces_are_refused(text: str, classifier: Path, tmp_
 def test_losses_of_masked_words(masked_lm: Path, plain: Path) -> None:
     run = open_run(masked_lm, plain, OPTIONS)
     model = AutoModelForMaskedLM.from_pretrained(masked_lm)
-    found, again = (
-        run.outcomes(settings()),
-        open_run(masked_lm, plain, TaskOptions(batch_tokens=512)),
-    )
+    found = run.outcomes(settings())
+    again = open_run(masked_lm, plain, TaskOptions(batch_tokens=512))
     assert found.losses == near(again.outcomes(settings()).losses)
     mask = make_tokenizer().mask_token_id
     for batch in run.batches:
@@ -215,11 +213,36 @@ def test_long_texts_are_cut_and_counted(classifier: Path, labelled: Path) -> Non
 
 
 class TestBadInput:
-    def test_labels_the_model_does_not_know(self, classifier: Path, tmp_path: Path) -> None:
-        file = tmp_path / "x.tsv"
-        file.write_text("text\tlabel\na\tgood\nb\tugly\n")
-        with pytest.raises(CorpusError, match=r"line 3: .* label 'ugly'; it knows 0, 1, bad, good"):
-            open_run(classifier, file, OPTIONS)
+    @pytest.mark.parametrize(
+        ("rows", "error", "message"),
+        [
+            (
+                [("a", "good"), ("b", "ugly")],
+                CorpusError,
+                r"line 3: .* label 'ugly'; it knows 0, 1, bad, good",
+            ),
+            (
+                [("a", "1"), ("b", "good")],
+                CorpusError,
+                r"all 2 examples .* give examples of two classes",
+            ),
+            (
+                [("語 語 cat", "0"), ("語 言", "1")],
+                TokenizerError,
+                r"57% of the word pieces of .* are unknown",
+            ),
+        ],
+    )
+    def test_examples_that_a_model_cannot_have(
+        self,
+        rows: list[tuple[str, str]],
+        error: type[Exception],
+        message: str,
+        classifier: Path,
+        tmp_path: Path,
+    ) -> None:
+        with pytest.raises(error, match=message):
+            open_run(classifier, write_labelled(tmp_path / "x.tsv", rows), OPTIONS)
 
     @pytest.mark.parametrize(
         ("labels", "message"),
@@ -235,12 +258,6 @@ class TestBadInput:
     def test_classes_of_numbers(self, regressor: Path, numbered: Path) -> None:
         with pytest.raises(UsageError, match="the objective is regression"):
             open_run(regressor, numbered, TaskOptions(labels={"good": 1}))
-
-    def test_one_class_only(self, classifier: Path, tmp_path: Path) -> None:
-        file = tmp_path / "x.tsv"
-        file.write_text("text\tlabel\na\t1\nb\tgood\n")
-        with pytest.raises(CorpusError, match=r"all 2 examples .* give examples of two classes"):
-            open_run(classifier, file, OPTIONS)
 
     def test_a_number_that_is_a_text(self, regressor: Path, labelled: Path) -> None:
         with pytest.raises(CorpusError, match=r"line 2: the label is 'good'; .* needs numbers"):
@@ -261,12 +278,6 @@ class TestBadInput:
         text.write_text("the cat sat\na dog was\n")
         with pytest.raises(TokenizerError, match=rf"model has no {kind}, which .*; name one in"):
             open_run(folder, text, TaskOptions(objective="masked_lm"))
-
-    def test_text_that_the_tokenizer_does_not_know(self, classifier: Path, tmp_path: Path) -> None:
-        file = tmp_path / "x.tsv"
-        file.write_text("text\tlabel\n語 語 cat\t0\n語 言\t1\n", "utf-8")
-        with pytest.raises(TokenizerError, match=r"57% of the word pieces of .* are unknown"):
-            open_run(classifier, file, OPTIONS)
 
     def test_several_labels_for_one_text(self, tmp_path: Path, labelled: Path) -> None:
         model = make_task_model(problem_type="multi_label_classification")

@@ -1,4 +1,4 @@
-"""What batches are told apart by."""
+"""Names of saved batches."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ def kept_in(folder: Path) -> SavedBatches:
     return SavedBatches(Parts(folder / "hidden" / "parts").open({"study": "x"}))
 
 
-def test_batches_are_told_apart(classifier: Path, labelled: Path, tmp_path: Path) -> None:
-    """By gates, ablation, what is computed and the size of batches."""
+def test_batches_serve_only_the_same_inputs(
+    classifier: Path, labelled: Path, tmp_path: Path
+) -> None:
+    """Inputs are gates, ablation, the kind of numbers and the size of batches."""
     whole, other = torch.ones(1, 3, 4), torch.ones(1, 3, 4)
     other[0, 1, 2] = 0
     plain = open_run(classifier, labelled, TaskOptions(batch_tokens=45))

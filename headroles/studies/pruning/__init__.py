@@ -1,1 +1,1 @@
-"""How small can a model be? Pruning, its curves, fine-tuning with heads masked, learnt gates."""
+"""How small can a model be? Pruning, its curves, fine-tuning with masked heads, learnt gates."""

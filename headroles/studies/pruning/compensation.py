@@ -1,4 +1,4 @@
-"""Heads that make up for removed ones: a model fine-tuned without them, and with them."""
+"""Compensation of removed heads: a model fine-tuned without them, and with them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.models.remaining_heads import Head
@@ -17,6 +16,7 @@ from headroles.results.shown import Grid, Shown
 from headroles.studies.importance.estimators import values_of
 from headroles.studies.importance.measures import LESS, MORE
 from headroles.studies.importance.options import ABSOLUTE
+from headroles.tasks.outcomes import FloatArray
 from headroles.tasks.running import TaskRun
 from headroles.testing.answers import answers
 from headroles.testing.evidence import find_p_values
@@ -24,7 +24,6 @@ from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.intervals import find_intervals
 from headroles.testing.options import TestOptions
 
-FloatArray = NDArray[np.float64]
 _COLUMNS = (
     *"layer head weight_change importance importance_change excess_change".split(),
     *"ci_low ci_high p_value p_adjusted answer".split(),
@@ -33,10 +32,9 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class HeadState:
-    """A fine-tuned model, head by head.
+    """Weights of each head of a fine-tuned model, as a vector, and importances of heads.
 
-    ``weights`` of each head in one row of numbers; ``importances`` (examples, layers, heads) are
-    absolute derivatives of the loss by gates.
+    ``importances`` (examples, layers, heads) are absolute derivatives of the loss by gates.
     """
 
     weights: Mapping[Head, Tensor]
@@ -45,21 +43,21 @@ class HeadState:
 
 @dataclass(frozen=True)
 class Compensation:
-    """Differences of the remaining heads from those of the whole model fine-tuned alike.
+    """Differences of the remaining heads from the whole model, fine-tuned in the same way.
 
-    ``frame`` has a row for each head that is left. ``weight_change`` is
-    the Euclidean length of the difference of its weights, divided by that of its weights in the
-    whole model. ``importance`` is that in the whole model, ``importance_change`` by how much it is
-    larger in the other (`find_importance`, absolute); ``excess_change`` is that less the mean over
-    all heads that are left, with its interval. If what was lost is made up for evenly, it is 0 for
-    all: ``answer`` says which heads take up more or less, by t-tests over examples corrected over
-    heads (Benjamini and Hochberg).
+    ``frame`` has a row for each remaining head. ``weight_change`` is the Euclidean length of the
+    difference of its weights, divided by the length of its weights in the whole model.
+    ``importance`` (`find_importance`, absolute) is in the whole model, ``importance_change`` the
+    difference of the smaller model; ``excess_change`` is this difference less its mean over all
+    remaining heads, with its interval. It is 0 for all heads if they compensate evenly: ``answer``
+    says which heads compensate more or less, by t-tests over examples corrected over heads
+    (Benjamini and Hochberg).
     """
 
     frame: pd.DataFrame
 
     def shown(self) -> Iterator[Shown]:
-        """Say how evenly the heads changed; tabulate the means of layers."""
+        """Compare changes of heads with the mean change; tabulate the means of layers."""
         frame = self.frame
         weights, change = frame["weight_change"], frame["importance_change"].mean()
         n_more, n_less = (int((frame["answer"] == answer).sum()) for answer in (MORE, LESS))
@@ -70,24 +68,21 @@ class Compensation:
             f"less in {n_less} (false discovery rate 0.05)."
         )
         means = frame.groupby("layer")[["weight_change", "importance_change"]].mean()
-        columns = ("layer", *(str(layer) for layer in means.index))
-        yield Grid(
-            columns,
-            (
-                ("weights differ by", *(f"{value:.1%}" for value in means["weight_change"])),
-                ("importance by", *(f"{value:+.4f}" for value in means["importance_change"])),
-            ),
+        rows = (
+            ("weights differ by", *(f"{value:.1%}" for value in means["weight_change"])),
+            ("importance by", *(f"{value:+.4f}" for value in means["importance_change"])),
         )
+        yield Grid(("layer", *map(str, means.index)), rows)
 
 
 def state_of(run: TaskRun, gates: Tensor) -> HeadState:
-    """Return a model as it is, its importances found under ``gates`` (layers, heads)."""
+    """Return weights and importances of a model, the importances at ``gates`` (layers, heads)."""
     values = values_of(run.derivatives(gates=gates), ABSOLUTE)
     return HeadState(weights_of_heads(run.sites), values.reshape(-1, *run.shape))
 
 
 def find_compensation(whole: HeadState, masked: HeadState, removed: Sequence[Head]) -> Compensation:
-    """Compare the remaining heads, fine-tuned without ``removed``, with those of the whole."""
+    """Compare the remaining heads, fine-tuned without ``removed``, with the whole model."""
     heads = [head for head in whole.weights if head not in removed]
     layers, numbers = (list(axis) for axis in zip(*heads, strict=True))
     before, after = (state.importances[:, layers, numbers] for state in (whole, masked))
@@ -97,9 +92,10 @@ def find_compensation(whole: HeadState, masked: HeadState, removed: Sequence[Hea
             "layer": layers,
             "head": numbers,
             "weight_change": [
-                float((masked.weights[head] - own).norm() / own.norm())
+                float(
+                    (masked.weights[head] - whole.weights[head]).norm() / whole.weights[head].norm()
+                )
                 for head in heads
-                for own in [whole.weights[head]]
             ],
             "importance": before.mean(0),
             "importance_change": changes.mean(0),
@@ -110,7 +106,7 @@ def find_compensation(whole: HeadState, masked: HeadState, removed: Sequence[Hea
 
 
 def _test(excess: FloatArray, size: float) -> dict[str, Any]:
-    """Test whether means of (examples, heads) differ from 0; ``size`` is that of the terms."""
+    """Test whether means of (examples, heads) differ from 0; ``size`` is the size of the terms."""
     hypotheses = Hypotheses.of(excess, 0.0, size=size)
     asked = TestOptions(clusters="none")
     p_values = find_p_values(hypotheses, asked, "two-sided")

@@ -1,4 +1,4 @@
-"""What can be asked of pruning curves: the options."""
+"""Options of pruning curves."""
 
 from __future__ import annotations
 
@@ -40,10 +40,9 @@ class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
     orders: Annotated[
         Sequence[str],
         Option(
-            "Which heads go first: orders of prune, separated by commas.",
-            more="importance and reestimated may name an estimator and a normalisation of their "
-            "own, as in importance:signed:l2; with_role and without_role a role, as in "
-            "with_role:local.",
+            "Orders in which heads are removed: orders of prune, separated by commas.",
+            more="importance and reestimated may name an estimator and a normalisation, as in "
+            "importance:signed:l2; with_role and without_role a role, as in with_role:local.",
             convert=split_names,
         ),
     ] = "importance,reestimated,random"
@@ -55,7 +54,7 @@ class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
         int | None,
         Option(
             "Most examples of TASK that each draw finds its orders with.",
-            more="No two draws have an example in common; left out: TASK is dealt to the draws.",
+            more="No two draws have an example in common; left out: draws divide all of TASK.",
             words="the number of examples",
             least=2,
         ),
@@ -63,19 +62,17 @@ class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
     draws: Annotated[
         int,
         Option(
-            "Draws of what is random in orders: heads, and the examples that they are found with.",
+            "Draws of random heads, and of the examples that orders are found with.",
             more="With one draw, answers are about the very orders that are found.",
             least=1,
         ),
     ] = 5
     against: Annotated[
-        str, Option("The order that all others are compared with.", words="the order to compare")
+        str, Option("The order to compare all others with.", words="the order to compare")
     ] = "random"
 
     def check(self) -> None:
-        """Reject unknown orders, orders without what they need, and a missing base of
-        comparison.
-        """
+        """Reject unknown orders, orders by role without a role, and no order to compare with."""
         super().check()
         if not self.orders or not self.shares:
             raise UsageError("name an order and a share at least (--orders, --shares)")
@@ -108,10 +105,10 @@ class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
                 raise UsageError(
                     f"the order is {order!r}, of which {word!r} is not known; importance and "
                     "reestimated take an estimator and a normalisation, with_role and "
-                    "without_role a role"
+                    "without_role a role (--orders)"
                 )
         return name, self._changed(**changes)
 
     def _changed(self, **changes: Any) -> Self:
-        # Of one order alone: the check of all of them would never end.
+        # With one order of no name: `check` of the given orders would call itself.
         return replace(self, orders=("random",), against="random", **changes)

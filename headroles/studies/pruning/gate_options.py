@@ -1,4 +1,4 @@
-"""What can be asked of learnt gates: the options."""
+"""Options of learnt gates."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class GateOptions(UpdateOptions, TestSetOptions):
     seeds: Annotated[
         int,
         Option(
-            "How often gates are learnt, with other random numbers each time.",
-            more="The heads with the lowest loss on the task are kept; how many of them the others "
-            "would keep is told.",
+            "How often gates are learnt, with different random numbers.",
+            more="The heads with the lowest loss on the task are kept; the summary counts how many "
+            "of them other seeds keep.",
             least=1,
         ),
     ] = 3
@@ -36,7 +36,7 @@ class GateOptions(UpdateOptions, TestSetOptions):
     weights: Annotated[
         str,
         Option(
-            "Whether the weights of the model stay as they are or are trained along.",
+            "Whether the weights of the model are frozen or trained together with the gates.",
             words="the treatment of weights",
             choices=WEIGHTS,
         ),
@@ -44,13 +44,13 @@ class GateOptions(UpdateOptions, TestSetOptions):
     weight_rate: Annotated[
         float,
         Option(
-            "Learning rate of weights that are trained along.",
+            "Learning rate of trained weights.",
             words="the learning rate of weights",
             above=0,
             below=MOST_RATE,
         ),
     ] = 2e-5
-    seed: Annotated[int, seed_option("The first seed; the others follow it.")] = 0
+    seed: Annotated[int, seed_option("The first seed; the others are the next numbers.")] = 0
 
     @property
     def n_kept(self) -> int:
@@ -64,6 +64,6 @@ class GateOptions(UpdateOptions, TestSetOptions):
             raise UsageError("give the number of heads to keep: keep (--keep N)")
         if self.weights == FROZEN and self.weight_rate != GateOptions.weight_rate:
             raise UsageError(
-                "weight_rate (--weight-rate) does nothing to weights that stay as they are; pass "
+                "weight_rate (--weight-rate) does nothing to frozen weights; pass "
                 "weights='trained' (--weights trained), or leave it out"
             )

@@ -1,4 +1,4 @@
-"""Gates of heads that are learnt, kept every so often so that they can be learnt further."""
+"""Learnt gates of heads, saved now and then so that learning can resume."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from headroles.tasks.batches import TaskBatch
 from headroles.tasks.running import TaskRun, without_gradients
 
 START = 3.0
-"""The log alpha of every gate at first: at 90 % of the draws it is exactly 1."""
+"""Log alpha of every gate at the start: the gate is exactly 1 at 90 % of the draws."""
 SHARE_OF_DESCENT = 2 / 3
-"""Of the updates, those over which the expected number of open gates comes down."""
+"""Share of the updates over which the expected number of open gates falls."""
 
 OnUpdate = Callable[[int], None]
-"""Called with the updates done."""
+"""Function called with the number of updates done."""
 
 
 @dataclass(frozen=True)
 class LearntGates:
-    """Gates that one seed learnt.
+    """Gates that one seed learnt: ``log_alpha`` of ``heads``.
 
-    ``log_alpha`` of ``heads``; ``kept`` are the heads of the largest; ``n_open`` is how many the
-    rule of Voita et al. (2019) would keep; ``loss`` is the mean over the task with ``kept`` alone.
+    ``kept`` are the heads with the largest log alpha; ``n_open`` is the number of heads that the
+    rule of Voita et al. (2019) keeps; ``loss`` is the mean over the task with ``kept`` alone.
     """
 
     seed: int
@@ -59,10 +59,10 @@ def learn_gates(
 ) -> LearntGates:
     """Learn gates of ``heads`` over a task so that ``options.n_kept`` heads remain.
 
-    The loss decides which heads do better than others, and after every update all log alpha are
-    shifted by one number, so that as many open gates are expected as are to be open by then: there
-    is no penalty whose weight would have to be found. Heads are kept by the largest log alpha, ties
-    by layer and number. Progress is saved in ``parts`` now and then, and resumed from there.
+    The loss decides which gates open more than others; after every update one number shifts all
+    log alpha to `expected_open` gates, so that no penalty needs a weight. Heads are kept by the
+    largest log alpha, ties by layer and number. Progress is saved in ``parts`` now and then, and
+    resumes from there.
 
     Raises ModelError for a loss that is not finite.
     """
@@ -98,7 +98,7 @@ def expected_open(gate: HardConcrete, n_heads: int, options: GateOptions) -> lis
     """Return the expected number of open gates after each update: linear, then constant."""
     start = n_heads * float(gate.p_nonzero(torch.tensor(START)))
     n_down = max(1, round(options.updates * SHARE_OF_DESCENT))
-    # A number of gates that is open at first may be below what is kept of a few heads.
+    # Of few heads, more may be kept than are expected to be open at the start.
     down = np.linspace(max(start, options.n_kept), options.n_kept, n_down + 1)[1:]
     return [*down.tolist(), *[float(options.n_kept)] * (options.updates - n_down)]
 
@@ -115,7 +115,7 @@ def place(values: Tensor, heads: Sequence[Head], shape: tuple[int, int]) -> Tens
 def _set_gradients(
     run: TaskRun, batches: Sequence[TaskBatch], gates: Tensor, weights: Sequence[Tensor]
 ) -> None:
-    """Put the gradients of the mean loss into ``weights``, and into what ``gates`` come from."""
+    """Put the gradients of the mean loss into ``weights``, and into the leaves of ``gates``."""
     placed = gates.detach().requires_grad_()
     with gated(run.sites, placed):
         loss, (of_gates, *of_weights) = gradients_of_mean(
@@ -132,7 +132,7 @@ def _set_gradients(
 
 
 def _groups(run: TaskRun, n_examples: int, seed: int) -> Iterator[list[TaskBatch]]:
-    """Return groups of examples without end, all of them in a new order before any comes again."""
+    """Yield groups of examples without end, in a new order after each pass over all of them."""
     rng, groups = np.random.default_rng(seed), run.groups(n_examples)
     while True:
         for number in rng.permutation(len(groups)):
@@ -162,22 +162,22 @@ def _summary(
 
 
 SECONDS_BETWEEN = 20.0
-"""Seconds of learning that a run may lose if it is cut short."""
+"""Seconds of learning that an interrupted run may lose."""
 _DONE = "updates"
 
 
 class Learning:
-    """The numbers that ``adam`` updates, as they were kept under ``name`` or else as they are.
+    """Numbers that ``adam`` updates, loaded from ``parts`` if they were saved under ``name``.
 
-    ``done`` is how many updates they have had of ``n_updates``. With these numbers and the state of
-    ``adam`` the next update is to the bit what it would have been; random numbers are left to the
-    caller. Nothing is kept without ``parts``.
+    ``done`` counts their updates, out of ``n_updates``. The state of ``adam`` is saved with them:
+    resumed updates are the same to the bit if the caller draws the same random numbers. Without
+    ``parts`` nothing is saved.
     """
 
     def __init__(
         self, adam: torch.optim.Adam, n_updates: int, parts: OpenParts | None, name: str
     ) -> None:
-        """Load a state. Raises StorageError for one that cannot be read or has other numbers."""
+        """Load a state. Raises StorageError for a state that is unreadable or of other numbers."""
         self.done = 0
         self._adam, self._n_updates, self._parts, self._name = adam, n_updates, parts, name
         self._numbers: list[Tensor] = [

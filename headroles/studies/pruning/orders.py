@@ -1,4 +1,4 @@
-"""Which heads go first: orders of importance, by layers, by role, at random."""
+"""Orders of removing heads: by importance, by layers, by role, at random."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _by_importance(
 def _walk(
     order: Iterable[Head], n_removed: int, heads: Sequence[Head], options: SelectionOptions
 ) -> list[Head]:
-    """Return the first heads of an order that may go."""
+    """Return the first ``n_removed`` heads of an order that may be removed."""
     left = Counter(layer for layer, _ in heads)
     chosen: list[Head] = []
     for head in order:
@@ -85,8 +85,8 @@ def _walk(
             chosen.append(head)
     if len(chosen) < n_removed:
         raise UsageError(
-            f"{n_removed} heads cannot be removed: protected ones, those that every layer keeps "
-            f"({options.at_least}) and the order leave {len(chosen)} that may go"
+            f"{n_removed} heads cannot be removed: protected heads, the heads that every layer "
+            f"keeps ({options.at_least}) and the order leave {len(chosen)}; remove fewer"
         )
     return chosen
 
@@ -119,7 +119,7 @@ def _check_protected(heads: Sequence[Head], options: SelectionOptions) -> None:
 def _by_layer(
     order: str, n_removed: int, heads: Sequence[Head], options: SelectionOptions
 ) -> list[Head]:
-    """Return heads of whole layers; of the last one some at random."""
+    """Return the heads of whole layers, shuffled within each layer."""
     sizes = Counter(layer for layer, _ in heads)
     n_layers = max(sizes) + 1
     shuffled = _shuffled(heads, options)
@@ -131,12 +131,12 @@ def _by_layer(
 
 
 def choose_layers(order: str, n_layers: int, n_chosen: int) -> list[int]:
-    """Return ``n_chosen`` layers of a group, the ones that are given up last at the end.
+    """Return ``n_chosen`` layers in the order of their removal.
 
     ``bottom`` and ``top`` are the first and the last; ``middle`` starts at (L - k) // 2;
-    ``both_ends`` are ceil(k / 2) from the bottom and floor(k / 2) from the top; of ``alternate`` no
-    two are adjacent, so that they are half of all at most. These are definitions of our own for
-    the strategies that Budhraja et al. (2020) name.
+    ``both_ends`` are ceil(k / 2) from the bottom and floor(k / 2) from the top; no two of
+    ``alternate`` are adjacent, so that they are half of all at most. Budhraja et al. (2020) name
+    these strategies; the definitions are ours.
 
     Raises UsageError for more than half of the layers of ``alternate``.
     """
@@ -161,7 +161,7 @@ def choose_layers(order: str, n_layers: int, n_chosen: int) -> list[int]:
 
 
 def _by_role(order: str, heads: Sequence[Head], options: SelectionOptions) -> list[Head]:
-    """Return heads at random, those with a role first or last."""
+    """Return shuffled heads, with the heads that have the role first or last."""
     having = set(RoleTable.load(str(options.roles_from)).heads_with(str(options.role)))
     first = order == "with_role"
     return sorted(_shuffled(heads, options), key=lambda head: (head in having) != first)

@@ -1,4 +1,4 @@
-"""Figure and page of what is lost as more and more heads go."""
+"""Figure and page of pruning curves."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from headroles.drawing.page import Page
 from headroles.drawing.plain_page import plain_page
 from headroles.drawing.style import THRESHOLD, line_looks, new_axes, plain
-from headroles.studies.importance.figures import (
-    known_measure,
-)
+from headroles.studies.importance.figures import known_measure
 from headroles.studies.importance.page import by_measure
 from headroles.studies.pruning.curves import PruningCurves
 
@@ -23,9 +21,9 @@ def draw_pruning_curves(
 ) -> Axes:
     """Draw the measure without a share of the heads: a line with its band for each order.
 
-    Bands are the intervals of the table; the dotted line is the whole model. Without ``measure``,
-    the first metric of the task, or the loss. Raises UsageError for a measure that the table does
-    not have.
+    Bands are the intervals of the table; the dotted line is the whole model. ``measure`` is by
+    default the first metric of the task, or the loss. Raises UsageError for a measure that the
+    table does not have.
 
     With ``curves`` as `find_pruning_curves` returns them:
 
@@ -38,14 +36,8 @@ def draw_pruning_curves(
     ax = new_axes(ax, 6.5, 4)
     for look, (order, own) in zip(line_looks(), rows.groupby("order", sort=False), strict=False):
         ax.plot(own["share"], own["value"], label=plain(order), **look)
-        ax.fill_between(
-            own["share"],
-            own["ci_low"],
-            own["ci_high"],
-            color=look["color"],
-            alpha=0.15,
-            linewidth=0,
-        )
+        band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+        ax.fill_between(own["share"], own["ci_low"], own["ci_high"], **band)
     whole = curves.curves.whole[measure]
     ax.axhline(whole, color=THRESHOLD, linestyle="dotted", label="whole model")
     ax.set_xticks(shares := sorted(rows["share"].unique()), [f"{share:.0%}" for share in shares])
@@ -55,10 +47,10 @@ def draw_pruning_curves(
 
 
 def curves_page(result: PruningCurves) -> Page:
-    """Make the page of what is lost as more and more heads go."""
+    """Make the page of pruning curves."""
     caption = (
-        "what is reached without a share of the heads, by order of removing them, with intervals; "
-        "the dotted line is the whole model."
+        "value without a share of the heads, by order of removal, with intervals; the dotted line "
+        "is the whole model."
     )
     pictures = by_measure(partial(draw_pruning_curves, result), result.measure, caption)
     title = f"How many attention heads can {result.record.model.name} do without?"

@@ -1,4 +1,4 @@
-"""A model fine-tuned while some of its heads are masked."""
+"""Fine-tuning of a model with some of its heads masked."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 class Tuning:
     """Outcome of fine-tuning.
 
-    ``masked`` and ``whole`` are the mean loss and the metrics of the examples to measure on:
-    without the heads before any fine-tuning, and with all heads after the same fine-tuning. Empty
-    without such examples, ``whole`` also where ``compensation`` was not asked for.
+    ``masked`` and ``whole`` are the mean loss and the metrics of the test: without the heads before
+    fine-tuning, and with all heads after the same fine-tuning. Both are empty without a test,
+    ``whole`` also without ``compensation``.
     """
 
     examples: int
@@ -46,7 +46,7 @@ class Tuning:
     compensation: Compensation | None = None
 
     def shown(self) -> Iterator[Shown]:
-        """Say how the model was fine-tuned, and which heads make up for others."""
+        """Describe the fine-tuning and the compensation."""
         yield (
             f"Fine-tuned on {self.examples} examples with the heads masked, {self.updates} updates "
             f"of {self.update_examples}."
@@ -70,17 +70,20 @@ class Tuning:
 def fine_tune(
     run: TaskRun, measured: TaskRun | None, removed: Sequence[Head], options: PruneOptions
 ) -> Tuning:
-    """Fine-tune the model of ``run`` on its examples while the heads of ``removed`` are masked.
+    """Fine-tune the model of ``run`` on its examples with the heads of ``removed`` masked.
 
-    They are still there afterwards, to be taken out: what is left then is what was fine-tuned.
-    With ``compensation`` the whole model was fine-tuned in the same way before, from the same
-    weights and seed; importances are compared on ``measured``, else on the examples of fine-tuning.
+    The masked heads stay in the model; removing them does not change its outputs. With
+    ``compensation`` the whole model is fine-tuned first, in the same way, from the same weights and
+    seed; importances are compared on ``measured``, by default on the examples of fine-tuning.
 
-    Raises UsageError without accelerate, and for compensation where no head is left; ModelError for
-    weights that are not finite.
+    Raises UsageError without accelerate, and for compensation without a remaining head; ModelError
+    for weights that are not finite.
     """
     if options.compensation and not set(present_heads(run)) - set(removed):
-        raise UsageError("no head is left that could make up for others; leave compensation out")
+        raise UsageError(
+            "all heads are removed, and none could compensate; leave compensation (--compensation) "
+            "out"
+        )
     network = run.encoder.model
     gates, all_open = without(removed, run.shape), torch.ones(run.shape)
     recipe = TuningRecipe(options.epochs, options.learning_rate, options.seed)
@@ -105,7 +108,7 @@ def fine_tune(
 
 
 def measure_under(run: TaskRun | None, gates: Tensor) -> dict[str, float]:
-    """Return the mean loss and the metrics under gates (layers, heads); empty without examples."""
+    """Return the mean loss and the metrics under gates (layers, heads); empty without a run."""
     return {} if run is None else run.measure(run.outcomes(gates[None]))
 
 

@@ -1,4 +1,4 @@
-"""What is lost without heads: against the model run without them, and tests of SciPy."""
+"""Losses without heads, against models without them, and tests of SciPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy import stats
 
-from headroles import classify_heads, read_conllu
+from headroles import RoleTable, classify_heads, read_conllu
 from headroles.errors import StorageError, UsageError
 from headroles.inference import adjust_p_values
 from headroles.models.surgery import remove_heads
@@ -46,8 +46,8 @@ def test_losses_are_those_of_models_without_the_heads(
     for name, heads in {"1-2": [(1, 2)], "layer 2": [(2, head) for head in range(4)]}.items():
         model = make_task_model()
         remove_heads(model, heads)
-        run = open_run(save(model, tmp_path / name), labelled, TaskOptions())
-        expected = run.outcomes(torch.ones(1, 3, 4)).losses.mean()
+        opened = open_run(save(model, tmp_path / name), labelled, TaskOptions())
+        expected = opened.outcomes(torch.ones(1, 3, 4)).losses.mean()
         assert rows.loc[name, "loss"] == near(expected)
 
 
@@ -130,18 +130,18 @@ def test_a_generous_margin_finds_equivalence(classifier: Path, labelled: Path) -
     assert found.frame["equivalent"].all()
 
 
-def test_by_role(classifier: Path, labelled: Path, sample: Path, tmp_path: Path) -> None:
-    encoder, corpus = open_run(classifier, labelled, TaskOptions()).encoder, read_conllu(sample)
-    made = classify_heads(encoder.model, corpus, threshold=1.0, tokenizer=str(classifier))
-    made.save(tmp_path / "roles")
-    found = ablate_heads(classifier, labelled, sets="roles", roles_from=str(tmp_path / "roles"))
+def test_by_role(
+    classifier: Path, labelled: Path, roles: Path, sample: Path, tmp_path: Path
+) -> None:
+    found = ablate_heads(classifier, labelled, sets="roles", roles_from=roles)
     sizes = {row.removed: row.n_removed for row in found.frame.itertuples()}
-    having = {role: len(made.roles.heads_with(role)) for role in made.roles.roles}
+    table = RoleTable.load(roles)
+    having = {role: len(table.heads_with(role)) for role in table.roles}
     assert sizes == {role: n for role, n in having.items() if n}
-    small = classify_heads(make_bert(layers=2), corpus, tokenizer=str(classifier))
+    small = classify_heads(make_bert(layers=2), read_conllu(sample), tokenizer=str(classifier))
     small.save(tmp_path / "small")
     with pytest.raises(UsageError, match="of 2 layers x 4 heads, and the model has 3 x 4"):
-        ablate_heads(classifier, labelled, sets="roles", roles_from=str(tmp_path / "small"))
+        ablate_heads(classifier, labelled, sets="roles", roles_from=tmp_path / "small")
 
 
 def test_saves_and_loads(found: Ablations, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_masked_language_models_have_no_accuracy(masked_lm: Path, plain: Path) -
 
 
 def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
-    arguments = ["ablate", str(classifier), str(labelled), "--out", str(tmp_path / "out")]
+    arguments = ["ablate", classifier, labelled, "--out", tmp_path / "out"]
     result = run(*arguments, "--full", "--sets", "layers", "--ablation", "mean")
     assert result.exit_code == 0, result.output
     assert "Heads replaced by mean" in result.stdout

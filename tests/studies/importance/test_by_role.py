@@ -17,12 +17,14 @@ from headroles.models.remaining_heads import Head
 from headroles.studies.importance import role_removals
 from headroles.studies.importance.by_role import RoleImportance, compare_roles_in_task
 from headroles.studies.importance.options import RoleImportanceOptions
+from headroles.studies.importance.removals import without_each
 from headroles.studies.importance.role_removals import compare_removed, draw_like, n_sets_like
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Outcomes
 from headroles.tasks.running import open_run
 from tests.commands import run
 from tests.conftest import flat
+from tests.tasks.conftest import HEADS as HEADS_OF_MODEL
 
 
 @pytest.fixture(scope="module")
@@ -45,22 +47,17 @@ def test_every_role_that_heads_have(found: RoleImportance, roles: Path) -> None:
 def test_ranks_the_loss_without_a_role_among_those_of_its_draws(
     found: RoleImportance, classifier: Path, labelled: Path, roles: Path
 ) -> None:
-    run = open_run(classifier, labelled, TaskOptions())
-    heads = [(layer, head) for layer in range(3) for head in range(4)]
+    opened = open_run(classifier, labelled, TaskOptions())
     rng = np.random.default_rng(0)
-    orders = [[heads[place] for place in rng.permutation(12)] for _ in range(3)]
+    orders = [[HEADS_OF_MODEL[place] for place in rng.permutation(12)] for _ in range(3)]
     for row in found.frame.itertuples():
         own = RoleTable.load(roles).heads_with(row.role)
-        if n_sets_like(own, heads) == 1:  # whole layers have the role
+        if n_sets_like(own, HEADS_OF_MODEL) == 1:  # whole layers have the role
             assert row.draws == 0
             assert np.isnan(row.p_removed)
             continue
         sets = [own, *(draw_like(own, order) for order in orders)]
-        gates = torch.ones(4, 3, 4)
-        for place, removed in enumerate(sets):
-            for head in removed:
-                gates[place][head] = 0
-        observed, *drawn = run.outcomes(gates).losses.mean(0)
+        observed, *drawn = opened.outcomes(without_each(sets, (3, 4))).losses.mean(0)
         assert row.removed_loss == pytest.approx(observed)
         assert row.drawn_loss == pytest.approx(np.mean(drawn))
         assert row.removed_difference == pytest.approx(observed - np.mean(drawn))
@@ -100,9 +97,9 @@ def test_draws_are_of_all_heads_of_the_layers() -> None:
 
 @dataclass
 class AddedLosses:
-    """Stands for a run whose losses add up; counts the sets of heads that were run."""
+    """Stand-in for a run whose losses are sums over removed heads; counts sets of heads."""
 
-    worth: np.ndarray
+    effects: np.ndarray
     shape: tuple[int, int] = (3, 6)
     n_run: int = 0
     expected: list[float] = field(default_factory=list)
@@ -115,45 +112,47 @@ class AddedLosses:
 
     def outcomes(self, gates: torch.Tensor) -> Outcomes:
         self.n_run += len(gates)
-        losses = 1 + self.worth @ (1 - gates.reshape(len(gates), -1).double().numpy()).T
+        losses = 1 + self.effects @ (1 - gates.reshape(len(gates), -1).double().numpy()).T
         return Outcomes(losses, np.full_like(losses, np.nan))
 
 
 def removed(
-    worth: np.ndarray, having: dict[str, list[Head]], draws: int
+    effects: np.ndarray, having: dict[str, list[Head]], draws: int
 ) -> tuple[dict[str, np.ndarray], AddedLosses]:
-    run = AddedLosses(worth)
+    added = AddedLosses(effects)
     options = RoleImportanceOptions(roles_from="-", draws=draws)
-    return compare_removed(run, HEADS, having, options), run  # type: ignore[arg-type]
+    return compare_removed(added, HEADS, having, options), added  # type: ignore[arg-type]
 
 
 def test_random_roles_are_shown_as_often_as_said() -> None:
     """Draws of the other heads alone would show two in three of them."""
     rng = np.random.default_rng(1)
-    worth = rng.exponential(size=18) ** 2 + 0.1 * rng.normal(size=(50, 18))
+    effects = rng.exponential(size=18) ** 2 + 0.1 * rng.normal(size=(50, 18))
     sizes = rng.integers(2, 9, 400)
     having = {
         str(at): [HEADS[place] for place in sorted(rng.permutation(18)[:size])]
         for at, size in enumerate(sizes)
     }
-    found, run = removed(worth, having, 199)
+    found, added = removed(effects, having, 199)
     assert (found["p_removed"] <= 0.05).mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
     assert (found["p_removed"] <= 0.2).mean() == pytest.approx(0.2, abs=0.07)
     assert (found["draws"] == 199).sum() < 100  # most are decided before
-    assert run.n_run < 40 * 400
-    assert run.n_run / 3 < run.expected[0] < 3 * run.n_run  # with others, fewer sets are shared
-    assert run.expected[-3:] == pytest.approx([run.n_run] * 3, rel=0.1)
+    assert added.n_run < 40 * 400
+    assert (
+        added.n_run / 3 < added.expected[0] < 3 * added.n_run
+    )  # with others, fewer sets are shared
+    assert added.expected[-3:] == pytest.approx([added.n_run] * 3, rel=0.1)
 
 
 def test_draws_that_cannot_change_an_answer_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(2)
-    worth = rng.exponential(size=18) ** 3 + 0.1 * rng.normal(size=(50, 18))
+    effects = rng.exponential(size=18) ** 3 + 0.1 * rng.normal(size=(50, 18))
     having = {
         str(at): [HEADS[place] for place in sorted(rng.permutation(18)[:4])] for at in range(100)
     }
-    some, few = removed(worth, having, 99)
+    some, few = removed(effects, having, 99)
     monkeypatch.setattr(role_removals, "enough_draws", lambda options: 100)
-    whole, all_of_them = removed(worth, having, 99)
+    whole, all_of_them = removed(effects, having, 99)
     assert (whole["draws"] == 99).all()
     shown = whole["p_removed"] <= 0.05
     assert 0 < shown.sum() < 100
@@ -163,10 +162,10 @@ def test_draws_that_cannot_change_an_answer_are_not_run(monkeypatch: pytest.Monk
     assert few.n_run < all_of_them.n_run
 
 
-def test_heads_of_worth_are_shown() -> None:
-    worth = np.tile(np.arange(18) % 6, (20, 1)) * np.linspace(0.5, 1, 20)[:, None]
+def test_heads_that_matter_are_shown() -> None:
+    effects = np.tile(np.arange(18) % 6, (20, 1)) * np.linspace(0.5, 1, 20)[:, None]
     most, least = HEADS[9:12] + HEADS[15:], HEADS[6:9] + HEADS[12:15]
-    found, _ = removed(worth, {"most": most, "least": least, "all": HEADS[:6]}, 399)
+    found, _ = removed(effects, {"most": most, "least": least, "all": HEADS[:6]}, 399)
     assert (found["p_removed"][:2] <= 0.05).all()
     assert found["removed_difference"][0] > 0 > found["removed_difference"][1]
     assert (found["drawn_high"] < found["removed_loss"])[0]
@@ -194,12 +193,11 @@ def test_saves_loads_and_shows(found: RoleImportance, tmp_path: Path) -> None:
 
 
 def test_command(classifier: Path, labelled: Path, roles: Path, tmp_path: Path) -> None:
-    arguments = ["by-role", str(classifier), str(labelled), "--out", str(tmp_path / "out")]
+    arguments = ["by-role", classifier, labelled, "--out", tmp_path / "out"]
     result = run(*arguments)
     assert result.exit_code == 2
     assert "name the folder of roles" in result.stderr
-    few = ["--roles-from", str(roles), "--draws", "2", "--permutations", "99"]
-    result = run(*arguments, *few)
+    result = run(*arguments, "--roles-from", roles, "--draws", 2, "--permutations", 99)
     assert result.exit_code == 0, result.output
 
 

@@ -1,4 +1,4 @@
-"""T5 and BART with a task on top: what their heads are worth, and the models without some."""
+"""T5 and BART with a task on top: importance of heads, and models without some heads."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_importance_is_of_the_heads_of_the_encoder(folder: Path, labelled: Path)
     found = find_importance(folder, labelled)
     assert (found.of("absolute").shape, found.of("absolute").min() > 0) == ((LAYERS, HEADS), True)
     assert found.record.model.read_through == "outputs of heads"
-    run, step = open_run(folder, labelled, TaskOptions()), 3e-3
-    run.encoder.model.double()
+    opened, step = open_run(folder, labelled, TaskOptions()), 3e-3
+    opened.encoder.model.double()
     gates = torch.ones(2, LAYERS, HEADS, dtype=torch.float64)
     gates[:, 1, 2] += torch.tensor([step, -step])
-    up, down = run.outcomes(gates).losses.mean(0)
-    slope = run.derivatives().by_gate.mean(0)[1, 2]
+    up, down = opened.outcomes(gates).losses.mean(0)
+    slope = opened.derivatives().by_gate.mean(0)[1, 2]
     # Losses are float32, and the error of the difference falls with the square of the step.
     assert slope == pytest.approx((up - down) / (2 * step), rel=step, abs=EPSILON / step)
 
@@ -68,8 +68,8 @@ def test_a_pruned_model_has_the_loss_that_ablation_found(
 
 def test_commands_and_their_page(folder: Path, labelled: Path, tmp_path: Path) -> None:
     for command in ("importance", "ablate"):
-        out = str(tmp_path / command)
+        out = tmp_path / command
         done = run(command, folder, labelled, "--out", out)
         assert done.exit_code == 0, done.output
         assert run("report", out).exit_code == 0
-        assert "<html" in (tmp_path / command / "report.html").read_text(encoding="utf-8")
+        assert "<html" in (out / "report.html").read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from headroles.errors import StorageError, UsageError
+from headroles.models.surgery import remove_heads
 from headroles.report.pages import make_report
 from headroles.studies.importance.estimators import normalise, values_of
 from headroles.studies.importance.importance import Importance, find_importance
@@ -17,7 +18,7 @@ from headroles.studies.importance.options import ESTIMATORS
 from headroles.tasks.outcomes import Derivatives
 from headroles.tasks.running import TaskRun
 from tests.commands import run
-from tests.tasks.conftest import make_task_model, save
+from tests.tasks.conftest import HEADS, make_task_model, save
 
 # Products of head outputs and their derivatives: sample, head, token.
 PRODUCTS = np.array([[[0.3, -0.1, 0.2], [-0.2, 0.1, 0.1]], [[-0.4, 0.1, 0.0], [0.1, 0.1, 0.1]]])
@@ -93,8 +94,13 @@ def test_reliability_follows_spearman_and_brown(found: Importance) -> None:
 
 
 @pytest.mark.parametrize("how", ["none", "l2"])
-def test_reliability_is_that_of_the_order_shown(how: str, classifier: Path, labelled: Path) -> None:
+def test_ranks_and_reliability_are_of_the_order_asked_for(
+    how: str, classifier: Path, labelled: Path
+) -> None:
     found = find_importance(classifier, labelled, normalisation=how)
+    column = "normalised" if how == "l2" else "importance"
+    order = np.argsort(-found.of("absolute", column).ravel(), kind="stable")
+    assert (found.of("absolute", "rank").ravel()[order] == np.arange(1, 13)).all()
     values = values_of(found.derivatives, "absolute")
     rng, agreed = np.random.default_rng(0), []
     for _ in range(50):
@@ -128,12 +134,6 @@ def test_small_derivatives_are_no_rounding(
         assert (small.of(name, "rank") == found.of(name, "rank")).all()
 
 
-def test_ranks_by_what_was_asked_for(classifier: Path, labelled: Path) -> None:
-    found = find_importance(classifier, labelled, normalisation="l2")
-    order = np.argsort(-found.of("absolute", "normalised").ravel(), kind="stable")
-    assert (found.of("absolute", "rank").ravel()[order] == np.arange(1, 13)).all()
-
-
 def test_saves_and_loads(found: Importance, tmp_path: Path) -> None:
     found.save(tmp_path / "out")
     loaded = Importance.load(tmp_path / "out")
@@ -158,18 +158,14 @@ def test_some_layers_are_saved_and_shown(found: Importance, tmp_path: Path) -> N
 
 
 def test_one_head_has_no_order(labelled: Path, tmp_path: Path) -> None:
-    from headroles.models.surgery import remove_heads
-
     model = make_task_model()
-    remove_heads(model, [(layer, head) for layer in range(3) for head in range(4)][1:])
+    remove_heads(model, HEADS[1:])
     shown = repr(find_importance(save(model, tmp_path / "pruned"), labelled))
     assert "nan" not in shown
     assert "Reliability is not validity: check the ranking with `headroles ablate`" in shown
 
 
-def test_heads_that_are_gone_have_none(labelled: Path, tmp_path: Path) -> None:
-    from headroles.models.surgery import remove_heads
-
+def test_removed_heads_have_none(labelled: Path, tmp_path: Path) -> None:
     model = make_task_model()
     remove_heads(model, [(1, 2), *[(2, head) for head in range(4)]])
     found = find_importance(save(model, tmp_path / "pruned"), labelled)
@@ -177,9 +173,9 @@ def test_heads_that_are_gone_have_none(labelled: Path, tmp_path: Path) -> None:
     assert np.argwhere(gone).tolist() == [[1, 2], [2, 0], [2, 1], [2, 2], [2, 3]]
     assert np.nanmax(found.of("absolute", "rank")) == 7
     by_estimator = {name: found.of(name)[~gone] for name in ESTIMATORS}
-    for one, other, told in found.agreement():
+    for one, other, agreed in found.agreement():
         expected = stats.spearmanr(by_estimator[one], by_estimator[other]).statistic
-        assert told == pytest.approx(expected)
+        assert agreed == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("value", ["answer", "layer", "nonsense"])
@@ -189,12 +185,11 @@ def test_wide_tables_show_columns_of_the_table(found: Importance, value: str) ->
 
 
 def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    arguments = ["importance", str(classifier), str(labelled), "--out", str(out)]
+    arguments = ["importance", classifier, labelled, "--out", tmp_path / "out"]
     result = run(*arguments)
     assert result.exit_code == 0, result.output
     assert "on 8 examples of" in result.stdout
-    assert len(Importance.load(out)) == 48
+    assert len(Importance.load(tmp_path / "out")) == 48
     again = run(*arguments)
     assert again.exit_code == 1
     assert "is not empty" in again.stderr

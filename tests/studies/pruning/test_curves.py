@@ -6,15 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from scipy import stats
 
-from headroles import classify_heads, read_conllu
+from headroles import RoleTable
 from headroles.errors import UsageError
 from headroles.inference import adjust_p_values
 from headroles.results.stored import load
 from headroles.studies.importance.measures import measured, unit_values
-from headroles.studies.importance.removals import present_heads, without
+from headroles.studies.importance.removals import without
 from headroles.studies.pruning.curve_options import CurveOptions
 from headroles.studies.pruning.curve_points import Point
 from headroles.studies.pruning.curve_table import make_table
@@ -28,7 +27,7 @@ from headroles.tasks.running import TaskRun, open_run
 from tests.commands import run
 from tests.conftest import flat
 from tests.rounding import near
-from tests.tasks.conftest import SENTENCES, write_labelled
+from tests.tasks.conftest import HEADS, SENTENCES, write_labelled
 
 ORDERS = "importance,importance:signed:l2,reestimated,ablation,middle,random_per_layer,random"
 
@@ -57,8 +56,7 @@ def test_one_draw_removes_the_heads_of_prune(classifier: Path, labelled: Path) -
     found = find_pruning_curves(
         classifier, labelled, labelled, orders=ORDERS, shares="0.25", draws=1, seed=2
     )
-    run = open_run(classifier, labelled, TaskOptions())
-    heads = present_heads(run)
+    opened = open_run(classifier, labelled, TaskOptions())
     removed = {one.order: [tuple(head) for head in one.removed] for one in found.points}
     for order, asked in (
         ("importance", {}),
@@ -68,7 +66,7 @@ def test_one_draw_removes_the_heads_of_prune(classifier: Path, labelled: Path) -
         ("middle", {}),
     ):
         options = PruneOptions(keep=1, seed=2, **asked)
-        expected = choose_heads(order.partition(":")[0], 3, heads, options, run)
+        expected = choose_heads(order.partition(":")[0], 3, HEADS, options, opened)
         assert removed[order] == expected
     assert "found and measured in one file" in found.warnings[0]
     assert any("answers hold for this draw only" in one for one in found.warnings)
@@ -85,16 +83,8 @@ def test_every_draw_finds_orders_with_examples_of_its_own(
         return derivatives(run, *args, **named)
 
     monkeypatch.setattr(TaskRun, "derivatives", note)
-    again = find_pruning_curves(
-        classifier,
-        phrases,
-        phrases,
-        orders="importance,random",
-        shares="0.25",
-        draws=3,
-        examples=7,
-        seed=1,
-    )
+    asked = {"orders": "importance,random", "shares": "0.25", "draws": 3, "seed": 1}
+    again = find_pruning_curves(classifier, phrases, phrases, **asked, examples=7)
     assert [len(task) for task in seen] == [7, 7, 7]
     lines = [line for task in seen for line in task.lines]
     assert len(set(lines)) == 21
@@ -127,10 +117,10 @@ def test_one_order_is_one_sequence(found: PruningCurves) -> None:
 def test_losses_are_those_without_the_heads(
     found: PruningCurves, classifier: Path, labelled: Path
 ) -> None:
-    run = open_run(classifier, labelled, TaskOptions())
+    opened = open_run(classifier, labelled, TaskOptions())
     for point in found.points[::5]:
-        gates = without([tuple(head) for head in point.removed], run.shape)
-        expected = run.outcomes(gates[None]).losses[:, 0]
+        gates = without([tuple(head) for head in point.removed], opened.shape)
+        expected = opened.outcomes(gates[None]).losses[:, 0]
         assert found.outcomes.losses[:, point.setting] == near(expected)
 
 
@@ -199,19 +189,12 @@ def test_units_of_metrics() -> None:
     assert stats.sem(values["matthews"])[1] == pytest.approx(np.std(resampled), rel=0.2)
 
 
-def test_role_orders(classifier: Path, labelled: Path, sample: Path, tmp_path: Path) -> None:
-    made = classify_heads(classifier, read_conllu(sample), threshold=1.0)
-    made.save(tmp_path / "roles")
-    role = next(one for one in made.roles.roles if made.roles.heads_with(one))
-    having = made.roles.heads_with(role)
-    found = find_pruning_curves(
-        classifier,
-        labelled,
-        orders=f"with_role:{role},random",
-        roles_from=str(tmp_path / "roles"),
-        shares=(0.25,),
-        draws=2,
-    )
+def test_role_orders(classifier: Path, labelled: Path, roles: Path) -> None:
+    table = RoleTable.load(roles)
+    role = next(one for one in table.roles if table.heads_with(one))
+    having = table.heads_with(role)
+    asked = {"orders": f"with_role:{role},random", "roles_from": roles}
+    found = find_pruning_curves(classifier, labelled, **asked, shares=(0.25,), draws=2)
     first = [one.removed for one in found.points if one.order != "random"]
     assert len(first) == 2
     for removed in first:
@@ -287,13 +270,11 @@ def test_what_cannot_be_meant(
 
 
 def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    arguments = ["pruning-curves", str(classifier), str(labelled), "--test", str(labelled)]
-    few = ["--shares", "0.5", "--draws", "2", "--test-examples", "6", "--examples", "4"]
-    result = run(*arguments, *few, "--out", out)
+    asked = ["--shares", 0.5, "--draws", 2, "--test-examples", 6, "--examples", 4]
+    asked += ["--test", labelled, "--out", tmp_path / "out"]
+    result = run("pruning-curves", classifier, labelled, *asked)
     assert result.exit_code == 0, result.output
     assert "on 6 examples of" in result.stdout
-    loaded = PruningCurves.load(out)
-    assert loaded.curves.task.examples == 4
-    assert loaded.curves.task.draws == 2
-    assert torch.tensor(loaded.outcomes.losses).shape[0] == 6
+    loaded = PruningCurves.load(tmp_path / "out")
+    assert (loaded.curves.task.examples, loaded.curves.task.draws) == (4, 2)
+    assert len(loaded.outcomes.losses) == 6

@@ -1,4 +1,4 @@
-"""Learnt gates: what the controller does, which heads stay, and the models that come of it."""
+"""Learnt gates: the expected number of open gates, the heads that stay, and the models."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from transformers import AlbertForSequenceClassification
 
 from headroles import gate_heads, load_model, prune_heads
 from headroles.errors import ModelError, UsageError
 from headroles.models.hard_concrete import HardConcrete
 from headroles.models.surgery import removed_from
-from headroles.studies.importance.removals import present_heads
+from headroles.studies.importance.removals import without
 from headroles.studies.pruning.gate_options import GateOptions
-from headroles.studies.pruning.gates import expected_open, learn_gates, place, without
+from headroles.studies.pruning.gates import expected_open, learn_gates, place
 from headroles.studies.pruning.gating import Gated
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
 from tests.commands import record_in, run
 from tests.rounding import near
-from tests.tasks.conftest import make_task_model, save
+from tests.tasks.conftest import HEADS, SENTENCES, make_task_model, save, write_labelled
 
 
 def test_the_descent() -> None:
@@ -60,33 +61,24 @@ def test_heads_that_matter_stay(tmp_path: Path, labelled: Path) -> None:
     opened = open_run(model, labelled, TaskOptions())
     said = opened.outcomes(torch.ones(1, 3, 4)).predictions[:, 0]
     assert len(np.unique(said)) == 2
-    texts = labelled.read_text("utf-8").splitlines()[1:]
-    rows = [
-        f"{line.partition(chr(9))[0]}\t{int(label)}"
-        for line, label in zip(texts, said, strict=True)
-    ]
-    task = tmp_path / "task.tsv"
-    task.write_text("\n".join(["sentence\tlabel", *rows]) + "\n", "utf-8")
-    opened = open_run(model, task, TaskOptions())
+    rows = [(text, str(int(label))) for (text, _), label in zip(SENTENCES, said, strict=True)]
+    opened = open_run(model, write_labelled(tmp_path / "task.tsv", rows), TaskOptions())
     options = GateOptions(keep=3, updates=60)
-    found = learn_gates(opened, present_heads(opened), options, 0)
+    found = learn_gates(opened, HEADS, options, 0)
     assert set(found.kept) == own
     whole = opened.outcomes(torch.ones(1, 3, 4)).losses.mean()
     assert found.loss == near(whole)
-    again = learn_gates(opened, present_heads(opened), options, 0)
-    assert again == found
+    assert learn_gates(opened, HEADS, options, 0) == found
 
 
 def test_the_number_of_open_gates_is_reached(classifier: Path, labelled: Path) -> None:
     opened = open_run(classifier, labelled, TaskOptions())
-    heads = present_heads(opened)
     for keep in (1, 5, 11):
-        options = GateOptions(keep=keep, updates=20)
-        found = learn_gates(opened, heads, options, 0)
+        found = learn_gates(opened, HEADS, GateOptions(keep=keep, updates=20), 0)
         expected = HardConcrete().p_nonzero(torch.tensor(found.log_alpha)).sum().item()
         assert expected == near(keep)
         assert len(found.kept) == keep
-        lowest = min(dict(zip(heads, found.log_alpha, strict=True))[head] for head in found.kept)
+        lowest = min(dict(zip(HEADS, found.log_alpha, strict=True))[head] for head in found.kept)
         assert sum(value >= lowest for value in found.log_alpha) == keep
 
 
@@ -192,32 +184,19 @@ def test_losses_that_are_not_finite(tmp_path: Path, labelled: Path) -> None:
         model.classifier.bias.fill_(torch.nan)
     opened = open_run(save(model, tmp_path / "model"), labelled, TaskOptions())
     with pytest.raises(ModelError, match="not finite while gates are learnt; lower"):
-        learn_gates(opened, present_heads(opened), GateOptions(keep=2), 0)
+        learn_gates(opened, HEADS, GateOptions(keep=2), 0)
 
 
 def test_layers_that_share_a_module(tmp_path: Path, labelled: Path) -> None:
-    from transformers import AlbertConfig, AlbertForSequenceClassification
-
-    torch.manual_seed(0)
-    config = AlbertConfig(
-        vocab_size=128,
-        embedding_size=16,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=32,
-        id2label={0: "bad", 1: "good"},
-        label2id={"bad": 0, "good": 1},
-    )
-    model = save(AlbertForSequenceClassification(config), tmp_path / "albert")
+    albert = make_task_model(AlbertForSequenceClassification, embedding_size=16)
+    model = save(albert, tmp_path / "albert")
     with pytest.raises(UsageError, match="layers of this model share one attention module"):
         gate_heads(model, labelled, tmp_path / "out", keep=3)
 
 
 def test_how_much_seeds_agree(classifier: Path, labelled: Path, tmp_path: Path) -> None:
     opened = open_run(classifier, labelled, TaskOptions())
-    heads = present_heads(opened)
-    one = learn_gates(opened, heads, GateOptions(keep=2, updates=3), 0)
+    one = learn_gates(opened, HEADS, GateOptions(keep=2, updates=3), 0)
     pruned = prune_heads(classifier, tmp_path / "out", keep=2, order="top")
     kept = (((0, 0), (0, 1)), ((0, 0), (1, 1)), ((2, 2), (1, 1)))
     runs = tuple(type(one)(**{**vars(one), "kept": own}) for own in kept)

@@ -18,18 +18,15 @@ from transformers import AlbertForSequenceClassification
 from headroles import (
     RoleTable,
     ablate_heads,
-    classify_heads,
     find_pruning_curves,
     gate_heads,
     load_model,
     prune_heads,
-    read_conllu,
-    sample_treebank,
 )
 from headroles.errors import StorageError, UsageError
 from headroles.models.surgery import remove_heads, removed_from
 from headroles.storage import check_result_folder, result_folder
-from headroles.studies.importance.removals import rises_of
+from headroles.studies.importance.removals import rises_of, without
 from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.orders import choose_heads, choose_layers
 from headroles.tasks.batches import TaskBatch
@@ -37,13 +34,13 @@ from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import TaskRun, open_run
 from tests.commands import run
 from tests.rounding import assert_same_outputs, near
-from tests.tasks.conftest import make_task_model, save
+from tests.tasks.conftest import HEADS, make_task_model, save
 
-HEADS = [(layer, head) for layer in range(6) for head in range(4)]
+SIX_LAYERS = [(layer, head) for layer in range(6) for head in range(4)]
 
 
 def chosen(order: str, n_removed: int, **options: object) -> list[tuple[int, int]]:
-    return choose_heads(order, n_removed, HEADS, PruneOptions(keep=1, **options))
+    return choose_heads(order, n_removed, SIX_LAYERS, PruneOptions(keep=1, **options))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +81,7 @@ def test_at_random() -> None:
 
 
 def test_what_stays() -> None:
-    left = set(HEADS) - set(chosen("random", 18, at_least=1))
+    left = set(SIX_LAYERS) - set(chosen("random", 18, at_least=1))
     assert {layer for layer, _ in left} == set(range(6))
     assert (0, 1) not in chosen("bottom", 22, protect="0-1, 3-2")
     with pytest.raises(UsageError, match=r"23 heads cannot be removed: .* 22 of 24 may go"):
@@ -94,22 +91,19 @@ def test_what_stays() -> None:
 def test_what_cannot_be_removed_is_refused_before_any_pass(
     classifier: Path, labelled: Path, tmp_path: Path
 ) -> None:
-    refused = run(
-        "prune", classifier, labelled, "--keep", 3, "--at-least", 4, "--out", tmp_path / "a"
-    )
+    command = ["prune", classifier, labelled, "--keep", 3, "--out", tmp_path / "a"]
+    refused = run(*command, "--at-least", 4)
     assert refused.exit_code == 2
     assert "0 of 12 may go; keep at least 12" in refused.stderr
     assert not (tmp_path / "a").exists()
-    again = run("prune", classifier, labelled, "--keep", 3, "--out", tmp_path / "a")
-    assert again.exit_code == 0
+    assert run(*command).exit_code == 0
 
 
 def test_more_steps_than_heads_are_one_head_a_step(classifier: Path, labelled: Path) -> None:
     opened = open_run(classifier, labelled, TaskOptions())
-    heads = [(layer, head) for layer in range(3) for head in range(4)]
     by_one = PruneOptions(keep=1, order="reestimated", steps=5)
-    expected = choose_heads("reestimated", 5, heads, by_one, opened)
-    assert choose_heads("reestimated", 5, heads, replace(by_one, steps=10**9), opened) == expected
+    expected = choose_heads("reestimated", 5, HEADS, by_one, opened)
+    assert choose_heads("reestimated", 5, HEADS, replace(by_one, steps=10**9), opened) == expected
 
 
 @pytest.mark.parametrize(
@@ -128,39 +122,33 @@ def test_options_that_an_order_does_not_use(given: dict[str, Any]) -> None:
 
 def test_importance_goes_from_the_least(classifier: Path, labelled: Path) -> None:
     opened = open_run(classifier, labelled, TaskOptions())
-    heads = [(layer, head) for layer in range(3) for head in range(4)]
     options = PruneOptions(keep=1, order="reestimated", steps=3)
     means = np.abs(opened.derivatives().by_gate).mean(0)
-    expected = sorted(heads, key=lambda head: means[head])[:6]
-    assert choose_heads("importance", 6, heads, options, opened) == expected
-    again = choose_heads("reestimated", 6, heads, options, opened)
+    expected = sorted(HEADS, key=lambda head: means[head])[:6]
+    assert choose_heads("importance", 6, HEADS, options, opened) == expected
+    again = choose_heads("reestimated", 6, HEADS, options, opened)
     assert again[:2] == expected[:2]
-    gates = torch.ones(3, 4)
-    for head in expected[:2]:
-        gates[head] = 0
-    means = np.abs(opened.derivatives(gates=gates).by_gate).mean(0)
-    left = [head for head in heads if head not in expected[:2]]
+    means = np.abs(opened.derivatives(gates=without(expected[:2], (3, 4))).by_gate).mean(0)
+    left = [head for head in HEADS if head not in expected[:2]]
     assert again[2:4] == sorted(left, key=lambda head: means[head])[:2]
     rises = rises_of(opened)
-    assert choose_heads("ablation", 1, heads, options, opened) == [
-        tuple(np.unravel_index(rises.argmin(), rises.shape))
-    ]
+    least = min(HEADS, key=lambda head: rises[head])
+    assert choose_heads("ablation", 1, HEADS, options, opened) == [least]
 
 
-def test_by_role(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
-    classify_heads(bert_folder, read_conllu(sample), threshold=1.0).save(tmp_path / "roles")
-    table = RoleTable.load(tmp_path / "roles")
-    role = max(table.roles, key=lambda one: len(table.heads_with(one)))
-    having = set(table.heads_with(role))
-    heads = [(layer, head) for layer in range(3) for head in range(4)]
-    assert 0 < len(having) < 12
-    options = PruneOptions(keep=1, order="with_role", role=role, roles_from=tmp_path / "roles")
-    assert set(choose_heads("with_role", len(having), heads, options)) == having
-    others = choose_heads("without_role", 12 - len(having), heads, options)
+def test_by_role(roles: Path) -> None:
+    table = RoleTable.load(roles)
+    having, role = next(
+        (set(table.heads_with(role)), role)
+        for role in table.roles
+        if 0 < len(table.heads_with(role)) < 12
+    )
+    options = PruneOptions(keep=1, order="with_role", role=role, roles_from=roles)
+    assert set(choose_heads("with_role", len(having), HEADS, options)) == having
+    others = choose_heads("without_role", 12 - len(having), HEADS, options)
     assert not having & set(others)
-    options = PruneOptions(keep=1, order="with_role", role="x", roles_from=tmp_path / "roles")
     with pytest.raises(UsageError, match="there is no role 'x'"):
-        choose_heads("with_role", 2, heads, options)
+        choose_heads("with_role", 2, HEADS, replace(options, role="x"))
 
 
 class TestCommand:
@@ -168,20 +156,16 @@ class TestCommand:
         self, classifier: Path, labelled: Path, tmp_path: Path
     ) -> None:
         out, again = tmp_path / "small", tmp_path / "smaller"
-        result = run(
-            "prune", classifier, labelled, "--keep", 7, "--test", labelled, "--out", out, "--json"
-        )
+        asked = ("--keep", 7, "--test", labelled, "--json")
+        result = run("prune", classifier, labelled, *asked, "--out", out)
         assert result.exit_code == 0, result.output
         facts = json.loads(result.stdout)
         assert len(facts["removed"]) == 5
         assert [list(head) for head in removed_from(load_model(out))] == facts["removed"]
         assert len(facts["times_as_fast"]) == 7
         full = open_run(classifier, labelled, TaskOptions())
-        gates = torch.ones(1, 3, 4)
-        for layer, head in facts["removed"]:
-            gates[0, layer, head] = 0
         small = open_run(out, labelled, TaskOptions())
-        masked = full.outcomes(gates).losses
+        masked = full.outcomes(without(map(tuple, facts["removed"]), (3, 4))[None]).losses
         assert small.outcomes(torch.ones(1, 3, 4)).losses == near(masked)
         assert facts["after"]["loss"] == near(masked.mean())
         tested = stats.ttest_rel(masked[:, 0], full.outcomes(torch.ones(1, 3, 4)).losses[:, 0])
@@ -201,9 +185,8 @@ class TestCommand:
 
         measured = []
         for form in ("pruned", "zeroed"):
-            order = ("--order", "random", "--share", 0.5, "--as", form)
-            test = ("--test", labelled, "--json")
-            result = run("prune", classifier, *order, *test, "--out", tmp_path / form)
+            asked = ("--order", "random", "--share", 0.5, "--test", labelled, "--json")
+            result = run("prune", classifier, *asked, "--as", form, "--out", tmp_path / form)
             assert result.exit_code == 0, result.output
             measured.append(json.loads(result.stdout))
         one, other = measured
@@ -300,19 +283,18 @@ def test_from_python(classifier: Path, labelled: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["importance", "ablate", "by-role", "gate", "pruning-curves"])
-def test_a_model_without_any_head(command: str, labelled: Path, tmp_path: Path) -> None:
+def test_a_model_without_any_head(
+    command: str, labelled: Path, roles: Path, tmp_path: Path
+) -> None:
     model = make_task_model()
-    remove_heads(model, [(layer, head) for layer in range(3) for head in range(4)])
+    remove_heads(model, HEADS)
     folder = save(model, tmp_path / "none")
-    more: list[object] = {
+    more = {
         "gate": ["--keep", 1],
         "pruning-curves": ["--test", labelled, "--draws", 2],
-    }.get(command, [])
-    if command == "by-role":
-        made = classify_heads(make_task_model().bert, sample_treebank(), tokenizer=str(folder))
-        made.save(tmp_path / "roles")
-        more = ["--roles-from", tmp_path / "roles"]
-    result = run(command, folder, labelled, *more, "--out", tmp_path / "out")
+        "by-role": ["--roles-from", roles],
+    }
+    result = run(command, folder, labelled, *more.get(command, []), "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert "all heads of" in result.stderr
     assert not (tmp_path / "out").exists()
@@ -323,12 +305,8 @@ def test_layers_without_any_head(labelled: Path, tmp_path: Path) -> None:
     remove_heads(model, [(2, head) for head in range(4)])
     folder = save(model, tmp_path / "two")
     found = ablate_heads(folder, labelled, sets="single,others,layers,thirds")
-    assert found.frame["set"].value_counts().to_dict() == {
-        "single": 8,
-        "others": 8,
-        "layers": 2,
-        "thirds": 2,
-    }
+    counts = found.frame["set"].value_counts().to_dict()
+    assert counts == {"single": 8, "others": 8, "layers": 2, "thirds": 2}
     assert "upper third" not in found.frame["removed"].tolist()
     curves = find_pruning_curves(folder, labelled, orders="top,random", shares="0.5", draws=2)
     assert {tuple(head) for head in curves.points[0].removed} == {(1, head) for head in range(4)}
@@ -356,29 +334,19 @@ class TestLayersThatShareAModule:
         assert 1 not in heads
         assert tuple(removed_from(load_model(tmp_path / "out"))) == pruned.removed
 
-    def test_the_least_of_an_ablation_is_that_of_all_layers(
+    def test_the_least_head_is_the_least_of_all_layers_together(
         self, albert: Path, labelled: Path, tmp_path: Path
     ) -> None:
-        task_run = open_run(albert, labelled, TaskOptions())
-        gates = torch.ones(4, 3, 4)
-        for head in range(4):
-            gates[head, :, head] = 0
-        least = int(task_run.outcomes(gates).losses.mean(0).argmin())
-        pruned = prune_heads(albert, tmp_path / "out", task=labelled, order="ablation", keep=9)
-        assert {number for _, number in pruned.removed} == {least}
+        opened = open_run(albert, labelled, TaskOptions())
+        gates = 1 - torch.eye(4)[:, None].expand(4, 3, 4)
+        losses = opened.outcomes(gates).losses.mean(0)
+        derivatives = np.abs(opened.derivatives().by_gate.sum(1)).mean(0)
+        for order, values in (("ablation", losses), ("importance", derivatives)):
+            pruned = prune_heads(albert, tmp_path / order, task=labelled, order=order, keep=9)
+            assert {number for _, number in pruned.removed} == {int(values.argmin())}
 
-    def test_the_least_important_is_by_the_derivative_of_one_gate_for_all_layers(
-        self, albert: Path, labelled: Path, tmp_path: Path
-    ) -> None:
-        found = open_run(albert, labelled, TaskOptions()).derivatives().by_gate.sum(1)
-        least = int(np.abs(found).mean(0).argmin())
-        pruned = prune_heads(albert, tmp_path / "out", task=labelled, order="importance", keep=9)
-        assert {number for _, number in pruned.removed} == {least}
-
-    def test_a_share_is_one_of_these_heads(self, albert: Path, tmp_path: Path) -> None:
-        pruned = prune_heads(albert, tmp_path / "out", order="random", share=0.3)
+    def test_numbers_are_of_these_heads(self, albert: Path, tmp_path: Path) -> None:
+        pruned = prune_heads(albert, tmp_path / "share", order="random", share=0.3)
         assert len(pruned.removed) == 3
-
-    def test_a_number_that_is_no_multiple(self, albert: Path, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"from 3 layers at once; 5 of 12 .* Keep 6 or 9"):
             prune_heads(albert, tmp_path / "out", order="random", keep=7)

@@ -1,4 +1,4 @@
-"""Commands that were interrupted go on where they stood, and come to the same."""
+"""Interrupted commands resume, with the results of commands without interruptions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from headroles import gate_heads, prune_heads
 from headroles.interrupts import Terminated
 from headroles.storage import HIDDEN, parts_in
 from headroles.tasks.running import TaskRun
-from tests.commands import run
+from tests.commands import record_in, run
 
 
 @pytest.fixture
 def commands(classifier: Path, labelled: Path, roles: Path) -> dict[str, list[object]]:
-    """Every command that can be gone on with, and the ways of it that differ in what they keep."""
+    """Every command that can resume, with options that change its saved parts."""
     subjects = [classifier, labelled, "--batch-tokens", 36]
     prune = ["prune", *subjects, "--test", labelled, "--keep", 5]
     gate = ["gate", *subjects, "--test", labelled, "--keep", 5, "--seeds", 2, "--updates", 6]
@@ -61,7 +61,7 @@ def _every_update_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def counted(most: float = inf, end: type[BaseException] = KeyboardInterrupt) -> Iterator[list[Any]]:
-    """A list that grows with every forward pass; the one after ``most`` is interrupted."""
+    """Yield a list that grows with every forward pass; interrupt the pass after ``most``."""
     forward, passes = TaskRun.losses_of, []
 
     def losses_of(self: TaskRun, batch: object) -> object:
@@ -75,16 +75,16 @@ def counted(most: float = inf, end: type[BaseException] = KeyboardInterrupt) -> 
 
 
 def written(folder: Path) -> dict[str, object]:
-    """All that a folder holds, without the circumstances that no two runs share."""
+    """Return the content of a folder, without times and commands in the record."""
     found: dict[str, object] = {
         str(file.relative_to(folder)): file.read_bytes()
         for file in folder.rglob("*")
         if file.is_file()
     }
     if "run.json" in found:
-        run = json.loads((folder / "run.json").read_text("utf-8"))
+        record = record_in(folder).items()
         found["run.json"] = {
-            key: run[key] for key in run if key not in ("created", "command", "digest")
+            key: value for key, value in record if key not in ("created", "command", "digest")
         }
     return found
 
@@ -139,7 +139,7 @@ def test_older_results_stay_until_then(
 def test_fine_tuning_starts_anew(
     commands: dict[str, list[object]], labelled: Path, tmp_path: Path
 ) -> None:
-    """What is kept is of the weights as they were: nothing of it is taken for the others."""
+    """Saved parts are of the weights before fine-tuning, and do not serve others."""
     pytest.importorskip("accelerate")
     asked = ["--fine-tune-on", labelled, "--epochs", 1, "--learning-rate", 0.01, "--compensation"]
     command = [*commands["prune, reestimated"], *asked]
@@ -193,16 +193,13 @@ def test_another_study_is_refused(commands: dict[str, list[object]], tmp_path: P
     with counted(7):
         assert run(*command["ablate"], "--out", out).exit_code == 130
     n_kept = parts_in(out).count
-    for other, said in (
-        (
-            [*command["ablate"], "--ablation", "uniform"],
-            'options ablation was "zero" and is "uniform"',
-        ),
-        ([*command["ablate"], "--examples", 6], "options examples was null and is 6"),
+    for change, differs in (
+        (["--ablation", "uniform"], 'options ablation was "zero" and is "uniform"'),
+        (["--examples", 6], "options examples was null and is 6"),
     ):
-        result = run(*other, "--out", out, "--resume")
+        result = run(*command["ablate"], *change, "--out", out, "--resume")
         assert result.exit_code == 1
-        assert said in " ".join(result.stderr.split())
+        assert differs in said(result)
         assert parts_in(out).count == n_kept
     assert run(*command["importance"], "--out", out, "--resume").exit_code == 1
     assert run(*command["importance"], "--out", out, "--no-resume").exit_code == 0

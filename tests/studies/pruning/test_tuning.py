@@ -1,4 +1,4 @@
-"""Models that are fine-tuned while heads are masked, and lose them then."""
+"""Models that are fine-tuned with heads masked, before the heads are removed."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class TestCompensation:
 
 
 class TestCommand:
-    def test_what_is_told(self, classifier: Path, labelled: Path, tmp_path: Path) -> None:
+    def test_summary_and_record(self, classifier: Path, labelled: Path, tmp_path: Path) -> None:
         tuned = ("--fine-tune-on", labelled, "--epochs", 1, "--fine-tune-examples", 6)
         asked = ("--order", "random", "--keep", 7, "--test", labelled, "--compensation")
         result = run("prune", classifier, *asked, *tuned, "--out", tmp_path / "out")
@@ -175,7 +175,7 @@ class TestCommand:
         with pytest.raises(UsageError, match="the learning rate is 0; it must lie between"):
             options(labelled, learning_rate=0)
         asked = options(labelled, keep=0, order="top", compensation=True)
-        with pytest.raises(UsageError, match="no head is left that could make up"):
+        with pytest.raises(UsageError, match="all heads are removed, and none could compensate"):
             prune_heads(classifier, tmp_path / "out", asked)
         asked = ("--order", "top", "--keep", 3, "--fine-tune-on", tmp_path / "none.tsv")
         result = run("prune", classifier, *asked, "--out", tmp_path / "out")

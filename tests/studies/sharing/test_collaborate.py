@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from headroles import (
@@ -29,21 +31,21 @@ from tests.models.test_attention import make_inputs
 from tests.models.test_low_rank import low_rank, weights_of, with_vocabulary
 from tests.rounding import WEIGHTS, assert_same_sums, tolerance
 
+Made = tuple[CollaborativeModel, Collaboration]
+
 
 @pytest.fixture(scope="module")
-def made(sample: Path, bert_folder: Path) -> tuple[CollaborativeModel, Collaboration]:
+def made(sample: Path, bert_folder: Path) -> Made:
     return collaborate_heads(bert_folder, read_conllu(sample), rank=16)
 
 
 @pytest.fixture(scope="module")
-def folder(
-    made: tuple[CollaborativeModel, Collaboration], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def folder(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_together(tmp_path_factory.mktemp("collaborative") / "model", made)
 
 
 class TestTable:
-    def test_has_a_row_per_layer(self, made: tuple[CollaborativeModel, Collaboration]) -> None:
+    def test_has_a_row_per_layer(self, made: Made) -> None:
         frame = made[1].frame
         assert tuple(frame.columns) == Collaboration.columns
         assert frame["layer"].tolist() == [0, 1, 2]
@@ -55,20 +57,13 @@ class TestTable:
     def test_full_rank_changes_nothing(self, sample: Path, bert_folder: Path) -> None:
         for method in ("shared", "per-head"):
             _, table = collaborate_heads(bert_folder, None, rank=32, method=method)
-            errors = table.frame[["tensor_error", "score_error", "score_error_held_out"]]
-            assert errors.to_numpy().max() < tolerance()
-            assert (
-                table.frame[["divergence", "divergence_held_out"]].abs().to_numpy().max()
-                < tolerance()
-            )
+            names = ["tensor_error", "score_error", "score_error_held_out"]
+            names += ["divergence", "divergence_held_out"]
+            assert table.frame[names].abs().to_numpy().max() < tolerance()
 
-    def test_parameters_are_those_of_the_modules(
-        self, made: tuple[CollaborativeModel, Collaboration], bert_folder: Path
-    ) -> None:
-        for model, table in (
-            made,
-            collaborate_heads(bert_folder, None, rank=16, method="per-head"),
-        ):
+    def test_parameters_are_those_of_the_modules(self, made: Made, bert_folder: Path) -> None:
+        per_head = collaborate_heads(bert_folder, None, rank=16, method="per-head")
+        for model, table in (made, per_head):
             for layer, row in zip(model.model.encoder.layer, table.frame.itertuples(), strict=True):
                 own = sum(values.numel() for values in layer.attention.self.scores.parameters())
                 assert row.parameters == own
@@ -80,12 +75,12 @@ class TestTable:
             )
 
     def test_weighting_by_inputs_lowers_the_error_of_scores(self, bert_folder: Path) -> None:
-        tables = {
-            weighting: collaborate_heads(bert_folder, None, rank=16, weighting=weighting)[1].frame
+        by_inputs, by_none = (
+            collaborate_heads(bert_folder, None, rank=16, weighting=weighting)[1].frame
             for weighting in ("inputs", "none")
-        }
-        assert (tables["inputs"]["score_error"] < tables["none"]["score_error"]).all()
-        assert (tables["inputs"]["tensor_error"] > tables["none"]["tensor_error"]).all()
+        )
+        assert (by_inputs["score_error"] < by_none["score_error"]).all()
+        assert (by_inputs["tensor_error"] > by_none["tensor_error"]).all()
 
     @pytest.mark.parametrize(("method", "step"), [("shared", 1), ("per-head", 4)])
     def test_an_error_gives_each_layer_the_least_rank_that_meets_it(
@@ -99,13 +94,10 @@ class TestTable:
         assert below.frame["score_error"][0] > 0.2
 
     def test_the_same_seed_gives_the_same_model(
-        self, made: tuple[CollaborativeModel, Collaboration], sample: Path, bert_folder: Path
+        self, made: Made, sample: Path, bert_folder: Path
     ) -> None:
         again, table = collaborate_heads(bert_folder, read_conllu(sample), rank=16)
-        state = again.model.state_dict()
-        assert all(
-            torch.equal(values, state[name]) for name, values in made[0].model.state_dict().items()
-        )
+        assert_same_weights(again.model.state_dict(), made[0].model.state_dict())
         timed = ["seconds"]
         assert table.frame.drop(columns=timed).equals(made[1].frame.drop(columns=timed))
 
@@ -114,9 +106,7 @@ class TestTable:
     ) -> None:
         before = {name: values.clone() for name, values in bert.state_dict().items()}
         collaborate_heads(bert, None, rank=16, tokenizer=tokenizer)
-        after = bert.state_dict()
-        assert before.keys() == after.keys()
-        assert all(torch.equal(values, after[name]) for name, values in before.items())
+        assert_same_weights(bert.state_dict(), before)
 
     def test_layers_that_share_a_module_share_a_fit(
         self, tokenizer: PreTrainedTokenizerFast
@@ -126,9 +116,7 @@ class TestTable:
         assert table.frame["score_error"].nunique() == 1
         assert table.frame["divergence"].nunique() == 3
 
-    def test_what_it_shows_says_that_it_is_not_faster(
-        self, made: tuple[CollaborativeModel, Collaboration]
-    ) -> None:
+    def test_what_it_shows_says_that_it_is_not_faster(self, made: Made) -> None:
         text = repr(made[1])
         assert "For speed prune heads" in text
         assert "the bundled treebank" not in text
@@ -167,8 +155,13 @@ class TestMeasures:
         assert weights_of(model)[0].shape[1] == 7
 
 
+def assert_same_weights(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(values, found[name]) for name, values in expected.items())
+
+
 def passes_of(batch: dict[str, torch.Tensor]) -> Passes[ExampleBatch]:
-    """What runs a model over the examples of a batch, one after the other."""
+    """Passes over the examples of a batch, one after the other."""
     lengths = batch["attention_mask"].sum(1).tolist()
 
     def make(rows: list[int]) -> ExampleBatch:
@@ -183,17 +176,12 @@ def eager(model: PreTrainedModel) -> PreTrainedModel:
 
 
 class TestFolder:
-    def test_table_and_model_are_read_back(
-        self, folder: Path, made: tuple[CollaborativeModel, Collaboration]
-    ) -> None:
+    def test_table_and_model_are_read_back(self, folder: Path, made: Made) -> None:
         table = load(folder)
         assert isinstance(table, Collaboration)
         assert table.frame.equals(made[1].frame)
         loaded = CollaborativeModel.load(folder)
-        state = loaded.model.state_dict()
-        assert all(
-            torch.equal(values, state[name]) for name, values in made[0].model.state_dict().items()
-        )
+        assert_same_weights(loaded.model.state_dict(), made[0].model.state_dict())
         assert repr(table) == repr(made[1])
 
     def test_it_is_scored_and_compared_with_the_original(
@@ -215,25 +203,21 @@ class TestFolder:
 
 
 class TestBadInput:
-    def test_neither_rank_nor_error(self, bert_folder: Path) -> None:
-        for given in ({}, {"rank": 8, "error": 0.1}):
-            with pytest.raises(UsageError, match=r"exactly one of a rank and"):
-                collaborate_heads(bert_folder, None, **given)
-
-    def test_a_rank_above_the_full_one(self, bert_folder: Path) -> None:
-        with pytest.raises(UsageError, match=r"rank is 33; a layer has 4 heads of 8.* 32 or less"):
-            collaborate_heads(bert_folder, None, rank=33)
-
-    def test_a_rank_per_head_that_the_heads_cannot_share_out(self, bert_folder: Path) -> None:
-        with pytest.raises(UsageError, match=r"rank is 10.*multiple of the 4 heads"):
-            collaborate_heads(bert_folder, None, rank=10, method="per-head")
-
     @pytest.mark.parametrize(
-        "given", [{"rank": 0}, {"error": 1.0}, {"rank": 8, "method": "tucker"}]
+        ("given", "message"),
+        [
+            ({}, "exactly one of a rank and"),
+            ({"rank": 8, "error": 0.1}, "exactly one of a rank and"),
+            ({"rank": 33}, "rank is 33; a layer has 4 heads of 8.* 32 or less"),
+            ({"rank": 10, "method": "per-head"}, "rank is 10.*multiple of the 4 heads"),
+            ({"rank": 0}, "it must"),
+            ({"error": 1.0}, "it must"),
+            ({"rank": 8, "method": "tucker"}, "it must"),
+        ],
     )
-    def test_values_that_cannot_be_meant(self, bert_folder: Path, given: dict[str, object]) -> None:
-        with pytest.raises(UsageError, match="it must"):
-            collaborate_heads(bert_folder, None, **given)  # type: ignore[arg-type]
+    def test_options(self, bert_folder: Path, given: dict[str, Any], message: str) -> None:
+        with pytest.raises(UsageError, match=message):
+            collaborate_heads(bert_folder, None, **given)
 
     def test_position_terms(self, tokenizer: PreTrainedTokenizerFast) -> None:
         with pytest.raises(ModelSupportError, match="MPNet have a bias of relative positions"):
@@ -254,7 +238,7 @@ class TestBadInput:
         with pytest.raises(TokenizerError, match="100% of the word pieces of the sample"):
             collaborate_heads(bert_folder, read_conllu(corpus), rank=16)
 
-    def test_a_small_sample_is_told(self, treebank: Path) -> None:
+    def test_a_small_sample_gives_a_warning(self, treebank: Path) -> None:
         _, table = collaborate_heads(
             make_bert(), read_conllu(treebank), rank=16, tokenizer=make_tokenizer()
         )
