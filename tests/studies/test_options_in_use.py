@@ -45,7 +45,7 @@ from headroles.studies.planning.plan import plan_examples
 from headroles.studies.pruning.curve_options import CurveOptions
 from headroles.studies.pruning.curves import find_pruning_curves
 from headroles.studies.pruning.gate_options import GateOptions
-from headroles.studies.pruning.gating import gate
+from headroles.studies.pruning.gating import gate_heads
 from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.pruning import prune_heads
 from headroles.studies.replication.options import ReplicateOptions
@@ -231,7 +231,7 @@ STUDIES = {
     ),
     "gate": Study(
         GateOptions,
-        lambda place, asked: gate(place.classifier, place.task, place.new, asked, place.task),
+        lambda at, asked: gate_heads(at.classifier, at.task, at.new, asked, test=at.task),
         {"keep": 8, "updates": 3, "seeds": 1},
         settings=({"weights": "trained"},),
     ),
