@@ -34,7 +34,7 @@ _MOST_WEIGHTS = 10**11
 
 
 def advice_on_weights(folder: Path) -> str:
-    """Return what to do about weights that are not stored as safetensors, in one line."""
+    """Return advice, in one line, for weights that are not stored as safetensors."""
     if any(folder.glob("*.safetensors")):
         return "copy or download the model again if its files are not whole"
     if not any((folder / name).is_file() for name in _PICKLED):
@@ -70,7 +70,7 @@ def read_settings(file: Path) -> dict[str, Any]:
 
 
 def advice_on_config(folder: Path) -> str:
-    """Return what to do about a configuration that cannot be read."""
+    """Return advice for a configuration that cannot be read."""
     settings = read_settings(folder / "config.json")
     if settings and "model_type" not in settings:
         return (

@@ -9,7 +9,7 @@ from headroles.options import Option, Options
 
 DTYPES = FLOAT32, BFLOAT16, _ = ("float32", "bfloat16", "float16")
 WEIGHTS, NORMS = MEASURES = ("weights", "norms")
-"""Where a head looks, and what it takes from there."""
+"""Attention weights: where a head looks; norms: the vectors that it takes from there."""
 ABLATIONS = ZERO, MEAN, UNIFORM = ("zero", "mean", "uniform")
 """Replacements for the output of a head."""
 

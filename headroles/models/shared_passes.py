@@ -1,4 +1,4 @@
-"""Passes that skip what earlier passes computed, and what nothing reads."""
+"""Passes without computations of earlier passes, or without outputs that nothing reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLOCK = "encoder.layer.{}.attention"
 
 
 class SharedPasses:
-    """Passes over one batch, each of which computes only what the pass before it did not.
+    """Passes over one batch that reuse the outputs of the pass before them.
 
     Memory holds the outputs of each layer for the one batch, and the outputs of heads of one layer.
     """

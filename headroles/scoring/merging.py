@@ -19,7 +19,7 @@ from headroles.scoring.tables import read_blocks
 
 
 class _Run(NamedTuple):
-    """A folder of scores of a part, and what it says of itself."""
+    """A folder of scores of a part, with its record."""
 
     folder: Path
     record: ScoresRecord

@@ -157,14 +157,14 @@ def _of_part(record: CorpusRecord) -> str:
 
 
 def advice_on_length(record: CorpusRecord) -> str:
-    """Return what to do about examples that are too long, as the end of a sentence."""
+    """Return advice for examples that are too long, as the end of a sentence."""
     if record.pairing == "none":
         return ""
     return " (single sentences are shorter than pairs: pairing='none' (--pairing none))"
 
 
 def describe_run(record: ScoresRecord) -> str:
-    """Describe what was scored, what was skipped, and why."""
+    """Describe the model, the corpus, and the scored and skipped examples of a run."""
     model, corpus = record.model, record.corpus
     if record.is_by_hand:
         return "scores made by hand\n"
@@ -247,7 +247,7 @@ def facts_of_run(record: ScoresRecord) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RunSummary(Summary):
-    """Summary of a finished run: what was scored, and warnings."""
+    """Summary of a finished run: its description and warnings."""
 
     record: ScoresRecord
 

@@ -294,7 +294,7 @@ def _is_same(one: Any, other: Any) -> bool:
 def describe_scores(
     roles: Sequence[Role], score: Score, n_layers: int, n_heads: int
 ) -> dict[str, Any]:
-    """Return what a record says of a table of scores."""
+    """Return the fields of a record that describe a table of scores."""
     return {
         "score": score.name,
         "roles": [role.to_record() for role in roles],

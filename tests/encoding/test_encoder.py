@@ -221,7 +221,7 @@ def test_too_long_examples_are_counted_and_the_others_keep_their_order() -> None
 
 
 def test_examples_without_pieces_are_counted_apart_from_long_ones() -> None:
-    """Whatever heads did there, they did with special tokens alone."""
+    """Heads could only attend to special tokens there."""
     nothing, it = sentence("\u200b \u200b"), sentence("it")
     examples = [Example((nothing,)), Example((it,)), Example((nothing, nothing))]
     encoded, skipped = encode(
@@ -274,7 +274,7 @@ def test_tokenizers_that_change_the_order_of_words_are_refused(
         encode(Example((sentence("the cat"),)))
 
 
-# What the tokenizer does not know
+# Unknown pieces
 
 
 def counts_of(*texts: str, max_tokens: int = 512) -> Counter[str]:

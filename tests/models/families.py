@@ -151,7 +151,7 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
     "bert-generation": ("BertGeneration", {}),
 }
 UNKNOWN = () if hasattr(hf, "NeoMMEConfig") else ("neomme",)
-"""What transformers of this version does not have."""
+"""Families that transformers of this version lacks."""
 CONFIGS = {kind: one for kind, one in CONFIGS.items() if kind not in UNKNOWN}
 HALVES = tuple(
     kind
@@ -160,7 +160,7 @@ HALVES = tuple(
 )
 """Encoders of encoder-decoders."""
 OLD_T5 = () if hf.T5Model._supports_sdpa else ("t5", "mt5", "umt5")
-"""What older versions compute by code of their own, so that it is read as it is returned."""
+"""Families without the attention interface in older versions, read by their returned attentions."""
 PROJECTED = tuple(kind for kind in CONFIGS if FAMILIES[kind].paths is not None)
 """Families whose projections are known."""
 UNPROJECTED = tuple(kind for kind in CONFIGS if kind not in PROJECTED)

@@ -1,4 +1,4 @@
-"""Captured attention is what transformers returns, for every family, and leaves no trace."""
+"""Captured attention equals that of transformers, for every family, and leaves no trace."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def capture(model: PreTrainedModel, inputs: dict[str, Tensor]) -> list[Tensor]:
 
 
 def expected_weights(model: PreTrainedModel, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
-    """What transformers says the attention weights are; of some families it says the scores."""
+    """Attention weights by transformers, which returns scores in their place for some families."""
     kind, encoder = model.config.model_type, encoder_of(model)
     if kind in ALONE:
         return _expected_one_by_one(encoder, inputs)

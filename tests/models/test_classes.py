@@ -76,7 +76,7 @@ def test_what_is_on_top_comes_along(pruned_folder: Path) -> None:
 
 
 def test_transformers_does_not_read_it_by_itself(pruned_folder: Path) -> None:
-    """Should a version of it do so again, our own way would not be needed."""
+    """If a version of transformers reads it again, headroles need not do so."""
     with pytest.raises(RuntimeError, match="mismatch"):
         AutoModelForSequenceClassification.from_pretrained(pruned_folder)
 

@@ -34,7 +34,7 @@ def make_inputs(n: int = 400, width: int = WIDTH, seed: int = 1) -> FloatArray:
 
 
 def moments_of(inputs: FloatArray) -> InputMoments:
-    """As of one long sequence."""
+    """Moments of inputs that are one long sequence."""
     covariance = np.cov(inputs.T, bias=True)
     return InputMoments(inputs.mean(axis=0), covariance, covariance)
 
@@ -76,7 +76,7 @@ class TestByHand:
         assert_allclose(softmax(ours, axis=1), softmax(with_key_bias, axis=1), atol=DIGITS)
 
     def test_the_scale_of_the_released_code_would_be_another(self) -> None:
-        """It divides by the root of R / H, here of 1 / 2, and not by that of the head size."""
+        """The released code divides by the root of R / H, here 1 / 2, not of the head size."""
         scores = factorise(self.MAPS, InputMoments.none(3), 1).as_maps().scores(self.INPUTS)
         released = softmax(scores[0, 0] / np.sqrt(0.5))
         assert_allclose(released, [0.012669, 0.105686, 0.881645], atol=DIGITS)
@@ -208,7 +208,7 @@ class TestPerHead:
         assert score_error(maps, factors, NO_INPUTS) == pytest.approx(expected, rel=1e-6)
 
     def test_shared_dimensions_are_at_least_as_good(self) -> None:
-        """They could be those of the heads, each mixed by its head alone."""
+        """The dimensions of single heads, each mixed by its head alone, are shared ones too."""
         maps, moments = make_maps(10), moments_of(make_inputs())
         shared, own = (
             score_error(maps, factorise(maps, moments, 8, method), moments) for method in METHODS

@@ -190,7 +190,7 @@ def test_mean_outputs_are_those_of_real_tokens() -> None:
 
 
 def test_uniform_by_hand() -> None:
-    """Values [[1,0],[0,2],[3,1]] with equal attention: [4/3, 1], whatever the scores are."""
+    """Values [[1,0],[0,2],[3,1]] with equal attention: [4/3, 1] for all scores."""
     model = make_rich("bert")
     sites = HeadSites.of(model)
     projection = sites.layers[0].value

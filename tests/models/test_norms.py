@@ -1,4 +1,4 @@
-"""Norms, against what the module itself adds up, and the hand-checked example."""
+"""Norms, against the sums of the module itself, and the hand-checked example."""
 
 from __future__ import annotations
 

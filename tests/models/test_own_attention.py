@@ -1,4 +1,4 @@
-"""Attention of the user's own in the place of a model: what is read, and what is refused."""
+"""Attention of the user's own in the place of a model: how it is read, and errors for others."""
 
 from __future__ import annotations
 

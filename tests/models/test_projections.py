@@ -1,4 +1,4 @@
-"""Projections of every family, against what the encoder itself computes from them."""
+"""Projections of every family, against the outputs of the encoder itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What projections have in common: against scipy, and closed forms."""
+"""Overlaps of projections, against scipy and closed forms."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ EVENLY = [(layer, head) for layer in range(LAYERS) for head in (0, 2)]
 
 
 def of_family(kind: str, heads: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """These heads, or for shared layers the same numbers in all of them."""
+    """Return ``heads``, or for shared layers the same numbers in all of them."""
     if kind != "albert":
         return heads
     return [(layer, head) for layer in range(LAYERS) for head in {head for _, head in heads}]
@@ -34,7 +34,7 @@ def outputs(model: PreTrainedModel) -> Tensor:
         return model(**INPUTS).last_hidden_state[INPUTS["attention_mask"].bool()]
 
 
-# These normalise in single precision, whatever the precision of the model.
+# These families normalise in single precision, also in models of double precision.
 IN_FLOAT32 = (
     *("modernbert", "deberta", "splinter", "eurobert"),
     *("t5", "mt5", "umt5", "xlm", "flaubert"),

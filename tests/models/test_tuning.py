@@ -16,8 +16,8 @@ from headroles.errors import ModelError
 from headroles.models.gates import HeadSites
 from headroles.models.surgery import heads_of, remove_heads
 from headroles.models.tuning import TuningRecipe, n_updates_of, train_weights, weights_of_heads
-from tests.models.families import HEADS, PROJECTED
-from tests.models.test_surgery import SOME, make_rich, of_family
+from tests.models.families import PROJECTED
+from tests.models.test_surgery import A_LAYER, SOME, make_rich, of_family
 from tests.tasks.conftest import make_task_model
 
 pytest.importorskip("accelerate")
@@ -102,7 +102,7 @@ def test_weights_that_are_not_finite() -> None:
 @pytest.mark.parametrize("kind", PROJECTED)
 def test_heads_that_stay_keep_their_weights(kind: str) -> None:
     model = make_rich(kind)
-    removed = of_family(kind, [*SOME, *[(1, head) for head in range(HEADS)]])
+    removed = of_family(kind, SOME + A_LAYER)
     before = weights_of_heads(HeadSites.of(model))
     assert list(before) == heads_of(model)
     remove_heads(model, removed)

@@ -46,7 +46,7 @@ def read_planted(
     on_layer: Callable[[int, Tensor], None],
     names: Sequence[str],
 ) -> None:
-    """In the place of a model; rows of padding hold what rows of padding may hold."""
+    """Read in place of a model; rows of padding hold arbitrary numbers."""
     batch, width = inputs["input_ids"].shape
     for layer in range(len(REACHES)):
         attention = torch.rand(batch, HEADS, width, width)

@@ -178,7 +178,7 @@ def test_a_part_has_the_frequencies_of_its_file(
 def test_a_part_has_the_tags_and_documents_of_its_corpus(
     scoring: Scoring, parts: Parts, tmp_path: Path
 ) -> None:
-    """What the digest of a corpus leaves out is of the plan all the same."""
+    """The plan also covers content that the digest of a corpus ignores."""
     cut_short(1, scoring.run, Sharing(parts))
     text = scoring.sample.read_text("utf-8")
     scoring.sample = tmp_path / "other.conllu"
@@ -211,7 +211,7 @@ def test_a_corpus_may_lie_elsewhere(scoring: Scoring, tmp_path: Path, newdoc: st
 
 
 class Barrier:
-    """What `accelerate` gives a process, for threads."""
+    """The state that `accelerate` gives a process, for threads."""
 
     def __init__(self, count: int) -> None:
         self._barrier = threading.Barrier(count)

@@ -174,7 +174,7 @@ def test_roles_and_score_come_back_with_all_that_tests_need(tmp_path: Path) -> N
 
 
 def resign(folder: Path, **changes: object) -> None:
-    """Change what the run file says, ``...`` for leaving it out, as if it had been written so."""
+    """Change entries of the run file, as if it had been written so; ``...`` removes one."""
     run = read_run(folder)
     kept = {key: value for key, value in (run.content | changes).items() if value is not ...}
     write_run(folder, kept, run.files)
@@ -228,7 +228,7 @@ class TestFilesThatDoNotBelongTogether:
 
     @pytest.mark.parametrize("column", ["example", "layer", "head", "role", "score", "count"])
     def test_scores_without_a_column(self, folder: Path, column: str) -> None:
-        """As another version may have written them."""
+        """Another version may write other columns."""
         table = pq.read_table(folder / SCORES_FILE)
         pq.write_table(table.drop_columns([column]), folder / SCORES_FILE)
         run = read_run(folder)
