@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.drawing.style import MISSING, SCALE, THRESHOLD, font_scale
+from headroles.drawing.style import MISSING, SCALE, THRESHOLD, font_scale, new_axes
 from headroles.errors import UsageError
 
 if TYPE_CHECKING:
@@ -96,6 +96,24 @@ def write_numbers(ax: Axes, grid: NDArray[np.float64]) -> None:
                 "in_layout": False,
             }
             ax.text(column, row, f"{value:.0f}", ha="center", va="center", **look)
+
+
+def draw_counts(
+    ax: Axes | None, counts: NDArray[np.float64], title: str, label: str, most: int | None = None
+) -> Axes:
+    """Draw counts (layers, heads) as numbers and as colours, of a scale up to ``most`` if given."""
+    from matplotlib.ticker import MaxNLocator
+
+    layers, heads = counts.shape
+    ax = new_axes(ax, 2.2 + 0.42 * heads, 1.1 + 0.36 * layers)
+    mesh = draw_grid(ax, counts)
+    if most is not None:
+        mesh.set_clim(0, most)
+    bar = ax.figure.colorbar(mesh, ax=ax, label=label)
+    bar.locator = MaxNLocator(integer=True)
+    write_numbers(ax, counts)
+    ax.set(title=title, xlabel="head", ylabel="layer")
+    return ax
 
 
 def ink_on(value: float, low: float, high: float) -> str:

@@ -335,7 +335,7 @@ class TestFailure:
         (tmp_path / "empty").mkdir()
         for second, code, message in (
             (tmp_path / "empty", 1, "empty holds no config.json"),
-            (deeper, 2, f"{deeper} differ in their number of layers: 3 and 4"),
+            (deeper, 2, f"{str(deeper)!r} differ in their number of layers: 3 and 4"),
         ):
             models = ("--models", bert_folder, second)
             result = run("compare", *models, "--corpus", treebank, "--out", out)

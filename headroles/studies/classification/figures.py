@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headroles.drawing.grids import MOST_LABELS, draw_grid, grid_of, ink_on, sizes_in, write_numbers
+from headroles.drawing.grids import (
+    MOST_LABELS,
+    draw_counts,
+    draw_grid,
+    grid_of,
+    ink_on,
+    sizes_in,
+    write_numbers,
+)
 from headroles.drawing.style import (
     BRIGHT,
     DARK,
@@ -159,15 +167,9 @@ def draw_heads(table: RoleTable, ax: Axes | None = None) -> Axes:
     'roles of each head'
     """
     frame = without_contrasts(table.frame)
-    layers, heads = _sizes_of(table)
-    ax = new_axes(ax, 2.2 + 0.42 * heads, 1.1 + 0.36 * layers)
     n_roles = frame.groupby(["layer", "head"])["assigned"].sum()
-    counts = grid_of(table.frame, n_roles, (layers, heads))
-    mesh = draw_grid(ax, counts)
-    ax.figure.colorbar(mesh, ax=ax, label="number of roles")
-    write_numbers(ax, counts)
-    ax.set(title="roles of each head", xlabel="head", ylabel="layer")
-    return ax
+    counts = grid_of(table.frame, n_roles, _sizes_of(table))
+    return draw_counts(ax, counts, "roles of each head", "number of roles")
 
 
 def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:

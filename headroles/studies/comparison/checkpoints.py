@@ -20,7 +20,7 @@ from headroles.scoring.options import AUTO, ScoreOptions
 from headroles.scoring.run import ScoringRun, score_to_folder
 from headroles.scoring.sharing import Sharing
 from headroles.storage import HIDDEN, RUN_FILE, Parts, check_result_folder
-from headroles.studies.comparison.joining import COMPARE_SHARED, ONE_ARCHITECTURE
+from headroles.studies.comparison.joining import COMPARE_SHARED, refuse_other_shape
 from headroles.studies.comparison.options import ON_ERROR, CompareOptions
 from headroles.studies.comparison.result import RoleShifts
 from headroles.studies.heads import refuse_one_document
@@ -59,8 +59,12 @@ def score_checkpoints(
     with prepared(as_corpus(corpus)) as ready:
         choose_relations(options, ready.scheme, ready.relations, ready)
         refuse_one_document(ready.documents, compared)
-        encoders = {model: _Shape.of(model, options) for model in dict.fromkeys(models.values())}
-        _check_same_shape(encoders)
+        encoders = {
+            model: _Properties.of(model, options) for model in dict.fromkeys(models.values())
+        }
+        (first, one), *others = encoders.items()
+        for name, other in others:
+            refuse_other_shape(first, one.shape, name, other.shape)
         if compared.on_mismatch == ON_ERROR:
             _check_same_examples(encoders, ready, options.pairing)
         for name, model in models.items():
@@ -96,44 +100,30 @@ def _check_folder_name(name: str) -> None:
 
 
 @dataclass(frozen=True)
-class _Shape:
+class _Properties:
     """Properties that models must share to be compared."""
 
-    n_layers: int
-    n_heads: int
+    shape: tuple[int, int]
     encoder: ExampleEncoder
     pieces: str
     max_tokens: int
 
     @classmethod
-    def of(cls, model: str, options: ScoreOptions) -> _Shape:
+    def of(cls, model: str, options: ScoreOptions) -> _Properties:
         """Load and check a model, and return its properties."""
         loaded = load_encoder(model, options)
         encoder = loaded.example_encoder()
         with open_reader(loaded.model) as reader:
             return cls(
-                reader.n_layers,
-                reader.n_heads,
+                (reader.n_layers, reader.n_heads),
                 encoder,
                 loaded.tokenizer.backend_tokenizer.to_str(),
                 loaded.max_tokens,
             )
 
 
-def _check_same_shape(shapes: Mapping[str, _Shape]) -> None:
-    first, *others = shapes
-    for other in others:
-        for what in ("layers", "heads"):
-            one, another = (getattr(shapes[name], f"n_{what}") for name in (first, other))
-            if one != another:
-                raise UsageError(
-                    f"{first} and {other} differ in their number of {what}: {one} and {another}; "
-                    f"{ONE_ARCHITECTURE}"
-                )
-
-
 def _check_same_examples(
-    shapes: Mapping[str, _Shape], corpus: PreparedCorpus, pairing: str
+    shapes: Mapping[str, _Properties], corpus: PreparedCorpus, pairing: str
 ) -> None:
     """Raise UsageError at the first example that two models would not make alike.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headroles.drawing.grids import draw_grid, grid_of, write_numbers
+from headroles.drawing.grids import draw_counts, grid_of
 from headroles.drawing.style import (
     BRIGHT,
     DARK,
@@ -153,14 +153,8 @@ def draw_changed_heads(
     changed = (
         (rows["change"] == "changed").astype(float).groupby([rows["layer"], rows["head"]]).sum()
     )
-    counts = grid_of(shifts.frame, changed)
-    layers, heads = counts.shape
-    ax = new_axes(ax, 2.2 + 0.42 * heads, 1.1 + 0.36 * layers)
-    mesh = draw_grid(ax, counts)
-    ax.figure.colorbar(mesh, ax=ax, label="roles that changed")
-    write_numbers(ax, counts)
-    ax.set(title=f"roles that changed, before to {plain(name)}", xlabel="head", ylabel="layer")
-    return ax
+    title = f"roles that changed, before to {plain(name)}"
+    return draw_counts(ax, grid_of(shifts.frame, changed), title, "roles that changed")
 
 
 def _checkpoint(shifts: RoleShifts, asked: str | None) -> str:

@@ -17,7 +17,7 @@ from headroles.storage import plain
 from headroles.studies.comparison.options import ON_ERROR
 
 _POOLED = "relations"
-"""What a role that pools relations means: where relations differ, it goes and they stay."""
+"""Meaning of roles that pool relations; if relations differ, such roles are dropped alone."""
 
 _Difference: TypeAlias = tuple[str, Any, Any]
 """What differs, and its two values."""
@@ -36,10 +36,17 @@ class JoinedScores:
     dropped_roles: dict[str, list[str]]
 
 
-ONE_ARCHITECTURE = (
-    "only models of one architecture can be compared head by head; count heads "
-    "by layer with: headroles replicate"
-)
+def refuse_other_shape(
+    first: str, shape: tuple[int, int], second: str, other: tuple[int, int]
+) -> None:
+    """Raise UsageError for two models with other numbers of layers, or of heads of each."""
+    for what, n, n_other in zip(("layers", "heads"), shape, other, strict=True):
+        if n != n_other:
+            raise UsageError(
+                f"{first!r} and {second!r} differ in their number of {what}: {n} and {n_other}; "
+                "only models of one architecture can be compared head by head; count heads by "
+                "layer with: headroles replicate"
+            )
 
 
 def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = ON_ERROR) -> JoinedScores:
@@ -61,7 +68,7 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = ON_ERROR) ->
         _check_digests(name, scores)
     (first_name, first), *others = named.items()
     for name, scores in others:
-        _refuse(first_name, name, _differences_of_shape(first, scores), ONE_ARCHITECTURE)
+        refuse_other_shape(first_name, _shape(first), name, _shape(scores))
         _refuse(first_name, name, _deep_differences(first, scores), "score both alike")
         if on_mismatch == ON_ERROR:
             _refuse(
@@ -94,6 +101,10 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = ON_ERROR) ->
 COMPARE_SHARED = "compare what both have: on_mismatch='intersect' (--on-mismatch intersect)"
 
 
+def _shape(scores: HeadScores) -> tuple[int, int]:
+    return scores.n_layers, scores.n_heads
+
+
 def _check_digests(name: str, scores: HeadScores) -> None:
     if len(scores.digests) != scores.n_examples:
         raise UsageError(
@@ -104,13 +115,6 @@ def _check_digests(name: str, scores: HeadScores) -> None:
 def _refuse(first: str, second: str, differences: Iterator[_Difference], cure: str) -> None:
     for what, one, other in differences:
         raise UsageError(f"{first!r} and {second!r} differ in {what}: {one} and {other}; {cure}")
-
-
-def _differences_of_shape(first: HeadScores, second: HeadScores) -> Iterator[_Difference]:
-    for what in ("layers", "heads"):
-        one, other = (getattr(scores, f"n_{what}") for scores in (first, second))
-        if one != other:
-            yield f"their number of {what}", one, other
 
 
 def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[_Difference]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -22,35 +22,8 @@ from headroles.testing.notes import find_notes, find_warnings
 from headroles.testing.options import TestOptions
 
 _CAP = 10
-"""Examples whose difference could be more than so many usual margins count less in betting. What
-other caps certify is in docs/comparing.md."""
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """The scores (examples, T) of the same examples, before and at one checkpoint."""
-
-    before: NDArray[np.float32]
-    after: NDArray[np.float32]
-
-    @property
-    def differences(self) -> FloatArray:
-        """(examples, T), NaN where one side is missing."""
-        return self.after.astype(np.float64) - self.before
-
-    def means(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return means (T,) before, after, and of the absolute scores of each pair, added up.
-
-        Over the pairs that are there; NaN where there are none.
-        """
-        there = ~np.isnan(self.differences)
-        n = np.where(there.any(axis=0), there.sum(axis=0), np.nan)
-        size = np.abs(self.before) + np.abs(self.after)
-        before, after, magnitude = (
-            np.where(there, scores, 0).sum(axis=0, dtype=np.float64) / n
-            for scores in (self.before, self.after, size)
-        )
-        return before, after, magnitude
+"""Usual margins: examples whose difference could be larger count less in betting. Page comparing.md
+has the results of other caps."""
 
 
 def shift_frame(
@@ -71,13 +44,20 @@ def shift_frame(
     """
     before, *checkpoints = sets
     columns = HeadColumns.of(sets[before])
-    first = columns.values(sets[before])
-    pairs = [Pairs(first, columns.values(sets[name])) for name in checkpoints]
-    means = np.concatenate([np.stack(pair.means()) for pair in pairs], axis=1)
-    bounds = _bounds(list(sets.values()), columns)
-    bounded = _hypotheses(pairs, means[2], columns, clusters, options, bounds)
-    # Where all differences are alike, as in layers that were frozen, other tests ask how large
-    # scores are, and not how large they could be.
+    first, *later = (columns.values(scores) for scores in sets.values())
+    means = np.concatenate([_means(first, after) for after in later], axis=1)
+    bounded = Hypotheses.of(
+        np.concatenate([after.astype(np.float64) - first for after in later], axis=1),
+        0,
+        labels=np.tile(columns.places[0], len(later)),
+        names=columns.ids,
+        family=options.family,
+        clusters=clusters,
+        size=np.fmax(2.0, means[2]),  # uniform attention is 1, before and after
+        bounds=_bounds(list(sets.values()), columns),
+    )
+    # If all differences are equal, as in frozen layers, tests other than betting need the size of
+    # the scores, not their bounds.
     hypotheses = bounded if options.test == BETTING else replace(bounded, bounds=None)
     frame = pd.concat(
         [pd.DataFrame({"checkpoint": name, **columns.labels}) for name in checkpoints],
@@ -91,29 +71,24 @@ def shift_frame(
     for name, scores in sets.items():
         is_own = True if name == before else frame["checkpoint"] == name
         note_removed(frame, scores.record, is_own)
-    _add_answers(frame, answers, before)
+    frame = _with_answers(frame, answers, before)
     warnings = find_warnings(bounded, options, change, sides=2)
     return frame, warnings + _warn_of_uncertified(frame, options)
 
 
-def _hypotheses(
-    pairs: Sequence[Pairs],
-    magnitudes: FloatArray,
-    columns: HeadColumns,
-    clusters: IntArray | None,
-    options: TestOptions,
-    bounds: Bounds | None,
-) -> Hypotheses:
-    """Return H0 for every checkpoint, role, layer and head: the mean difference is 0."""
-    return Hypotheses.of(
-        np.concatenate([pair.differences for pair in pairs], axis=1),
-        0,
-        labels=np.tile(columns.places[0], len(pairs)),
-        names=columns.ids,
-        family=options.family,
-        clusters=clusters,
-        size=np.fmax(2.0, magnitudes),  # uniform attention is 1, before and after
-        bounds=bounds,
+def _means(before: NDArray[np.float32], after: NDArray[np.float32]) -> FloatArray:
+    """Return (3, T): means of the scores (examples, T) before, after, and of their absolute sums.
+
+    Means are over the examples with both scores; NaN without any.
+    """
+    there = ~np.isnan(before + after)
+    n = np.where(there.any(axis=0), there.sum(axis=0), np.nan)
+    size = np.abs(before) + np.abs(after)
+    return np.stack(
+        [
+            np.where(there, scores, 0).sum(axis=0, dtype=np.float64) / n
+            for scores in (before, after, size)
+        ]
     )
 
 
@@ -194,17 +169,17 @@ def _certified(
     return {"certified": words.astype(object), "certified_difference": mean}
 
 
-def _add_answers(frame: pd.DataFrame, answers: Mapping[str, pd.DataFrame], before: str) -> None:
+def _with_answers(
+    frame: pd.DataFrame, answers: Mapping[str, pd.DataFrame], before: str
+) -> pd.DataFrame:
     """Add thresholds, the answers before and after, and the status of the role."""
     key = ["layer", "head", "role"]
-    tables = {name: table.set_index(key) for name, table in answers.items()}
-    rows = pd.MultiIndex.from_frame(frame[key])
-    frame["threshold"] = tables[before].loc[rows, "threshold"].to_numpy()
-    frame["answer_before"] = tables[before].loc[rows, "answer"].to_numpy()
-    frame["answer_after"] = frame["answer_before"]
-    for checkpoint in frame["checkpoint"].unique():
-        here = (frame["checkpoint"] == checkpoint).to_numpy()
-        after = tables[checkpoint]["answer"].reindex(rows[here])
-        # a role table has no row for a role that no example has
-        frame.loc[here, "answer_after"] = after.fillna(UNTESTABLE).to_numpy()
+    first = answers[before].rename(columns={"answer": "answer_before"})
+    later = pd.concat(table.assign(checkpoint=name) for name, table in answers.items())
+    later = later.rename(columns={"answer": "answer_after"})
+    frame = frame.merge(first[[*key, "threshold", "answer_before"]], how="left")
+    frame = frame.merge(later[["checkpoint", *key, "answer_after"]], how="left")
+    # A role table has no row for a role that no example has.
+    frame["answer_after"] = frame["answer_after"].fillna(UNTESTABLE)
     frame["status"] = role_status(frame["answer_before"], frame["answer_after"]).astype(object)
+    return frame

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headroles.drawing.grids import draw_grid, grid_of, write_numbers
+from headroles.drawing.grids import draw_counts, grid_of
 from headroles.drawing.page import Page, Picture
 from headroles.drawing.plain_page import plain_page
 from headroles.drawing.style import figure_of, new_axes, role_label
@@ -41,18 +41,8 @@ def draw_replication(
         role = _role_in(role, replication.frame)
         found = heads[heads["role"] == role].set_index(["layer", "head"])["at_least"]
         title, label = role_label(role), f"{replication.asked.over} (of {sets})"
-    from matplotlib.ticker import MaxNLocator
-
     counts = grid_of(heads, found.astype(float))
-    ax = new_axes(ax, 2.2 + 0.42 * counts.shape[1], 1.1 + 0.36 * counts.shape[0])
-    mesh = draw_grid(ax, counts)
-    if role is not None:
-        mesh.set_clim(0, sets)
-    bar = ax.figure.colorbar(mesh, ax=ax, label=label)
-    bar.locator = MaxNLocator(integer=True)
-    write_numbers(ax, counts)
-    ax.set(title=title, xlabel="head", ylabel="layer")
-    return ax
+    return draw_counts(ax, counts, title, label, None if role is None else sets)
 
 
 def draw_layer_counts(counts: LayerCounts, role: str, ax: Axes | None = None) -> Axes:
