@@ -1,1 +1,1 @@
-"""Figures and HTML pages: the kit they are made with. It knows no study."""
+"""Tools for figures and HTML pages; they know no study."""

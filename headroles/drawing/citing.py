@@ -1,4 +1,4 @@
-"""A paragraph for a paper: what was done, with which versions, and the works to cite."""
+"""A paragraph for a paper: the methods, versions and works to cite."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def how_to_report(result: Result) -> Section:
     own = _WORKS["headroles"].format(version=record.versions.get("headroles", ""))
     return Section(
         "How to report this",
-        texts=("To copy into a paper; the text names what these results were made with.",),
+        texts=("To copy into a paper: the model, data, versions and tests of these results.",),
         copied=(paragraph, "\n".join((own, *(_WORKS[one] for one in works)))),
     )
 

@@ -1,4 +1,4 @@
-"""What figures of results can be asked for by name: the options."""
+"""Options of figures of results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headroles.options import Option, Options
 from headroles.results.study import studies
 
 KINDS = tuple(dict.fromkeys(kind for study in studies() for kind in study.figures))
-"""Kinds of figures that any study has, in the order of studies."""
+"""Kinds of figures of all studies, in their order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class FigureOptions(Options):
     kind: Annotated[
         str | None,
         Option(
-            "What it shows; if left out, the usual figure of the results.",
+            "Kind of figure; if left out, the usual figure of the results.",
             words="the kind of figure",
             choices=KINDS,
         ),

@@ -1,4 +1,4 @@
-"""Layers x heads as grids of cells: values or texts of a table, and how they are drawn."""
+"""Grids of cells, layers x heads: values or texts of a table, and their drawing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def grid_of(
 ) -> NDArray[np.float64]:
     """Arrange values by (layer, head) as an array (layers, heads), NaN where there are none.
 
-    Without ``sizes`` as large as the frame says.
+    Without ``sizes``, the frame gives the numbers of layers and heads.
     """
     grid = np.full(sizes or sizes_in(frame), np.nan)
     places = values.index.to_frame().to_numpy(dtype=int).T
@@ -51,9 +51,9 @@ def text_grid_of(frame: pd.DataFrame, texts: pd.Series[str]) -> NDArray[np.objec
 def draw_grid(
     ax: Axes, grid: NDArray[Any], scale: str = SCALE, most_labels: int = MOST_LABELS
 ) -> QuadMesh:
-    """Draw cells, the first row on top; the scale begins at 0 unless there is less.
+    """Draw cells, the first row on top; the scale begins at 0 or at a smaller value.
 
-    Of more rows or columns than ``most_labels`` every second one or so has its number.
+    Of more rows or columns than ``most_labels``, only some have a number.
     """
     found = grid[~np.isnan(grid)]
     low, high = (min(0.0, found.min()), found.max()) if len(found) else (0.0, 1.0)
@@ -79,14 +79,14 @@ def draw_grid(
 
 
 def centre_scale(mesh: QuadMesh, values: NDArray[np.float64]) -> float:
-    """Put 0 into the middle of the scale of values that have signs. Returns how far it reaches."""
+    """Put 0 into the middle of the scale of values with signs, and return the largest value."""
     reach = float(np.nanmax(np.abs(values))) or 1.0
     mesh.set_clim(-reach, reach)
     return reach
 
 
 def write_numbers(ax: Axes, grid: NDArray[np.float64]) -> None:
-    """Write the numbers of the cells, in the ink that can be read on them."""
+    """Write the numbers of the cells, in black or white ink."""
     most = np.nanmax(grid)
     for (row, column), value in np.ndenumerate(grid):
         if value > 0:
@@ -117,6 +117,6 @@ def draw_counts(
 
 
 def ink_on(value: float, low: float, high: float) -> str:
-    """Return the ink that can be read on the colour of a value, of a scale from low to high."""
+    """Return the ink that is legible on the colour of a value, of a scale from low to high."""
     # Cells without a value are light.
     return "white" if value - low <= 0.45 * (high - low) else "black"

@@ -1,6 +1,6 @@
-"""A map of all heads that answers when touched: what it shows, and the data that its script reads.
+"""An interactive map of all heads: its content, and the data that its script reads.
 
-Without scripts the pictures of the same section stand in its place.
+Without scripts the pictures of the same section replace it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headroles.drawing.style import DIVERGING, SCALE
 from headroles.wording import printable, printable_lines, split_at
 
 Cells = NDArray[Any]
-"""An array (layers, heads) of numbers or of texts; NaN and the empty text say nothing."""
+"""An array (layers, heads) of numbers or of texts; NaN and the empty text mean missing."""
 _COLOURS = 17
 _MOST_CELLS = 40_000
 _MOST_QUOTED = 700_000  # characters; with as many cells the page stays below 2 MB
@@ -25,10 +25,10 @@ _MOST_QUOTED = 700_000  # characters; with as many cells the page stays below 2 
 
 @dataclass(frozen=True)
 class Quoted:
-    """A sentence with what a head does in it.
+    """A sentence with the attention of a head.
 
-    ``keys`` are places of the words that the role looks at, ``arcs`` are (query, key, weight,
-    whether the role has it); the weight is NaN where no model was read.
+    ``keys`` are places of the words in the sieve, ``arcs`` are (query, key, weight, whether the
+    role has it); the weight is NaN without a model.
     """
 
     score: str
@@ -38,12 +38,12 @@ class Quoted:
 
     @property
     def parts(self) -> tuple[tuple[bool, str], ...]:
-        """The sentence in parts, whose words are looked at by the role or not."""
+        """The sentence in parts, each with whether its words are in the sieve."""
         return split_at(self.words, self.keys)
 
     @property
     def arcs_in_words(self) -> tuple[tuple[bool, str], ...]:
-        """The arcs in words, those of the role marked."""
+        """The arcs in words, each with whether it is of the role."""
         return tuple(
             (is_own, f"{self.words[key]} ← {self.words[query]}{_weight(weight)}")
             for query, key, weight, is_own in self.arcs
@@ -56,22 +56,22 @@ def _weight(weight: float) -> str:
 
 @dataclass(frozen=True)
 class View:
-    """One thing that the map shows of every head: a role, an estimator, a change.
+    """One quantity of every head in the map: a role, an estimator, a change.
 
     Args:
         name: its id.
-        words: the same for people.
-        group: the heading that it stands under.
+        words: its name for people.
+        group: its heading.
         values: (layers, heads) numbers that colour the map.
         marks: (layers, heads) signs of the legend, or numbers to be written.
-        facts: what is said of a head beside the value, by name; a pair of arrays is a range.
+        facts: further numbers or texts of each head, by name; a pair of arrays is a range.
         unit: of the values.
         line: the threshold, if there is one.
-        is_contrast: whether it is a contrast, which filters can hide.
+        is_contrast: whether the view is a contrast, which filters can hide.
         only_position: (layers, heads) whether the head may only look at a distance.
         arrow: values before and after.
-        best: the head to begin with; the one with the largest value if not given.
-        is_summary: whether it sums up other views, and is no row among those of one head.
+        best: the first head to show; if None, the head with the largest value.
+        is_summary: whether it sums up other views; the panel of one head has no row for it.
     """
 
     name: str
@@ -108,7 +108,7 @@ class View:
         }
 
     def _best(self) -> int:
-        """Return the place of the head to begin with."""
+        """Return the place of the first head to show."""
         if self.best is not None:
             layer, head = self.best
             return layer * int(self.values.shape[1]) + head
@@ -120,13 +120,13 @@ class HeadMap:
     """A map of all heads with its views, the first of which is shown first.
 
     Args:
-        title: what the map shows, for those who listen.
-        value: what the values are called.
-        views: what can be chosen, the most interesting first.
-        legend: signs, what they mean, and whether such a head has what is asked for.
+        title: description of the map for screen readers.
+        value: name of the values.
+        views: choices of the switch, the most interesting first.
+        legend: signs, their meaning, and whether such a head has the role.
         quoted: sentences of heads with the words of their roles.
         is_signed: whether 0 is the middle of the scale.
-        choose: what the switch is called.
+        choose: label of the switch.
     """
 
     title: str
@@ -139,7 +139,7 @@ class HeadMap:
 
     @property
     def drawn(self) -> tuple[View, ...]:
-        """As many views as the page has room for."""
+        """The first views, as many as fit the page."""
         return self.views[: max(1, _MOST_CELLS // max(1, self.views[0].values.size))]
 
     def to_json(self) -> str:
@@ -165,15 +165,15 @@ class HeadMap:
         return text
 
     def _quoted(self) -> dict[str, list[Any]]:
-        """Return sentences of heads for the script, as many as there is room for."""
-        room, found = _MOST_QUOTED, {}
+        """Return sentences of heads for the script, as many as fit the page."""
+        left, found = _MOST_QUOTED, {}
         for (layer, head), sentences in self.quoted.items():
             own = [
                 [role, one.score, one.words, one.keys, [_arc(arc) for arc in one.arcs]]
                 for role, one in sentences
             ]
-            room -= len(json.dumps(own))
-            if room < 0:
+            left -= len(json.dumps(own))
+            if left < 0:
                 break
             found[f"{layer}-{head}"] = own
         return found
@@ -207,7 +207,7 @@ def _colours(name: str) -> list[str]:
 
 
 def _plain(content: Any) -> Any:
-    """Return the same with texts that a reader can have in one line."""
+    """Return the content with printable texts."""
     if isinstance(content, str):
         return printable_lines(content) if "\n" in content else printable(content)
     if isinstance(content, Mapping):

@@ -1,4 +1,4 @@
-"""Figures and axes that a notebook shows where a call that draws them ends a cell."""
+"""Figures and axes that a notebook shows if a cell ends with them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from headroles.drawing.style import font_scale, room_for
+from headroles.drawing.style import figure_width, font_scale
 
 _DOTS_PER_INCH = 90
 
 
 class ShownFigure(Figure):
-    """Figure that no other code knows of, and that shows itself as a picture."""
+    """Figure unknown to pyplot, which shows itself as a picture."""
 
     def _repr_png_(self) -> bytes:
         page = io.BytesIO()
@@ -38,7 +38,7 @@ def new_figure(width: float, height: float, layout: Any = None) -> ShownFigure:
 
 def axes_of_their_own(width: float, height: float) -> ShownAxes:
     """Make axes alone in a new figure of so many inches, or as wide as asked for."""
-    share = room_for(width) / width
+    share = figure_width(width) / width
     high = min(1.0, max(share, font_scale()))
     figure = new_figure(share * width, high * height, "constrained")
     return figure.add_subplot(axes_class=ShownAxes)  # type: ignore[return-value]

@@ -23,7 +23,7 @@ _LONG = 28  # characters
 
 @dataclass(frozen=True)
 class Picture:
-    """Figures side by side, as many as there is room for, and what they show in words."""
+    """Figures side by side, and their caption."""
 
     figures: tuple[Figure, ...]
     caption: str
@@ -31,7 +31,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under names; the first cell of a row says what the row is of."""
+    """Rows of text under names of columns; the first cell of a row is its name."""
 
     caption: str
     columns: tuple[str, ...]
@@ -63,10 +63,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page under its title; what it does not have is left out.
+    """A part of the page under its title; empty fields are not shown.
 
     With scripts the ``head_map`` stands before the pictures, which are then folded. ``copied`` are
-    texts to be copied into a paper.
+    texts to copy into a paper.
     """
 
     title: str
@@ -83,7 +83,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """The question as ``title``, the ``answer`` in sentences, and what they rest on."""
+    """The question as ``title``, the ``answer`` in sentences, and sections of evidence."""
 
     title: str
     answer: tuple[str, ...]
@@ -105,7 +105,7 @@ class Page:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        # Only what this package made itself is markup: its script, its style, its drawings.
+        # Only the script, the style and the drawings of this package are markup.
         return environment.from_string(template).render(
             page=self._drawn(),
             style=Markup(style),  # noqa: S704
@@ -135,7 +135,7 @@ class Page:
 
 
 def _description(figure: Figure, picture: Picture) -> str:
-    """Return the description of a figure for screen readers: its title if it is one of several."""
+    """Describe a figure for screen readers: by its title if the picture has several figures."""
     titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
     return picture.caption if len(picture.figures) == 1 or not titles else titles[0]
 

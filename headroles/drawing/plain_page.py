@@ -1,4 +1,4 @@
-"""Page of any result: its answer, its tables, and how it was made."""
+"""Page of any result: its answer, its tables, and its origin."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def plain_page(
 def split_shown(shown: Iterable[Shown]) -> tuple[tuple[str, ...], tuple[Table, ...]]:
     """Split sentences from tables; a title that stands before a table becomes its caption.
 
-    Sentences that point to the full text are omitted: the page has all of it.
+    Sentences that point to the full text are omitted: the page has the full text.
     """
     sentences: list[str] = []
     tables: list[Table] = []
@@ -86,7 +86,7 @@ def _facts(record: Record) -> Iterator[tuple[str, str]]:
 
 
 def _written(value: Any) -> str:
-    """Write a record as text: names and values that are given, and not said elsewhere."""
+    """Write a record as text, without empty values and without fields of other sections."""
     if isinstance(value, dict):
         given = {k: v for k, v in value.items() if k not in _ELSEWHERE and v not in _EMPTY}
         return "; ".join(f"{name}: {_written(one)}" for name, one in given.items())

@@ -31,11 +31,11 @@ def check_figure_file(file: str | Path) -> Path:
 
 
 def save_figure(drawn: Figure | Axes, file: str | Path) -> Path:
-    r"""Write a figure, or the whole figure of axes, in the format of the file's name; its path.
+    r"""Write a figure, or the figure of axes, in the format of the file name, and return the path.
 
-    In SVG text stays text: whoever shows it brings the fonts for it. In PDF and PNG characters are
-    drawn by the fonts of this machine; those that no font has are written as their numbers, such
-    as ``\u4e2d``, with a warning.
+    In SVG text stays text: the program that shows it needs the fonts. In PDF and PNG fonts of this
+    machine draw the characters; numbers such as ``\u4e2d`` replace characters without a font, with
+    a warning.
 
     Raises UsageError for a name that ends otherwise, StorageError for a place that cannot be
     written.
@@ -69,7 +69,7 @@ def save_figure(drawn: Figure | Axes, file: str | Path) -> Path:
 
 @contextmanager
 def _fonts_there_are(figure: Figure) -> Iterator[set[str]]:
-    """Give every text a font for each of its characters, and spell out those that none has."""
+    """Give every text a font for each of its characters, and spell out characters without one."""
     from matplotlib.text import Text
 
     texts: list[Any] = figure.findobj(Text)
@@ -86,7 +86,7 @@ def _fonts_there_are(figure: Figure) -> Iterator[set[str]]:
 
 
 def _fonts_for(characters: set[str]) -> tuple[list[str], set[str]]:
-    """Return names of fonts for what the usual font lacks, and the characters that none has."""
+    """Return fonts for characters that the usual font lacks, and the characters without a font."""
     from matplotlib.font_manager import FontProperties, findfont, fontManager
 
     missing = {one for one in characters if one.isprintable()}

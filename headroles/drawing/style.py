@@ -1,4 +1,4 @@
-"""What figures have in common: colours, sizes, words, and SVG that a page can hold."""
+"""Colours, sizes and labels of all figures, and their SVG for pages."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 SCALE = "cividis"
 """A colour map whose lightness rises evenly: for the colour-blind, and in grey print."""
 DIVERGING = "PuOr_r"
-"""Of values with signs: both ends are dark, and told apart by the colour-blind."""
+"""For values with signs: both ends are dark, and colour-blind readers can distinguish them."""
 MISSING = "0.9"
 DARK, BRIGHT = "#1b3a5f", "#c98a00"
 """Two colours that differ in lightness as well as in hue."""
 THRESHOLD = "0.35"
 _LONGEST_ROLE = 48
 _LINES = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-# Colours that the colour-blind tell apart (Okabe and Ito 2008); the forms do it in grey print.
+# Colour-blind readers can distinguish the colours (Okabe and Ito 2008), grey print the forms.
 _FORMS = "osD^vPX<>"
 _SMALLEST_FONT, _USUAL_FONT = 7.0, 10.0
 _asked_width: ContextVar[float | None] = ContextVar("headroles_width", default=None)
@@ -38,9 +38,9 @@ _asked_width: ContextVar[float | None] = ContextVar("headroles_width", default=N
 
 @contextmanager
 def of_width(width: float | None) -> Iterator[None]:
-    """Let the figures that are made meanwhile be so many inches wide, in letters that fit.
+    """Make figures in this context so many inches wide, in letters that fit.
 
-    Letters shrink to 7 points at most; where a figure shrinks more, it stays higher than it would.
+    Letters shrink to 7 points at most; a figure that shrinks more keeps more of its height.
     """
     import matplotlib as mpl
 
@@ -53,20 +53,20 @@ def of_width(width: float | None) -> Iterator[None]:
         _asked_width.reset(token)
 
 
-def room_for(width: float) -> float:
-    """Inches that a figure may be wide that would be ``width`` inches wide if not asked for."""
+def figure_width(width: float) -> float:
+    """Return the width in inches that was asked for, else ``width``."""
     return _asked_width.get() or width
 
 
 def font_scale() -> float:
-    """Size of letters as a share of the usual one."""
+    """Return the size of letters as a share of the usual one."""
     import matplotlib as mpl
 
     return float(mpl.rcParams["font.size"]) / _USUAL_FONT
 
 
 def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """Return ``ax``, or the axes of a new figure of so many inches that no other code knows of."""
+    """Return ``ax``, or the axes of a new figure of so many inches, unknown to pyplot."""
     if ax is not None:
         return ax
     from headroles.drawing.own_figures import axes_of_their_own
@@ -75,7 +75,7 @@ def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def legend_below(ax: Axes, **looks: Any) -> None:
-    """A legend of axes: below them in a figure of their own, else where there is room."""
+    """Draw a legend: below axes in a figure of their own, else at the best free place."""
     from headroles.drawing.own_figures import ShownAxes
 
     handles, labels = ax.get_legend_handles_labels()
@@ -87,7 +87,7 @@ def legend_below(ax: Axes, **looks: Any) -> None:
 
 
 def line_looks() -> Iterator[dict[str, Any]]:
-    """Yield the looks of lines, told apart by colour and by marker; without end."""
+    """Yield looks of lines without end, which differ in colour and marker."""
     for color, marker in zip(cycle(_LINES), cycle(_FORMS), strict=False):
         yield {"color": color, "marker": marker, "markersize": 5}
 
@@ -102,12 +102,12 @@ def figure_of(ax: Axes) -> Figure:
 
 
 def plain(text: object, most: int = _LONGEST_ROLE) -> str:
-    """Text for a label: no formula, however many dollars it has, and not too long."""
+    """Return text for a label: shortened, and without formulas even if it has dollar signs."""
     return shortened(printable(text), most).replace("$", r"\$")
 
 
 def role_label(role: str, wide: int = 0) -> str:
-    """A role in words for a label, in lines of about ``wide`` characters if given."""
+    """Return a role in words for a label, in lines of about ``wide`` characters if given."""
     words = in_words(role)
     if words == role:
         return plain(role)
@@ -129,7 +129,7 @@ def svg_of(figure: Figure, salt: str) -> str:
 
     page = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}), warnings.catch_warnings():
-        # Whoever shows the text brings the fonts for it.
+        # The program that shows the text needs the fonts.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
         figure.savefig(page, format="svg", metadata={"Date": None})
     return page.getvalue()
@@ -138,8 +138,7 @@ def svg_of(figure: Figure, salt: str) -> str:
 def to_svg(figure: Figure, name: str, description: str) -> str:
     """Return the figure as an ``<svg>`` element of a page, its text kept as text.
 
-    ``name`` sets its ids apart from those of other figures of the page; ``description`` is what is
-    read out in its place.
+    ``name`` makes its ids unique on the page; screen readers read ``description``.
     """
     drawn = svg_of(figure, name)
     drawn = drawn[drawn.index("<svg") :]

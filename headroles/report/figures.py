@@ -1,4 +1,4 @@
-"""Figures for papers by name: from a folder of results to a figure in a file."""
+"""Figures for papers by kind: from a folder of results to a figure in a file."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
     """Draw a figure of the results in ``folder``.
 
-    Raises UsageError for a kind that the results do not have, and for an option that the kind does
-    not take; StorageError for results that cannot be read.
+    Raises UsageError for a kind that the results do not have, and for an option of another
+    kind; StorageError for results that cannot be read.
     """
     folder = Path(folder)
     study = _found(folder, options.kind)
@@ -40,7 +40,7 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
 
 
 def write_figure(folder: str | Path, out: str | Path, options: FigureOptions) -> Path:
-    """Draw a figure of the results in ``folder`` into a PDF, SVG or PNG file; the path of it.
+    """Draw a figure of the results in ``folder`` into a PDF, SVG or PNG file, and return its path.
 
     Raises what `draw_figure` and `save_figure` raise.
     """
@@ -49,18 +49,23 @@ def write_figure(folder: str | Path, out: str | Path, options: FigureOptions) ->
 
 
 def _found(folder: Path, kind: str | None) -> Study:
-    """Return the study whose results are drawn: the main one, or one that has the kind."""
+    """Return the study whose results are drawn: the main one, or one with figures of a kind."""
     storage.finish_swap(folder)
     main = study_in(folder)
-    if kind is None:
-        if not main.caption:
-            if main.figures:
-                raise UsageError(
-                    f"name the kind of figure for results of the kind {main.kind}: kind (--kind) "
-                    + " or ".join(main.figures)
-                )
-            raise UsageError(f"results of the kind {main.kind} have no figure")
+    if kind is not None:
+        return _with_kind(folder, kind, main)
+    if main.caption:
         return main
+    if main.figures:
+        raise UsageError(
+            f"name the kind of figure for results of the kind {main.kind}: kind (--kind) "
+            + " or ".join(main.figures)
+        )
+    raise UsageError(f"results of the kind {main.kind} have no figure")
+
+
+def _with_kind(folder: Path, kind: str, main: Study) -> Study:
+    """Return the study of the folder that has figures of a kind."""
     held = storage.kinds_in(folder)
     there = [study for study in studies() if study.kind in held]
     for study in there:
@@ -71,7 +76,7 @@ def _found(folder: Path, kind: str | None) -> Study:
 
 
 def _arguments(study: Study, options: FigureOptions, result: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what the function takes. Raises UsageError for an option that it does not take."""
+    """Yield arguments of the function. Raises UsageError for an option of another kind."""
     taken = inspect.signature(study.load_figure(options.kind)).parameters
     for name in ("role", "checkpoint", "estimator", "measure"):
         given = getattr(options, name)

@@ -1,4 +1,4 @@
-"""From a folder of results to the page that tells what they say."""
+"""From a folder of results to its page."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _ENDINGS = (".html", ".htm")
 def make_report(folder: str | Path, roles: Sequence[str] = (), model: str | None = None) -> Page:
     """Make the page about the results in ``folder``: a role table, a comparison, or another table.
 
-    ``roles`` are roles of one's own, as ``MODULE:FUNCTION``, that may be imported to show their
-    sentences; without them reading results runs no code of theirs. ``model`` is the one that was
-    scored, whose weights stand beside sentences, if it is not in the folder where it was.
+    ``roles`` are functions of users, as ``MODULE:FUNCTION``, that may be imported to show their
+    sentences; no other code of results is run. ``model`` is the new place of the scored model,
+    whose weights stand beside sentences.
 
-    Raises StorageError if there is none, or it cannot be read.
+    Raises StorageError for a folder without results, or with unreadable ones.
     """
     folder = Path(folder)
     storage.finish_swap(folder)
@@ -41,19 +41,18 @@ def write_report(
     roles: Sequence[str] = (),
     model: str | None = None,
 ) -> Path:
-    """Write the page about the results in ``folder`` as one HTML file; the path of it.
+    """Write the page about the results in ``folder`` as one HTML file, and return its path.
 
-    ``roles`` and ``model`` are those of `make_report`. Without ``out`` it is ``report.html`` beside
-    the folder's results. Raises StorageError for results that cannot be read, a place that cannot
-    be written, and a link in the place of ``report.html``, and UsageError for a name that does not
-    end as those of HTML files do.
+    ``roles`` and ``model`` are as in `make_report`. Without ``out`` the file is ``report.html`` in
+    the folder. Raises StorageError for unreadable results, a place that cannot be written, and a
+    link named ``report.html``, and UsageError for a name that is no name of an HTML file.
     """
     file = Path(folder) / storage.REPORT_FILE if out is None else Path(out)
     if file.suffix.lower() not in _ENDINGS and not storage.is_special(file):
         raise UsageError(f"{file} is no name of an HTML file; end it in .html")
     if out is None and (file.is_symlink() or (file.exists() and not file.is_file())):
         raise StorageError(
-            f"{file} is no plain file, and links are not followed; remove it, or name the "
+            f"{file} is no plain file, and links are not followed; remove it, or name another "
             "file with out (--out)"
         )
     text = make_report(folder, roles, model).to_html()

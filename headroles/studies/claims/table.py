@@ -14,7 +14,7 @@ from headroles.formats import to_records
 from headroles.record import CorpusRecord
 from headroles.results.columns import NUMBER, TEXT, Column, one_of
 from headroles.results.result import Result
-from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
+from headroles.results.shown import SEE_FULL, Grid, Shown, Warned, in_digits
 from headroles.storage import plain
 from headroles.testing.recorded import RecordedCorrection
 
@@ -109,19 +109,20 @@ class ClaimTable(Result):
         )
         yield f"Model: {asked.model}."
         yield f"Tests: alpha {asked.alpha:g}, {asked.correction} over the claims."
-        rows = tuple(
-            (
-                str(row.claim),
-                str(row.verdict),
-                _number(row),
-                _range(row),
-                shorten(str(row.effect_is), _FEW_WORDS, placeholder=" ..."),
-            )
-            for verdict in VERDICTS[:-1]
-            for row in self.frame[self.frame["verdict"] == verdict].itertuples()
+        tested = self.frame[self.frame["verdict"] != NOT_TESTABLE]
+        tested = tested.sort_values(
+            "verdict", key=lambda own: own.map(VERDICTS.index), kind="stable"
         )
-        names = ("claim", "verdict", "here", "interval", "the number is")
-        yield Grid(names, rows, left=frozenset(["verdict", names[-1]]))
+        shown = tested.assign(
+            here=[in_digits(one, 3) for one in tested["effect"]],
+            interval=[
+                "" if np.isnan(low) else f"{low:.3f} to {high:.3f}"
+                for low, high in zip(tested["ci_low"], tested["ci_high"], strict=True)
+            ],
+            number=[shorten(one, _FEW_WORDS, placeholder=" ...") for one in tested["effect_is"]],
+        )
+        cells = {name: f"{{{name}}}" for name in ("claim", "verdict", "here", "interval")}
+        yield Grid.of(shown, {**cells, "the number is": "{number}"}, ["verdict", "the number is"])
         reasons = _REASONS * bool(counts[NOT_TESTABLE])
         yield f"What each claim says, its published figure{reasons}: {SEE_FULL}"
         yield from map(Warned, asked.warnings)
@@ -143,11 +144,3 @@ class ClaimTable(Result):
     def facts(self) -> dict[str, Any]:
         """Return the table for scripts."""
         return {"claims": plain(self.record.claims), "rows": to_records(self.frame)}
-
-
-def _number(row: Any) -> str:
-    return "-" if np.isnan(row.effect) else f"{row.effect:.3f}"
-
-
-def _range(row: Any) -> str:
-    return "" if np.isnan(row.ci_low) else f"{row.ci_low:.3f} to {row.ci_high:.3f}"

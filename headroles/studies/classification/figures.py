@@ -20,10 +20,10 @@ from headroles.drawing.style import (
     BRIGHT,
     DARK,
     THRESHOLD,
+    figure_width,
     legend_below,
     new_axes,
     role_label,
-    room_for,
     score_label,
 )
 from headroles.errors import UsageError
@@ -107,7 +107,7 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
         raise UsageError("there is no role to draw; name one or more")
     layers, heads = sizes_in(table.frame)
     across = min(len(chosen), 4 if heads <= 12 else 3)
-    width = room_for(3.1 * across)
+    width = figure_width(3.1 * across)
     across = max(1, min(across, int(width / 1.6)))
     size = min(8.0, 1.6 + 2.7 * width / across)
     titles = [_map_title(table, role, 130 * width / across / size) for role in chosen]
@@ -270,7 +270,7 @@ def draw_head(table: RoleTable, layer: int, head: int, ax: Axes | None = None) -
     rows = frame[(frame["layer"] == layer) & (frame["head"] == head) & frame["mean"].notna()]
     if not len(rows):
         raise UsageError(f"the table has no means of head {layer}-{head}; it must have one to draw")
-    is_narrow = room_for(7) < 5
+    is_narrow = figure_width(7) < 5
     ax = new_axes(ax, 7, 1.2 + (0.38 if is_narrow else 0.24) * len(rows))
     places = np.arange(len(rows))
     ax.vlines(

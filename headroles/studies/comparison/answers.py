@@ -1,4 +1,4 @@
-"""What became of roles: answers about changes, and sentences about them."""
+"""Answers about changes of roles and means, and counts of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHANGES = {
     "equivalent": "equivalent",
     "open": "undecided",
 }
-"""Columns of counts by what is known of differences; roles have a column undecided already."""
+"""Answers about differences by column of counts; roles have a column undecided already."""
 CERTIFIED = "certified_changes"
 """Column of counts: how many of the changes, trivial ones included, are certified."""
 
@@ -76,8 +76,8 @@ def count_answers(frame: pd.DataFrame) -> pd.DataFrame:
     """Count the heads of each checkpoint, role and layer by status.
 
     Columns ``checkpoint, role, layer, heads``, one for each of ``STATUSES``, and one for each of
-    ``CHANGES``: what is known of the difference of means (`describe_change`), one answer each; and
-    how many of what changed is certified.
+    ``CHANGES``, the answers about differences of means (`describe_change`); and the number of
+    certified changes.
     """
     key = ["checkpoint", "role", "layer"]
     statuses = {name: frame["status"] == name for name in STATUSES}
@@ -92,8 +92,8 @@ def summarise_layers(frame: pd.DataFrame) -> pd.DataFrame:
     """Measure how far the heads of each layer moved at each checkpoint, over all roles.
 
     ``tests`` were made; ``changed`` and ``equivalent`` are the shares of them that found this.
-    ``effect_size`` is the mean absolute standardised difference, beside ``chance``, what that would
-    be if no mean had changed: the mean of sqrt(2 / pi) SE / sd (normal approximation).
+    ``effect_size`` is the mean absolute standardised difference, and ``chance`` its expectation if
+    no mean had changed: the mean of sqrt(2 / pi) SE / sd (normal approximation).
     ``rms_difference`` is the root mean square difference, in units of the score. ``gained`` and
     ``lost`` are numbers of roles.
     """

@@ -86,17 +86,14 @@ def check_places(names: Iterable[str], folder: Path) -> None:
 
     Older results there may be replaced: whether they may was asked of ``folder``.
     """
-    for name in names:
-        _check_folder_name(name)
-        check_result_folder(folder / name, overwrite=True, resume=True)
-
-
-def _check_folder_name(name: str) -> None:
     taken = (HIDDEN, RUN_FILE, *(f"{RoleShifts.stem}.{fmt}" for fmt in ("csv", "parquet")))
-    if Path(name).name != name or name in ("", "..", *taken):
-        raise UsageError(
-            f"{name!r} cannot be the name of a folder for scores; pass another in names (--names)"
-        )
+    for name in names:
+        if Path(name).name != name or name in ("", "..", *taken):
+            raise UsageError(
+                f"{name!r} cannot be the name of a folder for scores; pass another in names "
+                "(--names)"
+            )
+        check_result_folder(folder / name, overwrite=True, resume=True)
 
 
 @dataclass(frozen=True)

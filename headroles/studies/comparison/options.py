@@ -29,7 +29,7 @@ class CompareOptions(ResamplingOptions, FlippedOptions, LevelOptions, ThresholdO
     names: Annotated[
         Sequence[str] | None,
         Option(
-            "What to call AFTER and those that follow, separated by commas.",
+            "Names of AFTER and of further score sets, separated by commas.",
             more='If left out: "after", or "1", "2", ... if there are several.',
             convert=split_names,
             recorded=False,
@@ -60,7 +60,7 @@ class CompareOptions(ResamplingOptions, FlippedOptions, LevelOptions, ThresholdO
     on_mismatch: Annotated[
         str,
         Option(
-            "What becomes of examples or roles that not all have; intersect leaves them out.",
+            "Treatment of examples or roles that not all have; intersect skips them.",
             choices=ON_MISMATCH,
         ),
     ] = "error"

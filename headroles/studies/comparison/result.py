@@ -1,9 +1,9 @@
-"""RoleShifts: the tests of all differences, their views, and what people are shown of them."""
+"""RoleShifts: the tests of all differences, their views, and their summary."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -53,7 +53,7 @@ class PairedTests(RecordedTests, frozen=True, kw_only=True):
 
 
 class ShiftsRecord(SetsRecord, frozen=True, kw_only=True):
-    """The sets that were compared, the first with all others, and what not all of them have."""
+    """Record of the compared sets, the first with all others, and of what was dropped."""
 
     sets: Annotated[dict[str, ScoresRecord], msgspec.Meta(min_length=2)]
     examples: Count
@@ -90,11 +90,11 @@ class RoleShifts(Result):
     checkpoint is compared with the scores before. Means, differences, their deviations, errors and
     intervals, and the margin, are in units of the score; what is not defined is NaN.
 
-    ``changed`` says that the mean is not what it was, ``equivalent`` that it moved by less than
-    the margin, ``change`` what follows from the two (`describe_change`), and ``status`` what
-    became of the role (`role_status`). ``certified`` is ``change`` by betting, about
-    ``certified_difference``, a mean in which documents count the same each; it asks for no
-    distribution, and is empty for scores whose bounds were not kept.
+    ``changed``: the mean differs; ``equivalent``: it moved by less than the margin; ``change``
+    follows from the two (`describe_change`), and ``status`` from the answers before and after
+    (`role_status`). ``certified`` is ``change`` by betting on ``certified_difference``, a mean in
+    which every document counts the same; it holds for any distribution, and is empty for scores
+    without stored bounds.
 
     With ``shifts`` as `compare_roles` returns them:
 
@@ -195,8 +195,10 @@ class RoleShifts(Result):
         yield from map(Warned, self.record.warnings)
 
     def details(self) -> Iterator[Shown]:
-        """Say what was compared and how; for each checkpoint its roles, layers and heads."""
-        yield from _sides(self.record, self._limit())
+        """Describe sides and tests; for each checkpoint tabulate its roles, layers and heads."""
+        has_contrasts = any(map(is_contrast, self.roles))
+        limit = describe_limit(self.record.tests, has_contrasts, self.has_rivals)
+        yield from _sides(self.record, limit)
         for checkpoint in self.checkpoints:
             if len(self.checkpoints) > 1:
                 yield f"== before to {checkpoint} ==\n"
@@ -204,11 +206,6 @@ class RoleShifts(Result):
             yield self._agreement_grid(checkpoint)
             yield self._layers_grid(checkpoint)
             yield self._heads_grid(checkpoint)
-
-    def _limit(self) -> str:
-        """Name the thresholds of the means."""
-        has_contrasts = any(map(is_contrast, self.roles))
-        return describe_limit(self.record.tests, has_contrasts, self.has_rivals)
 
     def _roles_grid(self, checkpoint: str) -> Grid:
         """Count the heads of each role by status and by the change of their means.
@@ -240,21 +237,19 @@ class RoleShifts(Result):
     def _agreement_grid(self, checkpoint: str) -> Shown:
         """Tabulate the agreement on roles that any head has before or after."""
         agreement = _of(self.agreement(), checkpoint)
-        rows = agreement[agreement["jaccard"].notna()].to_dict(orient="records")
-        if not rows:
+        rows = agreement[agreement["jaccard"].notna()]
+        if rows.empty:
             return "no head was shown to have any role, before or after\n"
-        level = f"{1 - self.record.tests.alpha:.0%}"
-        sizes, measures = ("had", "has", "both"), ("jaccard", "kappa")
-        cells = [
-            (
-                str(row["role"]),
-                *(str(row[name]) for name in sizes),
-                *(_interval(row, name) for name in measures),
-            )
-            for row in rows
-        ]
-        title = "agreement on who has a role"
-        return Grid((title, "before", "after", "both", f"Jaccard ({level})", "kappa"), tuple(cells))
+        cells = {
+            "agreement on who has a role": "{role}",
+            "before": "{had}",
+            "after": "{has}",
+            "both": "{both}",
+            f"Jaccard ({1 - self.record.tests.alpha:.0%})": "{jaccard}",
+            "kappa": "{kappa}",
+        }
+        intervals = {name: _intervals(rows, name) for name in ("jaccard", "kappa")}
+        return Grid.of(rows.assign(**intervals), cells)
 
     def _layers_grid(self, checkpoint: str) -> Grid:
         layers = _of(self.layers(), checkpoint)
@@ -270,37 +265,29 @@ class RoleShifts(Result):
         return Grid(("layers", *map(str, layers["layer"])), rows)
 
     def _heads_grid(self, checkpoint: str) -> Shown:
-        """Return the heads that moved most; those that did not move at all are left out."""
+        """Tabulate the heads that moved most, without heads that did not move at all."""
         moved = _of(self.moved(), checkpoint)
-        rows = moved[moved["effect_size"] > 0].to_dict(orient="records")
-        if not rows:
+        moved = moved[moved["effect_size"] > 0]
+        if moved.empty:
             return "no head moved\n"
-        cells = [
-            (
-                f"{row['layer']}-{row['head']}",
-                in_digits(row["effect_size"]),
-                str(row["changed"]),
-                *([str(row[CERTIFIED])] if self.knows_bounds else []),
-                str(row["role"]),
-                f"{row['role_difference']:+.2g}",
-            )
-            for row in rows
-        ]
-        certified = [_CERTIFIED] if self.knows_bounds else []
-        columns = ("heads that moved most", "effect size", "changes", *certified, "most in", "by")
-        return Grid(columns, tuple(cells), left=frozenset(["most in"]))
+        cells = {
+            "heads that moved most": "{layer}-{head}",
+            "effect size": "{effect_size:.2f}",
+            "changes": "{changed}",
+            **({_CERTIFIED: f"{{{CERTIFIED}}}"} if self.knows_bounds else {}),
+            "most in": "{role}",
+            "by": "{role_difference:+.2g}",
+        }
+        return Grid.of(moved, cells, left=["most in"])
 
     def facts(self) -> dict[str, Any]:
         """Return the result for scripts; null for what is not defined."""
         record = self.record
-        names = ("options", "examples", "clustered_by", "n_clusters")
+        names = ("options", "examples", "clustered_by", "n_clusters", "dropped_examples")
         return {
             "models": plain(record.models),
             "corpus": plain(record.corpus),
-            **{
-                key: getattr(record, key)
-                for key in (*names, "dropped_examples", "dropped_roles", "warnings")
-            },
+            **{name: getattr(record, name) for name in (*names, "dropped_roles", "warnings")},
             "checkpoints": {name: self._facts_of(name) for name in self.checkpoints},
         }
 
@@ -343,13 +330,13 @@ def _units(record: ShiftsRecord) -> str:
     return f"clustered by {record.n_clusters} documents"
 
 
-def _interval(row: dict[Hashable, Any], name: str) -> str:
-    """Return a number with its interval, as far as they are defined."""
-    if math.isnan(row[name]):
-        return "-"
-    limits = [row[f"{name}_low"], row[f"{name}_high"]]
-    shown = "" if any(map(math.isnan, limits)) else f" [{limits[0]:.2f}, {limits[1]:.2f}]"
-    return f"{row[name]:.2f}{shown}"
+def _intervals(rows: pd.DataFrame, name: str) -> list[str]:
+    """Write the numbers of a column with their intervals, if defined."""
+    limits = zip(rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
+    return [
+        in_digits(number) + ("" if math.isnan(low + high) else f" [{low:.2f}, {high:.2f}]")
+        for number, low, high in limits
+    ]
 
 
 def _of(table: pd.DataFrame, checkpoint: str) -> pd.DataFrame:

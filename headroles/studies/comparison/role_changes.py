@@ -1,4 +1,4 @@
-"""What became of roles between two score sets, and the sentences that say so."""
+"""Changes of roles between two score sets, and sentences about them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ if TYPE_CHECKING:
 
 SYNTACTIC = "syntactic partners"
 _KEY = ["checkpoint", "layer", "head"]
-_COUNTED = ("before", "kept", "lost", "gained", "after", UNDECIDED)
+_COUNTED = ("before", "kept", "lost", "gained", "after", "open")
 _MOST_NAMED = 4
 
 
 def find_role_changes(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return what became of each role of each head, no role counted in two ways.
+    """Return the change of each role of each head, no role counted in two ways.
 
     Columns ``checkpoint, layer, head, role, group, before, after, status``. A role of arcs needs
-    its contrast too, where that was tested: yes means that both were shown, no that one of both is
-    not there. ``group`` is the role in words, and one for all roles of arcs. Pooled roles are left
-    out where their parts are there.
+    its tested contrast too: yes if both are yes, no if one is no. ``group`` is the role in words;
+    all roles of arcs are one group. Pooled roles are left out if the table has their parts.
     """
     others, arcs = split_roles(list(frame["role"].unique()))
     rows = frame[frame["role"].isin([*others, *arcs])].reset_index(drop=True)
@@ -118,7 +117,7 @@ def _grid(title: str, groups: Any) -> Grid:
         if ((own["before"] == YES) | (own["after"] == YES)).any()
     ]
     rows.sort(key=lambda row: not row[0].startswith(SYNTACTIC))
-    return Grid((title, *_COUNTED[:-1], "open"), tuple(rows))
+    return Grid((title, *_COUNTED), tuple(rows))
 
 
 def _group_name(name: str, changes: pd.DataFrame) -> str:
@@ -128,16 +127,11 @@ def _group_name(name: str, changes: pd.DataFrame) -> str:
 
 
 def _counts(changes: pd.DataFrame) -> Iterator[str]:
-    had, has = changes["before"] == YES, changes["after"] == YES
-    status = changes["status"]
-    open_ends = (status == UNDECIDED) & (had | has)
-    found = {
-        "before": had,
-        "after": has,
-        UNDECIDED: open_ends,
-        **{name: status == name for name in ("kept", "lost", "gained")},
-    }
-    yield from (str(int(found[name].sum())) for name in _COUNTED)
+    """Count changes, in the order of ``_COUNTED``."""
+    had, has, status = changes["before"] == YES, changes["after"] == YES, changes["status"]
+    by_status = (status == name for name in ("kept", "lost", "gained"))
+    for found in (had, *by_status, has, (status == UNDECIDED) & (had | has)):
+        yield str(int(found.sum()))
 
 
 def _named(changes: pd.DataFrame) -> str:

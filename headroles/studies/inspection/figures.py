@@ -12,11 +12,11 @@ from headroles.drawing.style import (
     DARK,
     THRESHOLD,
     figure_of,
+    figure_width,
     font_scale,
     new_axes,
     plain,
     role_label,
-    room_for,
 )
 from headroles.errors import UsageError
 from headroles.wording import not_among
@@ -263,7 +263,7 @@ def draw_token_groups(groups: TokenGroups) -> Figure:
 
     if not (names := groups.found):
         raise UsageError("no example has tokens of any group, so the figure would be empty")
-    width = room_for(3.2 * len(names))
+    width = figure_width(3.2 * len(names))
     across = max(1, min(len(names), int(width / 1.6)))
     down = -(-len(names) // across)
     high = max(3 * font_scale(), 0.9 * width / across)

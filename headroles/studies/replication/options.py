@@ -1,4 +1,4 @@
-"""Options of replication: what the score sets are."""
+"""Options of replication."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Annotated
 
 from headroles.options import Option
 from headroles.studies.options import ThresholdOptions
-from headroles.testing.options import (
-    LevelOptions,
-)
+from headroles.testing.options import LevelOptions
 
 CORPORA, CHECKPOINTS, SEEDS = OVER = ("corpora", "checkpoints", "seeds")
 
@@ -21,9 +19,9 @@ class ReplicateOptions(LevelOptions, ThresholdOptions):
     over: Annotated[
         str,
         Option(
-            "What the score sets are: one model over several corpora, checkpoints of one model, or "
+            "Kind of score sets: one model over several corpora, checkpoints of one model, or "
             "models of several seeds.",
-            more="Heads of models of different seeds are no counterparts: they are counted per "
+            more="Heads of models of different seeds do not correspond: they are counted per "
             "layer.",
             words="what is replicated over",
             choices=OVER,

@@ -36,18 +36,18 @@ _OTHER_LENGTH = 1.2
 def replicate_roles(
     sets: Sequence[HeadScores], names: Sequence[str], options: ReplicateOptions
 ) -> Replication | LayerCounts:
-    """Return in at least how many of k score sets each head has each role, by test.
+    """Test in at least how many of k score sets each head has each role.
 
-    Evidence is that of betting: valid for any number of examples and any distribution. That a head
-    has a role in at least u sets is tested by the evidence of the k - u + 1 sets that have the
-    least of it (Benjamini and Heller 2008), multiplied where the sets share no example and averaged
-    where they do, and corrected over the family for every u by itself.
+    Evidence comes from betting: valid for any number of examples and any distribution. The test of
+    a role in at least u sets takes the evidence of the k - u + 1 sets that have the least
+    (Benjamini and Heller 2008), multiplies it if the sets share no example and averages it
+    otherwise, and is corrected over the family for every u by itself.
 
     Args:
         sets: two or more, from `score_heads`, of one kind of score: of one model over several
             corpora, of checkpoints of one model (their heads correspond), or of models of several
             seeds (their heads do not, and heads are counted per layer only).
-        names: what to call them.
+        names: of the sets.
         options: keyword arguments, described below.
 
     Raises:
@@ -147,7 +147,7 @@ def _weights(scores: HeadScores) -> str | None:
 def _are_independent(sets: Sequence[HeadScores]) -> bool:
     """Tell whether no two sets share an example or a random order, as far as is known.
 
-    What is decided about a corpus itself has nothing else to do with chance than its order.
+    Evidence about a corpus itself depends on chance only by the order of its examples.
     """
     if any(not one.digests for one in sets):
         return False

@@ -1,4 +1,4 @@
-"""What replication gives: in how many sets heads have roles, or how many heads per layer."""
+"""Results of replication: numbers of sets in which heads have roles, or of heads per layer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Replicated(RecordedLevel, frozen=True, kw_only=True):
 
 
 class ReplicationRecord(SetsRecord, frozen=True, kw_only=True):
-    """The sets that were read, and what was asked of them."""
+    """Record of the sets, and of the tests over them."""
 
     replication: Replicated
 
@@ -78,13 +78,13 @@ class Replication(_Replicated):
     """In at least how many of k score sets each head has each role.
 
     ``frame`` has a row per layer, head, role and number ``at_least`` from 1 to k, and the columns
-    of ``columns``. ``sets`` is the number of those in which the role could be tested at all.
-    ``shown_in`` has the names, with commas between them, of those that show the role each by
-    itself, corrected over its own tests: they can be fewer than ``at_least``, which adds up the
+    of ``columns``. ``sets`` is the number of sets in which the role could be tested.
+    ``shown_in`` names, with commas between them, the sets that show the role each by
+    itself, corrected over its own tests: fewer than ``at_least``, which adds up the
     evidence of several sets, or more. ``mean`` is the smallest among the ``at_least`` sets with the
     largest mean scores; NaN if fewer were tested. ``log_e`` is the natural logarithm of the
-    evidence that it is in at least so many, ``p_adjusted`` min(1, 1 / E) corrected over the family
-    of all heads and roles for this number, ``replicated`` whether that is at most alpha.
+    evidence that at least so many sets have the role, ``p_adjusted`` min(1, 1 / E) corrected over
+    the family of all heads and roles for this number, ``replicated`` whether it is at most alpha.
 
     With ``replication`` as `replicate_roles` returns it:
 
@@ -101,12 +101,12 @@ class Replication(_Replicated):
     views: ClassVar[tuple[str, ...]] = ("long", "heads", "counts", "sets", "layers")
 
     def axes(self) -> Axes:
-        """Return those of all heads and roles, by numbers of sets."""
+        """Return the axes: all heads and roles, by numbers of sets."""
         numbers = [(k + 1,) for k in range(len(self.asked.names))]
         return {**dict.fromkeys((("layer",), ("head",), ("role",)), ()), ("at_least",): numbers}
 
     def heads(self) -> pd.DataFrame:
-        """Return for each head and role ``at_least`` how many sets it was shown in, and which."""
+        """Return for each head and role the number ``at_least`` of its sets, and their names."""
         shown = self.frame["at_least"].where(self.frame["replicated"], 0)
         by_head = self.frame.assign(at_least=shown).groupby(["layer", "head", "role"], sort=False)
         heads: pd.DataFrame = by_head.agg({"at_least": "max", "shown_in": "first"}).reset_index()
@@ -169,8 +169,8 @@ class Replication(_Replicated):
         """Return heads with roles in all sets, no role counted in two ways.
 
         Rows have ``layer, head, role, mean, beyond, is_beyond``: the smallest mean among the sets,
-        the same of the contrast, and whether that was shown in all sets. Heads that are farthest
-        beyond distance come first, then those with the largest means.
+        the smallest of the contrast, and whether all sets show the contrast. Heads farthest
+        beyond distance come first, then heads with the largest means.
         """
         others, arcs = split_roles(list(self.frame["role"].unique()))
         rows = self.frame[self.frame["at_least"] == len(self.asked.names)]
