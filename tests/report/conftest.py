@@ -1,4 +1,4 @@
-"""Results made by hand for figures and pages."""
+"""Results made by hand for figures and pages, and a task with the roles of its model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 
 from headroles import HeadScores, RoleShifts, RoleTable, assign_roles, compare_roles
 from tests.conftest import make_scores
+from tests.studies.conftest import classifier, labelled, roles
 
+__all__ = ["classifier", "labelled", "roles"]
 ROLES = ("local", "delimiter", "syntactic")
 
 

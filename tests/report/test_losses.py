@@ -19,18 +19,17 @@ from headroles.studies.pruning.curves import PruningCurves, find_pruning_curves
 from headroles.studies.pruning.page import draw_pruning_curves
 from tests.commands import run
 from tests.report.golden import check_result_look
-from tests.tasks.conftest import classifier, labelled  # noqa: F401
 
 
 @pytest.fixture(scope="module")
-def curves(classifier: Path, labelled: Path) -> PruningCurves:  # noqa: F811
+def curves(classifier: Path, labelled: Path) -> PruningCurves:
     return find_pruning_curves(
         classifier, labelled, orders="random,middle", shares="0.25,0.5", draws=2
     )
 
 
 @pytest.fixture(scope="module")
-def ablations(classifier: Path, labelled: Path) -> Ablations:  # noqa: F811
+def ablations(classifier: Path, labelled: Path) -> Ablations:
     return ablate_heads(classifier, labelled, sets="single,layers")
 
 

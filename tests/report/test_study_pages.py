@@ -16,11 +16,9 @@ from headroles import (
     Replication,
     RoleImportance,
     ablate_heads,
-    classify_heads,
     compare_roles_in_task,
     find_importance,
     plan_examples,
-    read_conllu,
     replicate_roles,
 )
 from headroles.errors import UsageError
@@ -34,7 +32,6 @@ from headroles.studies.replication.page import draw_layer_counts, draw_replicati
 from tests.commands import run
 from tests.conftest import changed
 from tests.report.golden import check_result_look
-from tests.tasks.conftest import classifier, labelled  # noqa: F401
 
 
 def cells(ax: object) -> np.ndarray:
@@ -42,24 +39,17 @@ def cells(ax: object) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def importance(classifier: Path, labelled: Path) -> Importance:  # noqa: F811
+def importance(classifier: Path, labelled: Path) -> Importance:
     return find_importance(classifier, labelled)
 
 
 @pytest.fixture(scope="module")
-def ablations(classifier: Path, labelled: Path) -> Ablations:  # noqa: F811
+def ablations(classifier: Path, labelled: Path) -> Ablations:
     return ablate_heads(classifier, labelled)
 
 
 @pytest.fixture(scope="module")
-def role_importance(
-    classifier: Path,  # noqa: F811
-    labelled: Path,  # noqa: F811
-    sample: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> RoleImportance:
-    roles = tmp_path_factory.mktemp("roles") / "roles"
-    classify_heads(classifier, read_conllu(sample), threshold=1.0).save(roles)
+def role_importance(classifier: Path, labelled: Path, roles: Path) -> RoleImportance:
     return compare_roles_in_task(
         classifier, labelled, roles_from=str(roles), draws=2, permutations=99
     )
@@ -203,8 +193,8 @@ def test_a_plan(scores: HeadScores, tmp_path: Path) -> None:
 
 def test_commands_of_studies_write_pages(
     bounded: HeadScores,
-    classifier: Path,  # noqa: F811
-    labelled: Path,  # noqa: F811
+    classifier: Path,
+    labelled: Path,
     tmp_path: Path,
 ) -> None:
     folder = bounded.save(tmp_path / "scores")

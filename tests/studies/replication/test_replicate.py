@@ -196,6 +196,12 @@ def test_tables_come_back_from_their_folders(sets: list[HeadScores], tmp_path: P
     ("change", "options", "message"),
     [
         (lambda sets: sets[:1], {}, "needs two score sets or more"),
+        (
+            lambda sets: sets,
+            {"names": ["a", "a", "b"]},
+            "3 score sets are called a, a, b; name each apart",
+        ),
+        (lambda sets: sets, {"names": ["a", "b, c", "d"]}, "the name 'b, c' has a comma"),
         (lambda sets: [sets[0], replace(sets[1], bounds=None)], {}, "betting needs the bounds"),
         (
             lambda sets: [sets[0], set_of(np.full((2, 2), 0.5), "b", model="other")],
@@ -223,15 +229,6 @@ def test_what_does_not_go_together(
     sets: list[HeadScores], change: Any, options: dict[str, Any], message: str
 ) -> None:
     chosen = change(sets)
+    asked = {"names": NAMES[: len(chosen)], **options}
     with pytest.raises(UsageError, match=message):
-        replicate_roles(chosen, NAMES[: len(chosen)], **options)
-
-
-def test_names_tell_sets_apart(sets: list[HeadScores]) -> None:
-    with pytest.raises(UsageError, match="3 score sets are called a, a, b; name each apart"):
-        replicate_roles(sets, ["a", "a", "b"])
-
-
-def test_names_of_sets_have_no_comma(sets: list[HeadScores]) -> None:
-    with pytest.raises(UsageError, match="the name 'b, c' has a comma"):
-        replicate_roles(sets, ["a", "b, c", "d"])
+        replicate_roles(chosen, **asked)
