@@ -404,7 +404,7 @@ class TestCompare:
             (["--alpha", "0.5"], "alpha is 0.5"),
             (["--on-mismatch", "ignore"], "on_mismatch is 'ignore'; it must be one of error"),
             (["--names", "a,b"], "names are ['a', 'b'] for 1 score sets"),
-            (["--names", "before"], "give each one of its own, other than 'before'"),
+            (["--names", "before"], "give each a different name, other than 'before'"),
             (["--names", ","], "names are [] for 1 score sets"),
         ],
     )

@@ -30,7 +30,7 @@ def sizes_in(frame: pd.DataFrame) -> tuple[int, int]:
 def grid_of(
     frame: pd.DataFrame, values: pd.Series[float], sizes: tuple[int, int] | None = None
 ) -> NDArray[np.float64]:
-    """Arrange values by (layer, head) as an array (layers, heads), NaN where there are none.
+    """Arrange values by (layer, head) as an array (layers, heads), NaN for missing ones.
 
     Without ``sizes``, the frame gives the numbers of layers and heads.
     """
@@ -41,7 +41,7 @@ def grid_of(
 
 
 def text_grid_of(frame: pd.DataFrame, texts: pd.Series[str]) -> NDArray[np.object_]:
-    """Arrange texts by (layer, head) as an array (layers, heads), empty where there are none."""
+    """Arrange texts by (layer, head) as an array (layers, heads), empty for missing ones."""
     grid = np.full(sizes_in(frame), "", dtype=object)
     places = texts.index.to_frame().to_numpy(dtype=int).T
     grid[places[0], places[1]] = texts.to_numpy()

@@ -259,11 +259,14 @@ def _betting_interval(tested: Hypotheses, bounds: Ends, alpha: float) -> tuple[f
     mean = float(tested.betting.test().mean[0])
 
     def limit(side: Literal["greater", "less"], rejected: float) -> float:
-        kept = mean
+        accepted = mean
         for _ in range(_HALVINGS):
-            middle = (rejected + kept) / 2
+            middle = (rejected + accepted) / 2
             found = find_p_values(tested.against(middle), _by(bounds), side)
-            rejected, kept = (middle, kept) if found.shows(alpha / 2)[0] else (rejected, middle)
+            if found.shows(alpha / 2)[0]:
+                rejected = middle
+            else:
+                accepted = middle
         return rejected
 
     return limit("greater", float(bounds[0])), limit("less", float(bounds[1]))

@@ -117,7 +117,7 @@ def ranked_among(
 ) -> Finding:
     """Test whether an observation is larger than draws under H0. Contradicted if it is smaller.
 
-    ``size`` is that of the values, by which ties are told from rounding.
+    ``size`` of the values decides which differences are rounding.
     """
     ranks = Hypotheses.of_draws(observed, drawn[:, None], size=size)
     shown, contradicted = (

@@ -61,7 +61,7 @@ def test_claims(
     return claims_of(Measured(model, corpus, options, after, tasks))
 
 
-test_claims.__test__ = False  # type: ignore[attr-defined]  # no test case, whatever its name says
+test_claims.__test__ = False  # type: ignore[attr-defined]  # no test case, despite its name
 
 
 def claims_of(measured: Measured) -> ClaimTable:

@@ -102,7 +102,7 @@ class ClaimTable(Result):
         asked = self.record.claims
         counts = self.frame["verdict"].value_counts().reindex(VERDICTS, fill_value=0)
         said = ", ".join(f"{counts[one]} {one}" for one in VERDICTS[1:-1])
-        lacking = f"; {counts[NOT_TESTABLE]} cannot be tested with what was given"
+        lacking = f"; {counts[NOT_TESTABLE]} cannot be tested with the given input"
         yield (
             f"Of {len(self.frame)} claims, {counts[SHOWN]} {'is' if counts[SHOWN] == 1 else 'are'} "
             f"shown, {said}{lacking * bool(counts[NOT_TESTABLE])}."

@@ -1,7 +1,7 @@
 """A task -> probabilities of the right answers without heads, each set of heads run once.
 
 Losses have no upper bound, and t-tests of means of such skewed values err too often. Probabilities
-lie between 0 and 1, so that betting tests their means whatever their distribution.
+lie between 0 and 1, so that betting tests their means for any distribution.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ class TaskProbabilities:
     def importances(self) -> FloatArray:
         """Absolute derivatives (examples, layers * heads) of each loss by each gate."""
         values: Any = values_of(self.run.derivatives(), ABSOLUTE)
-        gone = np.ones(self.shape, dtype=bool)
-        gone[tuple(zip(*self.heads, strict=True))] = False
-        return np.where(gone.ravel(), np.nan, values)
+        present = np.zeros(self.shape, dtype=bool)
+        present[tuple(zip(*self.heads, strict=True))] = True
+        return np.where(present.ravel(), values, np.nan)
 
     def least_important(self, share: float) -> list[Head]:
         """Return a share of the heads: the least important ones on half of the examples."""

@@ -105,7 +105,7 @@ def name_sides(n: int, options: CompareOptions) -> tuple[str, ...]:
     if len(names) != n - 1 or len({BEFORE, *names}) != n:
         raise UsageError(
             f"names are {list(names)} for {n - 1} score sets; "
-            f"give each one of its own, other than {BEFORE!r}"
+            f"give each a different name, other than {BEFORE!r}"
         )
     return (BEFORE, *names)
 

@@ -1,4 +1,4 @@
-"""Before and after: how the means of heads moved, and over checkpoints."""
+"""Figures of means of heads before and after, and over checkpoints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from headroles.studies.comparison.result import RoleShifts
 
 MOST_HEADS = 20
-"""Heads that a figure of changes shows unless it is told how many."""
+"""Default number of heads in a figure of changes."""
 _LOOKS = {
     "gained": (DARK, "solid"),
     "lost": (BRIGHT, "dashed"),
@@ -45,8 +45,8 @@ def draw_changes(
 ) -> Axes:
     """Draw for a role arrows from the mean before to the mean after, of heads that changed most.
 
-    Dark arrows are of heads that gained the role, bright broken ones of those that lost it, grey
-    ones of all others. Without ``checkpoint``, the last. Heads are in the order of the model.
+    Dark arrows are heads that gained the role, bright broken ones heads that lost it, grey ones
+    all others. Without ``checkpoint``, the last. Heads are in the order of the model.
 
     Raises UsageError for a role or checkpoint that was not compared, and where no head has means.
 
@@ -117,7 +117,7 @@ def draw_trajectory(shifts: RoleShifts, role: str, most: int = 8, ax: Axes | Non
 
 
 def _points_before(ax: Axes, rows: pd.DataFrame) -> None:
-    """Draw points at the means before, with a legend of what became of the role."""
+    """Draw points at the means before, with a legend of the status of the role."""
     status = rows["status"].where(rows["status"].isin(list(_LOOKS)), _NEITHER)
     for name in dict.fromkeys(status):
         own = (status == name).to_numpy()

@@ -28,7 +28,7 @@ _Rows: TypeAlias = NDArray[np.intp]
 class JoinedScores:
     """Score sets with the same examples and roles in the same order, under their names.
 
-    ``dropped_examples`` and ``dropped_roles`` tell what each set had that not all of them have.
+    ``dropped_examples`` and ``dropped_roles`` of each set are those that not all sets have.
     """
 
     sets: dict[str, HeadScores]
@@ -56,13 +56,13 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = ON_ERROR) ->
 
     Args:
         named: score sets under the names that messages call them by, the first one first.
-        on_mismatch: what to do where examples, relations or contrasts differ: ``"error"``, or
-            ``"intersect"`` to keep what all sets have. Where relations differ, the roles that
-            pool them go.
+        on_mismatch: treatment of differing examples, relations or contrasts: ``"error"``, or
+            ``"intersect"`` to keep shared ones. If relations differ, the roles that pool them
+            are dropped.
 
     Raises:
-        UsageError: models of another shape, scores that mean something else, sets that differ
-            (``"error"``) or have nothing in common, or that do not tell what their examples were.
+        UsageError: models of another shape, scores of another meaning, sets that differ
+            (``"error"``) or have nothing in common, or sets without digests of examples.
     """
     for name, scores in named.items():
         _check_digests(name, scores)
@@ -185,7 +185,7 @@ def _shared_rows(named: Mapping[str, HeadScores]) -> dict[str, _Rows]:
     if not shared:
         raise UsageError(
             "the scores have no example in common, of the same name, tokens, tree and labels; "
-            "score the same corpus with the same tokenizer, or ask what holds in both corpora with "
+            "score the same corpus with the same tokenizer, or test roles in both corpora with "
             "headroles replicate"
         )
     return {

@@ -41,7 +41,7 @@ class CompareOptions(ResamplingOptions, FlippedOptions, LevelOptions, ThresholdO
             "Test of the differences, and of the roles.",
             more="t: paired t-test, cluster-robust with clusters. sign_flip: by flipping the signs "
             "of all differences of a cluster, safer if clusters are few. betting: from the bounds "
-            "of scores alone, whatever the distribution of differences.",
+            "of scores alone, for any distribution of differences.",
             words="the test",
             choices=PAIRED_TESTS,
         ),

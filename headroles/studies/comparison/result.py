@@ -88,7 +88,7 @@ class RoleShifts(Result):
 
     ``frame`` has the columns of ``columns``, ordered by checkpoint, role, layer and head; every
     checkpoint is compared with the scores before. Means, differences, their deviations, errors and
-    intervals, and the margin, are in units of the score; what is not defined is NaN.
+    intervals, and the margin, are in units of the score; undefined values are NaN.
 
     ``changed``: the mean differs; ``equivalent``: it moved by less than the margin; ``change``
     follows from the two (`describe_change`), and ``status`` from the answers before and after
@@ -190,7 +190,7 @@ class RoleShifts(Result):
         return self.has_rivals or any(map(is_contrast, self.roles))
 
     def shown(self) -> Iterator[Shown]:
-        """Say how many roles were kept, lost and gained, by which heads."""
+        """Count roles that were kept, lost and gained, and name their heads."""
         yield from summarized(self)
         yield from map(Warned, self.record.warnings)
 
@@ -281,7 +281,7 @@ class RoleShifts(Result):
         return Grid.of(moved, cells, left=["most in"])
 
     def facts(self) -> dict[str, Any]:
-        """Return the result for scripts; null for what is not defined."""
+        """Return the result for scripts; undefined values are null."""
         record = self.record
         names = ("options", "examples", "clustered_by", "n_clusters", "dropped_examples")
         return {

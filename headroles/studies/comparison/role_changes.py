@@ -52,7 +52,7 @@ def _both(one: pd.Series[str], other: pd.Series[str]) -> pd.Series[str]:
 
 
 def summarized(shifts: RoleShifts) -> Iterator[Shown]:
-    """Say how many roles were kept, lost and gained, by which heads, and which head moved most."""
+    """Count and name roles kept, lost and gained, and name the head that moved most."""
     changes, last = find_role_changes(shifts.frame), shifts.checkpoints[-1]
     yield "\n".join(_about_sides(shifts))
     of_last = changes[changes["checkpoint"] == last]
@@ -121,7 +121,7 @@ def _grid(title: str, groups: Any) -> Grid:
 
 
 def _group_name(name: str, changes: pd.DataFrame) -> str:
-    """Say how many relations are counted together; a head with several counts for each."""
+    """Name a group, with the number of its relations; a head with several counts for each."""
     relations = changes["role"].nunique()
     return f"{name}, by relation ({relations})" if name == SYNTACTIC and relations > 1 else name
 

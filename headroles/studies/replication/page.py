@@ -75,7 +75,7 @@ _MOST_MAPS = 4
 
 
 def replication_page(result: Replication) -> Page:
-    """Make the page of what was shown in several score sets."""
+    """Make the page of roles that several score sets show."""
     sets, over = len(result.asked.names), result.asked.over
     heads = result.heads()
     everywhere = heads[heads["at_least"] == sets]

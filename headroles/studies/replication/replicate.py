@@ -158,7 +158,7 @@ def _are_independent(sets: Sequence[HeadScores]) -> bool:
 
 
 def _common_roles(present: Sequence[Sequence[Role]]) -> tuple[list[Role], list[str]]:
-    """Return the roles that two sets have or more, and ids of those that one has or that differ."""
+    """Return roles of at least two sets, and ids of roles that one set has or that differ."""
     found = list(dict.fromkeys(role for roles in present for role in roles))
     ids = Counter(role.id for role in found)
     common = [

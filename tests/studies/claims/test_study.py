@@ -64,7 +64,7 @@ def test_everything_that_can_be_tested_is(tmp_path: Path, sample: Path) -> None:
     counts = table.frame["verdict"].value_counts()
     first, *lines = repr(table).splitlines()
     assert first.startswith(f"Of {len(CLAIMS)} claims, {counts.get('shown', 0)} ")
-    assert first.endswith(f"{counts['not testable']} cannot be tested with what was given.")
+    assert first.endswith(f"{counts['not testable']} cannot be tested with the given input.")
     (row,) = [line for line in lines if line.strip().startswith("separators-middle")]
     assert "contradicted" in row
     assert "share of attention to separators ..." in row

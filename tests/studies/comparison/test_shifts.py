@@ -418,7 +418,7 @@ class TestTrajectory:
     def test_names_that_do_not_fit(
         self, before: HeadScores, after: HeadScores, names: list[str]
     ) -> None:
-        with pytest.raises(UsageError, match="for 2 score sets; give each one of its own"):
+        with pytest.raises(UsageError, match="for 2 score sets; give each a different name"):
             compare_roles(before, after, after, names=names)
 
 
