@@ -36,15 +36,15 @@ class Candidates:
     """Arrays for finding the first choices of B examples with N tokens and up to W words.
 
     ``barred`` (B, N) marks tokens outside of words. ``starts`` (B, W) is the first piece of each
-    word with pieces, ``words`` (B, N) the place of each token's word among these words; both are 0
-    where undefined. ``of_words`` (B, N, W) is 1 where a token is a piece of a word. ``further`` has
-    the examples, tokens and words (3, P) of all second pieces, then of all third ones, and so on.
+    word with pieces, ``n_pieces`` (B, W) the number of its pieces, ``words`` (B, N) the place of
+    each token's word among these words; all are 0 where undefined. ``further`` has the examples,
+    tokens and words (3, P) of all second pieces, then of all third ones, and so on.
     """
 
     barred: BoolArray
     starts: IntArray
     words: IntArray
-    of_words: FloatArray
+    n_pieces: FloatArray
     further: tuple[IntArray, ...]
 
 
@@ -53,16 +53,17 @@ def find_candidates(batch: PaddedBatch) -> Candidates:
     places = batch.word_places
     example, token = np.nonzero(batch.first_pieces)
     n_words = max(1, int(places.max(initial=0)) + 1)
-    starts = np.zeros((batch.size, n_words), dtype=np.int64)
-    starts[example, places[example, token]] = token
-    of_words = np.zeros((batch.size, batch.width, n_words), dtype=np.float32)
-    example, token = np.nonzero(places >= 0)
     word = places[example, token]
-    of_words[example, token, word] = 1
+    starts = np.zeros((batch.size, n_words), dtype=np.int64)
+    starts[example, word] = token
+    n_pieces = np.zeros((batch.size, n_words), dtype=np.float32)
+    n_pieces[example, word] = batch.n_pieces[example, token]
+    example, token = np.nonzero(batch.in_words)
+    word = places[example, token]
     rank = token - starts[example, word]
     pieces = np.stack([example, token, word])
     further = tuple(pieces[:, rank == k] for k in range(1, 1 + int(rank.max(initial=0))))
-    return Candidates(~batch.in_words, starts, np.maximum(places, 0), of_words, further)
+    return Candidates(~batch.in_words, starts, np.maximum(places, 0), n_pieces, further)
 
 
 def among_in(scope: Scope, among: str) -> str | None:

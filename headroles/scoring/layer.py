@@ -123,9 +123,9 @@ class FirstChoices:
         # sums over the pieces of a query have their maximum where the means have
         table = self._between_words
         if kind == ATTENDING:
-            pieces = given.of_words.sum(1)
-            pieces = pieces.where(pieces > 0, torch.inf)  # rows of no word are undefined
-            table = (table / pieces[:, None, :, None]).mT.contiguous()
+            # rows of no word are undefined
+            n_pieces = given.n_pieces.where(given.n_pieces > 0, torch.inf)
+            table = (table / n_pieces[:, None, :, None]).mT.contiguous()
         # a word attending to itself says nothing of relations between words: rank it last
         table.view(torch.int32).diagonal(dim1=-2, dim2=-1).fill_(_BARRED)
         chosen = first_largest(table)
@@ -141,14 +141,21 @@ class FirstChoices:
         """
         attention, given = self._layer.attention, self._candidates
         batch, heads, width, _ = attention.shape
-        to_words = attention.reshape(batch, heads * width, width).bmm(given.of_words)
-        from_tokens = to_words.view(batch, heads, width, -1).transpose(1, 2)
-        # few words have several pieces: their rows are added up one by one
-        rows = torch.arange(batch, device=attention.device)[:, None]
-        between: Tensor = from_tokens[rows, given.starts]
+        n_words = given.starts.shape[1]
+        # first pieces are picked, which is faster than a product; few words have several pieces,
+        # which are added up one by one
+        columns = given.starts[:, None, None].expand(-1, heads, width, -1)
+        to_words = attention.gather(3, columns)
         for examples, tokens, words in given.further:
-            between[examples, words] += from_tokens[examples, tokens]
-        return between.transpose(1, 2)
+            to_words[examples, :, :, words] += attention[examples, :, :, tokens]
+        first_rows = torch.arange(0, batch * heads * width, width, device=attention.device)
+        rows = first_rows.view(batch, heads, 1) + given.starts[:, None]
+        picked = to_words.flatten(0, 2).index_select(0, rows.flatten())
+        between: Tensor = picked.view(batch, heads, n_words, n_words)
+        for examples, tokens, words in given.further:
+            between[examples, :, words] += to_words[examples, :, tokens]
+        # no attention to places beyond the words of an example
+        return between.mul_(given.n_pieces.clamp_max(1)[:, None, None])
 
 
 _BARRED = -1
