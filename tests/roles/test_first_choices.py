@@ -173,6 +173,17 @@ def test_pieces_add_up_and_queries_are_averaged() -> None:
     assert hits(attention, example)["syntactic:r0:to_governor"] == 1
 
 
+def test_places_without_a_word_are_no_candidates() -> None:
+    """Beside an example of more words, with most attention to the first special token."""
+    long = make_example([S, 0, 0, 0, 0, S], None, [1, -1, 1, 1], {0: "r0"})
+    short = make_example([S, 0, 0, S], None, [1, -1], {0: "r0"})
+    attention = np.full((2, 1, 6, 6), 0.1)
+    attention[..., 0] = 0.9
+    found = score_of(attention, [long, short], "hit")[1, 0]
+    roles = [role.id for role in roles_of("hit")]
+    assert found[roles.index("syntactic:r0:to_governor")] == 1
+
+
 def test_the_word_itself_is_no_candidate() -> None:
     attention = np.full((1, 1, 4, 4), 0.0)
     attention[..., 0] = 1
