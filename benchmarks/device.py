@@ -94,7 +94,7 @@ def measure(
         blocks = prepare(encoder, scorer, corpus)
         small = smallest(scorer, blocks)
         read = [as_if_read(block, reader.n_layers, reader.n_heads) for block in blocks]
-        n_batches = sum(len(block.batches) for block in blocks)
+        n_batches = sum(1 for block in blocks for _ in block.batches)
         times = {
             "prepare": typical(lambda: prepare(encoder, scorer, corpus), rounds),
             "launch": typical(lambda: scorer.launch(small, lambda _: None), rounds) * n_batches,

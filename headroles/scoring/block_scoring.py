@@ -6,7 +6,8 @@ no device and can run while another block is computed; they are launched; their 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -48,11 +49,11 @@ class PlannedBatch:
 
 @dataclass(frozen=True)
 class PlannedBlock:
-    """Examples that are scored together, in batches."""
+    """Examples that are scored together, in batches, some of which may still be planned."""
 
     examples: list[EncodedExample]
     passes: Passes[PlannedBatch]
-    batches: list[PlannedBatch]
+    batches: Iterable[PlannedBatch]
 
 
 Launched: TypeAlias = tuple[PlannedBatch, Callable[[], NDArray[np.float32]]]
@@ -103,15 +104,21 @@ class BlockScorer:
         self._score = score
         self._budget = budget
 
-    def plan(self, examples: list[EncodedExample]) -> PlannedBlock:
-        """Divide examples into batches; may run in another thread than the other steps."""
+    def plan(self, examples: list[EncodedExample], worker: Executor | None = None) -> PlannedBlock:
+        """Divide examples into batches; may run in another thread than the other steps.
+
+        A ``worker`` plans the batches after the return, one after the other.
+        """
         passes = Passes(
             [len(example) for example in examples],
             partial(self.plan_batch, examples),
             lambda row: f"the example {examples[row].id!r}",
             self._budget,
         )
-        return PlannedBlock(examples, passes, passes.batches())
+        if worker is None:
+            return PlannedBlock(examples, passes, passes.batches())
+        rows = self._budget.batches(passes.lengths)
+        return PlannedBlock(examples, passes, worker.map(passes.make, rows))
 
     def plan_batch(self, examples: Sequence[EncodedExample], rows: list[int]) -> PlannedBatch:
         """Prepare the examples at these rows."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar, cast
 
 from headroles.corpus import Example
@@ -16,13 +17,16 @@ from headroles.scoring.windows import Window
 T = TypeVar("T")
 
 
-def one_ahead(items: Iterator[T]) -> Iterator[T]:
-    """Yield ``items`` unchanged, making the next one while the caller uses the current one.
+def one_ahead(items_by: Callable[[Executor], Iterator[T]]) -> Iterator[T]:
+    """Yield the items of an iterator, making the next one while the caller uses the current one.
 
-    An error raised by ``items`` is raised at the place of that item.
+    ``items_by`` makes the iterator. It is given the only thread in which items are made, which does
+    other work for an item before it makes the next one. An error that the iterator raises is raised
+    at the place of that item.
     """
     end = object()
     with ThreadPoolExecutor(1, "headroles-ahead") as worker:
+        items = items_by(worker)
         coming = worker.submit(next, items, end)
         while (item := coming.result()) is not end:
             coming = worker.submit(next, items, end)
@@ -56,12 +60,13 @@ class WindowScorer:
     ) -> Iterator[tuple[Window, ScoredWindow]]:
         """Yield each window with its result, and save the result.
 
-        While one window is computed, the next is prepared; a window is fetched once the next is
-        launched. ``done`` returns how many sentences all processes have done, if there are several.
+        While one batch is computed, the next ones of its window are planned, and then the next
+        window is prepared; a window is fetched once the next is launched. ``done`` returns how many
+        sentences all processes have done, if there are several.
         """
         waiting: tuple[PreparedWindow, LaunchedBlock | None] | None = None
         n_launched = 0
-        for prepared in one_ahead(self._prepared(windows, saved)):
+        for prepared in one_ahead(partial(self._prepared, windows, saved)):
             launched = self._launched(prepared, max(n_launched, done()))
             n_launched += prepared.window.n_sentences
             if waiting is not None:
@@ -71,21 +76,27 @@ class WindowScorer:
             yield self._fetched(*waiting, saved)
 
     def _prepared(
-        self, windows: Iterable[tuple[Window, list[Example]]], saved: SavedWindows
+        self,
+        windows: Iterable[tuple[Window, list[Example]]],
+        saved: SavedWindows,
+        worker: Executor,
     ) -> Iterator[PreparedWindow]:
         for window, examples in windows:
             if (known := saved.find(window.number)) is not None:
                 yield PreparedWindow(window, Counts(), None, known)
             else:
-                yield self.prepare(window, examples)
+                yield self.prepare(window, examples, worker)
 
-    def prepare(self, window: Window, examples: list[Example]) -> PreparedWindow:
-        """Cut examples into word pieces and plan their batches."""
+    def prepare(
+        self, window: Window, examples: list[Example], worker: Executor | None = None
+    ) -> PreparedWindow:
+        """Cut examples into word pieces and plan their batches; a ``worker`` plans them later."""
         counts = Counts()
         self.pieces.counts.clear()
         encoded = self.pieces.encode(examples, counts.skipped)
         counts.pieces.update(self.pieces.counts)
-        return PreparedWindow(window, counts, self.scorer.plan(encoded) if encoded else None)
+        block = self.scorer.plan(encoded, worker) if encoded else None
+        return PreparedWindow(window, counts, block)
 
     def _launched(self, prepared: PreparedWindow, before: int) -> LaunchedBlock | None:
         window, block = prepared.window, prepared.block

@@ -55,7 +55,7 @@ class _Turns:
         """Run the shortest batch."""
         block = self._prepared.block
         if block is not None:
-            deque(self._scorer.scorer.run(replace(block, batches=block.batches[-1:])), maxlen=0)
+            deque(self._scorer.scorer.run(replace(block, batches=[*block.batches][-1:])), maxlen=0)
 
     def take(self) -> bool:
         """Run the next batch and wait for its scores; False if there is none."""
