@@ -62,4 +62,6 @@ def names_in_examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
 @pytest.fixture(autouse=True)
 def _examples(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
     if isinstance(request.node, pytest.DoctestItem):
+        if "import spacy" in request.node.dtest.docstring:
+            pytest.importorskip("spacy")
         doctest_namespace.update(request.getfixturevalue("names_in_examples"))
