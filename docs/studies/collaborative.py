@@ -51,7 +51,7 @@ from headroles.models.surgery import heads_of, remove_heads
 from headroles.passes.timing import LENGTHS, time_passes
 from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.orders import choose_heads
-from headroles.studies.pruning.pruning import measure_whole
+from headroles.studies.pruning.pruning import outcomes_of
 from headroles.studies.sharing.fitting import moments_of
 from headroles.studies.sharing.measures import count_parameters, divergences
 from headroles.studies.sharing.options import SampleOptions
@@ -167,7 +167,8 @@ class Study:
         options = TaskOptions(tokenizer=self.encoder.tokenizer)
         row = {}
         for when, model in (("", made), (" again", trained)):
-            found = measure_whole(open_run(model, self.given.sst2 / "dev.tsv", options))
+            run = open_run(model, self.given.sst2 / "dev.tsv", options)
+            found = run.measure(outcomes_of(run))
             row |= {f"{name}{when}": found[name] for name in ("accuracy", "loss")}
         return row
 
