@@ -84,7 +84,7 @@ def test_options_of_roles_that_are_not_scored(given: dict[str, Any], group: str)
 
 
 def test_options_without_their_work_are_refused() -> None:
-    with pytest.raises(UsageError, match="does nothing to weights that stay"):
+    with pytest.raises(UsageError, match="does nothing to frozen weights"):
         GateOptions(keep=3, weight_rate=0.1)
     with pytest.raises(UsageError, match=r"epochs .* name examples to fine-tune on"):
         PruneOptions(keep=3, order="top", epochs=2.0)

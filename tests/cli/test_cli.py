@@ -272,6 +272,7 @@ class TestOptions:
             "offsets": {},
             "left_out": [],
             "why_left_out": {},
+            "near": [],
         }
         frame = RoleTable.load(out).frame.dropna(subset=["p_value"])
         assert (frame["p_adjusted"] == frame["p_value"]).all()
