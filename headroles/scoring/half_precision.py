@@ -40,8 +40,8 @@ would have to run again in float32.
 
 
 @dataclass(frozen=True)
-class Settled:
-    """Encoder of a run in the dtype that was asked for or chosen, and what is known of the dtype.
+class EncoderInDtype:
+    """Encoder of a run in the dtype of the options or of ``auto``, and how the dtype was chosen.
 
     ``first`` is the result of the first window, None if it was not scored yet.
     """
@@ -52,7 +52,7 @@ class Settled:
     first: ScoredWindow | None = None
 
 
-def settle_dtype(
+def choose_dtype(
     model: Attending,
     corpus: PreparedCorpus,
     options: ScoreOptions,
@@ -60,31 +60,31 @@ def settle_dtype(
     n_examples: int,
     known: str | None = None,
     second_pass: SecondPass = lambda _: 0.0,
-) -> Settled:
+) -> EncoderInDtype:
     """Load an encoder in the dtype of the options, which ``auto`` chooses now.
 
     For a dtype other than float32, score the first window of ``n_examples`` in float32 too, and say
     how far scores lie apart. ``auto`` takes bfloat16 if the device multiplies it, and if its time
     and that of the expected ``second_pass`` are together less than that of float32. It takes the
-    ``known`` dtype of a run that goes on. A model that was loaded before keeps its precision.
+    ``known`` dtype of a resumed run. A model that was loaded before keeps its precision.
     """
     if not isinstance(model, str | Path) or options.dtype == FLOAT32:
-        return Settled(load_encoder(model, options))
+        return EncoderInDtype(load_encoder(model, options))
     is_auto = options.dtype == AUTO
     full = load_encoder(model, replace(options, dtype=FLOAT32))
     if isinstance(full.network, OwnAttention):
-        return Settled(full)
+        return EncoderInDtype(full)
     is_native = multiplies_bfloat16(choose_device(options.device))
     known = known if known in (FLOAT32, BFLOAT16) else None
     if is_auto and (known == FLOAT32 or not (known or is_native)):
-        return Settled(full, chosen=ChosenDtype(FLOAT32, is_native))
+        return EncoderInDtype(full, chosen=ChosenDtype(FLOAT32, is_native))
     half = load_encoder(model, replace(options, dtype=BFLOAT16 if is_auto else options.dtype))
     refuse_too_far((role.id for role in asked[0]), full.max_tokens)
     trial = _try_both(full, half, corpus, options, asked, n_examples)
     if trial is None:
-        return Settled(full if is_auto else half)
+        return EncoderInDtype(full if is_auto else half)
     if not is_auto:
-        return Settled(half, trial.apart, first=trial.in_half)
+        return EncoderInDtype(half, trial.apart, first=trial.in_half)
     return _choose(trial, asked, known, second_pass)
 
 
@@ -135,7 +135,9 @@ def _try_both(
     return _Trial(full, half, in_full, in_half, in_half.block, apart, time_of_half / time)
 
 
-def _choose(trial: _Trial, asked: Asked, known: str | None, second_pass: SecondPass) -> Settled:
+def _choose(
+    trial: _Trial, asked: Asked, known: str | None, second_pass: SecondPass
+) -> EncoderInDtype:
     """Settle on the dtype that was ``known``, else on the faster one."""
     roles, score = asked
     again = 0.0
@@ -147,8 +149,8 @@ def _choose(trial: _Trial, asked: Asked, known: str | None, second_pass: SecondP
     dtype = trial.apart.dtype if is_half else FLOAT32
     chosen = ChosenDtype(dtype, True, trial.apart.examples, trial.time, again)
     if is_half:
-        return Settled(trial.half, trial.apart, chosen, trial.in_half)
-    return Settled(trial.full, None, chosen, trial.in_full)
+        return EncoderInDtype(trial.half, trial.apart, chosen, trial.in_half)
+    return EncoderInDtype(trial.full, None, chosen, trial.in_full)
 
 
 def compare_precisions(

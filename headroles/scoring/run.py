@@ -31,7 +31,7 @@ from headroles.roles import (
 )
 from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.blocks import Counts, SavedWindows, ScoreBlock, ScoredWindow
-from headroles.scoring.half_precision import SecondPass, Settled, settle_dtype
+from headroles.scoring.half_precision import EncoderInDtype, SecondPass, choose_dtype
 from headroles.scoring.options import AUTO, HALF, ScoreOptions
 from headroles.scoring.pipeline import WindowScorer
 from headroles.scoring.run_notes import advice_on_length
@@ -106,7 +106,7 @@ def open_scoring(
 
     The corpus is read, and its relations checked, before the model is loaded; ``arrange`` may
     reorder its sentences. ``sharing`` is that of `ScoringRun`. ``second_pass`` is that of
-    `settle_dtype`, which chooses a dtype. Errors are those of `score_heads`.
+    `choose_dtype`, which chooses a dtype. Errors are those of `score_heads`.
     """
     _refuse_choices(options, sharing)
     with shown_in_notebooks(options) as options, sharing.prepared(as_corpus(corpus)) as read:
@@ -114,9 +114,9 @@ def open_scoring(
         chosen = _choose(options, ready)
         asked = (chosen[1], SCORES[options.score])
         dtype = sharing.known_dtype() if options.dtype == AUTO else None
-        settled = settle_dtype(model, ready, options, asked, WINDOW_EXAMPLES, dtype, second_pass)
-        with open_reader(settled.encoder.network, options.measure) as reader:
-            yield ScoringRun(settled.encoder, reader, ready, options, sharing, chosen, settled)
+        in_dtype = choose_dtype(model, ready, options, asked, WINDOW_EXAMPLES, dtype, second_pass)
+        with open_reader(in_dtype.encoder.network, options.measure) as reader:
+            yield ScoringRun(in_dtype.encoder, reader, ready, options, sharing, chosen, in_dtype)
 
 
 def _refuse_choices(options: ScoreOptions, sharing: Sharing) -> None:
@@ -161,19 +161,19 @@ class ScoringRun:
         options: ScoreOptions,
         sharing: Sharing = ALONE,
         chosen: _Chosen | None = None,
-        settled: Settled | None = None,
+        in_dtype: EncoderInDtype | None = None,
     ) -> None:
         """Open a run; ``sharing`` says where windows are saved and which processes score them.
 
-        ``chosen`` are relations and roles if they are chosen already. ``settled`` is what is known
-        of the dtype of the encoder.
+        ``chosen`` are relations and roles if they are chosen already. ``in_dtype`` says how the
+        dtype of the encoder was chosen, if it was.
         """
         self._sharing = sharing
         self._encoder = encoder
         self._reader = reader
         self.corpus = corpus
         self.options = options
-        self._settled = settled or Settled(encoder)
+        self._in_dtype = in_dtype or EncoderInDtype(encoder)
         self.score = SCORES[options.score]
         self.relations, self.roles = chosen or _choose(options, corpus)
         refuse_too_far((role.id for role in self.roles), encoder.max_tokens)
@@ -229,8 +229,8 @@ class ScoringRun:
             controls=counts["controls"],
             pieces=PieceCounts(**counts["pieces"]) if counts["pieces"] else None,
             part=self._part,
-            half_precision=self._settled.half,
-            chosen_dtype=self._settled.chosen,
+            half_precision=self._in_dtype.half,
+            chosen_dtype=self._in_dtype.chosen,
         )
 
     def scores(self) -> HeadScores:
@@ -292,7 +292,7 @@ class ScoringRun:
 
     def _with_first(self, saved: SavedWindows, n_examples: int) -> SavedWindows:
         """Return the saved windows, with the first one if it was scored to settle the dtype."""
-        first = self._settled.first
+        first = self._in_dtype.first
         if first is None or n_examples != WINDOW_EXAMPLES or not self._sharing.has(0):
             return saved
         return saved.knowing(0, first)

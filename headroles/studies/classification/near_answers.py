@@ -25,11 +25,11 @@ def find_near(
     """Tell which answers (T,), certified ones included, scores in float32 may change.
 
     All means are moved up as far as half precision may have moved each (`HalfPrecision.moves`), and
-    then all down; the answers that differ between both are near. Corrections for the number of
-    tests answer the more often yes, and the less often no, the higher any mean is: whatever the
-    means in float32 are within these moves, their answers lie between those of both ends, and
-    answers that are not near are those of float32. Of a role that too few of the compared examples
-    have, every answer counts as near.
+    then all down; the answers that differ between both are near. With any higher mean, corrected
+    tests answer yes at least as often, and no at most as often. So if the means in float32 lie
+    within these moves, their answers lie between those of both ends, and answers that are not near
+    are those of float32. Every answer of a role counts as near if too few of the compared examples
+    have the role.
     """
     if half is None:
         return np.zeros(hypotheses.n_tests, dtype=np.bool_)

@@ -115,7 +115,7 @@ def _of_task(
     size = size_of(values[:, 1:], values[:, :1])
     drops = Hypotheses.of(relative_drops(values, found, measure), 0.0, size=size / abs(found[0]))
     limits = find_intervals(drops, TestOptions(alpha=options.alpha))
-    # A drop to 0 is the ratio 1 whatever the examples: it has no error.
+    # A drop to 0 is a ratio of 1 for any draw of examples: it has no error.
     low, high = (np.where(drops.is_tested, end, np.nan) for end in (limits.ci_low, limits.ci_high))
     # The ratio differs from 0 if the difference does, which has an error even after a drop to 0.
     change = worse_by(values[:, 1:] - values[:, :1], measure)
