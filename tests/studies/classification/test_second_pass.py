@@ -12,6 +12,7 @@ from headroles import Classification, assign_roles, classify_heads, read_conllu
 from headroles.errors import UsageError
 from headroles.models.attention import AttentionReader
 from headroles.scoring.run_notes import facts_of_run
+from tests.rounding import SUMS, largest_excess
 from tests.scoring.half import in_seconds, native
 
 ROLES = "local,punctuation,delimiter"
@@ -61,11 +62,16 @@ def test_near_answers_are_scored_again_and_are_those_of_float32(
     assert auto.roles.frame[names].equals(full.roles.frame[names])
     for place, role in enumerate(auto.scores.role_ids):
         for layer, head in np.ndindex(3, 4):
-            expected = full if (layer, head, role) in rescored else half
-            np.testing.assert_array_equal(
-                auto.scores.values[:, layer, head, place],
-                expected.scores.values[:, layer, head, place],
+            found, in_half, in_full = (
+                one.scores.values[:, layer, head, place] for one in (auto, half, full)
             )
+            if (layer, head, role) in rescored:
+                # scored beside other roles, so that some processors round otherwise; a score is
+                # a difference of attention, of uniform size 1
+                assert largest_excess(found, in_full, size=1.0) <= 1
+                assert np.nanmax(np.abs(found - in_half)) > SUMS
+            else:
+                np.testing.assert_array_equal(found, in_half)
     again = Classification.load(auto.save(tmp_path / "auto"))
     assert again.scores == auto.scores
     assert facts_of_run(again.scores.record)["half_precision"]["changed"] == told.changed
