@@ -146,7 +146,7 @@ def some_head(
     values, places = values[:, there], np.flatnonzero(there)
     first, second = values[~halves.in_second], values[halves.in_second]
     if not len(places) or np.isnan(first).all() or np.isnan(second).all():
-        raise NotTestable("one half of the documents has no example of this; add documents")
+        raise NotTestable("one half of the documents has no example for this claim; add documents")
     best = int(np.nanargmax(mean_of_known(first, 0)))
     units = None if halves.clusters is None else halves.clusters[halves.in_second]
     found = mean_beyond(second[:, best], threshold, units, alpha=halves.alpha, bounds=bounds)
@@ -214,7 +214,7 @@ def _of_column(
     column = np.asarray(values, dtype=np.float64).reshape(-1, 1)
     there = ~np.isnan(column[:, 0])
     if not there.any():
-        raise NotTestable("no example has a value for this")
+        raise NotTestable("no example has a value for this claim")
     units = None if clusters is None else clusters[there]
     return _hypotheses(column[there], threshold, units, bounds), units
 

@@ -104,7 +104,7 @@ class Measured:
         for name in names:
             if name in self.relations:
                 return name
-        raise NotTestable(f"the corpus has no relation {' or '.join(names)}; take a treebank")
+        raise NotTestable(f"the corpus has no relation {' or '.join(names)}; pass a treebank")
 
     def gains_of(self, role: str) -> FloatArray:
         """Return hits (examples, heads) of a role less those of the other half's best offset."""
@@ -181,7 +181,7 @@ class Measured:
         if not self._tasks:
             raise NotTestable("pass a task with task (--task)")
         if is_own(self.model):
-            raise NotTestable("attention without a model has no task")
+            raise NotTestable("claims about tasks need a model, not its attention alone")
         model: Any = self.model
         return [TaskProbabilities.open(model, task, self.options) for task in self._tasks]
 

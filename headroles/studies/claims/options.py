@@ -27,9 +27,9 @@ class ClaimOptions(ResamplingOptions, CorrectionOptions, TokenOptions, TaskOptio
     probability_margin: Annotated[
         float,
         Option(
-            "Change of the probability of a task's right answers that would matter.",
-            more="Where a claim says that removing heads changes nothing, a test must show that "
-            "the mean change is smaller. Choose the margin before you see the data.",
+            "Smallest change of the probability of a task's right answers that matters.",
+            more="If a claim says that removing heads changes nothing, its test must show that "
+            "the mean change is smaller than this. Choose the margin before you see the data.",
             words="the margin of probabilities",
             above=0,
         ),

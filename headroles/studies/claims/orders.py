@@ -100,7 +100,7 @@ def in_layers(
     there = ~np.isnan(values)
     observed, drawn = permute_within(values[there], marked[there], layers[there], DRAWS, seed)
     if np.isnan(observed):
-        raise NotTestable("in each layer all heads are of this kind, or none")
+        raise NotTestable("in each layer all heads are of this kind or none: nothing to compare")
     n, size = int(marked.sum()), float(np.abs(values[there]).max())
     found = ranked_among(observed, drawn, n, "heads", interval=interval, size=size)
     return found if effect is None else replace(found, effect=effect)

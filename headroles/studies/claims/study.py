@@ -41,9 +41,10 @@ def test_claims(
 ) -> ClaimTable:
     """Test claims of papers about attention heads on a model.
 
-    Each claim is a hypothesis with its opposite: it is shown, contradicted or undecided; or it
-    cannot be tested with the given input, and the table says why. Measurements that several claims
-    need are made once. p-values are corrected over the claims, each direction by itself.
+    Each claim has a hypothesis and its opposite. The tests show the claim, contradict it, or leave
+    it undecided; if the input does not suffice for a test, the table says why. Measurements that
+    several claims need are made once. p-values are corrected over the claims, separately for the
+    claims and for their opposites.
 
     Args:
         model: a folder, a hub id, or a loaded model in evaluation mode. For tasks it needs the
@@ -54,7 +55,7 @@ def test_claims(
         options: keyword arguments, described below.
 
     Raises:
-        UsageError: a claim that does not exist.
+        UsageError: there is no claim of this name.
         CorpusError, ModelError, TokenizerError: as `score_heads`.
     """
     tasks = (task,) if isinstance(task, str | Path) else tuple(task)

@@ -63,13 +63,13 @@ class ClaimsRecord(CorpusRecord, frozen=True, kw_only=True):
 class ClaimTable(Result):
     """Claims of papers, tested on a model.
 
-    ``frame`` has the columns of ``COLUMNS``, a row for each claim. ``verdict`` is ``shown`` where
-    the corrected p-value of the claim is at most alpha, ``contradicted`` where that of its
-    opposite is, else ``undecided``, or ``not testable`` with the reason in ``note``. ``effect``
-    is measured as ``effect_is`` says, with an interval of level 1 - alpha, NaN where none is
-    known; ``n`` is the number of random units in the test, and ``unit`` their name.
-    ``p_shown`` and ``p_contradicted`` are of single claims, ``..._adjusted`` corrected over the
-    claims, each direction by itself.
+    ``frame`` has the columns of ``COLUMNS``, a row for each claim. ``verdict`` is ``shown`` if the
+    corrected p-value of the claim is at most alpha, ``contradicted`` if that of its opposite is,
+    ``not testable`` (with the reason in ``note``) if the input does not suffice, else
+    ``undecided``. ``effect`` is what ``effect_is`` describes; ``ci_low`` and ``ci_high`` end its
+    interval of level 1 - alpha (NaN if it has none). ``n`` is the number of random units in the
+    test, and ``unit`` their name. ``p_shown`` and ``p_contradicted`` are the p-values of the claim
+    and of its opposite; ``..._adjusted`` are corrected over the claims, each direction separately.
     """
 
     record: ClaimsRecord

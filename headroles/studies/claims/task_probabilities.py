@@ -61,7 +61,9 @@ class TaskProbabilities:
         Raises NotTestable for a task whose answers are numbers.
         """
         if self.run.objective == REGRESSION:
-            raise NotTestable("a number has no probability; pass a task with classes")
+            raise NotTestable(
+                "an answer that is a number has no probability; pass a task with classes"
+            )
         gates = without_each(removed, self.shape)
         return np.exp(-self.run.outcomes(gates).losses.astype(np.float64))
 

@@ -23,13 +23,14 @@ def thirds(task: TaskProbabilities) -> list[list[Head]]:
 
 @claim(
     source="Budhraja et al. 2020, abstract",
-    statement="Pruning heads of the middle layers costs more than of the bottom or top layers.",
+    statement="Pruning heads of the middle layers costs more than pruning those of the bottom or "
+    "top layers.",
     published="in words only",
     needs=TASK,
-    effect="probability of the right answer without the bottom or top third of layers, their "
-    "mean, less that without the middle third",
-    rule="Random: examples. Null: no difference. Contradicted if the ends cost more. Without "
-    "training after pruning, unlike the paper.",
+    effect="probability of the right answer without the bottom or top third of layers (mean of "
+    "both) less that without the middle third",
+    rule="Random: examples. Null: no difference. Contradicted if removing bottom or top layers "
+    "costs more. Unlike in the paper, the model is not trained after pruning.",
 )
 def middle_layers_matter(measured: Measured) -> Finding:
     """Test whether right answers lose more probability without the middle than without an end."""
@@ -41,13 +42,14 @@ def middle_layers_matter(measured: Measured) -> Finding:
 
 @claim(
     source="Budhraja et al. 2020, abstract",
-    statement="It makes no difference whether heads of the bottom or of the top layers are pruned.",
+    statement="Pruning heads of the bottom layers costs as much as pruning those of the top.",
     published="in words only",
     needs=TASK,
     effect="probability of the right answer without the top third of layers less that without "
     "the bottom third",
     rule="Random: examples. Null: a difference of the margin or more (two one-sided tests). "
-    "Contradicted if it is shown to be larger. Without training after pruning, unlike the paper.",
+    "Contradicted if the difference is shown to be larger. Unlike in the paper, the model is not "
+    "trained after pruning.",
 )
 def bottom_as_top(measured: Measured) -> Finding:
     """Test whether probabilities without either end differ by less than the margin."""

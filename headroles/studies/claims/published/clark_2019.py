@@ -25,7 +25,7 @@ ACCURATE = 0.75
     needs=TREES,
     effect="share of arcs found, the smallest of the three relations",
     rule="Random: documents; the head is chosen on one half of them. Null: a share of 0.75. "
-    "Contradicted if for one relation every head is shown to be below.",
+    "Contradicted if for one relation every head is shown to be below 0.75.",
 )
 def single_heads(measured: Measured) -> Finding:
     """Test whether some head finds three quarters of the arcs, for each of the three relations."""
@@ -48,8 +48,8 @@ def middle(n_layers: int) -> NDArray[np.intp]:
     published="above 0.50",
     needs=CORPUS,
     effect="share of attention to separators in these layers",
-    rule="Random: documents. Null: one half. Contradicted if the share is smaller. Other depths "
-    "take the layers at the same relative height.",
+    rule="Random: documents. Null: one half. Contradicted if the share is smaller. For models of "
+    "other depths: the layers at the same relative height.",
 )
 def separators_middle(measured: Measured) -> Finding:
     """Test whether the share of separators in the weights of these layers is above one half."""
@@ -85,7 +85,7 @@ def layers_alike(measured: Measured) -> Finding:
     """Test whether heads of one layer differ less than heads of different layers."""
     values, (n_layers, n_heads) = measured.divergences
     if n_layers < 2 or n_heads < 2:
-        raise NotTestable("it takes two layers of two heads")
+        raise NotTestable("the model has fewer than two layers of two heads")
     heads = np.arange(n_layers * n_heads).reshape(1, n_layers, n_heads)
     rng = np.random.default_rng(measured.options.seed)
     orders = rng.permuted(heads.reshape(1, -1).repeat(DRAWS, axis=0), axis=1)

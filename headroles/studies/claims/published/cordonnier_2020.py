@@ -13,14 +13,14 @@ from headroles.studies.claims.orders import DRAWS, ranked_among
 
 @claim(
     source="Cordonnier et al. 2020, as others report it",
-    statement="The heads of a layer together take fewer query and key dimensions than heads that "
-    "share nothing would.",
+    statement="The heads of a layer together need fewer query and key dimensions than heads that "
+    "share nothing.",
     published="in words only (heads alone are of full rank, together of low rank)",
     needs=WEIGHTS,
     effect="dimensions for 99 % of the energy of the sum over heads, as a share of all",
     rule="Random: the spaces of the heads, each with its own singular values; each layer is "
-    "exchanged with nine draws of such heads (59 in one or two layers). Null: the spaces are "
-    "independent. Contradicted if more dimensions are taken.",
+    "compared with nine draws of such heads (59 if there are one or two layers). Null: the spaces "
+    "are independent. Contradicted if the heads need more dimensions.",
 )
 def low_rank_together(measured: Measured) -> Finding:
     """Test whether the sum over heads takes fewer dimensions than heads in random spaces."""

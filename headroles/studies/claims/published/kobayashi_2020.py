@@ -20,7 +20,8 @@ from headroles.studies.inspection.token_reading import (
 
 @claim(
     source="Kobayashi et al. 2020, abstract",
-    statement="Special tokens and punctuation get a smaller share by norms than by weights.",
+    statement="Special tokens and punctuation get a smaller share of attention by norms than by "
+    "weights.",
     published="in words only",
     needs=CORPUS,
     effect="share by norms less share by weights, mean over layers and heads",
@@ -39,12 +40,12 @@ def special_tokens_little(measured: Measured) -> Finding:
 
 @claim(
     source="Kobayashi et al. 2020, abstract",
-    statement="Frequent words are handed on with shorter vectors than rare ones.",
+    statement="Frequent words have shorter vectors f(x) than rare words.",
     published="in words only",
     needs=CORPUS,
     effect="rank correlation of frequency and ||f(x)|| within examples, mean over layers",
-    rule="Random: documents. Null: a mean correlation of 0, punctuation and special tokens left "
-    "out. Contradicted if lengths rise with frequency.",
+    rule="Random: documents. Null: a mean correlation of 0, without punctuation and special "
+    "tokens. Contradicted if lengths rise with frequency.",
 )
 def frequent_words_little(measured: Measured) -> Finding:
     """Test whether the lengths ||f(x)|| of words fall with their frequency."""

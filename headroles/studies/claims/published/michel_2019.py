@@ -31,13 +31,14 @@ MOST = 0.9
 
 @claim(
     source="Michel et al. 2019",
-    statement="Of most heads (90 %) each can be removed by itself at no cost.",
+    statement="Each of most heads (90 %) can be removed by itself at no cost.",
     published="0.92 (88 of 96 heads, BLEU not significantly changed)",
     needs=TASK,
     effect="share of heads without which the mean probability of the right answer changes by less "
     "than the margin",
-    rule="Random: examples. Null: fewer than 90 % of the heads change it by less than the margin, "
-    "by partial conjunction. Contradicted if without more than 10 % it falls by more.",
+    rule="Random: examples. Null: fewer than 90 % of the heads change the probability by less than "
+    "the margin (partial conjunction). Contradicted if without each of more than 10 % of the heads "
+    "it falls by more.",
 )
 def many_can_go(measured: Measured) -> Finding:
     """Test whether 90 % of the heads can go one by one with changes below the margin."""
@@ -48,12 +49,12 @@ def many_can_go(measured: Measured) -> Finding:
 
 @claim(
     source="Michel et al. 2019",
-    statement="Each layer can do with its best head alone, the other layers being whole.",
+    statement="One head, the best, is enough in any layer if the other layers keep their heads.",
     published="-0.96 to +0.10 points of accuracy by layer (BERT), none significant",
     needs=TASK,
-    effect="fall of the probability of the right answer with the best head alone, the largest of "
-    "all layers",
-    rule="Random: examples; the head is chosen on one half of them. Null: a fall of the margin in "
+    effect="fall of the probability of the right answer with the best head alone in its layer, the "
+    "largest of all layers",
+    rule="Random: examples; the head is chosen on one half of them. Null: a fall by the margin in "
     "some layer. Contradicted if in one layer every head alone costs more.",
 )
 def one_head_a_layer(measured: Measured) -> Finding:
@@ -77,9 +78,9 @@ PRUNABLE = 0.4
     "without training.",
     published="0.40 of the heads (BERT on MNLI)",
     needs=TASK,
-    effect="fall of the probability of the right answer without them",
-    rule="Random: examples; importance is estimated on the other half. Null: a fall of the margin. "
-    "Contradicted if probabilities fall by more.",
+    effect="fall of the probability of the right answer without these heads",
+    rule="Random: examples; importance is estimated on the other half. Null: a fall by the margin. "
+    "Contradicted if the probability falls by more.",
 )
 def prunable_share(measured: Measured) -> Finding:
     """Test whether the 40 % least important heads lower probabilities less than the margin."""
@@ -118,7 +119,7 @@ def tasks_agree(measured: Measured) -> Finding:
     first, second = falls
     length = np.sqrt((first**2).sum() * (second**2).sum())
     if not length:
-        raise NotTestable("without any head the answers are as they are, in one task or both")
+        raise NotTestable("in one task or both, removing a head changes no probability")
     rng = np.random.default_rng(measured.options.seed)
     shuffled = rng.permuted(np.broadcast_to(second, (DRAWS, *second.shape)), axis=2)
     drawn = np.einsum("lh,dlh->d", first, shuffled) / length

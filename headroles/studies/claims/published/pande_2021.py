@@ -98,7 +98,7 @@ def nearness(n_layers: int) -> FloatArray:
     needs=TREES,
     effect="correlation of a layer's share of such heads with its nearness to the middle",
     rule="Random: the order of the layers. Null: any order is as likely. Contradicted if such "
-    "heads sit at the ends.",
+    "heads sit in the bottom and top layers.",
 )
 def several_roles_middle(measured: Measured) -> Finding:
     """Test whether the share of heads with several roles rises towards the middle layer."""
@@ -145,11 +145,11 @@ def share_undecided(answers: HeadAnswers) -> float:
 
 @claim(
     source="Pande et al. 2021, README and follow-up on mBERT",
-    statement="At most 3 % of the tests of heads and roles are left undecided (one-sided p between "
-    "0.05 and 0.95, no correction).",
+    statement="At most 3 % of the tests of heads and roles are undecided (one-sided p between 0.05 "
+    "and 0.95, no correction).",
     published="0.02 (GLUE); 0.027 (mBERT)",
     needs=CORPUS,
-    effect="share of tests left undecided",
+    effect="share of undecided tests",
     rule="Random: documents, in ten groups. Null: the share is 3 %. Contradicted if it is larger. "
     "The share falls with the number of examples.",
 )
@@ -159,7 +159,7 @@ def undecided_few(measured: Measured) -> Finding:
     without = [share_undecided(one) for one in measured.scored.without_groups]
     low, high, pseudo = jackknifed(whole, without, measured.alpha)
     if len(pseudo) < 3 or not np.isfinite(pseudo).all():
-        raise NotTestable("there are too few documents to leave groups of them out")
+        raise NotTestable("too few documents for an interval; the claim needs three at least")
     found = mean_beyond(pseudo - pseudo.mean() + whole, FEW, None, alpha=measured.alpha)
     return reversed_finding(replace(found, low=low, high=high, unit="groups"))
 
@@ -214,8 +214,8 @@ SEPARATOR_ROLE, HALF = "delimiter:sep", 0.5
     published="in words only",
     needs=SECOND_MODEL,
     effect="share of documents in which separator heads attend less to separators",
-    rule="Random: documents. Null: half of them. Contradicted if these heads attend to separators "
-    "more in most documents.",
+    rule="Random: documents. Null: half of them. Contradicted if these heads attend more to "
+    "separators in most documents.",
 )
 def separators_spread(measured: Measured) -> Finding:
     """Test whether scores of former separator heads fall in most documents."""

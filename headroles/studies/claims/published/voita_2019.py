@@ -27,13 +27,13 @@ POSITIONS = {"one back": "position:-1", "one ahead": "position:+1"}
 
 @claim(
     source="Voita et al. 2019",
-    statement="There is a head whose first choice is one token back in at least 90 % of tokens, "
-    "and another for one token ahead.",
+    statement="One head has its first choice one token back for at least 90 % of the tokens, "
+    "another one token ahead.",
     published="0.90 and more",
     needs=CORPUS,
     effect="share of first choices, the smaller of both directions",
     rule="Random: documents; the head is chosen on one half of them. Null: a share of 90 %. "
-    "Contradicted if every head is shown to be below.",
+    "Contradicted if for one direction every head is shown to be below.",
 )
 def positional_heads(measured: Measured) -> Finding:
     """Test whether each direction has a head whose first choice is there in 90 % of tokens."""
@@ -49,9 +49,9 @@ CONFIDENT = 0.8
     statement="Every positional head has a confidence above 0.8.",
     published="0.80 and more",
     needs=CORPUS,
-    effect="confidence, the smallest of positional heads",
+    effect="confidence (mean largest weight), the smallest of positional heads",
     rule="Random: documents. Null: a mean of 0.8 for some positional head. Contradicted if one of "
-    "them is shown to be below.",
+    "these heads is shown to be below.",
 )
 def positional_confident(measured: Measured) -> Finding:
     """Test whether every head that hits one place in 90 % of tokens has a confidence above 0.8."""
@@ -75,8 +75,8 @@ RELATIONS = (("nsubj",), OBJECTS, ("amod",), ("advmod",))
 
 @claim(
     source="Voita et al. 2019",
-    statement="For each of subjects, objects, adjectives and adverbs there is a head that finds "
-    "the other end at least 10 points more often than the best fixed offset.",
+    statement="For each of subjects, objects, adjectives and adverbs, some head finds the other "
+    "end of the arc at least 10 points more often than the best fixed offset.",
     published="0.01 to 0.38 (the better direction, WMT and OpenSubtitles)",
     needs=TREES,
     effect="hits beyond the best offset, the smallest of the four relations",
@@ -94,7 +94,7 @@ RARE = 0.5
 
 @claim(
     source="Voita et al. 2019",
-    statement="There is a head whose first choice is the rarest word of the sentence for more than "
+    statement="Some head has the rarest word of the sentence as its first choice for more than "
     "half of the words.",
     published="0.66 (OpenSubtitles); one of the two rarest above 0.50 (WMT)",
     needs=CORPUS,
@@ -136,9 +136,9 @@ def specialised(measured: Measured) -> NDArray[np.bool_]:
     statement="Positional, syntactic and rare-word heads are more important than the other heads.",
     published="in words and a figure only (all functions are there with 17 of 48 heads left)",
     needs=TASK,
-    effect="rank of importance (0 to 1) of such heads less the mean of their layers",
-    rule="Random: heads of the same layers. Null: such heads are like the others of their layers. "
-    "Contradicted if they are less important.",
+    effect="rank of importance (0 to 1) of these heads less the mean of their layers",
+    rule="Random: heads of the same layers. Null: these heads are as important as the others of "
+    "their layers. Contradicted if they are less important.",
 )
 def specialised_last(measured: Measured) -> Finding:
     """Test whether specialised heads are more important than others of their layers."""
