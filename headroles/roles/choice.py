@@ -72,8 +72,8 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
             "Roles to score, separated by commas: groups "
             f"({', '.join(ROLE_GROUPS)}), ids such as position:-2, all, or "
             "MODULE:FUNCTION for a function of yours.",
-            more=f"By default: {', '.join(DEFAULT_GROUPS)}. A group is all of its roles: "
-            "delimiter is also delimiter:cls and delimiter:sep.",
+            more=f"By default: {', '.join(DEFAULT_GROUPS)}. A group stands for all of its roles: "
+            "delimiter also scores delimiter:cls and delimiter:sep.",
             convert=_names,
         ),
     ] = None

@@ -24,8 +24,8 @@ class FrequencyOptions(Options):
         str | None,
         Option(
             "File of word frequencies, for rare words: a word, a tab and its count in each line.",
-            more="By default those of the corpus itself. Words that the file does not have "
-            "are the rarest; upper and lower case are the same.",
+            more="By default the words of the corpus are counted. Words that are not in the file "
+            "count as the rarest; upper and lower case are the same.",
             convert=str,
         ),
     ] = None

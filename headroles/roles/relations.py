@@ -39,7 +39,7 @@ class RelationOptions(Options):
         str | Sequence[str] | None,
         Option(
             "Relations to score, separated by commas, or all of them (all), or not one (none).",
-            more="By default those of the corpus's label scheme: "
+            more="By default four relations of the corpus's label scheme: "
             + "; ".join(
                 f"{', '.join(names)} in {scheme.upper()}"
                 for scheme, names in DEFAULT_RELATIONS.items()
@@ -53,9 +53,9 @@ class RelationOptions(Options):
         str,
         Option(
             f"Where arcs come from: {BASIC}, {ENHANCED} (DEPS), or {MISC}KEY (MISC).",
-            more="A key of MISC has the number of a word, such as Coref=4, or Coref=4:label, with "
-            "commas between several; its labels are all scored unless relations are named. Only "
-            "basic arcs have contrasts.",
+            more="A key of MISC names the other word by its number, with or without a label "
+            "(Coref=4, Coref=4:label), with commas between several. All labels are scored unless "
+            "relations are named. Only basic arcs have contrasts.",
             convert=check_source,
         ),
     ] = BASIC

@@ -43,10 +43,10 @@ class ScoringOptions(PairingOptions, RoleOptions):
         str,
         Option(
             "; ".join(f"{score.name}: {score.words}" for score in SCORES.values()) + ".",
-            more="bias is the published one; excess is 0 for uniform attention and 1 where all of "
-            "it is in the sieve, for every role and length; contrasts are differences of two such "
-            "shares, and ends of intervals may lie beyond 1. hit is the share of queries whose "
-            "largest weight is in the sieve, between words for roles that speak of words.",
+            more="bias is the published score. excess is 0 for uniform attention and 1 if all of "
+            "it is in the sieve, for every role and length; its contrasts are differences of two "
+            "shares, whose intervals may reach beyond 1. hit is the share of queries whose "
+            "largest weight is in the sieve, read between words for roles of words.",
             words="the score",
             choices=tuple(SCORES),
         ),
@@ -55,8 +55,8 @@ class ScoringOptions(PairingOptions, RoleOptions):
         str,
         Option(
             "weights: where a head looks; norms: what it takes from there.",
-            more="Norms are weights times the lengths of what the head hands on from each token, "
-            "||f(x)||, each row divided by its sum (Kobayashi et al. 2020).",
+            more="Norms are weights times the length ||f(x)|| of the vector that the head takes "
+            "from each token, each row divided by its sum (Kobayashi et al. 2020).",
             words="the measure",
             choices=MEASURES,
         ),
@@ -128,8 +128,8 @@ class ScoreOptions(ScoringOptions, PassOptions):
         Option(
             "Precision of the model; scores are float32 throughout. auto: bfloat16 if faster.",
             more="auto scores the first 192 examples in float32 and in bfloat16, where the device "
-            "multiplies bfloat16 itself, and takes the one that is faster. Answers that bfloat16 "
-            "may change are then scored again in float32 by classify, and named by assign.",
+            "multiplies bfloat16 itself, and takes the faster one. After bfloat16, classify scores "
+            "again in float32 what may change an answer, and assign names these answers.",
             words="the dtype",
             choices=(*DTYPES, AUTO),
             recorded=False,

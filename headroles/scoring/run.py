@@ -56,8 +56,9 @@ def score_heads(  # noqa: D417 - sharing is for commands
         options: keyword arguments, described below.
 
     Returns:
-        The scores, NaN where an example has no score for a role: no arc of the relation, or one
-        sentence only (``block``). Examples too long for the model are skipped and counted.
+        The scores. An example without an arc of the relation, or without a second sentence
+        (``block``), has no score for the role: NaN. Examples that are too long for the model are
+        skipped and counted.
 
     Raises:
         CorpusError: defective input, or a relation that the corpus does not have.

@@ -51,8 +51,8 @@ class ThresholdOptions(Options):
     offset_margin: Annotated[
         float,
         Option(
-            "Hits that arcs need beyond the best fixed offset, as a share.",
-            more="For scores of first choices between words (hit), unless a threshold is given; "
+            "Share of hits that a head needs beyond the best fixed offset.",
+            more="For first choices between words (score hit), unless a threshold is given; "
             "0.1 is the published one (Voita et al. 2019).",
             words="the margin beyond offsets",
             least=0,

@@ -36,7 +36,7 @@ class AlphaOptions(Options):
         float,
         Option(
             "Level of the tests.",
-            more="Of each direction; confidence intervals have level 1 - alpha.",
+            more="Each direction has this level; confidence intervals have level 1 - alpha.",
             above=0,
             below=0.5,
         ),
@@ -143,9 +143,9 @@ class TestOptions(ResamplingOptions, FlippedOptions, LevelOptions):
         str,
         Option(
             "Confidence interval of each mean.",
-            more="simultaneous holds for all means of a family at once; fcr is for means with one "
-            "answer, adjusted for their selection by it (false coverage rate), and missing for "
-            "the undecided; the others hold for each mean separately.",
+            more="simultaneous holds for all means of a family at once. fcr is for heads picked by "
+            "their answer (false coverage rate), and missing for undecided heads. The others hold "
+            "for each mean separately.",
             words="the interval",
             choices=tuple(INTERVALS),
         ),

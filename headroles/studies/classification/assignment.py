@@ -38,33 +38,33 @@ from headroles.testing.options import TestOptions
 
 @takes(AssignOptions)
 def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
-    """Return the table of roles: for every head and role whether the mean is above the threshold.
+    """Test for every head and role whether the mean score is above the threshold.
 
-    The unit is the example, or the document that it comes from. Two one-sided tests are made:
-    of H0: mean <= threshold, and of H0: mean >= threshold. Each direction is corrected for the
-    number of tests by itself. The answer is ``yes`` if the mean is shown to be above (adjusted
-    p <= alpha), ``no`` if it is shown to be below, ``undecided`` if the data show neither: not to
-    have shown a role is not to have shown that there is none. A role goes to the heads with
-    ``yes``. "Yes" and "no" keep ``alpha`` each. With ``fdr_bh``, ``fdr_by`` and ``bonferroni`` the
-    wrong answers of both kinds together keep it too, unless means lie exactly at the threshold;
-    with ``holm``, ``hochberg`` and ``max_t`` the chance of any wrong answer is up to 2 * ``alpha``.
+    The unit is the example, or its document. Two one-sided tests, of H0: mean <= threshold and of
+    H0: mean >= threshold, are corrected for the number of tests, each direction separately. The
+    answer is ``yes`` if the mean is shown to be above (adjusted p <= alpha), ``no`` if it is shown
+    to be below, and ``undecided`` if the data show neither, which is not ``no``. Heads with ``yes``
+    have the role.
 
-    With few examples or clusters of right-skewed scores, as most are, wrong "no" are more frequent
-    than ``alpha`` says and wrong "yes" less: of t-tests, sign flips and max-T alike, and a little
-    less so of ``bootstrap_t``.
+    "Yes" and "no" keep ``alpha`` each. With ``fdr_bh``, ``fdr_by`` and ``bonferroni`` the wrong
+    answers of both kinds together keep it too, unless means lie exactly at the threshold; with
+    ``holm``, ``hochberg`` and ``max_t`` the chance of any wrong answer is up to 2 * ``alpha``. Most
+    scores are skewed to the right. With few examples or clusters of such scores, t-tests, sign
+    flips and max-T give a wrong "no" more often than ``alpha`` says and a wrong "yes" less often;
+    ``bootstrap_t`` errs a little less.
 
-    First choices (``score="hit"``) of arcs have to beat a rule: always look at the word at the best
-    fixed offset, up to 5 words away. The offset is chosen on one half of the documents for the
-    other, and the share of hits of the rule is taken from that of the head example by example, so
-    that the errors of both count. ``threshold`` is then the mean of the rule and ``offset_margin``,
-    and ``sd``, interval and effect size are those of the difference. A ``threshold`` asked for is
-    that of all roles, and replaces the rule.
+    First choices (``score="hit"``) of arcs must beat a rule: always look at the word at the best
+    fixed offset, up to 5 words away. Each half of the documents is compared with the best offset of
+    the other half. The hits of the rule are subtracted from those of the head example by example,
+    so that the errors of both count. The column ``threshold`` is then the mean of the rule plus
+    ``offset_margin``, and ``sd``, interval and effect size are those of the difference. A
+    ``threshold`` that you give holds for all roles and replaces the rule.
 
-    ``untestable`` are roles with fewer than two examples, or clusters. Where scores do not vary,
-    but for rounding, betting decides, or nothing. Neither enters the correction. Contrasts
-    (``...:beyond_offset``) are tested against 0. ``block:evenness`` is no role: its mean is the
-    column ``evenness`` of ``block``. A role that no example has (``block`` without pairs) is left
-    out; the record names it.
+    Roles with fewer than two examples or clusters are ``untestable``. If scores vary by no more
+    than rounding, betting decides, or the answer is ``undecided``. Neither enters the correction.
+    Contrasts (``...:beyond_offset``) are tested against 0. ``block:evenness`` is not a role: its
+    mean is the column ``evenness`` of ``block``. A role that no example has (``block`` without
+    pairs) has no rows; the record names it.
 
     Args:
         scores: from `score_heads`.

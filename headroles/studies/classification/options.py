@@ -48,7 +48,7 @@ class UntilOptions(Options):
     until: Annotated[
         float | None,
         Option(
-            "Share of all heads and roles to decide: score in random order, and stop there.",
+            "Score in random order, and stop when this share of heads and roles is decided.",
             more="Answers are then by betting, which stays valid however often one looks.",
             words="the share to decide",
             above=0,

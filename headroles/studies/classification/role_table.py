@@ -159,7 +159,7 @@ class RoleTable(Result):
         return list(zip(rows["layer"].tolist(), rows["head"].tolist(), strict=True))
 
     def answers_beyond_distance(self, rows: pd.DataFrame) -> pd.Series[str]:
-        """Return for rows the answer of the contrast of the role in the head; empty without one."""
+        """Return for each row the answer of its role's contrast in its head; empty without one."""
         answers = self._all.set_index(_OF_HEAD)["answer"]
         contrasts = pd.MultiIndex.from_frame(
             rows[_OF_HEAD].assign(role=rows["role"].map(contrast_of))
@@ -172,7 +172,7 @@ class RoleTable(Result):
         layer: int | str | Sequence[int | str] | None = None,
         only_assigned: bool = False,
     ) -> Self:
-        """Return some rows of the table; the contrasts of their roles stay known."""
+        """Return the matching rows as a table; it still knows the contrasts of their roles."""
         part = super().where(role, layer, only_assigned)
         return part if part is self else replace(part, _whole=self._all)
 
@@ -219,13 +219,13 @@ class RoleTable(Result):
         return counts.rename_axis(index="role", columns=None)
 
     def colocation(self) -> pd.DataFrame:
-        """Count the heads that have both of two roles; the diagonal counts those of one."""
+        """Count the heads that have both of two roles; on the diagonal, the heads with one role."""
         names = list(self.roles)
         has = self.wide()[names].eq(other=True).to_numpy(dtype=int)
         return pd.DataFrame(has.T @ has, index=names, columns=names).rename_axis("role")
 
     def beyond_position(self) -> pd.DataFrame:
-        """Return heads that have a role of arcs and its contrast with the same distance too.
+        """Return heads that have a role of arcs and go beyond other words at the same distance.
 
         Rows, farthest beyond position first, have ``layer``, ``head``, ``role``, ``mean`` with its
         interval, and ``beyond``, the mean of the contrast, with its interval, certified answer and

@@ -33,20 +33,20 @@ def compare_roles(
 ) -> RoleShifts:
     """Compare score sets: test for every head and role whether the mean and the role changed.
 
-    The unit is the pair: the scores of one example before and after, clustered by
-    documents as in `assign_roles`. Two tests are corrected each by itself. Has the mean
-    changed: paired test of H0: difference = 0. Did it move by less than ``margin``: two one-sided
-    tests of H0: abs(difference) >= margin (Schuirmann 1987). Roles are assigned before and after
-    by `assign_roles`, with the same options, over the same examples.
+    The unit is the pair: the scores of one example before and after, clustered by documents as in
+    `assign_roles`. Two questions are tested and corrected separately. Has the mean changed? A
+    paired test of H0: difference = 0. Did it move by less than ``margin``? Two one-sided tests of
+    H0: abs(difference) >= margin (Schuirmann 1987). `assign_roles` assigns roles before and after,
+    with the same options, over the same examples.
 
-    ``block:evenness`` is a measure and no role, and is skipped. If all differences are equal,
-    the number of examples decides. ``docs/comparing.md`` explains the result.
+    ``block:evenness`` is not a role and is skipped. If all differences are equal, the number of
+    examples decides. ``docs/comparing.md`` explains the result.
 
     Args:
         before: scores from `score_heads`, or a result of `classify_heads`.
         after: scores of the same examples by the same architecture, as of another checkpoint.
         later: further checkpoints; each is compared with ``before``. The paired tests of all
-            checkpoints are one family, or those of each role are.
+            checkpoints are one family (with ``family="role"`` those of each role are).
         options: keyword arguments, described below.
 
     Returns:

@@ -104,7 +104,7 @@ class TestSetOptions(RunOptions):
     test_examples: Annotated[
         int | None,
         Option(
-            "Most examples of the test to take; examples (--examples) are of TASK alone.",
+            "Most examples to take of the test file; examples (--examples) counts those of TASK.",
             words="the number of test examples",
             least=2,
         ),

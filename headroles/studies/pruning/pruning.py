@@ -161,20 +161,19 @@ def prune_heads(
 ) -> Pruned:
     """Write a model without some of its heads into a folder, and measure both models.
 
-    The folder is a model for every command and for `load_model`; heads keep their numbers. As
-    ``zeroed`` it has the size of the model before, and any program reads it.
+    Every command and `load_model` read the folder; heads keep their numbers. With
+    ``written_as="zeroed"`` the model keeps its full size, and any program reads it. With
+    ``fine_tune_on`` the model is fine-tuned with the heads masked before they are removed.
 
     Args:
         model: a folder or hub id; a pruned model may lose more heads.
         out: the folder to write.
         task: examples to find orders of importance with.
-        test: examples to measure the model on, before and after. Take others than of ``task``:
-            heads chosen by examples do better on these examples than on others.
+        test: examples to measure the model on, before and after. Take others than in ``task``:
+            a choice of heads looks better on the examples that it was made with.
         overwrite: whether ``out`` may hold files.
         options: keyword arguments, described below.
         folder: a claimed folder that is filled in the place of ``out``; commands pass it.
-
-    With ``fine_tune_on`` the model is fine-tuned with the heads masked, before they are removed.
 
     Raises:
         UsageError: an order without the task or role that it needs, too many heads to remove, or
