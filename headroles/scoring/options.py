@@ -44,8 +44,8 @@ class ScoringOptions(PairingOptions, RoleOptions):
         Option(
             "; ".join(f"{score.name}: {score.words}" for score in SCORES.values()) + ".",
             more="bias is the published score. excess is 0 for uniform attention and 1 where all "
-            "of it is in the sieve, for every role and length; its contrasts are differences of two "
-            "shares, whose intervals may reach beyond 1. hit is the share of queries whose "
+            "of it is in the sieve, for every role and length; its contrasts are differences of "
+            "two shares, whose intervals may reach beyond 1. hit is the share of queries whose "
             "largest weight is in the sieve, read between words for roles of words.",
             words="the score",
             choices=tuple(SCORES),
