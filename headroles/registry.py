@@ -122,7 +122,7 @@ declare(
     commands=("importance",),
     over=TASK,
     help="Tell how much the loss of TASK depends on each head.\n\nMODEL was trained for the "
-    "task. Take examples that it was trained on, or others that nothing is tested on.",
+    "task. Take examples that it was trained on, or others that you use for no test.",
     figures={"worth": ".figures:draw_importance"},
     caption="Importance by layer and head.",
     page=".page:importance_page",
@@ -135,7 +135,7 @@ declare(
     options=".options:AblateOptions",
     commands=("ablate",),
     over=TASK,
-    help="Test what MODEL loses in TASK without heads.\n\nWithout single heads, all heads of "
+    help="Test what MODEL loses in TASK without heads.\n\nRemoves single heads, all heads of "
     "a layer but one, whole layers, or all heads with a role.",
     figures={"worth": ".figures:draw_ablations"},
     caption="Change of the loss without each head.",
@@ -149,9 +149,9 @@ declare(
     options=".options:RoleImportanceOptions",
     commands=("by-role",),
     over=TASK,
-    help="Test whether heads with a role matter more.\n\nThey are compared with other heads "
-    "of their layers: by importance, by the loss without each, and by the loss without all "
-    "of them against as many others.",
+    help="Test whether heads with a role matter more.\n\nCompares them with other heads of "
+    "their layers: by importance, by the loss without each head, and by the loss without all "
+    "heads of the role beside that without as many random heads.",
     figures={"worth": ".figures:draw_role_importance"},
     caption="Loss without the heads of each role.",
     page=".page:role_importance_page",
@@ -167,10 +167,10 @@ declare(
     of=".ablation:Ablations",
     written_by="ablate",
     help="Compare the drops without heads in several tasks.\n\nTasks may be languages or "
-    "genres, of one model or each of its own: the relative drop as a matrix of layers, thirds of "
-    "the layers or heads by task.",
+    "genres, of one model or of a model each. The table has the relative drop by task for layers, "
+    "thirds of the layers, or heads.",
     figures={"tasks": ".figures:draw_task_drops"},
-    caption="What is lost, by removal and task.",
+    caption="Relative drop without heads, by removal and task.",
     page=".page:task_drops_page",
 )
 declare(

@@ -82,9 +82,9 @@ def gate(
 ) -> None:
     """Learn which heads of MODEL stay for TASK.
 
-    Gates that are open at first close one after the other, until as many heads stay as were asked
-    for. The folder is a model for every command, with these heads alone. Gates are learnt with
-    several seeds, which may come to other heads.
+    All gates are open at first. They close one after the other, until as many heads stay as were
+    asked for. The folder is a model for every command, with these heads alone. Gates are learnt
+    with several seeds, which may keep different heads.
     """
     from headroles.models.saved_models import PrunedModel, model_folder
     from headroles.studies.pruning.gating import gate_heads
