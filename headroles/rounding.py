@@ -7,7 +7,9 @@ not to the bit. Smaller differences are treated as 0.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from headroles.arrays import FloatArray
 
 EPSILON = float(np.finfo(np.float32).eps)
 """Distance from 1 to the next larger float32 number, 1.2e-7."""
@@ -21,9 +23,7 @@ _DEVIATIONS = 6.0
 """Number of deviations beyond which errors have a probability of at most 2 exp(-6^2 / 2) = 3e-8."""
 
 
-def rounding_bound(
-    size: ArrayLike, terms: ArrayLike, epsilon: float = EPSILON
-) -> NDArray[np.float64]:
+def rounding_bound(size: ArrayLike, terms: ArrayLike, epsilon: float = EPSILON) -> FloatArray:
     """Bound the rounding error of sums, which are broadcast from ``size`` and ``terms``.
 
     An addition is off by at most half an ``epsilon`` of the sum so far, and so of ``size``. If the

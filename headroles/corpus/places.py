@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from headroles.arrays import IntArray
 
 _RECENT = 2**16
 _SHARE = 32  # names not yet sorted in are at most one in so many
@@ -18,8 +19,8 @@ class Places:
 
     def __init__(self) -> None:
         self._recent: dict[int, int] = {}
-        self._hashes: NDArray[np.int64] = np.empty(0, np.int64)  # sorted
-        self._places: NDArray[np.int64] = np.empty(0, np.int64)
+        self._hashes: IntArray = np.empty(0, np.int64)  # sorted
+        self._places: IntArray = np.empty(0, np.int64)
 
     def __len__(self) -> int:
         return len(self._recent) + len(self._hashes)

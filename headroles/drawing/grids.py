@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headroles.arrays import FloatArray
 from headroles.drawing.style import MISSING, SCALE, THRESHOLD, font_scale, new_axes
 from headroles.errors import UsageError
 
@@ -29,7 +30,7 @@ def sizes_in(frame: pd.DataFrame) -> tuple[int, int]:
 
 def grid_of(
     frame: pd.DataFrame, values: pd.Series[float], sizes: tuple[int, int] | None = None
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Arrange values by (layer, head) as an array (layers, heads), NaN for missing ones.
 
     Without ``sizes``, the frame gives the numbers of layers and heads.
@@ -78,14 +79,14 @@ def draw_grid(
     return mesh
 
 
-def centre_scale(mesh: QuadMesh, values: NDArray[np.float64]) -> float:
+def centre_scale(mesh: QuadMesh, values: FloatArray) -> float:
     """Put 0 into the middle of the scale of values with signs, and return the largest value."""
     reach = float(np.nanmax(np.abs(values))) or 1.0
     mesh.set_clim(-reach, reach)
     return reach
 
 
-def write_numbers(ax: Axes, grid: NDArray[np.float64]) -> None:
+def write_numbers(ax: Axes, grid: FloatArray) -> None:
     """Write the numbers of the cells, in black or white ink."""
     most = np.nanmax(grid)
     for (row, column), value in np.ndenumerate(grid):
@@ -99,7 +100,7 @@ def write_numbers(ax: Axes, grid: NDArray[np.float64]) -> None:
 
 
 def draw_counts(
-    ax: Axes | None, counts: NDArray[np.float64], title: str, label: str, most: int | None = None
+    ax: Axes | None, counts: FloatArray, title: str, label: str, most: int | None = None
 ) -> Axes:
     """Draw counts (layers, heads) as numbers and as colours, of a scale up to ``most`` if given."""
     from matplotlib.ticker import MaxNLocator

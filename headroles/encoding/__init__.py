@@ -4,7 +4,6 @@ from headroles.encoding.aligned import AlignedEncoder as AlignedEncoder
 from headroles.encoding.aligned import Alignment as Alignment
 from headroles.encoding.encoded import SPECIAL as SPECIAL
 from headroles.encoding.encoded import EncodedExample as EncodedExample
-from headroles.encoding.encoded import IntArray as IntArray
 from headroles.encoding.encoded import pad as pad
 from headroles.encoding.encoder import NO_PIECES as NO_PIECES
 from headroles.encoding.encoder import TOO_LONG as TOO_LONG

@@ -8,8 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from headroles.arrays import IntArray
 from headroles.corpus import Example
-from headroles.encoding.encoded import SPECIAL, IntArray
+from headroles.encoding.encoded import SPECIAL
 from headroles.encoding.encoder import Cut, ExampleEncoder
 from headroles.errors import TokenizerError
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroles.arrays import IntArray
 from headroles.corpus import Sentence
-
-IntArray = NDArray[np.int64]
 
 SPECIAL = -1
 """Segment of a special token, which the tokenizer added: a classifier token or a separator."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from headroles.arrays import IntArray
 from headroles.corpus import ROOT, Example, Skipped
-from headroles.encoding.encoded import SPECIAL, EncodedExample, IntArray
+from headroles.encoding.encoded import SPECIAL, EncodedExample
 from headroles.errors import TokenizerError
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headroles.arrays import FloatArray, IndexArray
 from headroles.errors import StatisticsError
 from headroles.memory import column_parts
 
 Alternative: TypeAlias = Literal["greater", "less", "two-sided"]
 Seed: TypeAlias = int | np.random.Generator
-FloatArray: TypeAlias = NDArray[np.float64]
 
 ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
 OK, UNTESTABLE, DEGENERATE = "", "untestable", "degenerate"
@@ -67,7 +67,7 @@ def check_resamples(n_resamples: int) -> None:
         raise StatisticsError(f"the number of resamples is {n_resamples}; give at least 1")
 
 
-def check_clusters(clusters: ArrayLike | None, n_examples: int) -> NDArray[np.intp]:
+def check_clusters(clusters: ArrayLike | None, n_examples: int) -> IndexArray:
     """Number the clusters (examples,) from 0; without ``clusters``, each example is its own."""
     if clusters is None:
         return np.arange(n_examples)
@@ -83,12 +83,12 @@ def check_clusters(clusters: ArrayLike | None, n_examples: int) -> NDArray[np.in
     return renumber(labels)
 
 
-def renumber(labels: NDArray[np.generic]) -> NDArray[np.intp]:
+def renumber(labels: NDArray[np.generic]) -> IndexArray:
     """Replace labels (n,) by 0 to (number of distinct labels - 1)."""
     return np.asarray(np.unique(labels, return_inverse=True)[1].reshape(-1), dtype=np.intp)
 
 
-def cluster_sums(data: FloatArray, codes: NDArray[np.intp]) -> FloatArray:
+def cluster_sums(data: FloatArray, codes: IndexArray) -> FloatArray:
     """Sum the rows (examples, tests) of each cluster to (clusters, tests).
 
     ``codes`` must use every number from 0 on. A cluster of one gives its row unchanged.
@@ -102,7 +102,7 @@ def cluster_sums(data: FloatArray, codes: NDArray[np.intp]) -> FloatArray:
 
 def columns_with_the_same_gaps(
     data: NDArray[np.floating],
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+) -> Iterator[tuple[IndexArray, IndexArray]]:
     """Yield (columns, rows with values) for every pattern of missing values."""
     packed = [np.packbits(~np.isnan(data[:, part]), axis=0) for part in column_parts(*data.shape)]
     patterns, which = np.unique(np.concatenate(packed, axis=1), axis=1, return_inverse=True)

@@ -27,7 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headroles.inference._columns import OK, FloatArray, Seed, check_resamples
+from headroles.arrays import FloatArray, IndexArray, IntArray
+from headroles.inference._columns import OK, Seed, check_resamples
 from headroles.inference.ranks import p_of_draws
 from headroles.inference.sample import Sample
 
@@ -55,7 +56,7 @@ class SignFlips:
             bits = np.unpackbits(self.bits[start : start + step], axis=1, count=self.n_clusters)
             yield np.asarray(1.0 - 2.0 * bits, dtype=np.float64)
 
-    def p_values(self, reached: NDArray[np.int64]) -> FloatArray:
+    def p_values(self, reached: IntArray) -> FloatArray:
         """Compute p-values from the number of flips that reached the observed statistic."""
         return p_of_draws(reached, self.n_flips, complete=self.exact)
 
@@ -88,13 +89,13 @@ class FlippedTests:
     of T A and T^2 in the denominator of r.
     """
 
-    columns: NDArray[np.intp]
+    columns: IndexArray
     n_columns: int
-    n_clusters_of: NDArray[np.int64]
+    n_clusters_of: IntArray
     sums: FloatArray
     scale: FloatArray
     sizes: FloatArray
-    uneven: NDArray[np.intp]
+    uneven: IndexArray
     sized: FloatArray
     cross: FloatArray
     square: FloatArray
@@ -109,7 +110,7 @@ class FlippedTests:
 
     @classmethod
     def _from_sums(
-        cls, columns: NDArray[np.intp], n_columns: int, sums: FloatArray, sizes: FloatArray
+        cls, columns: IndexArray, n_columns: int, sums: FloatArray, sizes: FloatArray
     ) -> FlippedTests:
         n_clusters = (sizes > 0).sum(axis=0)
         scale = np.sqrt(n_clusters * (sums**2).sum(axis=0))
@@ -138,7 +139,7 @@ class FlippedTests:
     def n_clusters(self) -> int:
         return len(self.sums)
 
-    def take(self, order: NDArray[np.intp]) -> FlippedTests:
+    def take(self, order: IndexArray) -> FlippedTests:
         """Return the tests in another order."""
         return self._from_sums(
             self.columns[order], self.n_columns, self.sums[:, order], self.sizes[:, order]
@@ -164,7 +165,7 @@ class FlippedTests:
         """Return r (tests,) of the unflipped data."""
         return np.asarray(self.correlations(np.ones((1, self.n_clusters)))[0])
 
-    def standard_error(self, n: NDArray[np.int64]) -> FloatArray:
+    def standard_error(self, n: IntArray) -> FloatArray:
         """Return the standard errors (tests,) of means of ``n`` values in t of flips."""
         return np.asarray(self.scale / np.sqrt(self.n_clusters_of - 1) / n)
 
@@ -180,7 +181,7 @@ class FlippedTests:
         return everywhere
 
 
-def t_of(r: FloatArray, n_clusters: NDArray[np.int64]) -> FloatArray:
+def t_of(r: FloatArray, n_clusters: IntArray) -> FloatArray:
     """Convert r to t (..., tests); infinite if residuals are 0."""
     t = np.multiply(r, r)
     np.subtract(1, t, out=t)

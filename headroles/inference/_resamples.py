@@ -7,16 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headroles.inference._columns import (
-    OK,
-    FloatArray,
-    Seed,
-    check_resamples,
-    cluster_sums,
-    renumber,
-)
+from headroles.arrays import FloatArray, IndexArray
+from headroles.inference._columns import OK, Seed, check_resamples, cluster_sums, renumber
 from headroles.inference.sample import Sample
 
 _NUMBERS_AT_ONCE = 2**20
@@ -68,7 +61,7 @@ Statistic: TypeAlias = Callable[[Centred, FloatArray], FloatArray]
 
 def centred_columns(
     sample: Sample, n_resamples: int, seed: Seed
-) -> Iterator[tuple[NDArray[np.intp], Centred]]:
+) -> Iterator[tuple[IndexArray, Centred]]:
     """Yield (columns, part) for all testable columns, grouped by gaps."""
     check_resamples(n_resamples)
     moments = sample.moments

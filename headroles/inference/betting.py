@@ -25,8 +25,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headroles.arrays import FloatArray
 from headroles.errors import StatisticsError
-from headroles.inference._columns import Alternative, FloatArray
+from headroles.inference._columns import Alternative
 from headroles.inference.payoffs import ROUNDING, Bounds, payoffs_of
 from headroles.inference.sample import Sample
 

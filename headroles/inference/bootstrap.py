@@ -17,9 +17,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headroles.arrays import FloatArray
 from headroles.inference._columns import (
     Alternative,
-    FloatArray,
     Seed,
     check_alternative,
     check_share,

@@ -7,10 +7,11 @@ from dataclasses import fields
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.errors import StatisticsError
-from headroles.inference._columns import FloatArray, resolution_of
+from headroles.inference._columns import resolution_of
 from headroles.inference.moments import Moments
 from headroles.inference.sample import Sample
 
@@ -38,7 +39,7 @@ class CombinedSample(Sample):
         joined.__dict__["skewness"] = np.concatenate([one.skewness for one in samples])
         return joined
 
-    def with_means_alone(self, columns: NDArray[np.bool_]) -> Sample:
+    def with_means_alone(self, columns: BoolArray) -> Sample:
         """Return the moments with zero deviation in some tests."""
         resolution = resolution_of(self.values)
         flat = self.of_moments(self.moments.flattened(columns, self.values.dtype, resolution))
@@ -55,7 +56,7 @@ class CombinedSample(Sample):
         return self.about(0)
 
     @cached_property
-    def gaps(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    def gaps(self) -> list[tuple[IndexArray, IndexArray]]:
         """Raise StatisticsError, as `about`."""
         self.about(0)
         return []

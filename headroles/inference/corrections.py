@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headroles.arrays import FloatArray
 from headroles.errors import StatisticsError
 from headroles.inference._columns import check_share
 
@@ -23,7 +24,7 @@ _STATSMODELS_NAMES = {"hochberg": "simes-hochberg"}
 
 def adjust_p_values(
     p_values: ArrayLike, method: str, families: ArrayLike | None = None, alpha: float = 0.05
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Adjust p-values (tests,), each family separately; NaN where p is NaN.
 
     Missing p-values do not count as tests. No adjusted p-value is below that of its own test.
@@ -63,7 +64,7 @@ def adjust_p_values(
     return np.asarray(np.maximum(adjusted, p))
 
 
-def _adjust(p: NDArray[np.float64], method: str, alpha: float) -> NDArray[np.float64]:
+def _adjust(p: FloatArray, method: str, alpha: float) -> FloatArray:
     if method == "none":
         return p
     if method == "holm":  # statsmodels runs the garbage collector: slow for many small families
@@ -71,11 +72,11 @@ def _adjust(p: NDArray[np.float64], method: str, alpha: float) -> NDArray[np.flo
     from statsmodels.stats.multitest import multipletests  # a second to import
 
     name = _STATSMODELS_NAMES.get(method, method)
-    adjusted: NDArray[np.float64] = multipletests(p, alpha=alpha, method=name)[1]
+    adjusted: FloatArray = multipletests(p, alpha=alpha, method=name)[1]
     return adjusted
 
 
-def _holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
+def _holm(p: FloatArray) -> FloatArray:
     order = np.argsort(p, kind="stable")
     adjusted = np.empty_like(p)
     adjusted[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)).clip(max=1)

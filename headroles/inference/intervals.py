@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headroles.arrays import FloatArray
 from headroles.errors import StatisticsError
-from headroles.inference._columns import DEGENERATE, OK, FloatArray, check_share
+from headroles.inference._columns import DEGENERATE, OK, check_share
 from headroles.inference.sample import Sample
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from headroles.inference._columns import DEGENERATE, OK, UNTESTABLE, FloatArray, cluster_sums
+from headroles.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from headroles.inference._columns import DEGENERATE, OK, UNTESTABLE, cluster_sums
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class Moments:
     clusters that cancel so that no error can be estimated); or ``"degenerate"`` (all values equal).
     """
 
-    n: NDArray[np.int64]
-    n_clusters: NDArray[np.int64]
+    n: IntArray
+    n_clusters: IntArray
     mean: FloatArray
     sd: FloatArray
     standard_error: FloatArray
@@ -49,7 +50,7 @@ class Moments:
             status=np.full(n_tests, UNTESTABLE, dtype=f"U{len(UNTESTABLE)}"),
         )
 
-    def put(self, columns: NDArray[np.intp], part: Moments) -> None:
+    def put(self, columns: IndexArray, part: Moments) -> None:
         """Fill in the moments of some columns."""
         for one in fields(self):
             getattr(self, one.name)[columns] = getattr(part, one.name)
@@ -66,7 +67,7 @@ class Moments:
         self.status[enough & varies & tells] = OK
         self.status[enough & ~varies] = DEGENERATE
 
-    def flattened(self, columns: NDArray[np.bool_], dtype: DTypeLike, resolution: float) -> Moments:
+    def flattened(self, columns: BoolArray, dtype: DTypeLike, resolution: float) -> Moments:
         """Return the moments without deviation in ``columns``, whose means have type ``dtype``."""
         moments = self.take(np.arange(len(self.n)))
         moments.mean[columns] = moments.mean[columns].astype(dtype)
@@ -75,12 +76,12 @@ class Moments:
         moments.set_status(resolution)
         return moments
 
-    def take(self, columns: NDArray[np.intp] | slice) -> Moments:
+    def take(self, columns: IndexArray | slice) -> Moments:
         """Return the moments of some columns."""
         return Moments(*(getattr(self, one.name)[columns] for one in fields(self)))
 
 
-def describe(data: FloatArray, codes: NDArray[np.intp], ddof: int, resolution: float) -> Moments:
+def describe(data: FloatArray, codes: IndexArray, ddof: int, resolution: float) -> Moments:
     """Compute the moments of columns without missing values."""
     n, n_tests = data.shape
     n_clusters = int(codes.max()) + 1 if n else 0
@@ -103,7 +104,7 @@ def describe(data: FloatArray, codes: NDArray[np.intp], ddof: int, resolution: f
 
 def _standard_error(
     data: FloatArray,
-    codes: NDArray[np.intp],
+    codes: IndexArray,
     n_clusters: int,
     mean: FloatArray,
     sd: FloatArray,
@@ -119,7 +120,7 @@ def _standard_error(
     return np.asarray(np.sqrt((residuals**2).sum(axis=0)) / n)
 
 
-def _degrees_of_freedom(codes: NDArray[np.intp]) -> float:
+def _degrees_of_freedom(codes: IndexArray) -> float:
     """Return the degrees of freedom of Bell and McCaffrey for clusters ``codes`` of values."""
     sizes = np.bincount(codes)
     # exact, where the formula below leaves a rounding error

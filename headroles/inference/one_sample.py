@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headroles.arrays import FloatArray
 from headroles.inference._columns import (
     DEGENERATE,
     OK,
     Alternative,
-    FloatArray,
     check_alternative,
     check_thresholds,
 )

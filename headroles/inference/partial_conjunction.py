@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headroles.arrays import FloatArray
 from headroles.errors import StatisticsError
-from headroles.inference._columns import FloatArray
 
 
 def partial_conjunction(log_e: ArrayLike, at_least: int, independent: bool) -> FloatArray:

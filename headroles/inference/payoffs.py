@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headroles.arrays import FloatArray, IndexArray
 from headroles.errors import StatisticsError
-from headroles.inference._columns import FloatArray, check_thresholds, cluster_sums
+from headroles.inference._columns import check_thresholds, cluster_sums
 from headroles.inference.sample import Sample
 
 ROUNDING = 1e-9
@@ -36,10 +37,10 @@ class Bounds:
     high: FloatArray
     least: FloatArray
     most: FloatArray
-    kinds: NDArray[np.intp]
+    kinds: IndexArray
     cap: float
 
-    def take(self, columns: NDArray[np.intp] | slice) -> Bounds:
+    def take(self, columns: IndexArray | slice) -> Bounds:
         """Return the bounds of some tests."""
         return replace(self, kinds=self.kinds[columns])
 
@@ -56,7 +57,7 @@ class Payoffs:
     payoffs: FloatArray
     reach: FloatArray
     weight: FloatArray
-    n_units: NDArray[np.intp]
+    n_units: IndexArray
 
 
 def payoffs_of(sample: Sample, threshold: ArrayLike, bounds: Bounds) -> Payoffs:
@@ -82,7 +83,7 @@ def payoffs_of(sample: Sample, threshold: ArrayLike, bounds: Bounds) -> Payoffs:
 
 
 def _weighted(
-    sample: Sample, columns: NDArray[np.intp], kind: int, limits: FloatArray, bounds: Bounds
+    sample: Sample, columns: IndexArray, kind: int, limits: FloatArray, bounds: Bounds
 ) -> tuple[FloatArray, FloatArray]:
     """Return w (X - m) and w of the tests of one kind (examples, tests), 0 for missing values."""
     low, high = bounds.low[:, kind, None], bounds.high[:, kind, None]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headroles.arrays import BoolArray, FloatArray, IntArray
 from headroles.errors import StatisticsError
-from headroles.inference._columns import FloatArray, check_resamples
+from headroles.inference._columns import check_resamples
 
 
 def permute_within(
@@ -71,13 +72,13 @@ class Relabelled:
     of each shuffle; both are NaN for labels that no pair shares or no shuffle changes.
     """
 
-    n_pairs: NDArray[np.int64]
+    n_pairs: IntArray
     mean: FloatArray
     drawn: FloatArray
 
 
 def shuffle_labels(
-    likeness: FloatArray, labels: NDArray[np.bool_], *, n_resamples: int, seed: int
+    likeness: FloatArray, labels: BoolArray, *, n_resamples: int, seed: int
 ) -> Relabelled:
     """Compare the likeness of pairs of items with a label before and after shuffling the items.
 

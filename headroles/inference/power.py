@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from headroles.inference._columns import OK, FloatArray
+from headroles.arrays import BoolArray, FloatArray
+from headroles.inference._columns import OK
 from headroles.inference.moments import Moments
 
 _LARGE = 1e6
@@ -92,7 +93,7 @@ def smallest_n(
     )
     effect = np.minimum(effect, _LARGEST_EFFECT)
 
-    def enough(n: FloatArray) -> NDArray[np.bool_]:
+    def enough(n: FloatArray) -> BoolArray:
         return power_of(n, effect, level, design, per_cluster) >= power
 
     # start from the normal test, which knows the variance and so never needs more examples

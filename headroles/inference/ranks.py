@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headroles.arrays import FloatArray
 from headroles.inference._columns import (
     Alternative,
-    FloatArray,
     check_alternative,
     check_thresholds,
     check_values,

@@ -13,10 +13,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headroles.arrays import FloatArray
 from headroles.errors import StatisticsError
 from headroles.inference._columns import (
     Alternative,
-    FloatArray,
     Seed,
     check_alternative,
     check_share,

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.errors import StatisticsError
 from headroles.inference._columns import (
-    FloatArray,
     check_clusters,
     check_thresholds,
     check_values,
@@ -32,7 +32,7 @@ class Sample:
     """
 
     values: NDArray[np.floating]
-    clusters: NDArray[np.intp]
+    clusters: IndexArray
     ddof: int = 1
     _sums: dict[bytes, FloatArray] = field(default_factory=dict, repr=False)
 
@@ -85,14 +85,14 @@ class Sample:
         """Parts of the columns that are small enough to compute with at once; mostly one."""
         return column_parts(*self.values.shape)
 
-    def take(self, columns: NDArray[np.intp] | slice) -> Sample:
+    def take(self, columns: IndexArray | slice) -> Sample:
         """Return the tests at ``columns``, with moments that were computed already."""
         part = Sample(self.values[:, columns], self.clusters, self.ddof)
         if "moments" in self.__dict__:
             part.__dict__["moments"] = self.moments.take(columns)
         return part
 
-    def with_means_alone(self, columns: NDArray[np.bool_]) -> Sample:
+    def with_means_alone(self, columns: BoolArray) -> Sample:
         """Return the sample with the mean in place of all values of some tests."""
         values = new_array(self.values.shape, self.values.dtype)
         values[...] = self.values
@@ -104,7 +104,7 @@ class Sample:
         return flat
 
     @cached_property
-    def gaps(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    def gaps(self) -> list[tuple[IndexArray, IndexArray]]:
         """Pairs (columns, rows with values), one for every pattern of missing values."""
         return list(columns_with_the_same_gaps(self.values))
 

@@ -8,13 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headroles.inference._columns import (
-    OK,
-    Alternative,
-    FloatArray,
-    check_alternative,
-    check_thresholds,
-)
+from headroles.arrays import FloatArray, IntArray
+from headroles.inference._columns import OK, Alternative, check_alternative, check_thresholds
 from headroles.inference._flipped import all_sign_flips
 from headroles.inference.sample import Sample
 
@@ -33,8 +28,8 @@ class WilcoxonResult:
     p-value.
     """
 
-    n: NDArray[np.int64]
-    n_nonzero: NDArray[np.int64]
+    n: IntArray
+    n_nonzero: IntArray
     statistic: FloatArray
     effect_size: FloatArray
     p_value: FloatArray

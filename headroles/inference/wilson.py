@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headroles.arrays import FloatArray
 from headroles.errors import StatisticsError
-from headroles.inference._columns import OK, UNTESTABLE, FloatArray, check_share, resolution_of
+from headroles.inference._columns import OK, UNTESTABLE, check_share, resolution_of
 from headroles.inference.intervals import Intervals, open_intervals
 from headroles.inference.sample import Sample
 

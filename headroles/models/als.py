@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headroles.models.score_maps import Factors, FloatArray, ScoreMaps
+from headroles.arrays import FloatArray, IndexArray
+from headroles.models.score_maps import Factors, ScoreMaps
 
 MOST_ROUNDS = 200
 TOLERANCE = 3e-4
@@ -104,7 +104,7 @@ class _State:
     in_key: FloatArray  # (H, d, R): key dimensions in the maps
 
 
-def _strongest(problem: _Problem, rank: int) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
+def _strongest(problem: _Problem, rank: int) -> tuple[FloatArray, FloatArray, IndexArray]:
     """Return query and key (D, R) of the strongest singular dimensions, and their heads (R,)."""
     left, strength, right = head_singular(problem.query, problem.key)
     heads, places = np.unravel_index(np.argsort(-strength, axis=None)[:rank], strength.shape)
@@ -114,7 +114,7 @@ def _strongest(problem: _Problem, rank: int) -> tuple[FloatArray, FloatArray, ND
 
 def _start(
     problem: _Problem,
-    strongest: tuple[FloatArray, FloatArray, NDArray[np.intp]],
+    strongest: tuple[FloatArray, FloatArray, IndexArray],
     rank: int,
     rng: np.random.Generator,
 ) -> _State:

@@ -27,8 +27,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from headroles.arrays import FloatArray
 from headroles.models.als import fit_shared, head_singular
-from headroles.models.score_maps import PER_HEAD, SHARED, Factors, FloatArray, ScoreMaps
+from headroles.models.score_maps import PER_HEAD, SHARED, Factors, ScoreMaps
 
 
 @dataclass(frozen=True)

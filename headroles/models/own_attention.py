@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from headroles.arrays import IntArray
 from headroles.encoding import pad
 from headroles.errors import HeadRolesError, ModelError, ModelSupportError
 from headroles.memory import lacks_memory
@@ -24,7 +24,7 @@ from headroles.wording import with_type
 
 OWN = "own"
 """Model type of attention that no transformers model computes."""
-Pieces: TypeAlias = dict[str, NDArray[np.int64]]
+Pieces: TypeAlias = dict[str, IntArray]
 OwnFunction: TypeAlias = Callable[[Pieces], Any]
 """Function from the pieces of a batch to its attention (batch, layers, heads, query, key), or to an
 iterable over layers of (batch, heads, query, key). Pieces are ``input_ids``, ``attention_mask``
@@ -113,9 +113,7 @@ class OwnAttention:
             f"{needed} is needed"
         )
 
-    def _checked(
-        self, given: Tensor, layer: int, mask: NDArray[np.int64], names: Sequence[str]
-    ) -> Tensor:
+    def _checked(self, given: Tensor, layer: int, mask: IntArray, names: Sequence[str]) -> Tensor:
         real = torch.from_numpy(mask).bool().to(given.device)
         n, width = real.shape
         heads = self.n_heads or (given.shape[1] if given.dim() == _LAYER else 0)

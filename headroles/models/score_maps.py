@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from headroles.arrays import FloatArray
+
 Method: TypeAlias = Literal["shared", "per-head"]
 SHARED: Method = "shared"
 PER_HEAD: Method = "per-head"

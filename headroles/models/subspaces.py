@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headroles.models.score_maps import FloatArray
+from headroles.arrays import FloatArray, IndexArray
 
 _CHUNK = 64
 
@@ -20,7 +19,7 @@ def captured_energy(strength: FloatArray) -> FloatArray:
     return np.asarray(squares.cumsum(axis=-1) / squares.sum(axis=-1, keepdims=True))
 
 
-def dimensions_for(strength: FloatArray, share: float) -> NDArray[np.intp]:
+def dimensions_for(strength: FloatArray, share: float) -> IndexArray:
     """Return how many of the singular values (..., n) capture this share of the squares.
 
     >>> int(dimensions_for(np.array([2.0, 1.0]), 0.9))

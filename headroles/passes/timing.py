@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from headroles.arrays import FloatArray
 from headroles.models.families import encoder_of
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def time_passes(
 
 def _take_turns(
     before: PreTrainedModel, after: PreTrainedModel, tokens: int, n_rounds: int
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Return the seconds (rounds, 2) of both encoders for the same batch."""
     inputs = _random_inputs(before, tokens)
     return np.array(

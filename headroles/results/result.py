@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles import storage
+from headroles.arrays import BoolArray
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.formats import export_frame
 from headroles.record import Record
@@ -105,7 +106,7 @@ class Result(Stored, Summary):
         """Return the names for tab completion, without those that only the package uses."""
         return [name for name in super().__dir__() if name not in _FOR_MACHINES]
 
-    def _rows_of(self, column: str, asked: NDArray[np.object_]) -> NDArray[np.bool_]:
+    def _rows_of(self, column: str, asked: NDArray[np.object_]) -> BoolArray:
         if column not in self.frame:
             raise UsageError(f"the rows of the {self.kind} are not by {column}")
         known = {str(one): one for one in self.frame[column].unique()}

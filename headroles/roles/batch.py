@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from headroles.arrays import BoolArray, IntArray
 from headroles.corpus import Sentence
-from headroles.encoding import SPECIAL, EncodedExample, IntArray, pad
-from headroles.roles.arrays import BoolArray
+from headroles.encoding import SPECIAL, EncodedExample, pad
 from headroles.roles.scores import RowValues, Score
 
 T = TypeVar("T")

@@ -25,10 +25,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headroles.encoding import IntArray
-from headroles.roles.arrays import BoolArray, FloatArray, divide, expand, slots
+from headroles.arrays import BoolArray, Float32Array, IntArray
+from headroles.roles.arithmetic import divide, expand, slots
 from headroles.roles.batch import Scope
 from headroles.roles.controls import Controls, find_controls
 from headroles.roles.links import Links, LinkWeights, Pieces, find_link_weights, find_pieces
@@ -91,11 +90,11 @@ class ContrastPart(Part):
     """
 
     pairs: IntArray
-    weights: FloatArray
+    weights: Float32Array
     control_pairs: IntArray
-    control_weights: FloatArray
-    run_weights: FloatArray
-    roundings: FloatArray
+    control_weights: Float32Array
+    run_weights: Float32Array
+    roundings: Float32Array
 
     def read(self, layer: Layer) -> Array:
         """Return the attention along links minus the attention to their controls."""
@@ -142,7 +141,7 @@ class _Runs:
 
 def _weights_of_cells(
     weights: LinkWeights, pieces: Pieces, cells: IntArray, controls: Controls
-) -> NDArray[np.float32]:
+) -> Float32Array:
     """Return, as (S, 2, r), the weights of each cell's mean; pairs with later keys first."""
     n_cells, n_roles = len(controls.owners), weights.counts.shape[1]
     # a cell has both directions: attention back differs from attention ahead
@@ -157,8 +156,8 @@ def _weights_of_cells(
 
 
 def _roundings(
-    weights: LinkWeights, pieces: Pieces, of_cells: FloatArray, controls: Controls
-) -> NDArray[np.float32]:
+    weights: LinkWeights, pieces: Pieces, of_cells: Float32Array, controls: Controls
+) -> Float32Array:
     """Return, as (B, r), the rounding error of each contrast relative to the sum of its terms."""
     terms = np.full(weights.counts.shape, MODEL_TERMS)
     np.add.at(terms, (pieces.owners[weights.pairs], weights.roles), 1)
@@ -167,14 +166,14 @@ def _roundings(
     return rounding_bound(1, terms).astype(np.float32)
 
 
-def _total_weights(weights: LinkWeights, pieces: Pieces) -> FloatArray:
+def _total_weights(weights: LinkWeights, pieces: Pieces) -> Float32Array:
     """Return, as (B, r), the most that each contrast can subtract: all attention on controls."""
     totals = np.zeros(weights.counts.shape)
     np.add.at(totals, (pieces.owners[weights.pairs], weights.roles), weights.weights)
     return totals.astype(np.float32)
 
 
-def _weights_of_runs(of_cells: FloatArray, runs: _Runs, n_examples: int) -> FloatArray:
+def _weights_of_runs(of_cells: Float32Array, runs: _Runs, n_examples: int) -> Float32Array:
     """Return the weights of runs as (B, 2 * C, r); each run has the weight of its cell."""
     n_roles = of_cells.shape[-1]
     weights = np.zeros((n_examples, 2, runs.most, n_roles), dtype=np.float32)
@@ -192,7 +191,7 @@ def _pairs_in_runs(controls: Controls, runs: _Runs) -> IntArray:
     return pairs.reshape(batch.size, -1)
 
 
-def _weights_in_runs(controls: Controls, runs: _Runs) -> FloatArray:
+def _weights_in_runs(controls: Controls, runs: _Runs) -> Float32Array:
     """Return, as (B, RUN, C), the weight of each control in the sum of its run."""
     owner, place = runs.owners[runs.of_control], runs.places[runs.of_control]
     weights = np.zeros((controls.batch.size, RUN, runs.most), dtype=np.float32)

@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headroles.encoding import SPECIAL, EncodedExample, IntArray, pad
-from headroles.roles.arrays import BoolArray, expand
+from headroles.arrays import BoolArray, FloatArray, IntArray
+from headroles.encoding import SPECIAL, EncodedExample, pad
+from headroles.roles.arithmetic import expand
 from headroles.roles.batch import PADDING, PaddedBatch
 from headroles.roles.links import FindLinks, LinkTable
 
@@ -38,11 +38,11 @@ class Controls:
     owners: IntArray
     sentences: IntArray
     distances: IntArray
-    totals: NDArray[np.float64]
+    totals: FloatArray
     cells: IntArray
     firsts: IntArray
     seconds: IntArray
-    weights: NDArray[np.float64]
+    weights: FloatArray
 
     def cells_of(self, owners: IntArray, queries: IntArray, keys: IntArray) -> IntArray:
         """Return the cell of each pair of pieces of a link, -1 for pairs across two sentences."""
@@ -110,7 +110,7 @@ def _cells_of_links(
 
 def _control_pairs(
     batch: PaddedBatch, table: LinkTable, owners: IntArray, sentences: IntArray, distances: IntArray
-) -> tuple[IntArray, IntArray, NDArray[np.float64]]:
+) -> tuple[IntArray, IntArray, FloatArray]:
     """Return cell, first token and weight of all controls in the S cells."""
     examples, segments = batch.examples, batch.segments
     words = pad([example.words for example in examples], PADDING)

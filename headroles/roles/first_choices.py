@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroles.encoding import IntArray
-from headroles.roles.arrays import BoolArray, FloatArray
+from headroles.arrays import BoolArray, Float32Array, IntArray
 from headroles.roles.batch import PaddedBatch, Scope
 
 EVERY, TOKENS, WORDS = "every token", "tokens of words", "words"
@@ -44,7 +43,7 @@ class Candidates:
     barred: BoolArray
     starts: IntArray
     words: IntArray
-    n_pieces: FloatArray
+    n_pieces: Float32Array
     further: tuple[IntArray, ...]
 
 
@@ -80,7 +79,7 @@ def queries_among(batch: PaddedBatch, among: str) -> BoolArray:
 
 def find_offset_shares(
     batch: PaddedBatch, owners: IntArray, queries: IntArray, keys: IntArray, counted: BoolArray
-) -> FloatArray:
+) -> Float32Array:
     """Return, as (B, r, offsets), the share of links whose other end is at each of `OFFSETS`.
 
     The L links are given by ``owners`` (their examples), ``queries`` and ``keys`` (one piece of

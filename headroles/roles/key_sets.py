@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from headroles.encoding import IntArray
-from headroles.roles.arrays import BoolArray, FloatArray, divide
+from headroles.arrays import BoolArray, Float32Array, IntArray
+from headroles.roles.arithmetic import divide
 from headroles.roles.batch import PaddedBatch, Scope
 from headroles.roles.first_choices import EVERY, among_in, queries_among
 from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
@@ -72,7 +72,7 @@ class KeySets(SharedSieve):
 class KeySetPart(Part):
     """Part with ``weights`` (B, N * K, r) of each row's attention mass on each key set."""
 
-    weights: FloatArray
+    weights: Float32Array
 
     def read(self, layer: Layer) -> Array:
         """Return weighted sums of masses."""
@@ -113,7 +113,7 @@ class RowWise(SharedSieve):
 class RowPart(Part):
     """Part with ``weights`` (B, N, K) as in `KeySetPart`; r roles choose whether to use entropy."""
 
-    weights: FloatArray
+    weights: Float32Array
     times_entropy: tuple[bool, ...]
     is_empty: bool
 
@@ -160,7 +160,7 @@ class Evenness(SharedSieve):
 class EvennessPart(Part):
     """Part with ``weights`` (B, N, K) of each row's entropy within each key set."""
 
-    weights: FloatArray
+    weights: Float32Array
     is_empty: bool
 
     def read(self, layer: Layer) -> Array:
@@ -179,12 +179,12 @@ class RowWeights:
     upper limit is ``highs_times_entropy``: a row of n keys has an entropy of at most ln n.
     """
 
-    weights: FloatArray
-    constants: FloatArray
+    weights: Float32Array
+    constants: Float32Array
     counts: IntArray
-    lows: FloatArray
-    highs: FloatArray
-    highs_times_entropy: FloatArray
+    lows: Float32Array
+    highs: Float32Array
+    highs_times_entropy: Float32Array
 
 
 def find_row_weights(sieve: SharedSieve, scope: Scope, key_sets: KeySetList) -> RowWeights:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headroles.encoding import EncodedExample, IntArray
-from headroles.roles.arrays import BoolArray, FloatArray, divide, expand, slots
+from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from headroles.encoding import EncodedExample
+from headroles.roles.arithmetic import divide, expand, slots
 from headroles.roles.batch import PaddedBatch, Scope
 from headroles.roles.first_choices import WORDS, among_in, find_offset_shares
 from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
@@ -114,7 +114,7 @@ class LinkPart(Part):
     """Part with ``pairs`` (B, P) as query * N + key and ``weights`` (B, P, r), padded with 0."""
 
     pairs: IntArray
-    weights: FloatArray
+    weights: Float32Array
 
     def read(self, layer: Layer) -> Array:
         """Return weighted sums over pairs."""
@@ -138,12 +138,12 @@ class Pieces:
     directions: IntArray
     queries: IntArray
     keys: IntArray
-    weights: NDArray[np.float64]
+    weights: FloatArray
     places: IntArray
     most: int
-    constants: NDArray[np.float64]
-    lows: NDArray[np.float64]
-    highs: NDArray[np.float64]
+    constants: FloatArray
+    lows: FloatArray
+    highs: FloatArray
     is_scored: BoolArray
 
     def pairs(self, batch: PaddedBatch) -> IntArray:
@@ -225,14 +225,14 @@ class LinkWeights:
 
     pairs: IntArray
     roles: IntArray
-    weights: NDArray[np.float64]
-    constants: FloatArray
-    lows: FloatArray
-    highs: FloatArray
+    weights: FloatArray
+    constants: Float32Array
+    lows: Float32Array
+    highs: Float32Array
     counts: IntArray
     counted: BoolArray
 
-    def padded(self, pieces: Pieces) -> FloatArray:
+    def padded(self, pieces: Pieces) -> Float32Array:
         """Return the weights (B, P, r) of each example's pairs, in the order of `Pieces.pairs`."""
         n_examples, n_roles = self.counts.shape
         weights = np.zeros((n_examples, pieces.most, n_roles), dtype=np.float32)
@@ -240,7 +240,7 @@ class LinkWeights:
         weights[owners, places, self.roles] = self.weights
         return weights
 
-    def offset_shares(self, pieces: Pieces, scope: Scope) -> FloatArray | None:
+    def offset_shares(self, pieces: Pieces, scope: Scope) -> Float32Array | None:
         """Return the hits of fixed offsets; None unless first choices are scored."""
         if not scope.score.of_first_choice:
             return None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headroles.encoding import IntArray
-from headroles.roles.arrays import BoolArray
+from headroles.arrays import BoolArray, IntArray
 from headroles.roles.batch import PaddedBatch
 from headroles.roles.key_sets import SharedSieve
 from headroles.roles.links import FORTH, Links

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroles.encoding import IntArray
-from headroles.roles.arrays import FloatArray, divide
+from headroles.arrays import Float32Array, IntArray
+from headroles.roles.arithmetic import divide
 from headroles.roles.batch import Scope
 from headroles.roles.first_choices import TOKENS, among_in
 from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
@@ -71,7 +71,7 @@ class OffsetPart(Part):
     """Part with ``pairs`` (B, P) as query * N + key and ``weights`` (B, P, 1), padded with 0."""
 
     pairs: IntArray
-    weights: FloatArray
+    weights: Float32Array
 
     def read(self, layer: Layer) -> Array:
         """Return weighted sums over pairs; a matrix product would lose digits."""

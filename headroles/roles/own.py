@@ -21,8 +21,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from headroles.arrays import IntArray
 from headroles.corpus import Sentence
-from headroles.encoding import EncodedExample, IntArray
+from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
 from headroles.roles.batch import PaddedBatch, placed_sentences
 from headroles.roles.key_sets import Shared

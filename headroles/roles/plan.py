@@ -9,8 +9,7 @@ from itertools import chain
 
 import numpy as np
 
-from headroles.encoding import IntArray
-from headroles.roles.arrays import FloatArray
+from headroles.arrays import Float32Array, IntArray
 from headroles.roles.batch import Scope
 from headroles.roles.first_choices import OFFSETS, Candidates, find_candidates
 from headroles.roles.role import Role
@@ -29,15 +28,15 @@ class Plan:
     are NaN for roles that are not compared with fixed offsets.
     """
 
-    key_sets: FloatArray
+    key_sets: Float32Array
     parts: tuple[Part, ...]
     columns: tuple[int, ...]
     counts: IntArray
     candidates: Candidates | None = None
-    offset_shares: FloatArray | None = None
+    offset_shares: Float32Array | None = None
 
     @property
-    def bounds(self) -> FloatArray:
+    def bounds(self) -> Float32Array:
         """(B, R, 2): least and greatest possible score; NaN where unknown."""
         of_parts = [np.stack([part.lows, part.highs], axis=-1) for part in self.parts]
         bounds = np.concatenate(of_parts, axis=1)[:, self.columns]
@@ -83,7 +82,7 @@ def plan_roles(roles: Sequence[Role], scope: Scope) -> Plan:
     )
 
 
-def _offset_shares(parts: Sequence[Part]) -> FloatArray:
+def _offset_shares(parts: Sequence[Part]) -> Float32Array:
     """Join the offset shares (B, R, offsets) of all parts, NaN for parts without them."""
     missing = np.full(len(OFFSETS), np.nan, dtype=np.float32)
     known = [
@@ -95,7 +94,7 @@ def _offset_shares(parts: Sequence[Part]) -> FloatArray:
     return np.concatenate(known, axis=1)
 
 
-def bounds_of(plans: Sequence[Plan]) -> FloatArray:
+def bounds_of(plans: Sequence[Plan]) -> Float32Array:
     """Return (B, R, 2), least and greatest possible score under any of a batch's plans."""
     of_plans = [plan.bounds for plan in plans]
     low = np.fmin.reduce([bounds[..., 0] for bounds in of_plans])

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroles.arrays import BoolArray, Float32Array, FloatArray
 from headroles.options import Options
-from headroles.roles.arrays import BoolArray, FloatArray, divide
+from headroles.roles.arithmetic import divide
 from headroles.roles.batch import Scope
 from headroles.roles.role import Context, Role
 from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
@@ -47,7 +47,7 @@ class RowQuantity(Sieve):
     """Mean over rows of the quantity ``name`` of a layer, each row weighted by ``weigh``."""
 
     name: str
-    weigh: Callable[[Scope], NDArray[np.float64]]
+    weigh: Callable[[Scope], FloatArray]
 
     def plan(self, alike: Sequence[RowQuantity], scope: Scope, key_sets: KeySetList) -> RowsPart:
         """Plan the weights of all rows."""
@@ -70,7 +70,7 @@ class RowsPart(Part):
     """Part with ``weights`` (B, N) of rows; ``barred`` (B, N) are keys that are not candidates."""
 
     name: str
-    weights: FloatArray
+    weights: Float32Array
     barred: BoolArray
 
     def read(self, layer: Layer) -> Array:
@@ -79,13 +79,13 @@ class RowsPart(Part):
         return (rows * self.weights[:, None]).sum(-1, keepdims=True)
 
 
-def _of_words(scope: Scope) -> NDArray[np.float64]:
+def _of_words(scope: Scope) -> FloatArray:
     return scope.batch.in_words.astype(np.float64)
 
 
-def _of_rows(scope: Scope) -> NDArray[np.float64]:
+def _of_rows(scope: Scope) -> FloatArray:
     return scope.batch.real.astype(np.float64)
 
 
-def _of_shares(scope: Scope) -> NDArray[np.float64]:
+def _of_shares(scope: Scope) -> FloatArray:
     return divide(scope.batch.real, np.log(np.maximum(scope.row_lengths, 1)))

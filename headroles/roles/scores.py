@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headroles.encoding import IntArray
-from headroles.roles.arrays import BoolArray, divide
+from headroles.arrays import BoolArray, FloatArray, IntArray
+from headroles.roles.arithmetic import divide
 
 
 @dataclass(frozen=True)
@@ -20,17 +19,17 @@ class RowValues:
     Both are 0 for rows that are not ``scored`` because the role does not apply to them.
     """
 
-    slopes: NDArray[np.float64]
-    offsets: NDArray[np.float64]
+    slopes: FloatArray
+    offsets: FloatArray
     scored: BoolArray
 
     @property
-    def lows(self) -> NDArray[np.float64]:
+    def lows(self) -> FloatArray:
         """Least possible value of each row under any attention."""
         return self.offsets + np.minimum(self.slopes, 0)
 
     @property
-    def highs(self) -> NDArray[np.float64]:
+    def highs(self) -> FloatArray:
         """Greatest possible value of each row under any attention."""
         return self.offsets + np.maximum(self.slopes, 0)
 

@@ -23,8 +23,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from headroles.encoding import IntArray
-from headroles.roles.arrays import BoolArray, FloatArray
+from headroles.arrays import BoolArray, Float32Array, IntArray
 from headroles.roles.batch import PaddedBatch, Scope
 
 Array: TypeAlias = Any
@@ -69,7 +68,7 @@ class KeySetList:
         """Return the place of ``keys``, found by identity."""
         return self._places[id(keys)]
 
-    def stacked(self, batch: PaddedBatch) -> FloatArray:
+    def stacked(self, batch: PaddedBatch) -> Float32Array:
         """Stack all sets as (B, N, K), 1 where a token belongs to a set."""
         if not self._key_sets:
             return np.zeros((batch.size, batch.width, 0), dtype=np.float32)
@@ -123,12 +122,12 @@ class Part(ABC):
     Scores lie between ``lows`` and ``highs`` (B, r) under any attention; NaN where unknown.
     """
 
-    constants: FloatArray
+    constants: Float32Array
     counts: IntArray
-    lows: FloatArray
-    highs: FloatArray
+    lows: Float32Array
+    highs: Float32Array
     among: str | None = None
-    offset_shares: FloatArray | None = None
+    offset_shares: Float32Array | None = None
     skipped: Counter[str] = field(default_factory=Counter)
     controls: Counter[str] = field(default_factory=Counter)
 

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from headroles.arrays import IntArray
 from headroles.corpus import ROOT, fold_subtype
-from headroles.encoding import EncodedExample, IntArray
+from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
 from headroles.options import Option
 from headroles.presets import PresetOptions

@@ -9,11 +9,10 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from headroles.corpus import Sentence
-from headroles.encoding import IntArray
-from headroles.roles.arrays import BoolArray, FloatArray, divide
+from headroles.roles.arithmetic import divide
 from headroles.roles.batch import PaddedBatch, Scope, placed_sentences
 from headroles.roles.first_choices import WORDS, among_in
 from headroles.roles.key_sets import FindShared, Shared
@@ -36,7 +35,7 @@ class WordSets(Sieve):
         batch = scope.batch
         found = [(own, shared) for own, one in enumerate(alike) for shared in batch.of(one.find)]
         weights = np.zeros((batch.size, batch.width, len(found)))
-        sums: NDArray[np.float64] = np.zeros((3, batch.size, len(alike)))
+        sums: FloatArray = np.zeros((3, batch.size, len(alike)))
         counts = np.zeros((batch.size, len(alike)), dtype=np.int64)
         for place, (own, shared) in enumerate(found):
             rows = scope.row_values(_sizes(scope, shared.keys))
@@ -70,9 +69,9 @@ class WordSetPart(Part):
     ``of_roles`` (k, r) is 1 where a set belongs to a role.
     """
 
-    keys: FloatArray
-    weights: FloatArray
-    of_roles: FloatArray
+    keys: Float32Array
+    weights: Float32Array
+    of_roles: Float32Array
 
     def read(self, layer: Layer) -> Array:
         """Return weighted sums of masses."""
@@ -103,6 +102,6 @@ def _sizes(scope: Scope, keys: BoolArray) -> IntArray:
     return scope.count(keys, np.maximum(own, 1)) - keys * own
 
 
-def _shares_of_words(scope: Scope, scored: BoolArray) -> NDArray[np.float64]:
+def _shares_of_words(scope: Scope, scored: BoolArray) -> FloatArray:
     """Return 1 / (number of the word's scored pieces) for scored pieces (B, N), 0 elsewhere."""
     return divide(scored.astype(np.float64), scope.batch.count_in_words(scored))

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headroles.arrays import Float32Array
 from headroles.encoding import EncodedExample
 from headroles.errors import ModelError
 from headroles.models.attention import AttentionReader
@@ -56,7 +57,7 @@ class PlannedBlock:
     batches: Iterable[PlannedBatch]
 
 
-Launched: TypeAlias = tuple[PlannedBatch, Callable[[], NDArray[np.float32]]]
+Launched: TypeAlias = tuple[PlannedBatch, Callable[[], Float32Array]]
 """A batch, and a function that waits for its scores and returns them."""
 
 
@@ -194,7 +195,7 @@ class BlockScorer:
             bounds=bounds,
         )
 
-    def _values(self, batch: PlannedBatch, read: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _values(self, batch: PlannedBatch, read: Float32Array) -> Float32Array:
         """Return values (B, layers, heads, roles), NaN where an example or a head has none."""
         refuse_not_finite(read, batch.examples, self._encoder)
         for layer, head in self._reader.removed:

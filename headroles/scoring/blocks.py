@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroles.arrays import Float32Array, IntArray
 from headroles.errors import StorageError
 from headroles.roles import OFFSETS
 from headroles.storage import OpenParts, decode_arrays, encode_arrays
@@ -29,12 +29,12 @@ class ScoreBlock:
 
     ids: list[str]
     documents: list[str]
-    lengths: NDArray[np.int64]
-    values: NDArray[np.float32]
-    counts: NDArray[np.int64]
+    lengths: IntArray
+    values: Float32Array
+    counts: IntArray
     digests: list[str] = field(default_factory=list)
-    offset_shares: NDArray[np.float32] | None = None
-    bounds: NDArray[np.float32] | None = None
+    offset_shares: Float32Array | None = None
+    bounds: Float32Array | None = None
 
     @classmethod
     def joined(cls, blocks: Sequence[ScoreBlock]) -> ScoreBlock:

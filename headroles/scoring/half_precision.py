@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroles.arrays import FloatArray
 from headroles.corpus import PreparedCorpus
 from headroles.models.attention import open_reader
 from headroles.models.loading import Attending, LoadedEncoder, choose_device, load_encoder
@@ -178,6 +178,6 @@ def compare_precisions(
     )
 
 
-def _readable(of_heads: NDArray[np.float64]) -> list[list[float | None]]:
+def _readable(of_heads: FloatArray) -> list[list[float | None]]:
     """Return numbers (layers, heads) of three digits as a record has them, None for NaN."""
     return [[None if np.isnan(one) else float(f"{one:.3g}") for one in layer] for layer in of_heads]

@@ -13,6 +13,7 @@ from msgspec import structs
 from numpy.typing import ArrayLike, NDArray
 
 from headroles import storage
+from headroles.arrays import Float32Array, IntArray
 from headroles.errors import StorageError, UsageError
 from headroles.record import Record, ScoresRecord
 from headroles.results.shown import Grid, Shown, Warned, as_html
@@ -57,15 +58,15 @@ class HeadScores(Stored):
 
     ids: tuple[str, ...]
     documents: tuple[str, ...]
-    lengths: NDArray[np.int64]
+    lengths: IntArray
     roles: tuple[Role, ...]
-    values: NDArray[np.float32]
-    counts: NDArray[np.int64]
+    values: Float32Array
+    counts: IntArray
     score: Score = SCORES["bias"]
     record: ScoresRecord = field(default_factory=ScoresRecord)
     digests: tuple[str, ...] = ()
-    offset_shares: NDArray[np.float32] | None = None
-    bounds: NDArray[np.float32] | None = None
+    offset_shares: Float32Array | None = None
+    bounds: Float32Array | None = None
     n_scores: InitVar[int | None] = None
     """Number of scores that are not missing, if it is known; they are counted otherwise."""
 
@@ -223,7 +224,7 @@ class HeadScores(Stored):
             self.bounds,
         )
 
-    def column(self, role: str) -> NDArray[np.float32]:
+    def column(self, role: str) -> Float32Array:
         """Return the scores (examples, layers * heads) of one role, named as `find_role` allows.
 
         Raises UsageError for a role that was not scored.
@@ -251,7 +252,7 @@ class HeadScores(Stored):
             bounds=None if bounds is None else bounds[chosen][:, places],
         )
 
-    def of_head(self, head: tuple[int, int], role: str) -> NDArray[np.float32]:
+    def of_head(self, head: tuple[int, int], role: str) -> Float32Array:
         """Return the scores (examples,) of one head, given as (layer, head), for a role.
 
         Raises UsageError for a head that does not exist, or a role that was not scored.
@@ -303,7 +304,7 @@ def describe_scores(
     }
 
 
-def _refuse_empty_heads(values: NDArray[np.float32], removed: Sequence[tuple[int, int]]) -> None:
+def _refuse_empty_heads(values: Float32Array, removed: Sequence[tuple[int, int]]) -> None:
     """Raise ValueError for a head without a score that was not removed from the model."""
     of_roles = [np.isnan(one).all(axis=0) for one in np.moveaxis(values, -1, 0)]
     empty = map(tuple, np.argwhere(np.all(of_roles, axis=0)).tolist())

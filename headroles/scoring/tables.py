@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles import storage
+from headroles.arrays import Float32Array, IntArray
 from headroles.memory import new_array
 from headroles.roles import OFFSETS, Score
 from headroles.scoring.blocks import ScoreBlock
@@ -128,9 +129,7 @@ def _examples_table(block: ScoreBlock) -> pa.Table:
     )
 
 
-def _shares_table(
-    ids: Sequence[str], roles: Sequence[str], shares: NDArray[np.float32]
-) -> pa.Table:
+def _shares_table(ids: Sequence[str], roles: Sequence[str], shares: Float32Array) -> pa.Table:
     """Return a row per example and role with shares, a column per offset."""
     import pyarrow as pa
 
@@ -148,7 +147,7 @@ def _named(offset: int) -> str:
     return f"{offset:+d}"
 
 
-def _from_shares(table: pa.Table, ids: Sequence[str], roles: Sequence[str]) -> NDArray[np.float32]:
+def _from_shares(table: pa.Table, ids: Sequence[str], roles: Sequence[str]) -> Float32Array:
     shares = np.full((len(ids), len(roles), len(OFFSETS)), np.nan, dtype=np.float32)
     examples, places = ({name: k for k, name in enumerate(names)} for names in (ids, roles))
     for batch in table.to_batches():
@@ -170,7 +169,7 @@ def _bounds_column(block: ScoreBlock, side: int) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(flat, n_roles)
 
 
-def _known_bounds(examples: pa.Table, n_roles: int) -> NDArray[np.float32] | None:
+def _known_bounds(examples: pa.Table, n_roles: int) -> Float32Array | None:
     """Return the bounds of all examples; None if some are missing."""
     columns = [examples.column(name).combine_chunks() for name in _BOUNDS]
     if any(column.null_count for column in columns):
@@ -217,7 +216,7 @@ def _from_long(
     ids: Sequence[str],
     roles: Sequence[str],
     shape: tuple[int, int, int],
-) -> tuple[NDArray[np.float32], NDArray[np.int64], int]:
+) -> tuple[Float32Array, IntArray, int]:
     """Return values, counts, and the number of rows of a table that `long_table` made."""
     values = new_array((*shape, len(roles)), np.float32)
     values[...] = np.nan
@@ -237,8 +236,8 @@ def _from_long(
     return values, counts, n_rows
 
 
-def _decode(column: Any, places: dict[str, int]) -> NDArray[np.int64]:
+def _decode(column: Any, places: dict[str, int]) -> IntArray:
     """Map a dictionary column to places; each distinct value is looked up once."""
     table = np.array([places[name] for name in column.dictionary.to_pylist()], dtype=np.int64)
-    decoded: NDArray[np.int64] = table[column.indices.to_numpy()]
+    decoded: IntArray = table[column.indices.to_numpy()]
     return decoded

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from headroles.arrays import Float32Array, FloatArray, IndexArray
 from headroles.errors import UsageError
 from headroles.inference.payoffs import Bounds
 from headroles.inference.sample import Sample
@@ -25,9 +26,6 @@ from headroles.studies.options import ThresholdOptions
 from headroles.studies.stopped import EXAMPLE, drawn_units, refuse_stopped
 from headroles.testing.hypotheses import Hypotheses, size_of_scores
 from headroles.testing.options import LevelOptions, UnitOptions
-
-IntArray = NDArray[np.intp]
-FloatArray = NDArray[np.float64]
 
 _ONE_DOCUMENT = (
     "all examples are of one document, so there are no documents to cluster by; "
@@ -62,7 +60,7 @@ class HeadColumns:
         return tuple(role.id for role in self.roles)
 
     @cached_property
-    def places(self) -> tuple[IntArray, IntArray, IntArray]:
+    def places(self) -> tuple[IndexArray, IndexArray, IndexArray]:
         """The place of the role in ``roles``, the layer and the head of each column (T,)."""
         axes = np.indices((len(self.roles), self.n_layers, self.n_heads))
         role, layer, head = (axis.ravel() for axis in axes)
@@ -78,7 +76,7 @@ class HeadColumns:
         """Return (T,): for each column the number of its role."""
         return np.array(of_roles, dtype=np.float64)[self.places[0]]
 
-    def values(self, scores: HeadScores) -> NDArray[np.float32]:
+    def values(self, scores: HeadScores) -> Float32Array:
         """Return the scores (examples, T)."""
         values = new_array((scores.n_examples, len(self.places[0])), np.float32)
         for place, role in enumerate(self.ids):
@@ -92,7 +90,7 @@ class HeadColumns:
 
     def read(
         self, block: ScoreBlock, scored: tuple[Role, ...], score: Score, clustered: bool
-    ) -> tuple[NDArray[np.float32], Bounds | None, IntArray | None]:
+    ) -> tuple[Float32Array, Bounds | None, IndexArray | None]:
         """Return values, bounds and clusters (if ``clustered``) of a block of whole documents.
 
         ``scored`` are the roles that the block has scores for.
@@ -130,7 +128,7 @@ class HeadColumns:
         return shifts.reshape(scores.n_examples, -1), means.ravel()
 
     @property
-    def by_layer(self) -> IntArray:
+    def by_layer(self) -> IndexArray:
         """The place of the role and layer of each column (T,) among R * L."""
         role, layer, _ = self.places
         return role * self.n_layers + layer
@@ -204,7 +202,7 @@ def hypotheses_of(
 
 
 def _shifted(
-    values: NDArray[np.floating], shifts: FloatArray, places: IntArray
+    values: NDArray[np.floating], shifts: FloatArray, places: IndexArray
 ) -> NDArray[np.floating]:
     """Add to each column of values (examples, T) the column of shifts at its place."""
     shifted = new_array(values.shape, np.float64)
@@ -213,7 +211,7 @@ def _shifted(
     return shifted
 
 
-def clusters_of(scores: HeadScores, options: UnitOptions) -> IntArray | None:
+def clusters_of(scores: HeadScores, options: UnitOptions) -> IndexArray | None:
     """Return the cluster (examples,) of each example, from 0; None for independent examples.
 
     Scores that stopped early have the units of their random order.
@@ -223,7 +221,7 @@ def clusters_of(scores: HeadScores, options: UnitOptions) -> IntArray | None:
     return clusters_in(scores.documents, options)
 
 
-def clusters_in(documents: Sequence[str], options: UnitOptions) -> IntArray | None:
+def clusters_in(documents: Sequence[str], options: UnitOptions) -> IndexArray | None:
     """Return the cluster (examples,) of examples in documents; None for independent examples.
 
     Raises UsageError for examples of one document that are to be clustered by document.

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroles.arrays import BoolArray, FloatArray
 from headroles.roles import OFFSETS
 from headroles.scoring.scores import HeadScores
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ def dealt_by(n_documents: int) -> str:
     return "examples" if n_documents == 1 else "documents"
 
 
-def second_half(scores: HeadScores) -> NDArray[np.bool_]:
+def second_half(scores: HeadScores) -> BoolArray:
     """Return (examples,): whether an example is of the second half of the corpus.
 
     Documents belong to the halves by turns, in their order: both halves are from everywhere.
@@ -61,7 +59,7 @@ def second_half(scores: HeadScores) -> NDArray[np.bool_]:
     return np.array([numbers[name] % 2 == 1 for name in scores.documents])
 
 
-def _best(shares: FloatArray, half: NDArray[np.bool_]) -> int:
+def _best(shares: FloatArray, half: BoolArray) -> int:
     """Return the place of the best offset of a half."""
     known = ~np.isnan(shares[:, 0])
     chosen = known & half if (known & half).any() else known

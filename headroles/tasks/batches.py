@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from headroles.arrays import BoolArray, FloatArray
 from headroles.encoding import refuse_unknown
 from headroles.errors import CorpusError, ModelError, TokenizerError
 from headroles.models.loading import LoadedEncoder
@@ -42,7 +42,7 @@ class Batches:
     encoder: LoadedEncoder
     task: Task
     objective: str
-    targets: NDArray[np.float64]
+    targets: FloatArray
     options: TaskOptions
 
     def passes(self) -> tuple[Passes[TaskBatch], int]:
@@ -77,7 +77,7 @@ class Batches:
                 "name one in tokenizer_config.json"
             )
 
-    def _marks_of_words(self, encoded: Any) -> list[NDArray[np.bool_]]:
+    def _marks_of_words(self, encoded: Any) -> list[BoolArray]:
         """Mark, for each example, its tokens that are word pieces, including unknown ones.
 
         Raises CorpusError for an example with special tokens alone.
@@ -95,7 +95,7 @@ class Batches:
             found.append(words)
         return found
 
-    def _refuse_unknown(self, words: Sequence[NDArray[np.bool_]], encoded: Any) -> None:
+    def _refuse_unknown(self, words: Sequence[BoolArray], encoded: Any) -> None:
         """Raise TokenizerError if most word pieces are unknown."""
         ids = np.concatenate([np.asarray(ids) for ids in encoded["input_ids"]])
         pieces = ids[np.concatenate(words)]

@@ -6,10 +6,9 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-FloatArray = NDArray[np.float64]
+from headroles.arrays import BoolArray, FloatArray
 
 
 def accuracy(predicted: FloatArray, target: FloatArray) -> float:
@@ -29,7 +28,7 @@ def matthews(predicted: FloatArray, target: FloatArray) -> float:
     classes = np.unique([predicted, target])
     one, other = (values[:, None] == classes for values in (predicted, target))
 
-    def covariance(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> float:
+    def covariance(a: BoolArray, b: BoolArray) -> float:
         return float(((a - a.mean(0)) * (b - b.mean(0))).sum())
 
     scale = covariance(one, one) * covariance(other, other)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroles.arrays import Float32Array, FloatArray, IntArray
 from headroles.passes.saved_batches import ArrayTypes
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -32,9 +30,9 @@ class Derivatives:
     ``predictions`` are (examples,), with losses and predictions as in `Outcomes`.
     """
 
-    by_gate: NDArray[np.float32]
-    by_token: NDArray[np.float32]
-    tokens: NDArray[np.int64]
+    by_gate: Float32Array
+    by_token: Float32Array
+    tokens: IntArray
     losses: FloatArray
     predictions: FloatArray
 

@@ -17,6 +17,7 @@ import torch
 from msgspec import structs
 from torch import Tensor
 
+from headroles.arrays import FloatArray
 from headroles.errors import ModelError
 from headroles.memory import lacks_memory
 from headroles.models.gates import (
@@ -37,7 +38,7 @@ from headroles.rounding import MODEL_TERMS, rounding_bound
 from headroles.tasks.batches import IGNORED, Batches, TaskBatch
 from headroles.tasks.metrics import measure, metrics_of
 from headroles.tasks.options import CLASSIFICATION, MASKED_LM, REGRESSION, TaskOptions
-from headroles.tasks.outcomes import Derivatives, FloatArray, Outcomes
+from headroles.tasks.outcomes import Derivatives, Outcomes
 from headroles.tasks.reading import Task, read_task
 from headroles.tasks.targets import find_targets, objective_of
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroles.arrays import FloatArray
 from headroles.errors import CorpusError, UsageError
 from headroles.tasks.options import AUTO, CLASSIFICATION, MASKED_LM, REGRESSION
 from headroles.tasks.reading import Task
@@ -26,9 +26,7 @@ def objective_of(asked: str, config: Any) -> str:
     return REGRESSION if kind == REGRESSION or config.num_labels == 1 else CLASSIFICATION
 
 
-def find_targets(
-    task: Task, objective: str, config: Any, labels: Sequence[str] = ()
-) -> NDArray[np.float64]:
+def find_targets(task: Task, objective: str, config: Any, labels: Sequence[str] = ()) -> FloatArray:
     """Return the class or number of each example (examples,), NaN if tokens are masked.
 
     A label is the name or the number of a class, or one of ``labels``, which are

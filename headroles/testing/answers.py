@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headroles.arrays import FloatArray, IndexArray
 from headroles.errors import StatisticsError
 from headroles.inference import Bounds, RunningBets, Sample
 from headroles.testing.catalogue import BETTING
 from headroles.testing.evidence import PValues, find_p_values, of_bets
-from headroles.testing.hypotheses import FloatArray, Hypotheses, IntArray, families_of
+from headroles.testing.hypotheses import Hypotheses, families_of
 from headroles.testing.options import LevelOptions, TestOptions
 
 YES, NO, UNDECIDED, UNTESTABLE = ANSWERS = ("yes", "no", "undecided", "untestable")
@@ -104,7 +105,7 @@ class RunningAnswers:
     def __init__(
         self,
         threshold: FloatArray,
-        labels: IntArray,
+        labels: IndexArray,
         options: LevelOptions,
         n_population: int | None = None,
     ) -> None:
@@ -113,7 +114,7 @@ class RunningAnswers:
         self._options = options
 
     def add(
-        self, values: NDArray[np.floating], bounds: Bounds, clusters: IntArray | None = None
+        self, values: NDArray[np.floating], bounds: Bounds, clusters: IndexArray | None = None
     ) -> None:
         """Add values (examples, T) of new units, their bounds, and their clusters if any."""
         self._bets.add(Sample.of(values, clusters), bounds)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from headroles.arrays import FloatArray
 from headroles.inference import (
     Alternative,
     Intervals,
@@ -22,7 +23,7 @@ from headroles.inference import (
     t_test,
     wilcoxon_signed_rank,
 )
-from headroles.testing.hypotheses import FloatArray, Hypotheses
+from headroles.testing.hypotheses import Hypotheses
 
 T, WILCOXON, SIGN_FLIP = "t", "wilcoxon", "sign_flip"
 BOOTSTRAP_T, BETTING = "bootstrap_t", "betting"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headroles import inference
+from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.inference import CORRECTIONS, Alternative, Sample
 from headroles.testing.catalogue import TESTS, Found, T
-from headroles.testing.hypotheses import FloatArray, Hypotheses, IntArray
+from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import MAX_T, CorrectionOptions, ResamplingOptions, TestOptions
 
 
@@ -42,7 +42,7 @@ class PValues:
         """p-values (T,) of the tests, and by a bound of columns that were not tested."""
         return np.where(np.isnan(self.single), self.by_bound, self.single)
 
-    def shows(self, alpha: float) -> NDArray[np.bool_]:
+    def shows(self, alpha: float) -> BoolArray:
         """Tell which H1 (T,) are shown, by a test or by a bound."""
         return np.asarray((self.adjusted <= alpha) | (self.by_bound <= alpha))
 
@@ -120,7 +120,7 @@ def corrected_together(parts: Sequence[PValues], options: CorrectionOptions) -> 
     return PValues.alone(p, _adjust(p, np.zeros(len(p), dtype=np.intp), options))
 
 
-def of_bets(log_e: FloatArray, families: IntArray, options: CorrectionOptions) -> PValues:
+def of_bets(log_e: FloatArray, families: IndexArray, options: CorrectionOptions) -> PValues:
     """Compute p-values from the logarithm of the evidence (T,) of bets, which may continue."""
     single = np.exp(-np.maximum(log_e, 0))
     adjusted = _adjust(single, families, options)
@@ -179,7 +179,7 @@ def _of_alike(hypotheses: Hypotheses, alternative: Alternative) -> FloatArray:
 
 def _adjust(
     single: FloatArray,
-    families: IntArray,
+    families: IndexArray,
     options: CorrectionOptions,
     correction: str | None = None,
 ) -> FloatArray:

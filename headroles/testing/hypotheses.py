@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headroles import inference
+from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.errors import StatisticsError, UsageError
 from headroles.inference import DEGENERATE, OK, Bounds, Moments, RunningBets, Sample
 from headroles.rounding import MODEL_TERMS, rounding_bound
 
-IntArray = NDArray[np.intp]
-FloatArray = NDArray[np.float64]
 _OF_TESTS = ("threshold", "size", "labels", "families")
 """Fields of `Hypotheses` that have an entry for each test."""
 
@@ -38,9 +37,9 @@ class Hypotheses:
     sample: Sample
     threshold: FloatArray
     size: FloatArray
-    labels: IntArray
+    labels: IndexArray
     names: tuple[str, ...]
-    families: IntArray
+    families: IndexArray
     is_clustered: bool
     bounds: Bounds | None = None
     n_population: int | None = None
@@ -54,10 +53,10 @@ class Hypotheses:
         threshold: ArrayLike,
         *,
         size: ArrayLike,
-        labels: IntArray | None = None,
+        labels: IndexArray | None = None,
         names: tuple[str, ...] = ("tests",),
         family: str = "all",
-        clusters: IntArray | None = None,
+        clusters: IndexArray | None = None,
         is_clustered: bool | None = None,
         bounds: Bounds | None = None,
         n_population: int | None = None,
@@ -177,17 +176,17 @@ class Hypotheses:
         return bets
 
     @property
-    def is_tested(self) -> NDArray[np.bool_]:
+    def is_tested(self) -> BoolArray:
         """Whether each test can be made."""
         return np.asarray(self.moments.status == OK)
 
     @property
-    def is_alike(self) -> NDArray[np.bool_]:
+    def is_alike(self) -> BoolArray:
         """Whether the values of each test (T,) do not vary, except for rounding."""
         return np.asarray(self.moments.status == DEGENERATE)
 
     @cached_property
-    def columns_by_family(self) -> list[IntArray]:
+    def columns_by_family(self) -> list[IndexArray]:
         """Places of the tests of each family."""
         return [np.flatnonzero(self.families == label) for label in np.unique(self.families)]
 
@@ -211,7 +210,7 @@ class Hypotheses:
         return "documents" if self.is_clustered else "examples"
 
 
-def families_of(labels: IntArray, family: str) -> IntArray:
+def families_of(labels: IndexArray, family: str) -> IndexArray:
     """Label the tests (T,) that are corrected together, for the ``family`` of `LevelOptions`."""
     return labels if family == "role" else np.zeros_like(labels)
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headroles.arrays import BoolArray, IndexArray
 from headroles.inference import ENOUGH_DRAWS, UNTESTABLE
 from headroles.testing.catalogue import BY_T, FCR, SIGN_FLIP, SIMULTANEOUS, TESTS, T
 from headroles.testing.evidence import PValues
-from headroles.testing.hypotheses import Hypotheses, IntArray
+from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import MAX_T, CorrectionOptions, TestOptions
 from headroles.wording import listed
 
@@ -35,7 +36,7 @@ examples either.
 SKEWED = f"skewed: fewer than {ENOUGH_FOR_SKEWNESS} times skewness squared examples"
 
 
-def is_skewed(hypotheses: Hypotheses) -> NDArray[np.bool_]:
+def is_skewed(hypotheses: Hypotheses) -> BoolArray:
     """Tell which tests (T,) have too few examples for the skewness of their values."""
     enough = ENOUGH_FOR_SKEWNESS * hypotheses.sample.skewness**2
     return np.asarray(hypotheses.is_tested & (hypotheses.moments.n < enough))
@@ -56,7 +57,7 @@ def find_notes(
     if hypotheses.bounds is not None:
         by = "the bounds of the scores decide"
     own = np.full(hypotheses.n_tests, "", dtype=object) if own is None else own
-    cases: list[tuple[NDArray[np.bool_], Any]] = [
+    cases: list[tuple[BoolArray, Any]] = [
         (untestable & (moments.n < 2), "untestable: fewer than two examples"),
         (untestable & (moments.n_clusters < 2), "untestable: fewer than two clusters"),
         (untestable, "untestable: the clusters cancel"),
@@ -179,7 +180,7 @@ def _most_by_label(hypotheses: Hypotheses, of_tests: NDArray[Any]) -> NDArray[An
     return np.array([of_tests[hypotheses.labels == label].max() for label in labels])
 
 
-def _named(names: tuple[str, ...], few: IntArray) -> str:
+def _named(names: tuple[str, ...], few: IndexArray) -> str:
     if len(few) == len(names):
         return "all roles"
     return f"{len(few)} of {len(names)} roles ({listed([names[label] for label in few])})"

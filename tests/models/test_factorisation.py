@@ -9,9 +9,10 @@ from numpy.testing import assert_allclose
 from scipy.special import softmax
 from tensorly.decomposition import parafac
 
+from headroles.arrays import FloatArray
 from headroles.models.als import fit_shared, head_singular
 from headroles.models.factorisation import InputMoments, factorise, score_error
-from headroles.models.score_maps import METHODS, PER_HEAD, SHARED, FloatArray, ScoreMaps
+from headroles.models.score_maps import METHODS, PER_HEAD, SHARED, ScoreMaps
 
 HEADS, SIZE, WIDTH = 4, 3, 12
 DIGITS = 1e-6

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroles.arrays import BoolArray, Float32Array, FloatArray, IndexArray, IntArray
 from headroles.inference.sample import Sample
 from headroles.scoring.scores import HeadScores
 from headroles.studies.claims.claim import NotTestable
@@ -31,21 +31,21 @@ class HeadAnswers:
     roles that a head has or not, without correction, NaN where none was made.
     """
 
-    by_role: dict[str, NDArray[np.int64]]
-    p_above: NDArray[np.float64]
+    by_role: dict[str, IntArray]
+    p_above: FloatArray
     shape: tuple[int, int]
 
-    def of(self, role: str) -> NDArray[np.int64]:
+    def of(self, role: str) -> IntArray:
         """Return signs (layers, heads) of a role. Raises NotTestable if no example has it."""
         if role not in self.by_role:
             raise NotTestable(f"no example has a score for the role {role}{_NEEDS.get(role, '')}")
         return self.by_role[role]
 
-    def has(self, role: str) -> NDArray[np.bool_]:
+    def has(self, role: str) -> BoolArray:
         """Tell which heads (layers, heads) were shown to have a role."""
         return self.of(role) > 0
 
-    def share_by_layer(self, role: str) -> NDArray[np.float64]:
+    def share_by_layer(self, role: str) -> FloatArray:
         """Return the share of the heads of each layer (layers,) that have a role."""
         return np.asarray(self.has(role).mean(axis=1))
 
@@ -69,7 +69,7 @@ class ScoredRoles:
         return HeadColumns.of(self.scores)
 
     @cached_property
-    def clusters(self) -> NDArray[np.intp] | None:
+    def clusters(self) -> IndexArray | None:
         """Document of each example (examples,), None where examples are independent."""
         return clusters_of(self.scores, self.options)
 
@@ -83,7 +83,7 @@ class ScoredRoles:
         """Answers with one group of documents left out, for each group."""
         return [self.of(chosen) for chosen in self.groups()]
 
-    def groups(self) -> Iterator[NDArray[np.bool_]]:
+    def groups(self) -> Iterator[BoolArray]:
         """Yield for each group of whole documents which examples (examples,) are outside of it."""
         codes = self.clusters
         units = np.arange(self.scores.n_examples) if codes is None else codes
@@ -91,7 +91,7 @@ class ScoredRoles:
         for group in range(n if n > 2 else 0):
             yield units % n != group
 
-    def of(self, chosen: NDArray[np.bool_]) -> HeadAnswers:
+    def of(self, chosen: BoolArray) -> HeadAnswers:
         """Return the answers of the examples ``chosen`` (examples,)."""
         columns, scores = self.columns, self.scores
         values = self._values[chosen]
@@ -109,9 +109,9 @@ class ScoredRoles:
         return HeadAnswers(dict(zip(columns.ids, signs, strict=True)), above.single, shape)
 
     @cached_property
-    def _values(self) -> NDArray[np.float32]:
+    def _values(self) -> Float32Array:
         return self.columns.values(self.scores)
 
 
-def _signs(above: PValues, below: PValues, alpha: float) -> NDArray[np.int64]:
+def _signs(above: PValues, below: PValues, alpha: float) -> IntArray:
     return above.shows(alpha).astype(np.int64) - below.shows(alpha)

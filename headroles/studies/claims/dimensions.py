@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headroles.arrays import FloatArray
 from headroles.models.als import head_singular
 from headroles.models.loading import Attending, load_encoder
 from headroles.models.sites import find_sites
@@ -20,7 +21,7 @@ SHARE = 0.99
 FEW_LAYERS = 2
 DRAWS, DRAWS_OF_FEW = 9, 59
 """Random spaces for each layer; the test exchanges each layer with its draws, by itself."""
-Maps = tuple[NDArray[np.float64], NDArray[np.float64]]
+Maps = tuple[FloatArray, FloatArray]
 """Queries and keys of a layer, both (heads, size, width)."""
 
 
@@ -37,7 +38,7 @@ def distinct(layers: Sequence[Maps]) -> list[Maps]:
     return [layers[0], *(own for last, own in following if not all(map(np.array_equal, last, own)))]
 
 
-def shared_dimensions(layers: Sequence[Maps], seed: int) -> NDArray[np.float64]:
+def shared_dimensions(layers: Sequence[Maps], seed: int) -> FloatArray:
     """Return dimensions for 99 % of the energy of the sum over heads: shares (layers, 1 + draws).
 
     The first column is of the heads of the model. In the others each head keeps its singular values

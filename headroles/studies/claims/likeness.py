@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headroles.arrays import Float32Array
 from headroles.corpus import Corpus, Skipped, prepared
 from headroles.encoding import EncodedExample
 from headroles.models.attention import AttentionReader, open_reader
@@ -67,7 +68,7 @@ def read_rows(
         yield torch.cat(found)
 
 
-def divergences(rows: Tensor) -> NDArray[np.float32]:
+def divergences(rows: Tensor) -> Float32Array:
     """Return divergences (heads, heads) of attention (heads, tokens, tokens)."""
     own = _entropy(rows)
     found = torch.zeros(len(rows), len(rows))

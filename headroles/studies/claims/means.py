@@ -11,11 +11,11 @@ from math import ceil
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.inference.payoffs import Bounds
 from headroles.studies.claims.claim import Finding, NotTestable
-from headroles.studies.heads import FloatArray, IntArray
 from headroles.testing.catalogue import BETTING
 from headroles.testing.evidence import PValues, find_equivalence, find_p_values, in_at_least
 from headroles.testing.hypotheses import Hypotheses, size_of
@@ -37,7 +37,7 @@ _HALVINGS = 12
 def mean_beyond(
     values: ArrayLike,
     threshold: float,
-    clusters: IntArray | None,
+    clusters: IndexArray | None,
     *,
     alpha: float,
     bounds: Ends | None = None,
@@ -56,7 +56,7 @@ def mean_beyond(
 def mean_within(
     values: ArrayLike,
     margin: float,
-    clusters: IntArray | None,
+    clusters: IndexArray | None,
     *,
     alpha: float,
     bounds: Ends | None = None,
@@ -110,8 +110,8 @@ class Halves:
     ``shape`` are the layers, and the heads of each; ``alpha`` is the level of intervals.
     """
 
-    in_second: NDArray[np.bool_]
-    clusters: IntArray | None
+    in_second: BoolArray
+    clusters: IndexArray | None
     shape: tuple[int, int]
     alpha: float
 
@@ -208,8 +208,8 @@ def mean_of_known(values: ArrayLike, axis: int | tuple[int, ...]) -> FloatArray:
 
 
 def _of_column(
-    values: ArrayLike, threshold: float, clusters: IntArray | None, bounds: Ends | None
-) -> tuple[Hypotheses, IntArray | None]:
+    values: ArrayLike, threshold: float, clusters: IndexArray | None, bounds: Ends | None
+) -> tuple[Hypotheses, IndexArray | None]:
     """Return H0 of the mean of the values (examples,) that are not missing, and their clusters."""
     column = np.asarray(values, dtype=np.float64).reshape(-1, 1)
     there = ~np.isnan(column[:, 0])
@@ -221,7 +221,7 @@ def _of_column(
 
 def _mean(
     tested: Hypotheses,
-    units: IntArray | None,
+    units: IndexArray | None,
     bounds: Ends | None,
     alpha: float,
     shown: PValues,
@@ -237,7 +237,7 @@ def _mean(
 
 
 def _hypotheses(
-    values: FloatArray, threshold: float, clusters: IntArray | None, bounds: Ends | None = None
+    values: FloatArray, threshold: float, clusters: IndexArray | None, bounds: Ends | None = None
 ) -> Hypotheses:
     """Return H0 of each column: its mean without missing values is the threshold."""
     known = None

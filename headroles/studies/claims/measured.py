@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles import storage
+from headroles.arrays import Float32Array, FloatArray, IndexArray
 from headroles.corpus import DEFAULT_RELATIONS, Corpus, as_corpus, fold_subtype, prepared
 from headroles.errors import HeadRolesError
 from headroles.models.loading import Attending, is_own
@@ -27,7 +28,7 @@ from headroles.studies.claims.means import Halves, jackknifed
 from headroles.studies.claims.options import ClaimOptions
 from headroles.studies.claims.reading import Together, read_together
 from headroles.studies.claims.task_probabilities import TaskProbabilities
-from headroles.studies.heads import FloatArray, clusters_in
+from headroles.studies.heads import clusters_in
 from headroles.studies.inspection.options import TokenOptions
 from headroles.studies.inspection.token_reading import QUANTITIES
 from headroles.studies.offsets import rival_of, second_half
@@ -129,7 +130,7 @@ class Measured:
         return Halves(second_half(hits), clusters, (hits.n_layers, hits.n_heads), self.alpha)
 
     @cached_property
-    def tokens(self) -> tuple[NDArray[np.float32], NDArray[np.intp] | None]:
+    def tokens(self) -> tuple[Float32Array, IndexArray | None]:
         """Quantities of tokens (examples, layers + 1, quantities), and documents of examples."""
 
         def make() -> Arrays:

@@ -10,12 +10,12 @@ from itertools import permutations
 from math import factorial, prod
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.inference.permutation import permute_within
 from headroles.studies.claims.claim import Finding, NotTestable
 from headroles.studies.claims.means import SIDES
-from headroles.studies.heads import FloatArray, IntArray
 from headroles.testing.catalogue import RANK
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses
@@ -68,7 +68,7 @@ def correlations(values: FloatArray, places: FloatArray) -> FloatArray:
     return np.where(flat, 0.0, centred @ at / np.where(flat, 1, length))
 
 
-def _orders(n: int, seed: int) -> IntArray:
+def _orders(n: int, seed: int) -> IndexArray:
     """Return orders (orders, n): the identity first, then all others, or random ones."""
     if factorial(n) <= _MOST_ORDERS:
         return np.array(list(permutations(range(n))), dtype=np.intp)
@@ -79,7 +79,7 @@ def _orders(n: int, seed: int) -> IntArray:
 
 def in_layers(
     values: FloatArray,
-    marked: NDArray[np.bool_],
+    marked: BoolArray,
     *,
     seed: int = 0,
     interval: tuple[float, float] = (np.nan, np.nan),

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
+from headroles.arrays import Float32Array
 from headroles.corpus import Corpus, Example, prepared
 from headroles.encoding import EncodedExample
 from headroles.errors import HeadRolesError
@@ -29,8 +29,6 @@ from headroles.scoring.windows import Window, windows_of
 from headroles.studies.inspection.options import TokenOptions
 from headroles.studies.inspection.token_reading import TokenListener, rows_of
 
-Rows = NDArray[np.float32]
-
 
 @dataclass(frozen=True)
 class Together:
@@ -41,7 +39,7 @@ class Together:
     """
 
     scores: list[HeadScores]
-    tokens: Rows | HeadRolesError
+    tokens: Float32Array | HeadRolesError
 
 
 def read_together(
@@ -93,7 +91,7 @@ class _Reading:
         self._frequencies = frequencies
         self._cut = encoder.example_encoder()
         self._budget = Budget.of(encoder.device, runs[0].batch_tokens)
-        self.rows: list[Rows] = []
+        self.rows: list[Float32Array] = []
 
     def read(self, window: Window, examples: list[Example]) -> list[tuple[Window, ScoredWindow]]:
         """Read a window, and return its part of each kind of scores."""
@@ -112,7 +110,7 @@ class _Reading:
             self._budget,
         )
         read: list[list[Any]] = [[] for _ in self._scorers]
-        rows: dict[int, Rows] = {}
+        rows: dict[int, Float32Array] = {}
         for joint, (values, of_tokens) in passes.over_all(self._read):
             rows.update(zip(joint.rows, of_tokens, strict=False))
             for own, planned, coming in zip(read, joint.planned, values, strict=True):
@@ -128,7 +126,7 @@ class _Reading:
         inputs = on_device(planned[0].to_read[0], self._encoder.device)
         return _JointBatch(rows, planned, ExampleBatch(rows, planned[0].examples, inputs))
 
-    def _read(self, joint: _JointBatch) -> tuple[list[Callable[[], Any]], list[Rows]]:
+    def _read(self, joint: _JointBatch) -> tuple[list[Callable[[], Any]], list[Float32Array]]:
         """Return scores of each kind, while they leave the device, and quantities of tokens."""
         batch = joint.batch
         listeners = [

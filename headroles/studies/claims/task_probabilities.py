@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroles.arrays import BoolArray, FloatArray
 from headroles.models.loading import Model
 from headroles.models.remaining_heads import Head
 from headroles.studies.claims.claim import NotTestable
 from headroles.studies.claims.options import ClaimOptions
-from headroles.studies.heads import FloatArray
 from headroles.studies.importance.estimators import values_of
 from headroles.studies.importance.options import ABSOLUTE
 from headroles.studies.importance.removals import present_heads, sorted_by, without_each
@@ -49,7 +48,7 @@ class TaskProbabilities:
         return present_heads(self.run)
 
     @property
-    def first(self) -> NDArray[np.bool_]:
+    def first(self) -> BoolArray:
         """Every other example (examples,)."""
         return np.asarray(np.arange(len(self.run.task)) % 2 == 0)
 

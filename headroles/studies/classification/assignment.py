@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from headroles.arrays import BoolArray, FloatArray
 from headroles.errors import UsageError
 from headroles.inference.sample import Sample
 from headroles.options import takes
@@ -18,7 +19,6 @@ from headroles.studies.classification.near_answers import are_among, find_near, 
 from headroles.studies.classification.options import AssignOptions
 from headroles.studies.classification.role_table import RolesRecord, RoleTable, RoleTests
 from headroles.studies.heads import (
-    FloatArray,
     HeadColumns,
     describe_clusters,
     general_threshold,
@@ -159,7 +159,7 @@ def _warn_of_norms(scores: HeadScores, columns: HeadColumns) -> list[str]:
     ]
 
 
-def _warn_of_half_precision(half: HalfPrecision | None, near: NDArray[np.bool_]) -> list[str]:
+def _warn_of_half_precision(half: HalfPrecision | None, near: BoolArray) -> list[str]:
     """Warn of answers that half precision may have changed."""
     if half is None or (half.rescored and not near.any()):
         return []
@@ -227,9 +227,7 @@ def _measures(scores: HeadScores, columns: HeadColumns) -> FloatArray:
     return means.ravel()
 
 
-def _own_notes(
-    scores: HeadScores, columns: HeadColumns, near: NDArray[np.bool_]
-) -> NDArray[np.object_]:
+def _own_notes(scores: HeadScores, columns: HeadColumns, near: BoolArray) -> NDArray[np.object_]:
     """Note for each column (T,) its dtype where dtypes differ, or that its layer has a window."""
     notes, half = _window_notes(scores, columns), scores.record.half_precision
     if half is None:

@@ -8,8 +8,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from headroles.arrays import BoolArray, FloatArray
 from headroles.record import HalfPrecision
-from headroles.studies.heads import FloatArray, HeadColumns
+from headroles.studies.heads import HeadColumns
 from headroles.testing.answers import answer, certify
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses
@@ -21,7 +22,7 @@ Column: TypeAlias = tuple[int, int, str]
 
 def find_near(
     hypotheses: Hypotheses, columns: HeadColumns, half: HalfPrecision | None, options: TestOptions
-) -> NDArray[np.bool_]:
+) -> BoolArray:
     """Tell which answers (T,), certified ones included, scores in float32 may change.
 
     All means are moved up as far as half precision may have moved each (`HalfPrecision.moves`), and
@@ -47,14 +48,14 @@ def moves_of(half: HalfPrecision, columns: HeadColumns) -> FloatArray:
     return np.where(are_among(columns, half.rescored), 0, np.concatenate(by_role))
 
 
-def are_among(columns: HeadColumns, listed: Sequence[Column]) -> NDArray[np.bool_]:
+def are_among(columns: HeadColumns, listed: Sequence[Column]) -> BoolArray:
     """Tell which columns (T,) are listed."""
     everything = np.ones(len(columns.places[0]), dtype=np.bool_)
     wanted = set(listed)
     return np.array([column in wanted for column in list_columns(columns, everything)])
 
 
-def list_columns(columns: HeadColumns, which: NDArray[np.bool_]) -> list[Column]:
+def list_columns(columns: HeadColumns, which: BoolArray) -> list[Column]:
     """List layer, head and role of some columns; ``which`` (T,) says of which."""
     role, layer, head = (places[which].tolist() for places in columns.places)
     return list(zip(layer, head, [columns.ids[one] for one in role], strict=True))

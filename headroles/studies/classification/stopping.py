@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from headroles.arrays import BoolArray
 from headroles.corpus import Corpus, PreparedCorpus, Sentence, make_examples
 from headroles.errors import UsageError
 from headroles.models.loading import Attending
@@ -163,7 +164,7 @@ class AnswersSoFar:
         self._by_document = by_document
         self._tested = tuple(role for role in roles if role.is_tested)
         self._answers: RunningAnswers | None = None
-        self._is_there: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self._is_there: BoolArray = np.zeros(0, dtype=np.bool_)
         self.n_examples = self.n_scores = 0
         if not self._tested:
             raise UsageError(

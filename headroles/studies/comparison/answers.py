@@ -9,6 +9,7 @@ from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.proportion import proportion_confint
 
+from headroles.arrays import BoolArray, IntArray
 from headroles.roles import is_contrast
 from headroles.studies.classification.answers import is_arc
 from headroles.testing.answers import NO, UNTESTABLE, YES
@@ -50,7 +51,7 @@ def role_status(before: ArrayLike, after: ArrayLike) -> NDArray[np.str_]:
 
 
 def describe_change(
-    changed: NDArray[np.bool_], equivalent: NDArray[np.bool_], testable: NDArray[np.bool_]
+    changed: BoolArray, equivalent: BoolArray, testable: BoolArray
 ) -> NDArray[np.str_]:
     """Return the answer about each difference (tests,), from the tests of change and equivalence.
 
@@ -193,7 +194,7 @@ def _agreement(heads: pd.DataFrame, alpha: float) -> dict[str, float]:
     }
 
 
-def _kappa(table: NDArray[np.int64], alpha: float) -> dict[str, float]:
+def _kappa(table: IntArray, alpha: float) -> dict[str, float]:
     """Return Cohen's kappa of (2, 2) counts; see `measure_agreement`."""
     kappa = low = high = np.nan
     if table.diagonal().max() < table.sum():

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroles.arrays import IndexArray
 from headroles.errors import UsageError
 from headroles.record import ScoresRecord
 from headroles.roles import Role
@@ -21,7 +21,6 @@ _POOLED = "relations"
 
 _Difference: TypeAlias = tuple[str, Any, Any]
 """What differs, and its two values."""
-_Rows: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -177,7 +176,7 @@ def _shared_roles(sets: Sequence[HeadScores]) -> tuple[Role, ...]:
     return roles
 
 
-def _shared_rows(named: Mapping[str, HeadScores]) -> dict[str, _Rows]:
+def _shared_rows(named: Mapping[str, HeadScores]) -> dict[str, IndexArray]:
     """Return the places of the shared examples in each set, in the order of the first."""
     keys = [list(zip(scores.ids, scores.digests, strict=True)) for scores in named.values()]
     places = [{key: place for place, key in enumerate(own)} for own in keys]
@@ -194,7 +193,7 @@ def _shared_rows(named: Mapping[str, HeadScores]) -> dict[str, _Rows]:
     }
 
 
-def _check_same_examples(named: Mapping[str, HeadScores], rows: Mapping[str, _Rows]) -> None:
+def _check_same_examples(named: Mapping[str, HeadScores], rows: Mapping[str, IndexArray]) -> None:
     for name, scores in named.items():
         shared = set(rows[name].tolist())
         left_out = [own for place, own in enumerate(scores.ids) if place not in shared]

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from headroles.arrays import Float32Array, FloatArray, IndexArray
 from headroles.inference.payoffs import Bounds
 from headroles.scoring.scores import HeadScores
 from headroles.studies.comparison.answers import describe_change, is_certified, role_status
-from headroles.studies.heads import FloatArray, HeadColumns, IntArray, note_removed
+from headroles.studies.heads import HeadColumns, note_removed
 from headroles.testing.answers import UNTESTABLE, by_betting
 from headroles.testing.catalogue import BETTING
 from headroles.testing.evidence import PValues, find_equivalence, find_p_values
@@ -29,7 +30,7 @@ has the results of other caps."""
 def shift_frame(
     sets: Mapping[str, HeadScores],
     answers: Mapping[str, pd.DataFrame],
-    clusters: IntArray | None,
+    clusters: IndexArray | None,
     options: TestOptions,
     margin: float,
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -76,7 +77,7 @@ def shift_frame(
     return frame, warnings + _warn_of_uncertified(frame, options)
 
 
-def _means(before: NDArray[np.float32], after: NDArray[np.float32]) -> FloatArray:
+def _means(before: Float32Array, after: Float32Array) -> FloatArray:
     """Return (3, T): means of the scores (examples, T) before, after, and of their absolute sums.
 
     Means are over the examples with both scores; NaN without any.

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from headroles.arrays import FloatArray
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.models.loading import Model
@@ -25,7 +26,7 @@ from headroles.studies.importance.measures import check_measured, describe_task
 from headroles.studies.importance.options import AblateOptions
 from headroles.studies.importance.removals import removals_of, without_each
 from headroles.studies.importance.resuming import keep_parts
-from headroles.tasks.outcomes import FloatArray, Outcomes
+from headroles.tasks.outcomes import Outcomes
 from headroles.tasks.running import open_run
 from headroles.testing.answers import UNDECIDED
 from headroles.testing.recorded import RecordedCorrection

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from headroles.arrays import FloatArray
 from headroles.inference.power import smallest_n
 from headroles.studies.importance.measures import BETTER, WORSE
 from headroles.studies.importance.options import AblateOptions
@@ -69,7 +69,7 @@ def make_table(
     return frame, find_warnings(hypotheses, asked, two_sided, sides=2)
 
 
-def _needed(hypotheses: Hypotheses, options: AblateOptions) -> NDArray[np.float64]:
+def _needed(hypotheses: Hypotheses, options: AblateOptions) -> FloatArray:
     """Return examples (T,) at which a two-sided test with a Bonferroni correction has power 0.8."""
     effect = np.abs(hypotheses.effect_size)
     needed = np.where(np.isnan(effect), np.nan, np.inf)
@@ -81,7 +81,7 @@ def _needed(hypotheses: Hypotheses, options: AblateOptions) -> NDArray[np.float6
 
 def _accuracy(
     run: TaskRun, outcomes: Outcomes, options: AblateOptions
-) -> dict[str, NDArray[np.float64] | float]:
+) -> dict[str, FloatArray | float]:
     """Return changes of the accuracy, with p-values; NaN for tasks without classes."""
     if run.objective != CLASSIFICATION:
         return dict.fromkeys(("accuracy_change", "p_accuracy", "p_accuracy_adjusted"), np.nan)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from headroles.arrays import FloatArray
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.inference.permutation import permute_within
@@ -35,7 +36,6 @@ from headroles.studies.importance.removals import (
 )
 from headroles.studies.importance.resuming import keep_parts
 from headroles.studies.importance.role_removals import compare_removed, expected_passes, n_sets_like
-from headroles.tasks.outcomes import FloatArray
 from headroles.tasks.running import open_run
 from headroles.testing.answers import UNDECIDED
 from headroles.testing.catalogue import RANK

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from headroles.arrays import FloatArray
 from headroles.inference.combined import contrast_sample
 from headroles.inference.sample import Sample
 from headroles.studies.importance.ablation import Ablations
@@ -23,7 +24,6 @@ from headroles.studies.importance.measures import (
     worse_by,
 )
 from headroles.studies.importance.options import TaskDropOptions
-from headroles.tasks.outcomes import FloatArray
 from headroles.testing.answers import answers
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
+from headroles.arrays import FloatArray
 from headroles.studies.importance.options import (
     ABSOLUTE,
     L2,
@@ -13,7 +14,7 @@ from headroles.studies.importance.options import (
     TOKEN,
     ImportanceOptions,
 )
-from headroles.tasks.outcomes import Derivatives, FloatArray
+from headroles.tasks.outcomes import Derivatives
 
 _SPLITS = 50
 

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles import storage
+from headroles.arrays import FloatArray
 from headroles.errors import StorageError
 from headroles.record import Record
 from headroles.results.result import Result
-from headroles.tasks.outcomes import FloatArray, Outcomes
+from headroles.tasks.outcomes import Outcomes
 
 _OUTCOMES = {"loss": (-1,), "prediction": (-1,), "target": ()}
 

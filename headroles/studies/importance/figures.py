@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
 
+    from headroles.arrays import FloatArray
     from headroles.studies.importance.ablation import Ablations
     from headroles.studies.importance.by_role import RoleImportance
     from headroles.studies.importance.by_task import TaskDrops
@@ -127,9 +127,7 @@ def draw_role_importance(result: RoleImportance, ax: Axes | None = None) -> Axes
     return ax
 
 
-def _map_of(
-    values: NDArray[np.float64], label: str, ax: Axes | None, is_signed: bool = False
-) -> Axes:
+def _map_of(values: FloatArray, label: str, ax: Axes | None, is_signed: bool = False) -> Axes:
     """Draw values of layers x heads with their scale, which has 0 in its middle if signed."""
     layers, heads = values.shape
     ax = new_axes(ax, max(4.5, 2.2 + 0.42 * heads), 1.5 + 0.36 * layers)

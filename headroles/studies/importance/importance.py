@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from msgspec.structs import asdict
 
+from headroles.arrays import FloatArray
 from headroles.formats import to_records
 from headroles.inference.intervals import skewed_interval
 from headroles.models.loading import Model
@@ -35,7 +36,7 @@ from headroles.studies.importance.options import (
 )
 from headroles.studies.importance.removals import present_heads
 from headroles.studies.importance.resuming import keep_parts
-from headroles.tasks.outcomes import Derivatives, FloatArray
+from headroles.tasks.outcomes import Derivatives
 from headroles.tasks.running import open_run
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.intervals import find_intervals

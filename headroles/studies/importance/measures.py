@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from headroles.arrays import FloatArray
 from headroles.record import TaskRecord
-from headroles.tasks.metrics import METRICS, FloatArray
+from headroles.tasks.metrics import METRICS
 from headroles.tasks.options import REGRESSION
 from headroles.tasks.outcomes import Outcomes
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from headroles.arrays import FloatArray
 from headroles.errors import UsageError
 from headroles.models.remaining_heads import Head
 from headroles.models.surgery import heads_of
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.options import AblateOptions
 from headroles.studies.importance.shared_heads import NOT_SHARED, SharedLayers
-from headroles.tasks.outcomes import FloatArray
 from headroles.tasks.running import DERIVATIVES, TaskRun
 from headroles.wording import head_name
 

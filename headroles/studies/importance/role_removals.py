@@ -8,13 +8,12 @@ from math import comb, prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroles.arrays import BoolArray, FloatArray
 from headroles.models.remaining_heads import Head
 from headroles.studies.importance.measures import LESS, MORE
 from headroles.studies.importance.options import RoleImportanceOptions
 from headroles.studies.importance.removals import without_each
-from headroles.tasks.outcomes import FloatArray
 from headroles.tasks.running import TaskRun
 from headroles.testing.answers import answers
 from headroles.testing.catalogue import RANK
@@ -158,7 +157,7 @@ def _expected_draws(
     return float(np.minimum(needed, options.draws - n_drawn).sum())
 
 
-def _end_decided(drawn: FloatArray, observed: FloatArray, enough: int) -> NDArray[np.bool_]:
+def _end_decided(drawn: FloatArray, observed: FloatArray, enough: int) -> BoolArray:
     """Discard draws after both tails have ``enough``; return the roles (R,) with such tails."""
     above, below = (drawn >= observed).cumsum(0), (drawn <= observed).cumsum(0)
     is_decided = np.minimum(above, below) >= enough

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
+from headroles.arrays import BoolArray, Float32Array, IntArray
 from headroles.corpus import Example
 from headroles.encoding import EncodedExample
 from headroles.errors import ModelError
@@ -26,9 +26,6 @@ from headroles.roles import PaddedBatch, Role, sieve_cells
 from headroles.scoring.scores import HeadScores
 from headroles.studies.inspection.options import AttentionOptions
 from headroles.studies.inspection.sentences import FoundAgain, find_again, sieve_among
-
-FloatArray = NDArray[np.float32]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +53,8 @@ class WordAttention:
     score_name: str
     measure: str
     labels: tuple[str, ...]
-    words: NDArray[np.int64]
-    weights: FloatArray
+    words: IntArray
+    weights: Float32Array
     sieve: BoolArray
 
     def __len__(self) -> int:
@@ -170,7 +167,7 @@ def _as_scored(recorded: RecordedModel, options: AttentionOptions) -> AttentionO
 
 def _encode_again(
     scores: HeadScores,
-    chosen: NDArray[np.int64],
+    chosen: IntArray,
     found: dict[str, Example],
     encoder: LoadedEncoder,
 ) -> list[EncodedExample]:
@@ -191,12 +188,12 @@ def _read(
     encoded: list[EncodedExample],
     heads: list[set[tuple[int, int]]],
     measure: str,
-) -> Iterator[tuple[dict[tuple[int, int], FloatArray], Sequence[int | None]]]:
+) -> Iterator[tuple[dict[tuple[int, int], Float32Array], Sequence[int | None]]]:
     """Yield for each example the weights (N, N) of its ``heads``, and how far layers reach."""
     with open_reader(encoder.network, measure) as reader:
 
-        def read(batch: ExampleBatch) -> dict[tuple[int, int], FloatArray]:
-            held: dict[tuple[int, int], FloatArray] = {}
+        def read(batch: ExampleBatch) -> dict[tuple[int, int], Float32Array]:
+            held: dict[tuple[int, int], Float32Array] = {}
             wanted = heads[batch.rows[0]]
 
             def take(number: int, weights: Tensor) -> None:
@@ -215,7 +212,7 @@ def _read(
 
 def _between_words(
     example: EncodedExample,
-    weights: FloatArray,
+    weights: Float32Array,
     role: Role,
     reach: int | None,
     encoder: LoadedEncoder,

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from headroles.arrays import BoolArray, IndexArray
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.inference.sample import Sample
@@ -165,8 +165,8 @@ def _row(
     scores: HeadScores,
     role: str,
     half: int,
-    in_second: NDArray[np.bool_],
-    clusters: NDArray[np.intp] | None,
+    in_second: BoolArray,
+    clusters: IndexArray | None,
     alpha: float,
 ) -> dict[str, Any] | None:
     """Return one row, None where either half has no score for the role."""

@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 import pandas as pd
 from msgspec import structs
-from numpy.typing import NDArray
 
 from headroles import storage
+from headroles.arrays import IntArray
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.formats import to_records
 from headroles.options import takes
@@ -245,7 +245,7 @@ def examples_of(again: FoundAgain) -> list[Examples]:
 def _table(
     scores: HeadScores,
     asked: tuple[tuple[int, int], str, ExampleOptions],
-    chosen: NDArray[np.int64],
+    chosen: IntArray,
     marked: tuple[MarkedExample, ...],
 ) -> Examples:
     head, role, options = asked

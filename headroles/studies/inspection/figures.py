@@ -24,8 +24,8 @@ from headroles.wording import not_among
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
+    from headroles.arrays import BoolArray, FloatArray
     from headroles.studies.inspection.attention import WordAttention
     from headroles.studies.inspection.token_groups import TokenGroups
 
@@ -130,7 +130,7 @@ def draw_matrix(attention: WordAttention, ax: Axes | None = None) -> Axes:
 def _add_arcs(
     ax: Axes,
     attention: WordAttention,
-    chosen: NDArray[np.bool_],
+    chosen: BoolArray,
     name: str,
     color: str,
     look: str,
@@ -161,7 +161,7 @@ def _add_arcs(
     ax.scatter(-edge[own], own, s=30 * attention.weights[own, own], color=color)
 
 
-def _draw_border(ax: Axes, chosen: NDArray[np.bool_]) -> None:
+def _draw_border(ax: Axes, chosen: BoolArray) -> None:
     """Draw lines around the cells that are ``chosen``, wherever they end."""
     from matplotlib.collections import LineCollection
 
@@ -199,7 +199,7 @@ def _label_width(attention: WordAttention) -> float:
     return float(_widths(attention).max())
 
 
-def _widths(attention: WordAttention) -> NDArray[np.float64]:
+def _widths(attention: WordAttention) -> FloatArray:
     """Estimate the width (U,) of words in inches; some scripts have characters twice as wide."""
     from rich.cells import cell_len
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroles.arrays import Float32Array, IntArray
 from headroles.corpus import GIVEN, NEWDOC, Example, make_examples, prepared, read_conllu
 from headroles.encoding import SPECIAL, EncodedExample
 from headroles.errors import CorpusError, UsageError
@@ -141,7 +141,7 @@ class FoundAgain:
 
     scores: HeadScores
     asked: Sequence[tuple[tuple[int, int], str, ExampleOptions]]
-    chosen: list[NDArray[np.int64]]
+    chosen: list[IntArray]
     found: dict[str, Example]
     roles: dict[str, Role]
 
@@ -179,7 +179,7 @@ def sieve_among(roles: dict[str, Role], role: str) -> Role:
 
 def choose_examples(
     scores: HeadScores, head: tuple[int, int], role: str, options: ExampleOptions
-) -> NDArray[np.int64]:
+) -> IntArray:
     """Return places of the wanted examples among all of ``scores``.
 
     Raises UsageError for a head or role that the scores do not have, and an example without score.
@@ -202,7 +202,7 @@ def choose_examples(
     return there[np.argsort(_distances(values[there], options.which), kind="stable")][: options.n]
 
 
-def _distances(values: NDArray[np.float32], which: str) -> NDArray[np.float32]:
+def _distances(values: Float32Array, which: str) -> Float32Array:
     """Return keys to sort values by, the wanted ones first."""
     if which == MEDIAN and len(values):
         return np.asarray(np.abs(values - np.median(values)))

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from msgspec import structs
-from numpy.typing import NDArray
 
+from headroles.arrays import Float32Array, IndexArray
 from headroles.corpus import Corpus, as_corpus, prepared
 from headroles.errors import CorpusError, UsageError
 from headroles.formats import to_records
@@ -277,9 +277,7 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
     return TokenGroups(_frame(values, clusters, options.alpha), record)
 
 
-def _frame(
-    values: NDArray[np.float32], clusters: NDArray[np.intp] | None, alpha: float
-) -> pd.DataFrame:
+def _frame(values: Float32Array, clusters: IndexArray | None, alpha: float) -> pd.DataFrame:
     """Return the long table of ``values`` (examples, layers + 1, quantities)."""
     layers = [*map(str, range(values.shape[1] - 1)), ALL_LAYERS]
     labels = [(layer, group, name) for layer in layers for group, name in QUANTITIES]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 from torch import Tensor
 
+from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from headroles.corpus import PreparedCorpus, Sentence
 from headroles.encoding import EncodedExample
 from headroles.models.attention import AttentionReader, open_norms, open_reader
@@ -25,8 +25,6 @@ from headroles.roles.punctuation import marks_in
 from headroles.scoring.block_scoring import refuse_not_finite
 from headroles.scoring.windows import windows_of
 from headroles.studies.inspection.options import TokenOptions
-
-FloatArray = NDArray[np.float64]
 
 CLASSIFIER, SEPARATORS, PUNCTUATION, OTHER = GROUPS = (
     "classifier",
@@ -67,7 +65,7 @@ class TokenReading:
         self.described: dict[str, str] = {}
         self._budget = Budget.of(self.encoder.device, self.options.batch_tokens)
 
-    def values(self) -> NDArray[np.float32]:
+    def values(self) -> Float32Array:
         """Return (examples, layers + 1, quantities) of `QUANTITIES`, NaN where there is none.
 
         The last are means over layers.
@@ -93,10 +91,10 @@ class TokenReading:
 
     def _of(
         self, examples: list[EncodedExample], reader: AttentionReader, norms: NormReader
-    ) -> list[NDArray[np.float32]]:
+    ) -> list[Float32Array]:
         """Return rows of the examples, in their order."""
 
-        def read(batch: ExampleBatch) -> list[NDArray[np.float32]]:
+        def read(batch: ExampleBatch) -> list[Float32Array]:
             return rows_of(batch, read_tokens(self.encoder, reader, norms, batch), self.counts)
 
         passes = passes_over(examples, self.encoder, self._budget)
@@ -151,7 +149,7 @@ class TokenListener:
 
 def rows_of(
     batch: ExampleBatch, per_token: FloatArray, counts: Mapping[str, int]
-) -> list[NDArray[np.float32]]:
+) -> list[Float32Array]:
     """Return for each example (layers + 1, quantities), from the attention of its tokens."""
     groups = groups_of(PaddedBatch(batch.examples)).swapaxes(0, 1)
     return [
@@ -160,7 +158,7 @@ def rows_of(
     ]
 
 
-def groups_of(batch: PaddedBatch) -> NDArray[np.bool_]:
+def groups_of(batch: PaddedBatch) -> BoolArray:
     """Return (4, examples, tokens): whether a token is of each of `GROUPS`."""
     marks = np.stack(
         [
@@ -175,9 +173,9 @@ def groups_of(batch: PaddedBatch) -> NDArray[np.bool_]:
 def values_of(
     example: EncodedExample,
     per_token: FloatArray,
-    groups: NDArray[np.bool_],
+    groups: BoolArray,
     counts: Mapping[str, int],
-) -> NDArray[np.float32]:
+) -> Float32Array:
     """Return (layers + 1, quantities) from (layers, 4, n) per token and groups (4, n)."""
     columns = [column for group in groups for column in _of_group(per_token, group)]
     places = np.flatnonzero(example.sizes)
@@ -195,7 +193,7 @@ def values_of(
     return np.concatenate([layers, whole[None]]).astype(np.float32)
 
 
-def _of_group(per_token: FloatArray, group: NDArray[np.bool_]) -> list[FloatArray]:
+def _of_group(per_token: FloatArray, group: BoolArray) -> list[FloatArray]:
     """Return the columns (layers,) of a group; NaN where the example has no such token."""
     n_layers = len(per_token)
     if not group.any():
@@ -209,7 +207,7 @@ def _words(sentences: Sequence[Sentence]) -> list[str]:
     return [word for sentence in sentences for word in sentence.words]
 
 
-def rank_correlations(values: FloatArray, counts: NDArray[np.int64]) -> FloatArray:
+def rank_correlations(values: FloatArray, counts: IntArray) -> FloatArray:
     """Return Spearman's rank correlations of ``values`` (..., words) with ``counts``.
 
     NaN for fewer than three words, and where either is the same for all words.

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from headroles.arrays import FloatArray, IntArray
 from headroles.inference.power import design_effect, smallest_n
 from headroles.options import takes
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import (
-    FloatArray,
     HeadColumns,
-    IntArray,
     describe_clusters,
     general_threshold,
     hypotheses_of,

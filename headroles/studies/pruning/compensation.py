@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from headroles.arrays import FloatArray
 from headroles.models.remaining_heads import Head
 from headroles.models.tuning import weights_of_heads
 from headroles.results.shown import Grid, Shown
 from headroles.studies.importance.estimators import values_of
 from headroles.studies.importance.measures import LESS, MORE
 from headroles.studies.importance.options import ABSOLUTE
-from headroles.tasks.outcomes import FloatArray
 from headroles.tasks.running import TaskRun
 from headroles.testing.answers import answers
 from headroles.testing.evidence import find_p_values

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from headroles.arrays import FloatArray, IndexArray
 from headroles.studies.importance.measures import BETTER, WORSE, measured, unit_values, worse_by
 from headroles.studies.pruning.curve_options import CurveOptions
 from headroles.studies.pruning.curve_points import Point
-from headroles.tasks.outcomes import FloatArray, Outcomes
+from headroles.tasks.outcomes import Outcomes
 from headroles.testing.answers import answers
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
@@ -114,7 +115,7 @@ def _compared(
     return dict(zip(COMPARED, columns, strict=True))
 
 
-def _settings(order: str, points: Sequence[Point], options: CurveOptions) -> NDArray[np.intp]:
+def _settings(order: str, points: Sequence[Point], options: CurveOptions) -> IndexArray:
     """Return the settings (draws, shares) of an order."""
     by_share = [
         [one.setting for one in points if (one.order, one.share) == (order, share)]

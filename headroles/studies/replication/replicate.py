@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from headroles.arrays import BoolArray
 from headroles.errors import UsageError
 from headroles.options import takes
 from headroles.roles import BIAS, Role
@@ -237,6 +237,6 @@ def _layer_counts(
     return counts.assign(set=name, heads=columns.n_heads)[list(LayerCounts.columns)]
 
 
-def _shows(hypotheses: Hypotheses, options: ReplicateOptions) -> NDArray[np.bool_]:
+def _shows(hypotheses: Hypotheses, options: ReplicateOptions) -> BoolArray:
     """Tell which heads have which roles (T,) in one set, corrected by itself."""
     return find_p_values(hypotheses, options, "greater", BETTING).shows(options.alpha)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from headroles.arrays import FloatArray
 from headroles.models.attention import open_reader
 from headroles.models.families import encoder_of
 from headroles.passes.examples import ExampleBatch
@@ -24,7 +24,7 @@ def divergences(
     after: PreTrainedModel,
     passes: Passes[ExampleBatch],
     on_progress: OnProgress | None = None,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Return (layers,): divergence of the attention of ``after`` from that of ``before``, in nats.
 
     Kullback-Leibler divergence of rows of attention, sum a ln(a / b), the mean over heads and
@@ -33,7 +33,7 @@ def divergences(
     """
     with open_reader(before) as first, open_reader(after) as second:
 
-        def compare(batch: ExampleBatch) -> NDArray[np.float64]:
+        def compare(batch: ExampleBatch) -> FloatArray:
             real = batch.inputs["attention_mask"].bool()
             kept: list[Tensor] = []
             found: list[float] = []

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from msgspec import structs
-from numpy.typing import NDArray
 
+from headroles.arrays import BoolArray, FloatArray
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.inference.permutation import shuffle_labels
 from headroles.models.als import head_singular
 from headroles.models.attention import open_reader
 from headroles.models.loading import Model, load_encoder
-from headroles.models.score_maps import FloatArray
 from headroles.models.sites import find_sites
 from headroles.models.subspaces import (
     dimensions_for,
@@ -202,7 +201,7 @@ def _roles(
 def _of_projection(
     what: str,
     likeness: FloatArray,
-    labels: NDArray[np.bool_],
+    labels: BoolArray,
     names: list[str],
     options: RedundancyOptions,
 ) -> tuple[pd.DataFrame, FloatArray]:

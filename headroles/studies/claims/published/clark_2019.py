@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroles.arrays import FloatArray, IndexArray
 from headroles.studies.claims.claim import CORPUS, TREES, Finding, NotTestable, claim
 from headroles.studies.claims.means import SHARES, heads_for_each, mean_beyond
 from headroles.studies.claims.measured import DETERMINERS, OBJECTS, POSSESSIVES, Measured
@@ -36,7 +36,7 @@ def single_heads(measured: Measured) -> Finding:
 HALF = 0.5
 
 
-def middle(n_layers: int) -> NDArray[np.intp]:
+def middle(n_layers: int) -> IndexArray:
     """Return the layers that correspond to layers 6 to 10 of 12, counted from 1."""
     depth = (np.arange(n_layers) + 0.5) / n_layers
     return np.flatnonzero((depth > 5 / 12) & (depth < 10 / 12))
@@ -60,7 +60,7 @@ def separators_middle(measured: Measured) -> Finding:
     return mean_beyond(values, HALF, measured.tokens[1], alpha=measured.alpha, bounds=SHARES)
 
 
-def differences(between: NDArray[np.float64], orders: NDArray[np.intp]) -> NDArray[np.float64]:
+def differences(between: FloatArray, orders: IndexArray) -> FloatArray:
     """Return the mean divergence of pairs of heads between layers less that of pairs within layers.
 
     ``between`` are heads by heads; ``orders`` (orders, layers, heads) which heads make each layer.

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroles.arrays import BoolArray, FloatArray
 from headroles.scoring.scores import HeadScores
 from headroles.studies.claims.answers import KINDS, LOCAL, SYNTACTIC, HeadAnswers
 from headroles.studies.claims.claim import (
@@ -22,7 +22,7 @@ from headroles.studies.claims.claim import (
 from headroles.studies.claims.means import SHARES, jackknifed, mean_beyond, mean_of_known
 from headroles.studies.claims.measured import Measured
 from headroles.studies.claims.orders import correlations, in_layers, trend
-from headroles.studies.heads import FloatArray, HeadColumns
+from headroles.studies.heads import HeadColumns
 
 
 def share_of_local(answers: HeadAnswers) -> float:
@@ -190,7 +190,7 @@ def last_layers_move(measured: Measured) -> Finding:
         raise NotTestable("no score differs between both models")
     places = np.arange(moved.shape[1], dtype=np.float64)
 
-    def statistic(chosen: NDArray[np.bool_]) -> float:
+    def statistic(chosen: BoolArray) -> float:
         return float(correlations(mean_of_known(moved[chosen], 0)[None], places)[0])
 
     whole = np.ones(len(moved), dtype=bool)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroles.arrays import BoolArray
 from headroles.roles import is_contrast
 from headroles.studies.claims.claim import CORPUS, TASK, TREES, Finding, NotTestable, claim
 from headroles.studies.claims.means import (
@@ -111,7 +111,7 @@ def rare_word_head(measured: Measured) -> Finding:
 _THRESHOLDS = {"position:-1": 0.9, "position:+1": 0.9, "rare": 0.5}
 
 
-def specialised(measured: Measured) -> NDArray[np.bool_]:
+def specialised(measured: Measured) -> BoolArray:
     """Return the heads (layers, heads) with a function of Voita et al. (2019).
 
     Their first choice is at one place (90 % of tokens), at the other end of an arc (10 points more

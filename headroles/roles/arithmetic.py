@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.encoding import IntArray
-
-FloatArray = NDArray[np.float32]
-BoolArray = NDArray[np.bool_]
+from headroles.arrays import FloatArray, IntArray
 
 
-def divide(numerator: NDArray[np.generic], denominator: NDArray[np.generic]) -> NDArray[np.float64]:
+def divide(numerator: NDArray[np.generic], denominator: NDArray[np.generic]) -> FloatArray:
     """Return ``numerator / denominator``, 0 where the denominator is 0."""
     quotient = np.zeros(np.broadcast(numerator, denominator).shape)
     np.divide(numerator, denominator, out=quotient, where=np.asarray(denominator) != 0)
