@@ -48,7 +48,7 @@ from headroles.models.options import ModelOptions
 from headroles.models.score_maps import PER_HEAD, SHARED
 from headroles.models.sites import Site, find_sites, install
 from headroles.models.surgery import heads_of, remove_heads
-from headroles.passes.timing import LENGTHS, time_passes
+from headroles.passes.timing import LENGTHS, time_in_turns
 from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.orders import choose_heads
 from headroles.studies.pruning.pruning import outcomes_of
@@ -157,8 +157,9 @@ class Study:
         row = {"parameters": count_parameters(made) / count_parameters(self.original)}
         for tokens in LENGTHS:
             row[f"mult. {tokens}"] = _products(made, tokens) / _products(self.original, tokens)
-        for one in time_passes(self.original, made, self.encoder.max_tokens):
-            row[f"time {one['tokens']}"] = one["seconds_after"] / one["seconds_before"]
+        for tokens in (one for one in LENGTHS if one <= self.encoder.max_tokens):
+            speed = time_in_turns(self.original, made, tokens)
+            row[f"time {tokens}"] = speed.after / speed.before
         return row
 
     def task_of(self, made: Any) -> dict[str, float]:

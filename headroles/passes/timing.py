@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from headroles.arrays import FloatArray
 from headroles.models.families import encoder_of
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 LENGTHS = (32, 128, 512)
 _TOKENS = 512
-_REPEATS = 3
 _ROUNDS = 7
 
 
@@ -50,39 +48,19 @@ class Speed:
 
 
 def time_in_turns(before: PreTrainedModel, after: PreTrainedModel, tokens: int) -> Speed:
-    """Measure the seconds of both encoders for one batch of sequences of so many tokens."""
-    seconds = _take_turns(before, after, tokens, 1 + _ROUNDS)[1:]  # the first round warms up
+    """Measure the seconds of both encoders for one batch of sequences of so many tokens.
+
+    The batch has 512 tokens in all, or one sequence. Seconds are of the processor, which other
+    programs disturb less than the clock; on other devices of the clock.
+    """
+    inputs = _random_inputs(before, tokens)
+    for model in (before, after):
+        _seconds(model, inputs)  # warms up
+    seconds = np.array(
+        [[_seconds(model, inputs) for model in (before, after)] for _ in range(_ROUNDS)]
+    )
     first, second = np.median(seconds, axis=0).tolist()
     return Speed(tokens, first, second, tuple((seconds[:, 0] / seconds[:, 1]).tolist()))
-
-
-def time_passes(
-    before: PreTrainedModel,
-    after: PreTrainedModel,
-    longest: int,
-    lengths: Sequence[int] = LENGTHS,
-) -> list[dict[str, Any]]:
-    """Measure the seconds that both encoders take for sequences of each of the ``lengths``.
-
-    Lengths beyond the ``longest`` that they read are skipped. Each number is the best of a few
-    passes over 512 tokens in all, in which the encoders take turns: seconds of the processor, which
-    other programs disturb less than the clock; on other devices seconds of the clock.
-    """
-    rows = []
-    for tokens in (length for length in lengths if length <= longest):
-        first, second = _take_turns(before, after, tokens, _REPEATS).min(axis=0).tolist()
-        rows.append({"tokens": tokens, "seconds_before": first, "seconds_after": second})
-    return rows
-
-
-def _take_turns(
-    before: PreTrainedModel, after: PreTrainedModel, tokens: int, n_rounds: int
-) -> FloatArray:
-    """Return the seconds (rounds, 2) of both encoders for the same batch."""
-    inputs = _random_inputs(before, tokens)
-    return np.array(
-        [[_seconds(model, inputs) for model in (before, after)] for _ in range(n_rounds)]
-    )
 
 
 def _random_inputs(model: PreTrainedModel, tokens: int) -> dict[str, Tensor]:

@@ -17,7 +17,7 @@ from headroles.models.loading import Model, load_encoder, load_whole
 from headroles.models.sites import find_sites, install
 from headroles.options import takes
 from headroles.passes.options import Rounds, shown_in_notebooks
-from headroles.passes.timing import LENGTHS, time_passes
+from headroles.passes.timing import LENGTHS, time_in_turns
 from headroles.studies.sharing.fitting import Fit, check_goal, check_rank, fit_sites
 from headroles.studies.sharing.measures import count_parameters, divergences
 from headroles.studies.sharing.options import SHARED, CollaborateOptions
@@ -162,11 +162,17 @@ def _passes(
 ) -> list[Pass]:
     """Measure passes over sequences of some lengths: multiplications of scores, and seconds."""
     passes = []
-    for row in time_passes(before, after, longest):
-        counts = [
-            np.multiply(fit.multiplications(row["tokens"]), len(fit.site.layers)) for fit in fits
-        ]
+    for tokens in (length for length in LENGTHS if length <= longest):
+        speed = time_in_turns(before, after, tokens)
+        counts = [np.multiply(fit.multiplications(tokens), len(fit.site.layers)) for fit in fits]
         first, second = np.sum(counts, axis=0).tolist()
-        time = row["seconds_after"] / row["seconds_before"]
-        passes.append(Pass(**row, multiplications=second / first, time=time))
+        passes.append(
+            Pass(
+                tokens=tokens,
+                seconds_before=speed.before,
+                seconds_after=speed.after,
+                multiplications=second / first,
+                time=speed.after / speed.before,
+            )
+        )
     return passes
