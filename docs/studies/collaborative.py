@@ -44,8 +44,7 @@ from docs.studies.fine_tuning import (
 from headroles import read_conllu, storage
 from headroles.models.factorisation import InputMoments, factorise, score_error
 from headroles.models.loading import LoadedEncoder, load_encoder, load_whole
-from headroles.models.options import ModelOptions
-from headroles.models.score_maps import PER_HEAD, SHARED
+from headroles.models.options import PER_HEAD, SHARED, ModelOptions
 from headroles.models.sites import Site, find_sites, install
 from headroles.models.surgery import heads_of, remove_heads
 from headroles.passes.timing import LENGTHS, time_in_turns

@@ -22,7 +22,7 @@ from headroles import storage
 from headroles.errors import HeadRolesError, ModelError
 from headroles.models.classes import as_published, class_of
 from headroles.models.low_rank import low_rank_modules, make_scores, replace_scores
-from headroles.models.score_maps import Method
+from headroles.models.options import FactorMethod
 from headroles.storage import Count
 from headroles.wording import in_one_line
 
@@ -91,7 +91,7 @@ def _write(model: PreTrainedModel, folder: Path) -> None:
 class _Scores(msgspec.Struct):
     """Shapes of queries and keys of a module, as `make_scores` takes them."""
 
-    method: Method
+    method: FactorMethod
     width: Count
     heads: Count
     rank: Count

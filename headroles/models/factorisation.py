@@ -29,7 +29,8 @@ import numpy as np
 
 from headroles.arrays import FloatArray
 from headroles.models.als import fit_shared, head_singular
-from headroles.models.score_maps import PER_HEAD, SHARED, Factors, ScoreMaps
+from headroles.models.options import PER_HEAD, SHARED
+from headroles.models.score_maps import Factors, ScoreMaps
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.bert.modeling_bert import eager_attention_forward
 
 from headroles.models.families import encoder_of, find_family
-from headroles.models.score_maps import PER_HEAD, SHARED, Factors, Method
+from headroles.models.options import PER_HEAD, SHARED, FactorMethod
+from headroles.models.score_maps import Factors
 
 
 def unset(in_features: int, out_features: int, bias: bool) -> nn.Linear:
@@ -47,7 +48,7 @@ class SharedScores(nn.Module):
     way.
     """
 
-    method: Method = SHARED
+    method: FactorMethod = SHARED
 
     def __init__(self, width: int, heads: int, rank: int) -> None:
         super().__init__()
@@ -85,7 +86,7 @@ class SharedScores(nn.Module):
 class PerHeadScores(nn.Module):
     """Queries and keys of low rank, for each head separately."""
 
-    method: Method = PER_HEAD
+    method: FactorMethod = PER_HEAD
 
     def __init__(self, width: int, heads: int, rank: int) -> None:
         super().__init__()
@@ -261,5 +262,5 @@ def replace_scores(model: PreTrainedModel, path: str, scores: Scores) -> None:
 
 
 def make_scores(method: str, width: int, heads: int, rank: int) -> Scores:
-    """Make queries and keys of ``rank`` without weights; ``method`` is one of ``METHODS``."""
+    """Make queries and keys of ``rank`` without weights, by one of ``FACTOR_METHODS``."""
     return _KINDS[method](width, heads, rank)

@@ -1,9 +1,9 @@
-"""Options of loading a model, and names of measures and ablations; cheap to import."""
+"""Options of loading a model; names of measures, ablations, factorisations. Cheap to import."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from headroles.options import Option, Options
 
@@ -12,6 +12,10 @@ WEIGHTS, NORMS = MEASURES = ("weights", "norms")
 """Attention weights: where a head looks; norms: the vectors that it takes from there."""
 ABLATIONS = ZERO, MEAN, UNIFORM = ("zero", "mean", "uniform")
 """Replacements for the output of a head."""
+FactorMethod: TypeAlias = Literal["shared", "per-head"]
+FACTOR_METHODS: tuple[FactorMethod, FactorMethod] = ("shared", "per-head")
+"""Methods that factorise queries and keys: for all heads of a layer together, or for each."""
+SHARED, PER_HEAD = FACTOR_METHODS
 
 
 @dataclass(frozen=True, kw_only=True)

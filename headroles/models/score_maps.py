@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
 
 import numpy as np
 
 from headroles.arrays import FloatArray
-
-Method: TypeAlias = Literal["shared", "per-head"]
-SHARED: Method = "shared"
-PER_HEAD: Method = "per-head"
-METHODS = (SHARED, PER_HEAD)
+from headroles.models.options import PER_HEAD, SHARED, FactorMethod
 
 
 @dataclass(frozen=True)
@@ -67,8 +62,8 @@ class Factors:
         return len(self.errors)
 
     @property
-    def method(self) -> Method:
-        """Method of the factors, one of ``METHODS``."""
+    def method(self) -> FactorMethod:
+        """Method of the factors, one of ``FACTOR_METHODS``."""
         return SHARED if self.query.ndim == 2 else PER_HEAD
 
     @property

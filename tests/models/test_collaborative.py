@@ -16,8 +16,7 @@ from headroles.models.collaborative import (
     is_collaborative,
 )
 from headroles.models.loading import load_encoder, load_model, load_whole
-from headroles.models.options import ModelOptions
-from headroles.models.score_maps import METHODS
+from headroles.models.options import FACTOR_METHODS, ModelOptions
 from tests.conftest import change_json, make_tokenizer
 from tests.models.families import HEADS
 from tests.models.test_attention import make_inputs
@@ -39,7 +38,7 @@ def save(model: PreTrainedModel, folder: Path) -> Path:
 
 def make_and_save(task: str, folder: Path) -> PreTrainedModel:
     """A BERT of low rank with embeddings for the tokenizer, which is saved in a folder with it."""
-    model = low_rank(with_vocabulary(with_biases("bert", task)), METHODS[0], 8)
+    model = low_rank(with_vocabulary(with_biases("bert", task)), FACTOR_METHODS[0], 8)
     save(model, folder)
     return model
 
@@ -51,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", PLAIN)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FACTOR_METHODS)
 def test_what_was_written_is_loaded(kind: str, method: str, tmp_path: Path) -> None:
     model = low_rank(with_biases(kind), method, 2 * HEADS)
     folder = save(model, tmp_path / "model")
@@ -73,7 +72,7 @@ def test_a_task_head_stays(tmp_path: Path) -> None:
 
 
 def test_shared_weights_of_a_language_model_stay_shared(tmp_path: Path) -> None:
-    model = low_rank(with_biases("bert", "ForMaskedLM"), METHODS[0], 8)
+    model = low_rank(with_biases("bert", "ForMaskedLM"), FACTOR_METHODS[0], 8)
     loaded = load_model(save(model, tmp_path / "model"))
     with torch.no_grad():
         assert torch.equal(loaded(**make_inputs()).logits, model(**make_inputs()).logits)

@@ -12,7 +12,8 @@ from tensorly.decomposition import parafac
 from headroles.arrays import FloatArray
 from headroles.models.als import fit_shared, head_singular
 from headroles.models.factorisation import InputMoments, factorise, score_error
-from headroles.models.score_maps import METHODS, PER_HEAD, SHARED, ScoreMaps
+from headroles.models.options import FACTOR_METHODS, PER_HEAD, SHARED
+from headroles.models.score_maps import ScoreMaps
 
 HEADS, SIZE, WIDTH = 4, 3, 12
 DIGITS = 1e-6
@@ -83,7 +84,7 @@ class TestByHand:
         assert_allclose(released, [0.012669, 0.105686, 0.881645], atol=DIGITS)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FACTOR_METHODS)
 class TestFullRank:
     @pytest.mark.parametrize("weighted", [False, True])
     def test_scores_are_the_same(self, method: str, weighted: bool) -> None:
@@ -99,7 +100,7 @@ class TestFullRank:
         assert score_error(maps, factors, moments_of(make_inputs())) < 1e-6
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FACTOR_METHODS)
 class TestError:
     def test_is_that_of_scores_of_the_inputs(self, method: str) -> None:
         """Written out over all pairs of tokens of one sequence."""
@@ -212,9 +213,10 @@ class TestPerHead:
         """The dimensions of single heads, each mixed by its head alone, are shared ones too."""
         maps, moments = make_maps(10), moments_of(make_inputs())
         shared, own = (
-            score_error(maps, factorise(maps, moments, 8, method), moments) for method in METHODS
+            score_error(maps, factorise(maps, moments, 8, method), moments)
+            for method in FACTOR_METHODS
         )
-        assert METHODS == (SHARED, PER_HEAD)
+        assert FACTOR_METHODS == (SHARED, PER_HEAD)
         assert shared < own
 
 

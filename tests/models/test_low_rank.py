@@ -14,7 +14,7 @@ from headroles.errors import ModelSupportError
 from headroles.models.factorisation import InputMoments, factorise
 from headroles.models.families import FAMILIES
 from headroles.models.loading import load_model
-from headroles.models.score_maps import METHODS
+from headroles.models.options import FACTOR_METHODS
 from headroles.models.sites import collect_moments, find_sites, install
 from headroles.models.surgery import heads_of, remove_heads, removed_from, zero_heads
 from tests.models.families import HEADS, LAYERS, PROJECTED, make_model
@@ -72,7 +72,7 @@ def test_families_with_position_terms_are_known() -> None:
 
 @pytest.mark.parametrize("kind", PLAIN)
 class TestEveryFamily:
-    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("method", FACTOR_METHODS)
     @pytest.mark.parametrize("attention", ["eager", "sdpa"])
     def test_full_rank_is_the_original(self, kind: str, method: str, attention: str) -> None:
         model = with_biases(kind, attention=attention)
@@ -80,7 +80,7 @@ class TestEveryFamily:
         assert_same_outputs(ours, expected)
         assert (ours != expected).any()
 
-    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("method", FACTOR_METHODS)
     def test_attention_is_read_as_that_of_the_original(self, kind: str, method: str) -> None:
         model = with_biases(kind, attention="sdpa")
         ours, theirs = weights_of(low_rank(model, method)), weights_of(model)
@@ -92,12 +92,12 @@ class TestEveryFamily:
     def test_lower_ranks_differ(self, kind: str) -> None:
         model = with_biases(kind)
         full = weights_of(model)
-        for method in METHODS:
+        for method in FACTOR_METHODS:
             layers = weights_of(low_rank(model, method, rank=2 * HEADS))
             assert all((a - b).abs().max() > 1e-3 for a, b in zip(layers, full, strict=True))
 
     def test_it_can_be_trained(self, kind: str) -> None:
-        model = low_rank(with_biases(kind), METHODS[0], rank=8).train()
+        model = low_rank(with_biases(kind), FACTOR_METHODS[0], rank=8).train()
         with torch.no_grad():  # so that no softmax is all but one-hot, without gradients
             for values in model.parameters():
                 values *= 0.3
@@ -109,7 +109,7 @@ class TestEveryFamily:
                 assert values.grad.abs().max() > 0
 
     def test_transformers_still_records_its_attention(self, kind: str) -> None:
-        model = low_rank(with_biases(kind), METHODS[0])
+        model = low_rank(with_biases(kind), FACTOR_METHODS[0])
         model.config._attn_implementation = "eager"
         with torch.no_grad():
             recorded = model.base_model(**make_inputs(), output_attentions=True).attentions
@@ -118,7 +118,7 @@ class TestEveryFamily:
 
 
 @pytest.mark.parametrize("kind", PLAIN)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FACTOR_METHODS)
 class TestWithoutSomeHeads:
     @pytest.mark.parametrize("heads", [SOME, A_LAYER, SOME + A_LAYER])
     def test_removed_is_zeroed(
@@ -178,7 +178,7 @@ def test_other_families_are_refused_with_the_reason(kind: str, reason: str) -> N
 
 def test_a_second_time_is_refused() -> None:
     with pytest.raises(ModelSupportError, match="of low rank already"):
-        find_sites(low_rank(make_model("bert"), METHODS[0], 8))
+        find_sites(low_rank(make_model("bert"), FACTOR_METHODS[0], 8))
 
 
 def test_layers_that_share_a_module_are_one_site() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from headroles.record import Recorded
 from headroles.tasks.outcomes import Outcomes
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
@@ -11,8 +10,7 @@ from headroles.testing.intervals import find_intervals
 from headroles.testing.options import TestOptions
 
 
-@dataclass(frozen=True)
-class LossChange:
+class LossChange(Recorded, frozen=True):
     """Mean of the paired differences over examples (nats), with its 95 % interval.
 
     ``p_value`` is of a t-test for no change (two-sided).
@@ -23,26 +21,26 @@ class LossChange:
     ci_high: float
     p_value: float
 
-    @classmethod
-    def between(cls, before: Outcomes, after: Outcomes) -> LossChange:
-        """Compare the losses of the same examples, each (examples, 1)."""
-        asked = TestOptions(clusters="none")
-        hypotheses = Hypotheses.of(
-            after.losses - before.losses,
-            0.0,
-            size=size_of(before.losses, after.losses),
-            called="the differences",
-        )
-        interval = find_intervals(hypotheses, asked)
-        return cls(
-            loss_change=float(hypotheses.moments.mean[0]),
-            ci_low=float(interval.ci_low[0]),
-            ci_high=float(interval.ci_high[0]),
-            p_value=float(find_p_values(hypotheses, asked, "two-sided").single[0]),
-        )
-
     def __str__(self) -> str:
         return (
             f"{self.loss_change:+.4f} nats (95 % interval {self.ci_low:+.4f} to "
             f"{self.ci_high:+.4f})"
         )
+
+
+def find_loss_change(before: Outcomes, after: Outcomes) -> LossChange:
+    """Compare the losses of the same examples, each (examples, 1)."""
+    asked = TestOptions(clusters="none")
+    hypotheses = Hypotheses.of(
+        after.losses - before.losses,
+        0.0,
+        size=size_of(before.losses, after.losses),
+        called="the differences",
+    )
+    interval = find_intervals(hypotheses, asked)
+    return LossChange(
+        loss_change=float(hypotheses.moments.mean[0]),
+        ci_low=float(interval.ci_low[0]),
+        ci_high=float(interval.ci_high[0]),
+        p_value=float(find_p_values(hypotheses, asked, "two-sided").single[0]),
+    )

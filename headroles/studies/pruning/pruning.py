@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from headroles.options import takes
 from headroles.passes.timing import Speed, time_in_turns
 from headroles.results.shown import Grid, Shown, Summary
 from headroles.results.stored import write_together
-from headroles.studies.importance.loss_change import LossChange
+from headroles.studies.importance.loss_change import LossChange, find_loss_change
 from headroles.studies.importance.measures import LOSS
 from headroles.studies.importance.resuming import keep_parts
 from headroles.studies.importance.shared_heads import SharedLayers
@@ -141,7 +141,7 @@ class Pruned(Summary):
             "parameters": {"before": self.parameters[0], "after": self.parameters[1]},
             "before": self.before,
             "after": self.after,
-            "loss_change": self.loss_change and asdict(self.loss_change),
+            "loss_change": self.loss_change and structs.asdict(self.loss_change),
             "seconds": self.speed and [self.speed.before, self.speed.after],
             "times_as_fast": self.speed and list(self.speed.ratios),
             **({"fine_tuning": self.tuning.facts()} if self.tuning else {}),
@@ -275,7 +275,7 @@ def write_without(
         tuning,
         "" if measured is None else measured.named,
         speed,
-        LossChange.between(before, after) if before and after else None,
+        find_loss_change(before, after) if before and after else None,
     )
 
 

@@ -14,13 +14,14 @@ from msgspec import structs
 from headroles.corpus import Corpus
 from headroles.models.attention import open_reader
 from headroles.models.loading import Model, load_encoder, load_whole
+from headroles.models.options import SHARED
 from headroles.models.sites import find_sites, install
 from headroles.options import takes
 from headroles.passes.options import Rounds, shown_in_notebooks
 from headroles.passes.timing import LENGTHS, time_in_turns
 from headroles.studies.sharing.fitting import Fit, check_goal, check_rank, fit_sites
 from headroles.studies.sharing.measures import count_parameters, divergences
-from headroles.studies.sharing.options import SHARED, CollaborateOptions
+from headroles.studies.sharing.options import CollaborateOptions
 from headroles.studies.sharing.result import (
     Collaboration,
     CollaborationRecord,

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from headroles.errors import UsageError
 from headroles.models.factorisation import InputMoments, factorise, score_error
+from headroles.models.options import SHARED
 from headroles.models.score_maps import Factors
 from headroles.models.sites import ReadSums, Site, Sums, collect_moments
 from headroles.passes.examples import ExampleBatch
 from headroles.passes.loop import Passes
 from headroles.passes.options import OnProgress, Rounds
 from headroles.studies.sharing.measures import multiplications
-from headroles.studies.sharing.options import INPUTS, SHARED, CollaborateOptions
+from headroles.studies.sharing.options import INPUTS, CollaborateOptions
 from headroles.studies.sharing.sample import SampleText, n_batches
 
 if TYPE_CHECKING:

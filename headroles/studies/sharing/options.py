@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from headroles.models.options import ModelOptions
+from headroles.models.options import FACTOR_METHODS, SHARED, ModelOptions
 from headroles.options import Option, seed_option
 from headroles.passes.options import PassOptions
 from headroles.tasks.options import TaskOptions
 
-METHODS = SHARED, PER_HEAD = ("shared", "per-head")
 WEIGHTINGS = INPUTS, _ = ("inputs", "none")
 
 
@@ -65,7 +64,7 @@ class CollaborateOptions(SampleOptions, TaskOptions):
         Option(
             "shared: dimensions that all heads mix; per-head: fewer dimensions for each head.",
             words="the method",
-            choices=METHODS,
+            choices=FACTOR_METHODS,
         ),
     ] = SHARED
     weighting: Annotated[

@@ -13,6 +13,7 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.stored import MODEL_KINDS
 from headroles.storage import plain
+from headroles.studies.importance.loss_change import LossChange
 
 _FEW_TOKENS = 8
 """Fewer tokens of the sample for each dimension of the inputs give a warning."""
@@ -28,18 +29,14 @@ class Pass(Recorded, frozen=True):
     time: float
 
 
-class TaskChange(Recorded, frozen=True):
-    """Loss and metrics of a changed model on a task."""
+class TaskChange(LossChange, frozen=True):
+    """Change of the loss on a task, with loss and metrics of both models."""
 
     file: str
     examples: int
     metrics: list[str]
     before: dict[str, float]
     after: dict[str, float]
-    loss_change: float
-    ci_low: float
-    ci_high: float
-    p_value: float
 
 
 class Whole(Recorded, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -18,7 +18,7 @@ from headroles.models.loading import LoadedEncoder
 from headroles.passes.examples import ExampleBatch, passes_over
 from headroles.passes.loop import Budget, Passes
 from headroles.sample import sample_treebank
-from headroles.studies.importance.loss_change import LossChange
+from headroles.studies.importance.loss_change import find_loss_change
 from headroles.studies.sharing.options import SampleOptions
 from headroles.studies.sharing.result import RecordedSample, TaskChange
 from headroles.tasks.running import TaskRun
@@ -96,18 +96,14 @@ def _held_out(documents: Sequence[str], options: SampleOptions) -> np.ndarray[An
 
 
 def change_on(before: TaskRun, after: TaskRun) -> TaskChange:
-    """Return loss and metrics of two models on one task, and the change of the loss.
-
-    ``loss_change`` is the mean of the paired differences over examples, ``ci_low`` and ``ci_high``
-    its 95 % interval, ``p_value`` of a t-test for no change (two-sided).
-    """
+    """Return loss and metrics of two models on one task, and the change of the loss."""
     runs = (before, after)
     first, second = (run.outcomes(torch.ones(1, *run.shape)) for run in runs)
-    return TaskChange(
+    return TaskChange.extending(
+        find_loss_change(first, second),
         file=before.task.file,
         examples=len(before.task),
         metrics=list(before.metrics),
         before=before.measure(first),
         after=after.measure(second),
-        **asdict(LossChange.between(first, second)),
     )
