@@ -39,7 +39,7 @@ from headroles.models.attention import open_reader
 from headroles.models.loading import LoadedEncoder, load_encoder
 from headroles.models.options import ModelOptions
 from headroles.passes.loop import Budget
-from headroles.scoring.block_scoring import BlockScorer, LaunchedBlock, PlannedBatch, PlannedBlock
+from headroles.scoring.block_scoring import BlockScorer, LaunchedBlock, PreparedBatch, PreparedBlock
 from headroles.scoring.blocks import Counts
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import ScoringRun
@@ -112,30 +112,30 @@ def measure(
 
 def prepare(
     encoder: LoadedEncoder, scorer: BlockScorer, corpus: PreparedCorpus
-) -> list[PlannedBlock]:
+) -> list[PreparedBlock]:
     """Prepare the first windows, as the thread that runs ahead does."""
     cutter = ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types)
     windows = islice(windows_of(corpus, "adjacent"), WINDOWS)
-    return [scorer.plan(cutter.encode(examples, Counter())) for _, examples in windows]
+    return [scorer.prepare(cutter.encode(examples, Counter())) for _, examples in windows]
 
 
-def smallest(scorer: BlockScorer, blocks: list[PlannedBlock]) -> PlannedBlock:
+def smallest(scorer: BlockScorer, blocks: list[PreparedBlock]) -> PreparedBlock:
     """Return one batch of the two shortest examples that are no mere phrases."""
     examples = [one for block in blocks for one in block.examples if len(one) >= SHORTEST]
-    return scorer.plan(sorted(examples, key=len)[:2])
+    return scorer.prepare(sorted(examples, key=len)[:2])
 
 
-def as_if_read(block: PlannedBlock, n_layers: int, n_heads: int) -> LaunchedBlock:
+def as_if_read(block: PreparedBlock, n_layers: int, n_heads: int) -> LaunchedBlock:
     """Return the block with arbitrary scores for its batches."""
-    read: list[tuple[PlannedBatch, Callable[[], NDArray[np.float32]]]] = []
+    read: list[tuple[PreparedBatch, Callable[[], NDArray[np.float32]]]] = []
     for batch in block.batches:
-        n_columns = max(max(plan.columns) for plan in batch.plans.values()) + 1
+        n_columns = max(max(readout.columns) for readout in batch.readouts.values()) + 1
         values = np.ones((len(batch.rows), n_layers, n_heads, n_columns), dtype=np.float32)
         read.append((batch, values.copy))
     return LaunchedBlock(block.examples, read)
 
 
-def run_plainly(encoder: LoadedEncoder, block: PlannedBlock) -> None:
+def run_plainly(encoder: LoadedEncoder, block: PreparedBlock) -> None:
     """Run the forward pass of transformers."""
     with torch.inference_mode():
         for batch in block.batches:

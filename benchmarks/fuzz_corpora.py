@@ -1,4 +1,4 @@
-"""Damaged treebanks read, encoded and planned: an answer or an error.
+"""Damaged treebanks read, encoded and prepared for scoring: an answer or an error.
 
 Run: python -m benchmarks.fuzz_corpora [--corpora 10000] [--seed 0]
 
@@ -39,7 +39,7 @@ from headroles.roles import (
     Scope,
     choose_relations,
     choose_roles,
-    plan_roles,
+    make_readout,
 )
 
 SECONDS = 60
@@ -204,7 +204,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def go_through(case: Case, folder: Path) -> str:
-    """Plan a corpus; return ``planned``, or the name of the error.
+    """Prepare a corpus for scoring; return ``prepared``, or the name of the error.
 
     Raises all errors that are not headroles' own, and AssertionError for a message that a terminal
     would obey, or that is no line.
@@ -212,17 +212,17 @@ def go_through(case: Case, folder: Path) -> str:
     file = folder / "t.conllu"
     file.write_bytes(case.content)
     try:
-        _plan(case, file)
+        _prepare(case, file)
     except HeadRolesError as error:
         message = str(error)
         assert message.isascii() or message.encode()
         assert not set(message) & {chr(code) for code in (*range(32), *range(127, 160))}
         assert len(message) <= 1500
         return type(error).__name__
-    return "planned"
+    return "prepared"
 
 
-def _plan(case: Case, file: Path) -> None:
+def _prepare(case: Case, file: Path) -> None:
     options = RoleOptions(**case.scoring)
     with prepared(read_conllu(file, **case.reading)) as corpus:
         relations = choose_relations(options, corpus.scheme, corpus.relations)
@@ -232,7 +232,7 @@ def _plan(case: Case, file: Path) -> None:
     for start in range(0, len(encoded), 64):
         for score in SCORES.values():
             scope = Scope(PaddedBatch(encoded[start : start + 64]), None, score)
-            plan_roles(choose_roles(options, relations, score), scope)
+            make_readout(choose_roles(options, relations, score), scope)
 
 
 @contextmanager

@@ -75,7 +75,7 @@ def score(
     from headroles.testing.options import TestOptions
 
     with shared_folder(out, [HeadScores], output, resuming.resume) as (folder, sharing):
-        sharing = replace(sharing, part=part.corpus_part)
+        sharing = replace(sharing, corpus_part=part.corpus_part)
         if sharing.assists:
             assist(model, options, sharing)
             return

@@ -21,10 +21,10 @@ from headroles.roles.first_choices import WORDS as WORDS
 from headroles.roles.first_choices import Candidates as Candidates
 from headroles.roles.marking import marked_words as marked_words
 from headroles.roles.marking import sieve_cells as sieve_cells
-from headroles.roles.plan import Plan as Plan
-from headroles.roles.plan import bounds_of as bounds_of
-from headroles.roles.plan import plan_roles as plan_roles
 from headroles.roles.position import refuse_too_far as refuse_too_far
+from headroles.roles.readout import Readout as Readout
+from headroles.roles.readout import bounds_of as bounds_of
+from headroles.roles.readout import make_readout as make_readout
 from headroles.roles.relations import absent_defaults as absent_defaults
 from headroles.roles.relations import choose_relations as choose_relations
 from headroles.roles.role import ARCS as ARCS

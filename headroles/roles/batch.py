@@ -119,7 +119,7 @@ class PaddedBatch(Cached):
 
 @dataclass(frozen=True)
 class Scope(Cached):
-    """The setting that sieves are planned for: a batch, the reach of a layer's attention, a score.
+    """The setting that sieves are read in: a batch, the reach of a layer's attention, a score.
 
     ``reach`` is the number of positions to either side that a query can attend to, None for no
     limit. Keys beyond the reach belong to no row and no sieve.

@@ -31,7 +31,7 @@ from headroles.roles.arithmetic import divide, expand, slots
 from headroles.roles.batch import Scope
 from headroles.roles.controls import Controls, find_controls
 from headroles.roles.links import Links, LinkWeights, Pieces, find_link_weights, find_pieces
-from headroles.roles.sieve import Array, KeySetList, Layer, Part
+from headroles.roles.sieve import Array, KeySetList, Layer, SieveReadout
 from headroles.rounding import MODEL_TERMS, rounding_bound
 
 PAIRS, PAIRS_WITHOUT_CONTROLS = "pairs of pieces", "pairs of pieces without controls"
@@ -48,8 +48,8 @@ wastes little.
 class BeyondOffset(Links):
     """Contrast of the links with some labels."""
 
-    def plan(self, alike: Sequence[Links], scope: Scope, key_sets: KeySetList) -> Part:
-        """Plan the weights of the pairs of pieces of all links with controls, and of their
+    def readout(self, alike: Sequence[Links], scope: Scope, key_sets: KeySetList) -> SieveReadout:
+        """Find the weights of the pairs of pieces of all links with controls, and of their
         controls.
         """
         batch = scope.batch
@@ -62,7 +62,7 @@ class BeyondOffset(Links):
         weights = find_link_weights(alike, table, pieces, is_scored, batch.size)
         runs = _Runs.of(controls)
         of_cells = _weights_of_cells(weights, pieces, cells, controls)
-        return ContrastPart(
+        return ContrastReadout(
             pairs=pieces.pairs(batch),
             weights=weights.padded(pieces),
             control_pairs=_pairs_in_runs(controls, runs),
@@ -79,7 +79,7 @@ class BeyondOffset(Links):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContrastPart(Part):
+class ContrastReadout(SieveReadout):
     """Contrasts of r roles: pairs of links with their weights, and controls to subtract.
 
     ``pairs`` (B, P) of links have ``weights`` (B, P, r). ``control_pairs`` (B, 2 * RUN * C), as

@@ -12,7 +12,7 @@ from headroles.arrays import BoolArray, Float32Array, IntArray
 from headroles.roles.arithmetic import divide
 from headroles.roles.batch import PaddedBatch, Scope
 from headroles.roles.first_choices import EVERY, among_in, queries_among
-from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
+from headroles.roles.sieve import Array, KeySetList, Layer, Sieve, SieveReadout
 
 
 class Shared(NamedTuple):
@@ -37,7 +37,7 @@ class SharedSieve(Sieve):
 
     @property
     def kind(self) -> Hashable:
-        """Kind of the sieve; sieves with the same keys are planned together."""
+        """Kind of the sieve; sieves with the same keys are read together."""
         return type(self), self.find, self.among
 
     def key_sets(self, batch: PaddedBatch) -> Sequence[BoolArray]:
@@ -51,14 +51,16 @@ class KeySets(SharedSieve):
 
     @property
     def kind(self) -> Hashable:
-        """Kind of the sieve; sieves with any keys are planned together."""
+        """Kind of the sieve; sieves with any keys are read together."""
         return type(self), self.among
 
-    def plan(self, alike: Sequence[KeySets], scope: Scope, key_sets: KeySetList) -> KeySetPart:
-        """Plan the weights of each row's attention mass on each key set."""
+    def readout(
+        self, alike: Sequence[KeySets], scope: Scope, key_sets: KeySetList
+    ) -> KeySetReadout:
+        """Find the weights of each row's attention mass on each key set."""
         found = [find_row_weights(sieve, scope, key_sets) for sieve in alike]
         weights = np.stack([own.weights for own in found], axis=-1)
-        return KeySetPart(
+        return KeySetReadout(
             weights=weights.reshape(scope.batch.size, -1, len(alike)),
             constants=np.stack([own.constants for own in found], axis=1),
             counts=np.stack([own.counts for own in found], axis=1),
@@ -69,8 +71,8 @@ class KeySets(SharedSieve):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeySetPart(Part):
-    """Part with ``weights`` (B, N * K, r) of each row's attention mass on each key set."""
+class KeySetReadout(SieveReadout):
+    """Readout with ``weights`` (B, N * K, r) of each row's attention mass on each key set."""
 
     weights: Float32Array
 
@@ -88,10 +90,12 @@ class RowWise(SharedSieve):
 
     times_entropy: bool = False
 
-    def plan(self, alike: Sequence[RowWise], scope: Scope, key_sets: KeySetList) -> RowPart:
-        """Plan the weights of each row's attention mass on each key set."""
+    def readout(
+        self, alike: Sequence[RowWise], scope: Scope, key_sets: KeySetList
+    ) -> RowWiseReadout:
+        """Find the weights of each row's attention mass on each key set."""
         rows = find_row_weights(self, scope, key_sets)
-        return RowPart(
+        return RowWiseReadout(
             weights=rows.weights,
             times_entropy=tuple(sieve.times_entropy for sieve in alike),
             is_empty=not rows.counts.any(),
@@ -110,8 +114,8 @@ class RowWise(SharedSieve):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowPart(Part):
-    """Part with ``weights`` (B, N, K) as in `KeySetPart`; r roles choose whether to use entropy."""
+class RowWiseReadout(SieveReadout):
+    """Readout with ``weights`` (B, N, K) as in `KeySetReadout`; r roles choose to use entropy."""
 
     weights: Float32Array
     times_entropy: tuple[bool, ...]
@@ -136,8 +140,10 @@ class Evenness(SharedSieve):
     Rows with a single key are skipped, since attention to one key is always even.
     """
 
-    def plan(self, alike: Sequence[Evenness], scope: Scope, key_sets: KeySetList) -> EvennessPart:
-        """Plan the weights of entropies within sets: 1 / (rows * ln of the set's size)."""
+    def readout(
+        self, alike: Sequence[Evenness], scope: Scope, key_sets: KeySetList
+    ) -> EvennessReadout:
+        """Find the weights of entropies within sets: 1 / (rows * ln of the set's size)."""
         batch = scope.batch
         weights = np.zeros((batch.size, batch.width, len(key_sets)))
         counts = np.zeros(batch.size, dtype=np.int64)
@@ -146,7 +152,7 @@ class Evenness(SharedSieve):
             scored = queries & (sizes > 1)
             weights[:, :, key_sets.place(keys)] = divide(scored, np.log(np.maximum(sizes, 1)))
             counts += scored.sum(axis=1)
-        return EvennessPart(
+        return EvennessReadout(
             weights=divide(weights, counts[:, None, None]).astype(np.float32),
             is_empty=not counts.any(),
             constants=np.zeros((batch.size, 1), dtype=np.float32),
@@ -157,8 +163,8 @@ class Evenness(SharedSieve):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvennessPart(Part):
-    """Part with ``weights`` (B, N, K) of each row's entropy within each key set."""
+class EvennessReadout(SieveReadout):
+    """Readout with ``weights`` (B, N, K) of each row's entropy within each key set."""
 
     weights: Float32Array
     is_empty: bool

@@ -20,7 +20,7 @@ from headroles.encoding import EncodedExample
 from headroles.roles.arithmetic import divide, expand, slots
 from headroles.roles.batch import PaddedBatch, Scope
 from headroles.roles.first_choices import WORDS, among_in, find_offset_shares
-from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
+from headroles.roles.sieve import Array, KeySetList, Layer, Sieve, SieveReadout
 
 PIECELESS_ARCS = "arcs of words without pieces"
 FORTH, BACK = DIRECTIONS = (0, 1)
@@ -88,15 +88,15 @@ class Links(Sieve):
 
     @property
     def kind(self) -> Hashable:
-        """Kind of the sieve; sieves over the same links are planned together."""
+        """Kind of the sieve; sieves over the same links are read together."""
         return type(self), self.find, self.among
 
-    def plan(self, alike: Sequence[Links], scope: Scope, key_sets: KeySetList) -> Part:
-        """Plan the weights of all pairs of pieces of all links."""
+    def readout(self, alike: Sequence[Links], scope: Scope, key_sets: KeySetList) -> SieveReadout:
+        """Find the weights of all pairs of pieces of all links."""
         table = scope.batch.of(self.find)
         pieces = scope.of(find_pieces, self.find)
         weights = find_link_weights(alike, table, pieces, pieces.is_scored, scope.batch.size)
-        return LinkPart(
+        return LinkReadout(
             pairs=pieces.pairs(scope.batch),
             weights=weights.padded(pieces),
             constants=weights.constants,
@@ -110,8 +110,8 @@ class Links(Sieve):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinkPart(Part):
-    """Part with ``pairs`` (B, P) as query * N + key and ``weights`` (B, P, r), padded with 0."""
+class LinkReadout(SieveReadout):
+    """Readout with ``pairs`` (B, P) as query * N + key and ``weights`` (B, P, r), padded with 0."""
 
     pairs: IntArray
     weights: Float32Array

@@ -11,7 +11,7 @@ from headroles.arrays import Float32Array, IntArray
 from headroles.roles.arithmetic import divide
 from headroles.roles.batch import Scope
 from headroles.roles.first_choices import TOKENS, among_in
-from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
+from headroles.roles.sieve import Array, KeySetList, Layer, Sieve, SieveReadout
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,10 @@ class Offsets(Sieve):
     offsets: tuple[int, ...]
     published_edge: bool = False
 
-    def plan(self, alike: Sequence[Offsets], scope: Scope, key_sets: KeySetList) -> OffsetPart:
-        """Plan the weights of the pairs of all tokens with the tokens at their offsets."""
+    def readout(
+        self, alike: Sequence[Offsets], scope: Scope, key_sets: KeySetList
+    ) -> OffsetReadout:
+        """Find the weights of the pairs of all tokens with the tokens at their offsets."""
         batch = scope.batch
         farthest = batch.width if scope.reach is None else scope.reach
         offsets = np.array([k for k in self.offsets if abs(k) <= farthest], dtype=np.int64)
@@ -47,7 +49,7 @@ class Offsets(Sieve):
             divide((of_rows * queries).sum(axis=1), counts)[:, None].astype(np.float32)
             for of_rows in (rows.offsets, rows.lows, rows.highs)
         )
-        return OffsetPart(
+        return OffsetReadout(
             pairs=np.repeat(pairs, batch.size, axis=0),
             weights=weights.reshape(batch.size, -1, 1).astype(np.float32),
             constants=constants,
@@ -67,8 +69,8 @@ def _published_sizes(offsets: IntArray, n: IntArray, query: IntArray) -> IntArra
 
 
 @dataclass(frozen=True, kw_only=True)
-class OffsetPart(Part):
-    """Part with ``pairs`` (B, P) as query * N + key and ``weights`` (B, P, 1), padded with 0."""
+class OffsetReadout(SieveReadout):
+    """Readout with ``pairs`` (B, P) as query * N + key and ``weights`` (B, P, 1), padded with 0."""
 
     pairs: IntArray
     weights: Float32Array

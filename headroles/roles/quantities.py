@@ -18,7 +18,7 @@ from headroles.options import Options
 from headroles.roles.arithmetic import divide
 from headroles.roles.batch import Scope
 from headroles.roles.role import Context, Role
-from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
+from headroles.roles.sieve import Array, KeySetList, Layer, Sieve, SieveReadout
 
 
 def confidence(options: Options, context: Context) -> Iterator[Role]:
@@ -49,12 +49,14 @@ class RowQuantity(Sieve):
     name: str
     weigh: Callable[[Scope], FloatArray]
 
-    def plan(self, alike: Sequence[RowQuantity], scope: Scope, key_sets: KeySetList) -> RowsPart:
-        """Plan the weights of all rows."""
+    def readout(
+        self, alike: Sequence[RowQuantity], scope: Scope, key_sets: KeySetList
+    ) -> QuantityReadout:
+        """Find the weights of all rows."""
         weights = self.weigh(scope)
         counts = (weights > 0).sum(axis=1)
         zeros = np.zeros((scope.batch.size, 1), dtype=np.float32)
-        return RowsPart(
+        return QuantityReadout(
             name=self.name,
             weights=divide(weights, counts[:, None]).astype(np.float32),
             barred=~scope.batch.in_words,
@@ -66,8 +68,8 @@ class RowQuantity(Sieve):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsPart(Part):
-    """Part with ``weights`` (B, N) of rows; ``barred`` (B, N) are keys that are not candidates."""
+class QuantityReadout(SieveReadout):
+    """Readout with ``weights`` (B, N) of rows; keys ``barred`` (B, N) are no candidates."""
 
     name: str
     weights: Float32Array

@@ -27,7 +27,7 @@ from headroles.arrays import BoolArray, Float32Array, IntArray
 from headroles.roles.batch import PaddedBatch, Scope
 
 Array: TypeAlias = Any
-"""A NumPy array when planned, a tensor where the model runs."""
+"""A NumPy array in a new readout, a tensor where the model runs."""
 
 
 class Sieve(ABC):
@@ -35,7 +35,7 @@ class Sieve(ABC):
 
     @property
     def kind(self) -> Hashable:
-        """Key of the sieves that are planned together; by default each sieve is planned alone."""
+        """Key of the sieves that are read together; by default each sieve is read alone."""
         return self
 
     def key_sets(self, batch: PaddedBatch) -> Sequence[BoolArray]:
@@ -43,12 +43,12 @@ class Sieve(ABC):
         return ()
 
     @abstractmethod
-    def plan(self, alike: Sequence[Any], scope: Scope, key_sets: KeySetList) -> Part:
-        """Plan how the scores of ``alike``, the sieves of this kind, are read from attention."""
+    def readout(self, alike: Sequence[Any], scope: Scope, key_sets: KeySetList) -> SieveReadout:
+        """Make the readout of the scores of ``alike``, the sieves of this kind."""
 
 
 class KeySetList:
-    """Key sets of all sieves of a plan, each once, in the order in which sieves name them."""
+    """Key sets of all sieves of a readout, each once, in the order in which sieves name them."""
 
     def __init__(self) -> None:
         self._places: dict[int, int] = {}
@@ -76,7 +76,7 @@ class KeySetList:
 
 
 class Layer(Protocol):
-    """The attention of one layer over a batch, as parts of a plan read it."""
+    """The attention of one layer over a batch, as readouts read it."""
 
     key_sets: Array
     """Array (B, N, K), 1 where a token belongs to a set."""
@@ -108,14 +108,14 @@ class Layer(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part(ABC):
-    """Plan for the scores of r roles with sieves of one kind, for a batch.
+class SieveReadout(ABC):
+    """Readout of the scores of r roles with sieves of one kind, for a batch.
 
     ``constants`` (B, r) are added to the values read. ``counts`` (B, r) are numbers of tokens or
     arcs behind each score; a count of 0 means that there is no score. By reason, ``skipped`` counts
     arcs of words without pieces, and ``controls`` links with and without controls.
 
-    A part reads attention, or, if ``among`` names candidates, first choices: 1 at the choice and 0
+    It reads attention, or, if ``among`` names candidates, first choices: 1 at the choice and 0
     elsewhere. ``offset_shares`` (B, r, offsets) are the scores of always looking at a fixed offset,
     NaN without a score; None for roles that are not compared with fixed offsets.
 

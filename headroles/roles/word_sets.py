@@ -16,7 +16,7 @@ from headroles.roles.arithmetic import divide
 from headroles.roles.batch import PaddedBatch, Scope, placed_sentences
 from headroles.roles.first_choices import WORDS, among_in
 from headroles.roles.key_sets import FindShared, Shared
-from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
+from headroles.roles.sieve import Array, KeySetList, Layer, Sieve, SieveReadout
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,13 @@ class WordSets(Sieve):
 
     @property
     def kind(self) -> Hashable:
-        """Kind of the sieve; all sieves of words are planned together."""
+        """Kind of the sieve; all sieves of words are read together."""
         return type(self)
 
-    def plan(self, alike: Sequence[WordSets], scope: Scope, key_sets: KeySetList) -> WordSetPart:
-        """Plan the weights of each row's attention mass on each set of words."""
+    def readout(
+        self, alike: Sequence[WordSets], scope: Scope, key_sets: KeySetList
+    ) -> WordSetReadout:
+        """Find the weights of each row's attention mass on each set of words."""
         batch = scope.batch
         found = [(own, shared) for own, one in enumerate(alike) for shared in batch.of(one.find)]
         weights = np.zeros((batch.size, batch.width, len(found)))
@@ -50,7 +52,7 @@ class WordSets(Sieve):
             counts[:, own] += np.round(shares.sum(axis=1)).astype(np.int64)
         owners = np.array([own for own, _ in found], dtype=np.int64)
         constants, lows, highs = divide(sums, counts).astype(np.float32)
-        return WordSetPart(
+        return WordSetReadout(
             keys=np.stack([shared.keys for _, shared in found], axis=-1).astype(np.float32),
             weights=divide(weights, counts[:, None, owners]).astype(np.float32),
             of_roles=np.eye(len(alike), dtype=np.float32)[owners],
@@ -63,8 +65,8 @@ class WordSets(Sieve):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WordSetPart(Part):
-    """Part with ``weights`` (B, N, k) of each row's mass on each of k ``keys`` (B, N, k).
+class WordSetReadout(SieveReadout):
+    """Readout with ``weights`` (B, N, k) of each row's mass on each of k ``keys`` (B, N, k).
 
     ``of_roles`` (k, r) is 1 where a set belongs to a role.
     """

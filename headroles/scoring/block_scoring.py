@@ -24,40 +24,49 @@ from headroles.models.attention import AttentionReader
 from headroles.models.loading import LoadedEncoder
 from headroles.passes.examples import as_tensors, collate, on_device, to_host
 from headroles.passes.loop import Budget, Passes
-from headroles.roles import OFFSETS, PaddedBatch, Plan, Role, Scope, Score, bounds_of, plan_roles
+from headroles.roles import (
+    OFFSETS,
+    PaddedBatch,
+    Readout,
+    Role,
+    Scope,
+    Score,
+    bounds_of,
+    make_readout,
+)
 from headroles.scoring.blocks import Counts, ScoreBlock
 from headroles.scoring.layer import read_scores
 
 
 @dataclass(frozen=True)
-class PlannedBatch:
-    """Examples (B,) at some ``rows`` of a block, with plans for reading their attention.
+class PreparedBatch:
+    """Examples (B,) at some ``rows`` of a block, with readouts of their attention.
 
-    ``plans`` are keyed by the reach of layers; ``to_read`` holds the inputs of the model and the
-    same plans as tensors.
+    ``readouts`` are keyed by the reach of layers; ``to_read`` holds the inputs of the model and the
+    same readouts as tensors.
     """
 
     rows: list[int]
     examples: list[EncodedExample]
-    plans: dict[int | None, Plan]
-    to_read: tuple[dict[str, Any], dict[int | None, Plan]]
+    readouts: dict[int | None, Readout]
+    to_read: tuple[dict[str, Any], dict[int | None, Readout]]
 
     @property
-    def widest(self) -> Plan:
-        """Plan of the widest-reaching layers; batch statistics come from it."""
-        return max(self.plans.values(), key=lambda plan: int(plan.counts.sum()))
+    def widest(self) -> Readout:
+        """Readout of the widest-reaching layers; batch statistics come from it."""
+        return max(self.readouts.values(), key=lambda readout: int(readout.counts.sum()))
 
 
 @dataclass(frozen=True)
-class PlannedBlock:
-    """Examples that are scored together, in batches, some of which may still be planned."""
+class PreparedBlock:
+    """Examples that are scored together, in batches, some of which may still be unprepared."""
 
     examples: list[EncodedExample]
-    passes: Passes[PlannedBatch]
-    batches: Iterable[PlannedBatch]
+    passes: Passes[PreparedBatch]
+    batches: Iterable[PreparedBatch]
 
 
-Launched: TypeAlias = tuple[PlannedBatch, Callable[[], Float32Array]]
+Launched: TypeAlias = tuple[PreparedBatch, Callable[[], Float32Array]]
 """A batch, and a function that waits for its scores and returns them."""
 
 
@@ -76,15 +85,15 @@ class LaunchedBlock:
 class ScoreListener:
     """Reader of the scores of a batch, called with the weights of each layer in turn."""
 
-    plans: list[Plan]
+    readouts: list[Readout]
     layers: list[Tensor] = field(default_factory=list)
 
     def __call__(self, layer: int, weights: Tensor) -> None:
         """Read the scores of a layer."""
-        self.layers.append(read_scores(weights, self.plans[layer]))
+        self.layers.append(read_scores(weights, self.readouts[layer]))
 
     def values(self) -> Tensor:
-        """Return values (B, layers, heads, columns), undefined where the plan's counts are 0."""
+        """Return values (B, layers, heads, columns), undefined where the readout's counts are 0."""
         return torch.stack(self.layers, dim=1)
 
 
@@ -105,34 +114,38 @@ class BlockScorer:
         self._score = score
         self._budget = budget
 
-    def plan(self, examples: list[EncodedExample], worker: Executor | None = None) -> PlannedBlock:
+    def prepare(
+        self, examples: list[EncodedExample], worker: Executor | None = None
+    ) -> PreparedBlock:
         """Divide examples into batches; may run in another thread than the other steps.
 
-        A ``worker`` plans the batches after the return, one after the other.
+        A ``worker`` prepares the batches after the return, one after the other.
         """
         passes = Passes(
             [len(example) for example in examples],
-            partial(self.plan_batch, examples),
+            partial(self.prepare_batch, examples),
             lambda row: f"the example {examples[row].id!r}",
             self._budget,
         )
         if worker is None:
-            return PlannedBlock(examples, passes, passes.batches())
+            return PreparedBlock(examples, passes, passes.batches())
         rows = self._budget.batches(passes.lengths)
-        return PlannedBlock(examples, passes, worker.map(passes.make, rows))
+        return PreparedBlock(examples, passes, worker.map(passes.make, rows))
 
-    def plan_batch(self, examples: Sequence[EncodedExample], rows: list[int]) -> PlannedBatch:
+    def prepare_batch(self, examples: Sequence[EncodedExample], rows: list[int]) -> PreparedBatch:
         """Prepare the examples at these rows."""
         own = [examples[row] for row in rows]
         batch = PaddedBatch(own)
-        plans = {
-            reach: plan_roles(self._roles, Scope(batch, reach, self._score))
+        readouts = {
+            reach: make_readout(self._roles, Scope(batch, reach, self._score))
             for reach in dict.fromkeys(self._reader.reaches)
         }
         inputs = collate(own, self._encoder.tokenizer.pad_token_id or 0)
-        return PlannedBatch(rows, own, plans, as_tensors((inputs, plans), self._encoder.device))
+        return PreparedBatch(
+            rows, own, readouts, as_tensors((inputs, readouts), self._encoder.device)
+        )
 
-    def launch(self, block: PlannedBlock, report: Callable[[int], None]) -> LaunchedBlock:
+    def launch(self, block: PreparedBlock, report: Callable[[int], None]) -> LaunchedBlock:
         """Run the encoder on the batches; devices other than the CPU may finish after the return.
 
         ``report`` is called with the number of examples done.
@@ -145,22 +158,22 @@ class BlockScorer:
             report(done)
         return LaunchedBlock(block.examples, read)
 
-    def run(self, block: PlannedBlock) -> Iterator[Launched]:
+    def run(self, block: PreparedBlock) -> Iterator[Launched]:
         """Run the encoder on one batch after the other, each when it is asked for."""
-        return block.passes.run(block.batches, lambda one: to_host(self._read(one)))
+        return block.passes.run(block.batches, lambda one: to_host(self.read(one)))
 
-    def _read(self, batch: PlannedBatch) -> Tensor:
-        """Read values (B, layers, heads, columns), undefined where the plan's counts are 0."""
+    def read(self, batch: PreparedBatch) -> Tensor:
+        """Read values (B, layers, heads, columns), undefined where the readout's counts are 0."""
         inputs, _ = batch.to_read
         listener = self.listen(batch)
         names = [example.id for example in batch.examples]
         self._reader.read(on_device(inputs, self._encoder.device), listener, names)
         return listener.values()
 
-    def listen(self, batch: PlannedBatch) -> ScoreListener:
+    def listen(self, batch: PreparedBatch) -> ScoreListener:
         """Return what reads the scores of a batch from the weights of each layer."""
-        plans = on_device(batch.to_read[1], self._encoder.device)
-        return ScoreListener([plans[reach] for reach in self._reader.reaches])
+        readouts = on_device(batch.to_read[1], self._encoder.device)
+        return ScoreListener([readouts[reach] for reach in self._reader.reaches])
 
     def fetch(self, launched: LaunchedBlock, counts: Counts) -> ScoreBlock:
         """Wait for the scores and return them in example order; add skipped arcs to ``counts``.
@@ -175,10 +188,10 @@ class BlockScorer:
         shares = np.full((*units.shape, len(OFFSETS)), np.nan, dtype=np.float32)
         bounds = np.empty((*units.shape, 2), dtype=np.float32)
         for batch, arrived in launched.read:
-            rows, plans = batch.rows, list(batch.plans.values())
+            rows, readouts = batch.rows, list(batch.readouts.values())
             values[rows] = self._values(batch, arrived())
-            units[rows] = np.max([plan.counts for plan in plans], axis=0)
-            bounds[rows] = bounds_of(plans)
+            units[rows] = np.max([readout.counts for readout in readouts], axis=0)
+            bounds[rows] = bounds_of(readouts)
             widest = batch.widest
             if widest.offset_shares is not None:
                 shares[rows] = widest.offset_shares
@@ -195,15 +208,15 @@ class BlockScorer:
             bounds=bounds,
         )
 
-    def _values(self, batch: PlannedBatch, read: Float32Array) -> Float32Array:
+    def _values(self, batch: PreparedBatch, read: Float32Array) -> Float32Array:
         """Return values (B, layers, heads, roles), NaN where an example or a head has none."""
         refuse_not_finite(read, batch.examples, self._encoder)
         for layer, head in self._reader.removed:
             read[:, layer, head] = np.nan
-        columns = next(iter(batch.plans.values())).columns
+        columns = next(iter(batch.readouts.values())).columns
         values = read if columns == tuple(range(len(columns))) else read[..., columns]
         for layer, reach in enumerate(self._reader.reaches):
-            values[:, layer].swapaxes(1, 2)[batch.plans[reach].counts == 0] = np.nan
+            values[:, layer].swapaxes(1, 2)[batch.readouts[reach].counts == 0] = np.nan
         return np.asarray(values)
 
 

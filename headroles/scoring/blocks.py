@@ -41,18 +41,18 @@ class ScoreBlock:
         """Join blocks; a field unknown in one block is unknown in the result."""
         if len(blocks) == 1:
             return blocks[0]
-        parts: dict[str, Any] = {}
+        joined: dict[str, Any] = {}
         for name in (one.name for one in fields(cls)):
             of_blocks = [getattr(block, name) for block in blocks]
-            if any(part is None for part in of_blocks):
-                parts[name] = None
+            if any(one is None for one in of_blocks):
+                joined[name] = None
             elif isinstance(of_blocks[0], list):
-                parts[name] = [value for part in of_blocks for value in part]
+                joined[name] = [value for one in of_blocks for value in one]
             else:
-                parts[name] = np.concatenate(of_blocks)
-        if len(parts["digests"]) < len(parts["ids"]):
-            parts["digests"] = []
-        return cls(**parts)
+                joined[name] = np.concatenate(of_blocks)
+        if len(joined["digests"]) < len(joined["ids"]):
+            joined["digests"] = []
+        return cls(**joined)
 
     @property
     def n_scores(self) -> int:
@@ -76,12 +76,12 @@ class ScoreBlock:
         if {len(self.ids), len(self.documents)} != {n} or len(self.digests) not in (0, n):
             raise ValueError(f"ids, documents or digests do not have {n} entries")
 
-    def part(self, rows: slice) -> ScoreBlock:
+    def take(self, rows: slice) -> ScoreBlock:
         """Return some of the examples."""
-        parts: dict[str, Any] = {
+        taken: dict[str, Any] = {
             name: None if values is None else values[rows] for name, values in vars(self).items()
         }
-        return ScoreBlock(**parts)
+        return ScoreBlock(**taken)
 
     def rounded(self) -> ScoreBlock:
         """Return a copy with values and bounds rounded to float16, stored as float32.
@@ -132,7 +132,7 @@ class ScoredWindow:
 
 
 _RECORD = "record"
-"""Name of the array of bytes that holds, as JSON, the rest of a part."""
+"""Name of the array of bytes that holds, as JSON, the rest of a result."""
 
 
 @dataclass(frozen=True)
@@ -151,15 +151,15 @@ class SavedWindows:
             return self.known[number]
         return self.read(number) if self.parts is not None and number in self.parts else None
 
-    def knowing(self, number: int, part: ScoredWindow) -> SavedWindows:
+    def knowing(self, number: int, scored: ScoredWindow) -> SavedWindows:
         """Save the result of a window, and return the saved windows that know it."""
-        self.write(number, part)
-        return SavedWindows(self.parts, {**self.known, number: part})
+        self.write(number, scored)
+        return SavedWindows(self.parts, {**self.known, number: scored})
 
-    def write(self, number: int, part: ScoredWindow) -> None:
+    def write(self, number: int, scored: ScoredWindow) -> None:
         """Save the result of a window."""
         if self.parts is not None:
-            self.parts.write(number, pack(part))
+            self.parts.write(number, pack(scored))
 
     def read(self, number: int) -> ScoredWindow:
         """Return the result of a window. Raises StorageError if none is saved."""
@@ -168,24 +168,24 @@ class SavedWindows:
         return self.parts.decode(number, unpack)
 
 
-def pack(part: ScoredWindow) -> bytes:
-    """Encode a part as bytes: the arrays of its block, and the rest as JSON beside them."""
+def pack(scored: ScoredWindow) -> bytes:
+    """Encode a result as bytes: the arrays of its block, and the rest as JSON beside them."""
     arrays: dict[str, Any] = {}
     lists: dict[str, Any] = {}
-    for one in fields(ScoreBlock) if part.block is not None else ():
-        value = getattr(part.block, one.name)
+    for one in fields(ScoreBlock) if scored.block is not None else ():
+        value = getattr(scored.block, one.name)
         if isinstance(value, np.ndarray):
             arrays[one.name] = value
         elif value is not None:
             lists[one.name] = value
-    block = lists if part.block is not None else None
-    record = {"counts": part.counts.record(), "block": block, "arrays": sorted(arrays)}
+    block = lists if scored.block is not None else None
+    record = {"counts": scored.counts.record(), "block": block, "arrays": sorted(arrays)}
     arrays[_RECORD] = np.frombuffer(json.dumps(record).encode(), dtype=np.uint8)
     return encode_arrays(arrays)
 
 
 def unpack(content: bytes) -> ScoredWindow:
-    """Decode a part from the bytes that `pack` made. Raises ValueError for other bytes."""
+    """Decode a result from the bytes that `pack` made. Raises ValueError for other bytes."""
     arrays: dict[str, Any] = decode_arrays(content)
     record = json.loads(arrays.pop(_RECORD).tobytes())
     named = record.get("arrays")

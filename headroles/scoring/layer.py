@@ -8,24 +8,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from headroles.roles import Candidates, Plan
+from headroles.roles import Candidates, Readout
 from headroles.roles.first_choices import ATTENDING, EVERY, TOKENS
 from headroles.roles.sieve import Layer
 
 
-def read_scores(attention: Tensor, plan: Plan) -> Tensor:
-    """Read the scores (batch, heads, roles) of one layer, in the columns of the ``plan``.
+def read_scores(attention: Tensor, readout: Readout) -> Tensor:
+    """Read the scores (batch, heads, roles) of one layer, in the columns of the ``readout``.
 
     ``attention`` (batch, heads, query, key) has rows of real queries that sum to 1 over real keys;
     rows of padding may hold any finite numbers. Scores of roles that an example lacks are
-    undefined. The plan's tensors must be on the device of the attention.
+    undefined. The readout's tensors must be on the device of the attention.
     """
-    key_sets: Any = plan.key_sets
-    constants: list[Any] = [part.constants for part in plan.parts]
+    key_sets: Any = readout.key_sets
+    constants: list[Any] = [one.constants for one in readout.by_kind]
     layer = AttentionLayer(attention.float(), key_sets)
-    chosen = FirstChoices(layer, plan.candidates)
-    read = torch.cat([part.read(chosen.among(part.among)) for part in plan.parts], dim=-1)
-    if plan.candidates is not None:  # choices hide NaN and inf of attention; 0 * attention does not
+    chosen = FirstChoices(layer, readout.candidates)
+    read = torch.cat([one.read(chosen.among(one.among)) for one in readout.by_kind], dim=-1)
+    if readout.candidates is not None:
+        # choices hide NaN and inf of attention; 0 * attention does not
         read += 0 * layer.attention.sum((-2, -1))[..., None]
     return read + torch.cat(constants, dim=-1)[:, None]
 

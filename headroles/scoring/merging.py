@@ -58,7 +58,7 @@ def _in_order(runs: list[_Run]) -> list[_Run]:
     """Order runs by the numbers of their parts. Raises UsageError unless they fit together."""
     first = runs[0]
     for run in runs[1:]:
-        if found := storage.differences(_plan(first), _plan(run)):
+        if found := storage.differences(_settings(first), _settings(run)):
             raise UsageError(
                 f"{first.folder} and {run.folder} are not parts of one run: {found}; give parts of "
                 "one run"
@@ -78,7 +78,7 @@ def _in_order(runs: list[_Run]) -> list[_Run]:
     return sorted(runs, key=lambda run: run.part.number)
 
 
-def _plan(run: _Run) -> dict[str, Any]:
+def _settings(run: _Run) -> dict[str, Any]:
     shape = {"layers": run.record.layers, "heads": run.record.heads}
     return {**run.part.plan, "parts": run.part.of, **shape}
 

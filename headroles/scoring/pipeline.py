@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 from headroles.corpus import Example
 from headroles.encoding import ExampleEncoder
-from headroles.scoring.block_scoring import BlockScorer, LaunchedBlock, PlannedBlock
+from headroles.scoring.block_scoring import BlockScorer, LaunchedBlock, PreparedBlock
 from headroles.scoring.blocks import Counts, SavedWindows, ScoredWindow
 from headroles.scoring.windows import Window
 
@@ -35,11 +35,11 @@ def one_ahead(items_by: Callable[[Executor], Iterator[T]]) -> Iterator[T]:
 
 @dataclass(frozen=True)
 class PreparedWindow:
-    """A window with its planned block, if any example is left, or its saved result if ``known``."""
+    """A window with its block, if any example is left, or its saved result if ``known``."""
 
     window: Window
     counts: Counts
-    block: PlannedBlock | None
+    block: PreparedBlock | None
     known: ScoredWindow | None = None
 
 
@@ -60,7 +60,7 @@ class WindowScorer:
     ) -> Iterator[tuple[Window, ScoredWindow]]:
         """Yield each window with its result, and save the result.
 
-        While one batch is computed, the next ones of its window are planned, and then the next
+        While one batch is computed, the next ones of its window are prepared, and then the next
         window is prepared; a window is fetched once the next is launched. ``done`` returns how many
         sentences all processes have done, if there are several.
         """
@@ -90,12 +90,12 @@ class WindowScorer:
     def prepare(
         self, window: Window, examples: list[Example], worker: Executor | None = None
     ) -> PreparedWindow:
-        """Cut examples into word pieces and plan their batches; a ``worker`` plans them later."""
+        """Cut examples into word pieces and prepare their batches; a ``worker`` does so later."""
         counts = Counts()
         self.pieces.counts.clear()
         encoded = self.pieces.encode(examples, counts.skipped)
         counts.pieces.update(self.pieces.counts)
-        block = self.scorer.plan(encoded, worker) if encoded else None
+        block = self.scorer.prepare(encoded, worker) if encoded else None
         return PreparedWindow(window, counts, block)
 
     def _launched(self, prepared: PreparedWindow, before: int) -> LaunchedBlock | None:
@@ -112,9 +112,9 @@ class WindowScorer:
     ) -> tuple[Window, ScoredWindow]:
         if prepared.known is not None:
             return prepared.window, prepared.known
-        part = self.fetch(prepared, launched)
-        saved.write(prepared.window.number, part)
-        return prepared.window, part
+        scored = self.fetch(prepared, launched)
+        saved.write(prepared.window.number, scored)
+        return prepared.window, scored
 
     def fetch(self, prepared: PreparedWindow, launched: LaunchedBlock | None) -> ScoredWindow:
         """Wait for the scores of a window and return its result."""

@@ -122,7 +122,7 @@ def open_scoring(
 
 def _refuse_choices(options: ScoreOptions, sharing: Sharing) -> None:
     """Raise UsageError where runs that must have one dtype would each choose their own."""
-    if options.dtype == AUTO and sharing.part is not None:
+    if options.dtype == AUTO and sharing.corpus_part is not None:
         raise UsageError(
             "each part of a corpus would choose a dtype by itself, and only parts of one dtype "
             "can be merged; pass dtype='float32' or 'bfloat16' (--dtype float32)"
@@ -243,37 +243,37 @@ class ScoringRun:
     def blocks(
         self,
         n_examples: int | None = None,
-        parts: Iterable[tuple[Window, ScoredWindow]] | None = None,
+        scored: Iterable[tuple[Window, ScoredWindow]] | None = None,
     ) -> Iterator[ScoreBlock]:
         """Yield the scores of all examples in corpus order, at most ``n_examples`` at a time.
 
-        ``parts`` are the results of all windows if another loop read them.
+        ``scored`` are the results of all windows if another loop read them.
         """
         n_examples = n_examples or WINDOW_EXAMPLES
         counts = Counts()
         sizes: list[int] = []
-        for window, part in parts or self._parts(n_examples):
+        for window, result in scored or self._scored(n_examples):
             self.sentences_done += window.n_sentences
-            counts.add(part.counts)
-            self._counts.add(part.counts)
-            sizes.append(len(part.block.ids) if part.block is not None else 0)
-            if part.block is not None:
-                self._n_examples += len(part.block.ids)
-                self._n_scores += part.block.n_scores
-                yield part.block
+            counts.add(result.counts)
+            self._counts.add(result.counts)
+            sizes.append(len(result.block.ids) if result.block is not None else 0)
+            if result.block is not None:
+                self._n_examples += len(result.block.ids)
+                self._n_scores += result.block.n_scores
+                yield result.block
             if self._is_stopped:
                 break
-        if self._sharing.part is not None:
-            self._sharing.part.refuse_empty(sizes)
+        if self._sharing.corpus_part is not None:
+            self._sharing.corpus_part.refuse_empty(sizes)
             self._part = RecordedPart(
-                **vars(self._sharing.part),
+                **vars(self._sharing.corpus_part),
                 sizes=sizes,
                 counts=PartCounts(**counts.record()),
-                plan=self._plan(n_examples),
+                plan=self._settings(n_examples),
             )
         self._refuse_nothing()
 
-    def _parts(self, n_examples: int) -> Iterator[tuple[Window, ScoredWindow]]:
+    def _scored(self, n_examples: int) -> Iterator[tuple[Window, ScoredWindow]]:
         """Yield each window with its result, in corpus order."""
         windows = (
             (window, examples)
@@ -283,12 +283,12 @@ class ScoringRun:
         if self._sharing.team is not None:
             shared = [window for window, _ in windows]
             saved = self._with_first(
-                self._sharing.share(self._plan(n_examples), shared), n_examples
+                self._sharing.share(self._settings(n_examples), shared), n_examples
             )
             self._score_unclaimed(saved, shared)
             yield from ((window, saved.read(window.number)) for window in shared)
             return
-        saved = self._sharing.keep(lambda: self._plan(n_examples))
+        saved = self._sharing.keep(lambda: self._settings(n_examples))
         yield from self._windows.score(windows, self._with_first(saved, n_examples))
 
     def _with_first(self, saved: SavedWindows, n_examples: int) -> SavedWindows:
@@ -300,7 +300,7 @@ class ScoringRun:
 
     def assist(self, n_examples: int | None = None) -> None:
         """Score windows that no process has scored yet, until none is left."""
-        saved, windows = self._sharing.join(self._plan(n_examples or WINDOW_EXAMPLES))
+        saved, windows = self._sharing.join(self._settings(n_examples or WINDOW_EXAMPLES))
         self._score_unclaimed(saved, windows)
 
     def _score_unclaimed(self, saved: SavedWindows, windows: list[Window]) -> None:
@@ -314,8 +314,8 @@ class ScoringRun:
             pass
         self._sharing.wait()
 
-    def _plan(self, n_examples: int) -> dict[str, Any]:
-        return plan_of(self._encoder, self.corpus, self._opened, n_examples)
+    def _settings(self, n_examples: int) -> dict[str, Any]:
+        return settings_of(self._encoder, self.corpus, self._opened, n_examples)
 
     def _refuse_nothing(self) -> None:
         """Raise CorpusError if there is no example, or none with a score."""
@@ -327,7 +327,7 @@ class ScoringRun:
                 + "; ".join(f"{count} {reason}" for reason, count in skipped.items())
                 + (advice_on_length(self._opened) if skipped[TOO_LONG] else "")
             )
-        if not self._n_scores and self._sharing.part is None:
+        if not self._n_scores and self._sharing.corpus_part is None:
             self._sharing.forget()
             raise CorpusError(
                 f"no example has a score for {listed([role.id for role in self.roles])}; choose "
@@ -343,13 +343,12 @@ class ScoringRun:
 _VERSIONS = ("headroles", "torch", "transformers", "tokenizers", "numpy")
 
 
-def plan_of(
+def settings_of(
     encoder: LoadedEncoder, corpus: PreparedCorpus, record: ScoresRecord, n_examples: int
 ) -> dict[str, Any]:
-    """Return the plan of a run over windows of ``n_examples``.
+    """Return the settings of a run over windows of ``n_examples``.
 
-    Files and folders are part of the plan by content, not by path. A user's own roles are part of
-    it by their ids alone.
+    Files and folders are among them by content, not by path; a user's own roles by their ids alone.
     """
     # the roles describe the file of frequencies by its content, so its path does not matter
     options = {name: one for name, one in record.options.items() if name != "frequencies"}

@@ -92,7 +92,7 @@ _WINDOWS = "windows.json"
 class Sharing:
     """The saved parts of a run and the processes that share it, each None if absent.
 
-    ``part`` is the part of the corpus that the run scores, None for all of it.
+    ``corpus_part`` is the part of the corpus that the run scores, None for all of it.
 
     All processes see the folder of the parts. The first reads the corpus and lists its windows;
     each process then claims one window after the other, those with most words first, so that a slow
@@ -101,7 +101,7 @@ class Sharing:
 
     parts: Parts | None = None
     team: Team | None = None
-    part: CorpusPart | None = None
+    corpus_part: CorpusPart | None = None
 
     @property
     def assists(self) -> bool:
@@ -121,11 +121,11 @@ class Sharing:
         with find_prepared(self._shared_folder) as corpus:
             yield corpus
 
-    def keep(self, plan: Callable[[], dict[str, Any]]) -> SavedWindows:
-        """Open the saved windows of a plan; without ``parts``, windows are not saved."""
+    def keep(self, settings: Callable[[], dict[str, Any]]) -> SavedWindows:
+        """Open the saved windows of a run; without ``parts``, windows are not saved."""
         if self.parts is None:
             return SavedWindows(None)
-        return SavedWindows(self.parts.open({**plan(), **self._part_of_plan}))
+        return SavedWindows(self.parts.open({**settings(), **self._of_part}))
 
     def known_dtype(self) -> str | None:
         """Return the dtype of the run that goes on here, or that another process began.
@@ -139,25 +139,25 @@ class Sharing:
 
     def has(self, window: int) -> bool:
         """Tell whether a window, by its number, belongs to this run."""
-        return self.part is None or self.part.has(window)
+        return self.corpus_part is None or self.corpus_part.has(window)
 
     def forget(self) -> None:
         """Remove the saved windows, which a later run cannot use."""
         if self.parts is not None:
             self.parts.remove()
 
-    def share(self, plan: dict[str, Any], windows: Sequence[Window]) -> SavedWindows:
+    def share(self, settings: dict[str, Any], windows: Sequence[Window]) -> SavedWindows:
         """Open the saved windows and list all windows for the other processes."""
-        saved = self.keep(lambda: plan)
+        saved = self.keep(lambda: settings)
         listed = {"windows": [asdict(window) for window in windows]}
         write_json(self._shared_folder / _WINDOWS, listed)
         self.wait()
         return saved
 
-    def join(self, plan: dict[str, Any]) -> tuple[SavedWindows, list[Window]]:
+    def join(self, settings: dict[str, Any]) -> tuple[SavedWindows, list[Window]]:
         """Open what the first process shares. Raises StorageError for other settings."""
         assert self.parts is not None
-        opened = self.parts.join({**plan, **self._part_of_plan})
+        opened = self.parts.join({**settings, **self._of_part})
         windows = read_json(self._shared_folder / _WINDOWS)["windows"]
         return SavedWindows(opened), [Window(**one) for one in windows]
 
@@ -180,8 +180,8 @@ class Sharing:
         self.team.wait()
 
     @property
-    def _part_of_plan(self) -> dict[str, Any]:
-        return {} if self.part is None else {"part": vars(self.part)}
+    def _of_part(self) -> dict[str, Any]:
+        return {} if self.corpus_part is None else {"part": vars(self.corpus_part)}
 
     @property
     def _shared_folder(self) -> Path:

@@ -14,12 +14,12 @@ from headroles.passes.examples import as_tensors
 from headroles.roles import (
     SCORES,
     PaddedBatch,
-    Plan,
+    Readout,
     Role,
     RoleOptions,
     Scope,
     choose_roles,
-    plan_roles,
+    make_readout,
 )
 from headroles.scoring.layer import read_scores
 from tests.noise import with_noise
@@ -79,14 +79,14 @@ def tokens_of(example: EncodedExample) -> Tokens:
     )
 
 
-def plan_of(
+def readout_of(
     batch: list[EncodedExample],
     score: str = "bias",
     reach: int | None = None,
     **options: Any,
-) -> Plan:
-    """The plan of all roles."""
-    return plan_roles(roles_of(score, **options), Scope(PaddedBatch(batch), reach, SCORES[score]))
+) -> Readout:
+    """The readout of all roles."""
+    return make_readout(roles_of(score, **options), Scope(PaddedBatch(batch), reach, SCORES[score]))
 
 
 def sizes_in(
@@ -97,8 +97,8 @@ def sizes_in(
     **options: Any,
 ) -> NDArray[np.float64]:
     """The sizes (batch, heads, roles) of the sums behind what `score_of` gives."""
-    plan, roles = plan_of(batch, score, reach, **options), roles_of(score, **options)
-    return sizes_of(values, [role.id for role in roles], plan.counts, plan.bounds[..., 0])
+    readout, roles = readout_of(batch, score, reach, **options), roles_of(score, **options)
+    return sizes_of(values, [role.id for role in roles], readout.counts, readout.bounds[..., 0])
 
 
 def score_of(
@@ -109,13 +109,13 @@ def score_of(
     **options: Any,
 ) -> NDArray[np.float64]:
     """(batch, heads, roles) of attention (batch, heads, n, n), NaN where there is no score."""
-    plan = plan_of(batch, score, reach, **options)
-    moved = as_tensors(plan, torch.device("cpu"))
+    readout = readout_of(batch, score, reach, **options)
+    moved = as_tensors(readout, torch.device("cpu"))
     weights = torch.tensor(attention, dtype=torch.float32)
     weights = weights if score == "hit" else with_noise(weights)  # which would break ties
     read = read_scores(weights, moved).numpy().astype(float)
-    values = read[..., plan.columns]
-    values[np.broadcast_to((plan.counts == 0)[:, None], values.shape)] = np.nan
+    values = read[..., readout.columns]
+    values[np.broadcast_to((readout.counts == 0)[:, None], values.shape)] = np.nan
     return values
 
 

@@ -15,8 +15,8 @@ from tests.roles.examples import (
     ROLES,
     examples,
     make_example,
-    plan_of,
     random_attention,
+    readout_of,
     roles_of,
     score_of,
 )
@@ -36,7 +36,7 @@ def test_no_score_leaves_its_bounds(
     score: str, example: EncodedExample, seed: int, reach: int | None
 ) -> None:
     n = len(example)
-    low, high = np.moveaxis(plan_of([example], score, reach).bounds.astype(float), -1, 0)
+    low, high = np.moveaxis(readout_of([example], score, reach).bounds.astype(float), -1, 0)
     for attention in (
         random_attention(n, seed, reach=reach),
         *([extreme_attention(n, seed)] if reach is None else []),
@@ -54,7 +54,7 @@ def test_attention_that_stays_in_the_sieve_reaches_the_bound(score: str) -> None
     """Seven tokens, all attention to the classifier, then none."""
     example = make_example(HAND_SEGMENTS)
     ids = [role.id for role in roles_of(score)]
-    low, high = plan_of([example], score).bounds[0, ids.index("delimiter:cls")]
+    low, high = readout_of([example], score).bounds[0, ids.index("delimiter:cls")]
     attention = np.zeros((1, 2, 7, 7))
     attention[:, 0, :, 0] = attention[:, 1, :, 1] = 1
     values = score_of(attention, [example], score)[0, :, ids.index("delimiter:cls")]
@@ -65,7 +65,7 @@ def test_attention_that_stays_in_the_sieve_reaches_the_bound(score: str) -> None
 
 def test_entropy_makes_the_bound_of_block_larger() -> None:
     """Four rows look for two keys, three rows for two: n / |S| is 7 / 2 in each."""
-    bounds = plan_of([make_example(HAND_SEGMENTS)]).bounds[0]
+    bounds = readout_of([make_example(HAND_SEGMENTS)]).bounds[0]
     assert bounds[ROLES.index("block:ratio")] == pytest.approx([0, 3.5])
     assert bounds[ROLES.index("block")] == pytest.approx([0, 3.5 * np.log(7)])
 
@@ -73,16 +73,16 @@ def test_entropy_makes_the_bound_of_block_larger() -> None:
 def test_contrasts_are_bounded_by_both_sieves() -> None:
     """One arc between words of one piece in five words: 8 keys, of which one is looked for."""
     example = make_example([-1, 0, 0, 0, 0, 0, -1, -1][:7], None, [1, -1, -1, -1, -1], {0: "r0"})
-    bounds = plan_of([example]).bounds[0]
+    bounds = readout_of([example]).bounds[0]
     assert bounds[ROLES.index("syntactic:r0:to_governor")] == pytest.approx([0, 7])
     assert bounds[ROLES.index("syntactic:r0:to_governor:beyond_offset")] == pytest.approx([-7, 7])
 
 
 def test_bounds_of_layers_that_see_less_hold_for_all() -> None:
     example = make_example(HAND_SEGMENTS)
-    plans = [plan_of([example], "bias", reach) for reach in (None, 2)]
-    both = bounds_of(plans)
-    for plan in plans:
-        there = ~np.isnan(plan.bounds)
-        inside = (both[..., :1] <= plan.bounds) & (plan.bounds <= both[..., 1:])
+    readouts = [readout_of([example], "bias", reach) for reach in (None, 2)]
+    both = bounds_of(readouts)
+    for readout in readouts:
+        there = ~np.isnan(readout.bounds)
+        inside = (both[..., :1] <= readout.bounds) & (readout.bounds <= both[..., 1:])
         assert inside[there].all()

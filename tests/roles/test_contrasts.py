@@ -26,8 +26,8 @@ from tests.roles.examples import (
     S,
     examples,
     make_example,
-    plan_of,
     random_attention,
+    readout_of,
     score_of,
     sizes_in,
     tokens_of,
@@ -125,11 +125,11 @@ class TestArcsWithoutControls:
     )
 
     def test_leave_and_are_counted(self) -> None:
-        plan = plan_of([self.EXAMPLE])
-        counts = dict(zip(ROLES, plan.counts[0].tolist(), strict=True))
+        readout = readout_of([self.EXAMPLE])
+        counts = dict(zip(ROLES, readout.counts[0].tolist(), strict=True))
         for role in ("syntactic:r0:to_governor", "syntactic:r0:to_dependent"):
             assert (counts[role], counts[f"{role}:beyond_offset"]) == (2, 1)
-        assert plan.controls == {PAIRS: 4, PAIRS_WITHOUT_CONTROLS: 2, ARCS: 4, ARCS_LEFT_OUT: 2}
+        assert readout.controls == {PAIRS: 4, PAIRS_WITHOUT_CONTROLS: 2, ARCS: 4, ARCS_LEFT_OUT: 2}
 
     def test_the_others_score_as_if_they_were_alone(self) -> None:
         attention = random_attention(len(self.EXAMPLE), 3)
@@ -141,14 +141,14 @@ class TestArcsWithoutControls:
     def test_an_arc_leaves_if_any_of_its_pairs_has_no_control(self) -> None:
         """Pieces 1, 2 -> 3: the offset 1 has the control (3, 4), the offset 2 has none."""
         example = make_example([S, 0, 0, 0, 0, S], [-1, 0, 0, 1, 2, -1], [1, -1, 0], {0: "r0"})
-        plan = plan_of([example])
-        assert plan.counts[0, FIRST] == 0
+        readout = readout_of([example])
+        assert readout.counts[0, FIRST] == 0
         assert np.isnan(contrasts_of(random_attention(6, 0), [example])).all()
 
     def test_an_arc_between_sentences_has_none(self) -> None:
         example = make_example([S, 0, 0, S, 0, 0, S], governors=[1, -1, -1, -1])
         across = make_example([S, 0, 0, S, 1, 1, S], governors=[3, -1, -1, -1], relations={0: "r0"})
-        counts = plan_of([example, across]).counts[1]
+        counts = readout_of([example, across]).counts[1]
         assert counts[ROLES.index("syntactic")] == 1
         assert counts[FIRST] == 0
 
@@ -157,8 +157,8 @@ class TestArcsWithoutControls:
         rich = make_example(
             [S, 0, 0, 0, 0, 0, S], governors=[1, -1, -1, -1, -1], relations={0: "r0"}
         )
-        counts = plan_of([self.EXAMPLE, rich]).counts
-        np.testing.assert_array_equal(counts[0], plan_of([self.EXAMPLE]).counts[0])
+        counts = readout_of([self.EXAMPLE, rich]).counts
+        np.testing.assert_array_equal(counts[0], readout_of([self.EXAMPLE]).counts[0])
 
 
 def test_arcs_of_other_relations_are_no_controls() -> None:

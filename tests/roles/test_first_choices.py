@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.passes.examples import as_tensors
-from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, Scope, plan_roles
+from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, Scope, make_readout
 from headroles.roles.offsets import Offsets
 from headroles.scoring.layer import first_largest, read_scores
-from tests.roles.examples import HAND_SEGMENTS, S, make_example, plan_of, roles_of, score_of
+from tests.roles.examples import HAND_SEGMENTS, S, make_example, readout_of, roles_of, score_of
 
 # Voita et al. 2019: four tokens and the end of the sentence
 FOUR = np.array(
@@ -44,10 +44,10 @@ class TestHandCheckedExamples:
 
     def test_best_offset(self) -> None:
         example = make_example(FOUR_SEGMENTS, None, [1, 2, -1, 2], {0: "r0", 3: "r0", 1: "r0"})
-        plan = plan_of([example], "hit")
-        assert plan.offset_shares is not None
+        readout = readout_of([example], "hit")
+        assert readout.offset_shares is not None
         place = [role.id for role in roles_of("hit")].index("syntactic")
-        shares = dict(zip(OFFSETS, plan.offset_shares[0, place], strict=True))
+        shares = dict(zip(OFFSETS, readout.offset_shares[0, place], strict=True))
         assert shares[+1] == pytest.approx(2 / 3)
         assert shares[-1] == pytest.approx(1 / 3)
         assert sum(shares.values()) == pytest.approx(1)
@@ -55,11 +55,11 @@ class TestHandCheckedExamples:
     def test_positions(self) -> None:
         """Arg-max 1, 0, 3, 2; tokens without that neighbour are no queries."""
         roles = [Role(f"position:{k:+d}", sieve=Offsets((k,))) for k in (1, -1)]
-        plan = plan_roles(roles, Scope(PaddedBatch([make_example(FOUR_SEGMENTS)]), None, HIT))
+        readout = make_readout(roles, Scope(PaddedBatch([make_example(FOUR_SEGMENTS)]), None, HIT))
         read = read_scores(
-            torch.tensor(FOUR, dtype=torch.float32), as_tensors(plan, torch.device("cpu"))
+            torch.tensor(FOUR, dtype=torch.float32), as_tensors(readout, torch.device("cpu"))
         )
-        assert plan.counts.tolist() == [[3, 3]]
+        assert readout.counts.tolist() == [[3, 3]]
         assert read[0, 0].tolist() == pytest.approx([2 / 3, 2 / 3])
 
     def test_between_words(self) -> None:
@@ -129,10 +129,10 @@ class TestColumns:
 
     def test_the_rule_to_beat_is_that_of_rows(self) -> None:
         example = make_example([S, 0, 0, 0, 0, S], None, [1, 2, -1, 2], {0: "r0", 1: "r0"})
-        plan = plan_of([example], "hit", columns=True)
+        readout = readout_of([example], "hit", columns=True)
         ids = [role.id for role in roles_of("hit", columns=True)]
         rows, columns = (
-            plan.offset_shares[0, ids.index(f"syntactic:r0:{end}")]  # type: ignore[index]
+            readout.offset_shares[0, ids.index(f"syntactic:r0:{end}")]  # type: ignore[index]
             for end in ("to_governor", "from_governor")
         )
         assert np.array_equal(rows, columns)
@@ -202,17 +202,17 @@ def test_special_tokens_are_candidates_where_they_are_the_sieve() -> None:
 def test_the_first_of_equals_is_the_choice() -> None:
     attention = np.full((1, 1, 4, 4), 0.25)
     roles = [Role(f"position:{k:+d}", sieve=Offsets((k,))) for k in (1, -1)]
-    plan = plan_roles(roles, Scope(PaddedBatch([make_example([S, 0, 0, S])]), None, HIT))
+    readout = make_readout(roles, Scope(PaddedBatch([make_example([S, 0, 0, S])]), None, HIT))
     read = read_scores(
-        torch.tensor(attention, dtype=torch.float32), as_tensors(plan, torch.device("cpu"))
+        torch.tensor(attention, dtype=torch.float32), as_tensors(readout, torch.device("cpu"))
     )
     assert read[0, 0].tolist() == [0, 1]
 
 
 def test_links_have_no_contrasts_but_offsets() -> None:
     assert not any(role.id.endswith("beyond_offset") for role in roles_of("hit"))
-    plan = plan_of([make_example(HAND_SEGMENTS, None, [1, -1, 3, -1], {0: "r0"})], "hit")
-    assert plan.offset_shares is not None
-    known = ~np.isnan(plan.offset_shares[0]).all(axis=-1)
+    readout = readout_of([make_example(HAND_SEGMENTS, None, [1, -1, 3, -1], {0: "r0"})], "hit")
+    assert readout.offset_shares is not None
+    known = ~np.isnan(readout.offset_shares[0]).all(axis=-1)
     of_links = [role.id.startswith("syntactic") and "r1" not in role.id for role in roles_of("hit")]
     assert known.tolist() == of_links

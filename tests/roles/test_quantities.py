@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from headroles.passes.examples import as_tensors
-from headroles.roles import SCORES, PaddedBatch, RoleOptions, Scope, choose_roles, plan_roles
+from headroles.roles import SCORES, PaddedBatch, RoleOptions, Scope, choose_roles, make_readout
 from headroles.scoring.layer import read_scores
 from tests.noise import with_noise
 from tests.roles.examples import HAND, HAND_SEGMENTS, S, make_example
@@ -18,10 +18,10 @@ from tests.rounding import tolerance
 def quantities(attention: np.ndarray, segments: list[int], score: str = "bias") -> dict[str, float]:
     options = RoleOptions(roles=["confidence", "entropy", "distance"])
     roles = choose_roles(options, (), SCORES[score])
-    plan = plan_roles(roles, Scope(PaddedBatch([make_example(segments)]), None, SCORES[score]))
+    readout = make_readout(roles, Scope(PaddedBatch([make_example(segments)]), None, SCORES[score]))
     weights = with_noise(torch.tensor(attention, dtype=torch.float32))
-    read = read_scores(weights, as_tensors(plan, torch.device("cpu")))
-    found = read[0, 0, list(plan.columns)].tolist()
+    read = read_scores(weights, as_tensors(readout, torch.device("cpu")))
+    found = read[0, 0, list(readout.columns)].tolist()
     return dict(zip([role.id for role in roles], found, strict=True))
 
 

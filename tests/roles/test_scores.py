@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from headroles.encoding import EncodedExample
 from headroles.passes.examples import as_tensors
-from headroles.roles import BIAS, EXCESS, SCORES, PaddedBatch, Role, Scope, plan_roles
-from headroles.roles.links import LinkPart
+from headroles.roles import BIAS, EXCESS, SCORES, PaddedBatch, Role, Scope, make_readout
+from headroles.roles.links import LinkReadout
 from headroles.roles.local import local
-from headroles.roles.offsets import OffsetPart, Offsets
+from headroles.roles.offsets import OffsetReadout, Offsets
 from headroles.scoring.layer import AttentionLayer, read_scores
 from tests.reference import Asked, largest_difference, reference_positions, reference_scores
 from tests.roles.examples import (
@@ -26,8 +26,8 @@ from tests.roles.examples import (
     S,
     examples,
     make_example,
-    plan_of,
     random_attention,
+    readout_of,
     roles_of,
     score_of,
     sizes_in,
@@ -130,10 +130,10 @@ def test_the_order_of_roles_is_that_of_the_columns(
     scope = Scope(PaddedBatch([example]), None, BIAS)
     read, counts = [], []
     for asked in (roles, tuple(roles[k] for k in order)):
-        plan = plan_roles(asked, scope)
-        scores = read_scores(attention, as_tensors(plan, CPU)).numpy()
-        read.append(scores[0][:, list(plan.columns)])
-        counts.append(plan.counts)
+        readout = make_readout(asked, scope)
+        scores = read_scores(attention, as_tensors(readout, CPU)).numpy()
+        read.append(scores[0][:, list(readout.columns)])
+        counts.append(readout.counts)
     np.testing.assert_array_equal(counts[1], counts[0][:, order])
     there = counts[1][0] > 0
     sizes = sizes_in(read[0][None], [example])[0][:, order]
@@ -142,15 +142,15 @@ def test_the_order_of_roles_is_that_of_the_columns(
 
 def test_equal_sieves_of_two_roles_are_read_once() -> None:
     example = make_example(HAND_SEGMENTS)
-    plan = plan_roles(
+    readout = make_readout(
         [local(0), Role("itself", sieve=Offsets((0,))), local(1)],
         Scope(PaddedBatch([example]), None, BIAS),
     )
-    assert plan.columns == (0, 0, 1)
-    assert [part.counts.shape[1] for part in plan.parts] == [1, 1]
-    read = read_scores(torch.tensor(HAND, dtype=torch.float32), as_tensors(plan, CPU)).numpy()
+    assert readout.columns == (0, 0, 1)
+    assert [one.counts.shape[1] for one in readout.by_kind] == [1, 1]
+    read = read_scores(torch.tensor(HAND, dtype=torch.float32), as_tensors(readout, CPU)).numpy()
     diagonal = 7 * np.diagonal(HAND[0, 0]).mean()
-    assert read[0, 0, list(plan.columns)][:2] == pytest.approx([diagonal] * 2)
+    assert read[0, 0, list(readout.columns)][:2] == pytest.approx([diagonal] * 2)
 
 
 @pytest.mark.numbers
@@ -297,7 +297,7 @@ class TestCounts:
         example = make_example(
             HAND_SEGMENTS, governors=[1, 0, 1, -1], relations={0: "r0", 1: "r0", 2: "r1"}
         )
-        counts = plan_of([example], beyond_offset=False).counts[0].tolist()
+        counts = readout_of([example], beyond_offset=False).counts[0].tolist()
         expected = dict.fromkeys(ROLES[:6], 7) | {
             "syntactic": 3,
             "syntactic:to_dependent": 3,
@@ -309,16 +309,16 @@ class TestCounts:
         assert dict(zip(ROLES, counts, strict=False)) == expected
 
     def test_one_segment_has_no_block_score(self) -> None:
-        counts = plan_of([make_example([S, 0, 0, S])]).counts[0]
+        counts = readout_of([make_example([S, 0, 0, S])]).counts[0]
         assert counts[ROLES.index("block")] == 0
 
     def test_segments_without_a_separator_between_have_no_block_score(self) -> None:
-        counts = plan_of([make_example([S, 0, 0, 1, 1, S])]).counts[0]
+        counts = readout_of([make_example([S, 0, 0, 1, 1, S])]).counts[0]
         assert counts[ROLES.index("block")] == 0
         assert counts[ROLES.index("delimiter:sep")] == 6
 
     def test_no_special_tokens_no_delimiter_score(self) -> None:
-        counts = plan_of([make_example([0, 0, 0])]).counts[0]
+        counts = readout_of([make_example([0, 0, 0])]).counts[0]
         assert counts[ROLES.index("delimiter")] == 0
         assert counts[ROLES.index("local")] == 3
 
@@ -333,13 +333,16 @@ class TestCounts:
     def test_no_relations_no_syntactic_roles(self) -> None:
         roles = roles_of(relations=())
         assert not any(role.id.startswith("syntactic") for role in roles)
-        assert plan_of([make_example(HAND_SEGMENTS)], relations=()).counts.shape == (1, len(roles))
+        assert readout_of([make_example(HAND_SEGMENTS)], relations=()).counts.shape == (
+            1,
+            len(roles),
+        )
 
     def test_rows_that_see_nothing_else_leave_the_excess(self) -> None:
         """A window as wide as the sequence says nothing about any row."""
         example = make_example([S, 0, 0, S])
         for score, window, expected in (("excess", 3, 0), ("excess", 2, 2), ("bias", 3, 4)):
-            assert plan_of([example], score, window=window).counts[0, 0] == expected
+            assert readout_of([example], score, window=window).counts[0, 0] == expected
 
     def test_a_window_reaches_its_width(self) -> None:
         example = make_example([S, 0, 0, 0, 0, 0, S])
@@ -355,33 +358,33 @@ class TestCounts:
         example = make_example(
             [S, 0, 0, 0, 0, 0, 0, S], governors=[5, 0, -1, -1, -1, -1], relations={0: "r0", 1: "r0"}
         )
-        counts = plan_of([example], reach=3).counts[0]
+        counts = readout_of([example], reach=3).counts[0]
         assert counts[ROLES.index("syntactic")] == 1
         assert counts[ROLES.index("delimiter:cls")] == 4
 
 
-def link_part(example: EncodedExample, reach: int | None = None) -> LinkPart:
-    plan = plan_of([example], reach=reach, beyond_offset=False)
-    (part,) = (part for part in plan.parts if isinstance(part, LinkPart))
-    return part
+def link_readout(example: EncodedExample, reach: int | None = None) -> LinkReadout:
+    readout = readout_of([example], reach=reach, beyond_offset=False)
+    (found,) = (one for one in readout.by_kind if isinstance(one, LinkReadout))
+    return found
 
 
 def test_arcs_of_long_words_fill_their_rectangle() -> None:
     example = make_example([S, 0, 0, 0, 0, 0, S], [-1, 0, 0, 1, 1, 1, -1], [1, -1], {0: "r0"})
-    part, n = link_part(example), len(example)
-    used = part.weights[0, :, 0] > 0
-    pairs = sorted(divmod(int(pair), n) for pair in part.pairs[0, used])
+    found, n = link_readout(example), len(example)
+    used = found.weights[0, :, 0] > 0
+    pairs = sorted(divmod(int(pair), n) for pair in found.pairs[0, used])
     assert pairs == [(i, j) for i in (1, 2) for j in (3, 4, 5)]
-    assert part.weights[0, used, 0] == pytest.approx(n / 6)
+    assert found.weights[0, used, 0] == pytest.approx(n / 6)
 
 
 def test_an_arc_may_be_partly_in_reach() -> None:
     """From pieces 1, 2 to pieces 4, 5 with a reach of 2: only 2 -> 4 is seen."""
     example = make_example([S, 0, 0, 0, 0, 0, S], [-1, 0, 0, 1, 2, 2, -1], [2, -1, -1], {0: "r0"})
-    part = link_part(example, reach=2)
-    used = part.weights[0, :, 0] > 0
-    assert part.pairs[0, used].tolist() == [2 * 7 + 4]
-    assert part.weights[0, used, 0].tolist() == [5]  # keys within reach of query 2
+    found = link_readout(example, reach=2)
+    used = found.weights[0, :, 0] > 0
+    assert found.pairs[0, used].tolist() == [2 * 7 + 4]
+    assert found.weights[0, used, 0].tolist() == [5]  # keys within reach of query 2
 
 
 def test_examples_do_not_share_pairs() -> None:
@@ -394,9 +397,9 @@ def test_examples_do_not_share_pairs() -> None:
 
 def test_offsets_are_bounded_by_the_sequence() -> None:
     """A window of a million positions costs no more than the sequence is long."""
-    plan = plan_of([make_example([S, 0, 0, S])], window=10**6)
-    (part,) = (part for part in plan.parts if isinstance(part, OffsetPart))
-    assert part.pairs.shape[1] <= 4 * 9
+    readout = readout_of([make_example([S, 0, 0, S])], window=10**6)
+    (found,) = (one for one in readout.by_kind if isinstance(one, OffsetReadout))
+    assert found.pairs.shape[1] <= 4 * 9
 
 
 @given(st.integers(1, 30), st.integers(0, 30), st.floats(0, 1))

@@ -17,7 +17,15 @@ from headroles.corpus import ROOT, Sentence
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.passes.examples import as_tensors
-from headroles.roles import SCORES, PaddedBatch, Role, RoleOptions, Scope, choose_roles, plan_roles
+from headroles.roles import (
+    SCORES,
+    PaddedBatch,
+    Role,
+    RoleOptions,
+    Scope,
+    choose_roles,
+    make_readout,
+)
 from headroles.roles.frequencies import read_frequencies
 from headroles.roles.links import BACK, FORTH, Links
 from headroles.roles.own import Finder, FindPairs, FindWords
@@ -117,13 +125,13 @@ def assert_value(
     role: Role, example: EncodedExample, attention: Any, score: str, reach: Any, expected: Any
 ) -> None:
     """The role has the expected value for each head, or none if None is expected."""
-    plan = plan_roles([role], Scope(PaddedBatch([example]), reach, SCORES[score]))
-    moved = as_tensors(plan, torch.device("cpu"))
+    readout = make_readout([role], Scope(PaddedBatch([example]), reach, SCORES[score]))
+    moved = as_tensors(readout, torch.device("cpu"))
     weights = with_noise(torch.tensor(attention, dtype=torch.float32))
     found = read_scores(weights, moved)[:, :, 0].numpy()
-    assert (plan.counts[0, 0] == 0) == (expected is None)
+    assert (readout.counts[0, 0] == 0) == (expected is None)
     if expected is not None:
-        sizes = sizes_of(found[..., None], [role.id], plan.counts, plan.bounds[..., 0])
+        sizes = sizes_of(found[..., None], [role.id], readout.counts, readout.bounds[..., 0])
         assert_same_sums(found[0], expected, sizes[0, :, 0])
 
 
@@ -166,8 +174,8 @@ def test_words_see_marks_by_any_of_their_pieces(reach: int, n_words: int) -> Non
     example = with_sentences(example, ["X", "X", "X", "PUNCT"], ["a", "b", "c", "."])
     sentences = list(example.sentences)
     role = choose_roles(RoleOptions(roles=["punctuation"]), (), SCORES["hit"], sentences)[0]
-    plan = plan_roles([role], Scope(PaddedBatch([example]), reach, SCORES["hit"]))
-    assert plan.counts[0, 0] == n_words - 1
+    readout = make_readout([role], Scope(PaddedBatch([example]), reach, SCORES["hit"]))
+    assert readout.counts[0, 0] == n_words - 1
 
 
 @given(examples(min_words=2), st.integers(0, 2**16), st.sampled_from(sorted(SCORES)))
@@ -212,12 +220,13 @@ def test_pairs_without_order_are_pairs_in_both_orders(example: EncodedExample, s
     attention = torch.tensor(random_attention(len(example), seed), dtype=torch.float32)
     both = [Role("own", sieve=sieve({2, 0})), Role("own", sieve=sieve((0, 2), (2, 0)))]
     for roles in (both, [beyond_offset(role) for role in both]):
-        plans = [
-            plan_roles([one], Scope(PaddedBatch([example]), None, SCORES["bias"])) for one in roles
+        readouts = [
+            make_readout([one], Scope(PaddedBatch([example]), None, SCORES["bias"]))
+            for one in roles
         ]
-        one, other = (read_scores(attention, as_tensors(p, torch.device("cpu"))) for p in plans)
+        one, other = (read_scores(attention, as_tensors(p, torch.device("cpu"))) for p in readouts)
         assert torch.equal(one.nan_to_num(), other.nan_to_num())
-        assert np.array_equal(plans[0].counts, plans[1].counts)
+        assert np.array_equal(readouts[0].counts, readouts[1].counts)
 
 
 def test_words_of_ones_own_are_looked_for_in_their_sentence() -> None:

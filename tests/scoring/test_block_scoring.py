@@ -32,9 +32,9 @@ def test_nothing_is_asked_of_the_device_before_the_scores_are_fetched(
         roles = choose_roles(RoleOptions(roles=groups), ("nsubj", "obj"), SCORES[score], corpus)
         examples = cutter.encode(list(make_examples(corpus, "adjacent"))[:12], Counter())
         scorer = BlockScorer(encoder, reader, roles, SCORES[score], Budget(200))
-        block = scorer.plan(examples)
+        block = scorer.prepare(examples)
         encoder.model.to("meta")  # where nothing has a value, and asking for one fails
-        read = [scorer._read(batch) for batch in block.batches]
+        read = [scorer.read(batch) for batch in block.batches]
     assert len(read) > 1
     for batch, values in zip(block.batches, read, strict=True):
         columns = values.shape[-1]

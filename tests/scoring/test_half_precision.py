@@ -164,7 +164,7 @@ class TestAuto:
         assert HeadScores.load(tmp_path / "scores") == found
 
     def test_parts_would_choose_by_themselves(self, bert_folder: Path, treebank: Path) -> None:
-        sharing = Sharing(part=CorpusPart(1, 2))
+        sharing = Sharing(corpus_part=CorpusPart(1, 2))
         asked = ScoreOptions(dtype="auto")
         with (
             pytest.raises(UsageError, match="each part of a corpus would choose a dtype"),

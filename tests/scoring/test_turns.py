@@ -45,7 +45,7 @@ def test_each_batch_is_timed_once_and_the_turns_alternate(
             BlockScorer(encoder, reader, *asked, Budget(400))
             for encoder, reader in zip(encoders, (one, other), strict=True)
         ]
-        real = BlockScorer._read
+        real = BlockScorer.read
 
         def read(scorer: BlockScorer, batch: Any) -> Any:
             place = scorers.index(scorer)

@@ -20,7 +20,7 @@ from headroles.models.norms import NormReader
 from headroles.passes.examples import ExampleBatch, on_device, to_host
 from headroles.passes.loop import Budget, Passes
 from headroles.roles.frequencies import count_words
-from headroles.scoring.block_scoring import LaunchedBlock, PlannedBatch
+from headroles.scoring.block_scoring import LaunchedBlock, PreparedBatch
 from headroles.scoring.blocks import Counts, ScoredWindow
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import ScoringRun
@@ -59,9 +59,9 @@ def read_together(
         found = [reading.read(*one) for one in windows_of(ready, tokens.pairing)]
         scores = [
             HeadScores.from_blocks(
-                list(run.blocks(parts=parts)), run.roles, run.score, run.record()
+                list(run.blocks(scored=scored)), run.roles, run.score, run.record()
             )
-            for run, parts in zip(runs, zip(*found, strict=True), strict=True)
+            for run, scored in zip(runs, zip(*found, strict=True), strict=True)
         ]
     return Together(scores, norms if isinstance(norms, HeadRolesError) else np.stack(reading.rows))
 
@@ -71,7 +71,7 @@ class _JointBatch:
     """Examples as inputs of the model, and as prepared for each kind of scores."""
 
     rows: list[int]
-    planned: list[PlannedBatch]
+    prepared: list[PreparedBatch]
     batch: ExampleBatch
 
 
@@ -94,7 +94,7 @@ class _Reading:
         self.rows: list[Float32Array] = []
 
     def read(self, window: Window, examples: list[Example]) -> list[tuple[Window, ScoredWindow]]:
-        """Read a window, and return its part of each kind of scores."""
+        """Read a window, and return its result for each kind of scores."""
         counts = [Counts() for _ in self._scorers]
         self._cut.counts.clear()
         encoded = self._cut.encode(examples, counts[0].skipped)
@@ -113,8 +113,8 @@ class _Reading:
         rows: dict[int, Float32Array] = {}
         for joint, (values, of_tokens) in passes.over_all(self._read):
             rows.update(zip(joint.rows, of_tokens, strict=False))
-            for own, planned, coming in zip(read, joint.planned, values, strict=True):
-                own.append((planned, coming))
+            for own, one, coming in zip(read, joint.prepared, values, strict=True):
+                own.append((one, coming))
         self.rows += [rows[row] for row in sorted(rows)]
         return [
             (window, ScoredWindow(scorer.fetch(LaunchedBlock(encoded, own), count), count))
@@ -122,16 +122,15 @@ class _Reading:
         ]
 
     def _batch(self, encoded: Sequence[EncodedExample], rows: list[int]) -> _JointBatch:
-        planned = [scorer.plan_batch(encoded, rows) for scorer in self._scorers]
-        inputs = on_device(planned[0].to_read[0], self._encoder.device)
-        return _JointBatch(rows, planned, ExampleBatch(rows, planned[0].examples, inputs))
+        batches = [scorer.prepare_batch(encoded, rows) for scorer in self._scorers]
+        inputs = on_device(batches[0].to_read[0], self._encoder.device)
+        return _JointBatch(rows, batches, ExampleBatch(rows, batches[0].examples, inputs))
 
     def _read(self, joint: _JointBatch) -> tuple[list[Callable[[], Any]], list[Float32Array]]:
         """Return scores of each kind, while they leave the device, and quantities of tokens."""
         batch = joint.batch
         listeners = [
-            scorer.listen(planned)
-            for scorer, planned in zip(self._scorers, joint.planned, strict=True)
+            scorer.listen(one) for scorer, one in zip(self._scorers, joint.prepared, strict=True)
         ]
         of_tokens = None
         if isinstance(self._norms, NormReader):

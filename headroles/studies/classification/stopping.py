@@ -211,15 +211,15 @@ def split_off_last(
     """
     last = block.documents.index(block.documents[-1])
     goes_on = bool(waiting) and waiting[0].documents[0] == block.documents[0]
-    rest = block.part(slice(last, None))
+    rest = block.take(slice(last, None))
     if last == 0 and (goes_on or not waiting):
         return [], [*waiting, rest]
-    return [*waiting, block.part(slice(last))], [rest]
+    return [*waiting, block.take(slice(last))], [rest]
 
 
 def _refuse_sharing(sharing: Sharing) -> None:
     """Raise UsageError for several processes or a part, none of which sees all earlier scores."""
-    if sharing.team is not None or sharing.part is not None:
+    if sharing.team is not None or sharing.corpus_part is not None:
         raise UsageError(
             "until (--until) looks at the scores one after the other; run it as one "
             "process, over the whole corpus"

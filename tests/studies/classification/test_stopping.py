@@ -43,7 +43,7 @@ def test_a_document_that_was_not_read_to_its_end_is_held_back(size: int) -> None
     waiting: list[ScoreBlock] = []
     given: list[str] = []
     for start in range(0, 20, size):
-        whole, waiting = split_off_last(waiting, block.part(slice(start, start + size)))
+        whole, waiting = split_off_last(waiting, block.take(slice(start, start + size)))
         given += [name for part in whole for name in part.ids]
         n_read = min(start + size, 20)
         # the end of a document shows when another one begins
