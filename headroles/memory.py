@@ -60,8 +60,8 @@ def new_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         return np.asarray(np.memmap(file, dtype, "w+", shape=shape[::-1])).T
 
 
-def column_parts(n_rows: int, n_columns: int) -> list[slice]:
-    """Divide the columns of a matrix into parts that are small enough to compute with at once."""
+def column_slices(n_rows: int, n_columns: int) -> list[slice]:
+    """Divide the columns of a matrix into slices that are small enough to compute with at once."""
     step = max(1, MOST_AT_ONCE // max(1, n_rows))
     return [slice(first, first + step) for first in range(0, n_columns, step)] or [slice(0)]
 

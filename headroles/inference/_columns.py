@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from headroles.arrays import FloatArray, IndexArray
 from headroles.errors import StatisticsError
-from headroles.memory import column_parts
+from headroles.memory import column_slices
 
 Alternative: TypeAlias = Literal["greater", "less", "two-sided"]
 Seed: TypeAlias = int | np.random.Generator
@@ -26,7 +26,7 @@ def check_values(values: ArrayLike, name: str = "values") -> NDArray[np.floating
         raise StatisticsError(f"{name} have the type {data.dtype}; give real numbers")
     if data.ndim != 2:
         raise StatisticsError(f"{name} have {data.ndim} dimensions; give (examples, tests)")
-    if any(np.isinf(data[:, part]).any() for part in column_parts(*data.shape)):
+    if any(np.isinf(data[:, columns]).any() for columns in column_slices(*data.shape)):
         raise StatisticsError(f"{name} include an infinity; remove it, or mark it as missing (NaN)")
     return data if data.dtype.kind == "f" else data.astype(np.float64)
 
@@ -104,7 +104,9 @@ def columns_with_the_same_gaps(
     data: NDArray[np.floating],
 ) -> Iterator[tuple[IndexArray, IndexArray]]:
     """Yield (columns, rows with values) for every pattern of missing values."""
-    packed = [np.packbits(~np.isnan(data[:, part]), axis=0) for part in column_parts(*data.shape)]
+    packed = [
+        np.packbits(~np.isnan(data[:, columns]), axis=0) for columns in column_slices(*data.shape)
+    ]
     patterns, which = np.unique(np.concatenate(packed, axis=1), axis=1, return_inverse=True)
     which = which.reshape(-1)
     for pattern in range(patterns.shape[1]):

@@ -56,13 +56,13 @@ class Centred:
 
 
 Statistic: TypeAlias = Callable[[Centred, FloatArray], FloatArray]
-"""Function from a part and numbers of draws (resamples, clusters) to (resamples, tests)."""
+"""Function from centred columns and draws (resamples, clusters) to (resamples, tests)."""
 
 
 def centred_columns(
     sample: Sample, n_resamples: int, seed: Seed
 ) -> Iterator[tuple[IndexArray, Centred]]:
-    """Yield (columns, part) for all testable columns, grouped by gaps."""
+    """Yield (columns, centred) for all testable columns, grouped by gaps."""
     check_resamples(n_resamples)
     moments = sample.moments
     start = int(seed.integers(2**63)) if isinstance(seed, np.random.Generator) else seed

@@ -83,14 +83,14 @@ class RunningBets:
         Raises StatisticsError for bounds that do not fit or that a value exceeds, and for a
         population smaller than the sample.
         """
-        for part in sample.parts:
-            found = payoffs_of(sample.take(part), self._threshold[part], bounds.take(part))
+        for columns in sample.column_slices:
+            found = payoffs_of(sample.take(columns), self._threshold[columns], bounds.take(columns))
             for side, capital in self._capital.items():
                 reach = found.reach[0 if side > 0 else 1]
-                capital.bet(side * found.payoffs / reach, part, self._n_drawn)
-            self._n_units[part] += found.n_units
-            self._paid[part] += found.payoffs.sum(axis=0)
-            self._weight[part] += found.weight
+                capital.bet(side * found.payoffs / reach, columns, self._n_drawn)
+            self._n_units[columns] += found.n_units
+            self._paid[columns] += found.payoffs.sum(axis=0)
+            self._weight[columns] += found.weight
         self._n_drawn += sample.n_clusters
 
     def test(self, alternative: Alternative = "greater") -> BettingTest:
@@ -119,20 +119,20 @@ class _Capital:
         self._sum = np.zeros(n_tests)
         self._is_refuted = np.zeros(n_tests, dtype=np.bool_)
 
-    def bet(self, payoffs: FloatArray, part: slice, n_before: int) -> None:
-        """Bet in a part of the tests, on payoffs (units, tests) relative to the largest loss.
+    def bet(self, payoffs: FloatArray, columns: slice, n_before: int) -> None:
+        """Bet in some columns of tests, on payoffs (units, tests) relative to the largest loss.
 
         They are at least -1, and ``n_before`` units came before them.
         """
         self._n_drawn = n_before + len(payoffs)
         if self._n_population is not None:
-            payoffs = self._relative(payoffs, part, n_before, self._n_population)
+            payoffs = self._relative(payoffs, columns, n_before, self._n_population)
         # stake by stake: all at once would take twelve times the memory of the payoffs
         for logs, stake in zip(self._logs, STAKES, strict=True):
-            logs[part] += np.log1p(stake * payoffs).sum(axis=0)
+            logs[columns] += np.log1p(stake * payoffs).sum(axis=0)
 
     def _relative(
-        self, payoffs: FloatArray, part: slice, n_before: int, n_population: int
+        self, payoffs: FloatArray, columns: slice, n_before: int, n_population: int
     ) -> FloatArray:
         """Return payoffs less the greatest mean that H0 allows, relative to the largest loss."""
         if self._n_drawn > n_population:
@@ -140,11 +140,11 @@ class _Capital:
                 f"{self._n_drawn} units were drawn from a population of {n_population}; give the "
                 "true size of the population"
             )
-        so_far = self._sum[part] + np.cumsum(payoffs, axis=0) - payoffs
+        so_far = self._sum[columns] + np.cumsum(payoffs, axis=0) - payoffs
         mean = -so_far / (n_population - np.arange(n_before, self._n_drawn))[:, None]
         room = 1 + mean
-        self._sum[part] += payoffs.sum(axis=0)
-        self._is_refuted[part] |= (room < -ROUNDING).any(axis=0)
+        self._sum[columns] += payoffs.sum(axis=0)
+        self._is_refuted[columns] |= (room < -ROUNDING).any(axis=0)
         return np.where(room > ROUNDING, (payoffs - mean) / np.maximum(room, ROUNDING), 0)
 
     @property

@@ -110,9 +110,9 @@ def bootstrap_t_test(
     sample = Sample.of(values)
     limits = check_thresholds(threshold, sample.n_tests)
     p_values = np.full(sample.n_tests, np.nan)
-    for columns, part in centred_columns(sample, n_resamples, seed):
-        t = part.resampled(_studentised)
-        observed = (sample.moments.mean - limits)[columns] / part.standard_error
+    for columns, centred in centred_columns(sample, n_resamples, seed):
+        t = centred.resampled(_studentised)
+        observed = (sample.moments.mean - limits)[columns] / centred.standard_error
         if alternative == "two-sided":
             reached = np.abs(t) >= np.abs(observed)
         else:
@@ -122,7 +122,7 @@ def bootstrap_t_test(
 
 
 _Limits: TypeAlias = Callable[[Centred, FloatArray], FloatArray]
-"""Function from a part and two levels to limits of intervals (2, tests), less the means."""
+"""Function from centred columns and two levels to limits (2, tests), less the means."""
 
 
 def _intervals(
@@ -132,37 +132,37 @@ def _intervals(
     check_share(confidence, "confidence")
     result = open_intervals(sample)
     levels = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
-    for columns, part in centred_columns(sample, n_resamples, seed):
-        low, high = sample.moments.mean[columns] + limits(part, levels)
+    for columns, centred in centred_columns(sample, n_resamples, seed):
+        low, high = sample.moments.mean[columns] + limits(centred, levels)
         result.ci_low[columns], result.ci_high[columns] = low, high
     return result
 
 
-def _t_limits(part: Centred, levels: FloatArray) -> FloatArray:
-    t = part.resampled(_studentised)
+def _t_limits(centred: Centred, levels: FloatArray) -> FloatArray:
+    t = centred.resampled(_studentised)
     # the outer order statistics, since interpolation with an infinite t has no value
     low = np.quantile(t, levels[0], axis=0, method="lower")
     high = np.quantile(t, levels[1], axis=0, method="higher")
-    return np.array([-high, -low]) * part.standard_error
+    return np.array([-high, -low]) * centred.standard_error
 
 
-def _bca_limits(part: Centred, levels: FloatArray) -> FloatArray:
-    means = part.resampled(_shifted_mean)
-    return _quantiles_by_column(means, _bca_levels(means, part, levels))
+def _bca_limits(centred: Centred, levels: FloatArray) -> FloatArray:
+    means = centred.resampled(_shifted_mean)
+    return _quantiles_by_column(means, _bca_levels(means, centred, levels))
 
 
-def _shifted_mean(part: Centred, counts: FloatArray) -> FloatArray:
+def _shifted_mean(centred: Centred, counts: FloatArray) -> FloatArray:
     """Return the mean of each resample less the mean of the data (some resamples, tests)."""
-    total = counts @ part.sums
+    total = counts @ centred.sums
     # sums that cancel leave a rounding error, which would lie on one side of the mean
-    total[np.abs(total) <= _ROUNDING * np.abs(part.sums).sum(axis=0)] = 0
-    return np.asarray(total / (counts @ part.sizes)[:, None])
+    total[np.abs(total) <= _ROUNDING * np.abs(centred.sums).sum(axis=0)] = 0
+    return np.asarray(total / (counts @ centred.sizes)[:, None])
 
 
-def _studentised(part: Centred, counts: FloatArray) -> FloatArray:
+def _studentised(centred: Centred, counts: FloatArray) -> FloatArray:
     """Return (mean of the resample - mean of the data) / SE of the resample, for each resample."""
-    sums, sizes, n_clusters = part.sums, part.sizes, part.n_clusters
-    mean = _shifted_mean(part, counts)
+    sums, sizes, n_clusters = centred.sums, centred.sizes, centred.n_clusters
+    mean = _shifted_mean(centred, counts)
     squares = counts @ sums**2
     even = bool((sizes == sizes[0]).all())
     n = (counts @ sizes)[:, None]
@@ -176,14 +176,14 @@ def _studentised(part: Centred, counts: FloatArray) -> FloatArray:
         return np.where(mean == 0, 0, mean / error)
 
 
-def _bca_levels(means: FloatArray, part: Centred, levels: FloatArray) -> FloatArray:
+def _bca_levels(means: FloatArray, centred: Centred, levels: FloatArray) -> FloatArray:
     """Return the levels (2, tests) of the quantiles of resampled means."""
     from scipy import special  # half a second to import
 
     # resamples at the mean count by half, so that discrete values have no bias
     below = ((means < 0).mean(axis=0) + (means <= 0).mean(axis=0)) / 2
     bias = special.ndtri(below)
-    left_out = -part.sums / (part.sizes.sum() - part.sizes)[:, None]
+    left_out = -centred.sums / (centred.sizes.sum() - centred.sizes)[:, None]
     influence = left_out.mean(axis=0) - left_out
     acceleration = (influence**3).sum(axis=0) / (6 * (influence**2).sum(axis=0) ** 1.5)
     with np.errstate(invalid="ignore"):

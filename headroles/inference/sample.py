@@ -21,7 +21,7 @@ from headroles.inference._columns import (
     resolution_of,
 )
 from headroles.inference.moments import Moments, describe
-from headroles.memory import column_parts, new_array
+from headroles.memory import column_slices, new_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +81,9 @@ class Sample:
         return int(self.values.shape[1])
 
     @property
-    def parts(self) -> list[slice]:
-        """Parts of the columns that are small enough to compute with at once; mostly one."""
-        return column_parts(*self.values.shape)
+    def column_slices(self) -> list[slice]:
+        """Slices of the columns that are small enough to compute with at once; mostly one."""
+        return column_slices(*self.values.shape)
 
     def take(self, columns: IndexArray | slice) -> Sample:
         """Return the tests at ``columns``, with moments that were computed already."""
@@ -130,7 +130,7 @@ class Sample:
         resolution = resolution_of(self.values)
         for columns, present in self.gaps:
             codes = renumber(self.clusters[present])
-            for part in column_parts(len(present), len(columns)):
+            for part in column_slices(len(present), len(columns)):
                 complete = self.values[np.ix_(present, columns[part])].astype(np.float64)
                 moments.put(columns[part], describe(complete, codes, self.ddof, resolution))
         return moments
@@ -140,7 +140,7 @@ class Sample:
         """Skewness (tests,) of the values, NaN if all are equal."""
         mean = self.moments.mean.astype(self.values.dtype)
         second, third = np.empty((2, self.n_tests))
-        for part in self.parts:
+        for part in self.column_slices:
             # in the type of the values: skewness is read to a digit or two
             centred = np.nan_to_num(self.values[:, part] - mean[part])
             squares = centred * centred
@@ -163,7 +163,7 @@ class Sample:
     def _sums_by_cluster(self, made: Callable[[slice], FloatArray]) -> FloatArray:
         """Sum the values that ``made`` returns for each part of the columns, by cluster."""
         sums: FloatArray = new_array((self.n_clusters, self.n_tests), np.float64)
-        for part in self.parts:
+        for part in self.column_slices:
             sums[:, part] = cluster_sums(made(part), self.clusters)
         return sums
 

@@ -16,7 +16,7 @@ from headroles.arrays import Float32Array, FloatArray, IndexArray
 from headroles.errors import UsageError
 from headroles.inference.payoffs import Bounds
 from headroles.inference.sample import Sample
-from headroles.memory import column_parts, new_array
+from headroles.memory import column_slices, new_array
 from headroles.record import ScoresRecord
 from headroles.roles import Role, Score
 from headroles.scoring.blocks import ScoreBlock
@@ -95,9 +95,9 @@ class HeadColumns:
 
         ``scored`` are the roles that the block has scores for.
         """
-        part = HeadScores.from_blocks([block], scored, score, ScoresRecord())
+        found = HeadScores.from_blocks([block], scored, score, ScoresRecord())
         codes = np.unique(block.documents, return_inverse=True)[1] if clustered else None
-        return self.values(part), self.bounds(part), codes
+        return self.values(found), self.bounds(found), codes
 
     def thresholds(self, score: Score, asked: float | None) -> FloatArray:
         """Return (T,): the thresholds of the columns, if not offsets."""
@@ -206,8 +206,8 @@ def _shifted(
 ) -> NDArray[np.floating]:
     """Add to each column of values (examples, T) the column of shifts at its place."""
     shifted = new_array(values.shape, np.float64)
-    for part in column_parts(*values.shape):
-        shifted[:, part] = values[:, part] + shifts[:, places[part]]
+    for columns in column_slices(*values.shape):
+        shifted[:, columns] = values[:, columns] + shifts[:, places[columns]]
     return shifted
 
 

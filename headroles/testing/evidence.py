@@ -89,16 +89,16 @@ def find_equivalence(hypotheses: Hypotheses, options: TestOptions, margin: float
 
 
 def find_replicated(
-    parts: Sequence[Hypotheses], at_least: int, independent: bool, options: CorrectionOptions
+    several: Sequence[Hypotheses], at_least: int, independent: bool, options: CorrectionOptions
 ) -> PValues:
     """Compute p-values of H1: the mean is above the threshold in ``at_least`` of several sets.
 
     The evidence is that of betting in each set (`partial_conjunction`), with its logarithm as the
     ``statistic``; ``independent`` says whether the sets share no example.
     """
-    log_e = np.array([one.betting.test("greater").log_e for one in parts])
+    log_e = np.array([one.betting.test("greater").log_e for one in several])
     combined = inference.partial_conjunction(log_e, at_least, independent)
-    return of_bets(combined, parts[0].families, options)
+    return of_bets(combined, several[0].families, options)
 
 
 def in_at_least(found: PValues, at_least: int) -> PValues:
@@ -114,9 +114,9 @@ def in_at_least(found: PValues, at_least: int) -> PValues:
     return PValues.alone(single, single)
 
 
-def corrected_together(parts: Sequence[PValues], options: CorrectionOptions) -> PValues:
+def corrected_together(several: Sequence[PValues], options: CorrectionOptions) -> PValues:
     """Correct the p-values of tests of different kinds as one family."""
-    p = np.concatenate([one.evidence for one in parts])
+    p = np.concatenate([one.evidence for one in several])
     return PValues.alone(p, _adjust(p, np.zeros(len(p), dtype=np.intp), options))
 
 
@@ -137,8 +137,8 @@ def _single(
     resampling = options if isinstance(options, ResamplingOptions) else ResamplingOptions()
     name = test or (options.test if isinstance(options, TestOptions) else T)
     found = [
-        TESTS[name].find(part, alternative, resampling.resamples, resampling.seed)
-        for part in hypotheses.parts()
+        TESTS[name].find(some, alternative, resampling.resamples, resampling.seed)
+        for some in hypotheses.by_slice()
     ]
     return Found(*map(np.concatenate, zip(*found, strict=True)))
 

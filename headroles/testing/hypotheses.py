@@ -98,14 +98,14 @@ class Hypotheses:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Hypotheses]) -> Hypotheses:
+    def joined(cls, several: Sequence[Hypotheses]) -> Hypotheses:
         """Join tests of different examples, to be corrected together; only t-tests of them work."""
         return cls.of(
-            inference.CombinedSample.joined([one.sample for one in parts]),
-            np.concatenate([one.threshold for one in parts]),
-            size=np.concatenate([one.size for one in parts]),
-            called=parts[0].called,
-            n_draws=parts[0].n_draws,
+            inference.CombinedSample.joined([one.sample for one in several]),
+            np.concatenate([one.threshold for one in several]),
+            size=np.concatenate([one.size for one in several]),
+            called=several[0].called,
+            n_draws=several[0].n_draws,
         )
 
     @classmethod
@@ -133,15 +133,15 @@ class Hypotheses:
         limits = np.asarray(threshold, dtype=np.float64)
         return replace(self, threshold=np.broadcast_to(limits, self.labels.shape))
 
-    def parts(self) -> Iterator[Hypotheses]:
+    def by_slice(self) -> Iterator[Hypotheses]:
         """Yield tests whose values are few enough to compute with at once; mostly all of them."""
-        if len(self.sample.parts) == 1:
+        if len(self.sample.column_slices) == 1:
             yield self
             return
-        for part in self.sample.parts:
-            of_tests = {name: getattr(self, name)[part] for name in _OF_TESTS}
-            bounds = None if self.bounds is None else self.bounds.take(part)
-            yield replace(self, sample=self.sample.take(part), bounds=bounds, **of_tests)
+        for columns in self.sample.column_slices:
+            of_tests = {name: getattr(self, name)[columns] for name in _OF_TESTS}
+            bounds = None if self.bounds is None else self.bounds.take(columns)
+            yield replace(self, sample=self.sample.take(columns), bounds=bounds, **of_tests)
 
     @property
     def n_tests(self) -> int:

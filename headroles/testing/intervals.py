@@ -31,7 +31,7 @@ def find_intervals(
     resampling = {"n_resamples": options.resamples, "seed": options.seed}
     together = options.interval == SIMULTANEOUS
     low, high = np.full((2, hypotheses.n_tests), np.nan)
-    for columns in hypotheses.columns_by_family if together else hypotheses.sample.parts:
+    for columns in hypotheses.columns_by_family if together else hypotheses.sample.column_slices:
         found = asked.find(
             hypotheses.sample.take(columns),
             confidence=1 - options.alpha,

@@ -25,7 +25,7 @@ def scoring(sample: Path, tokenizer: Any, tmp_path: Path, monkeypatch: Any) -> S
 
 @pytest.fixture
 def halves(scoring: Scoring) -> list[Path]:
-    return [scoring.run(Sharing(part=CorpusPart(number, 2))) for number in (1, 2)]
+    return [scoring.run(Sharing(corpus_part=CorpusPart(number, 2))) for number in (1, 2)]
 
 
 def merged(folders: list[Path], place: Path) -> Path:
@@ -40,7 +40,8 @@ def test_is_the_whole_to_the_bit(
 ) -> None:
     expected = content(scoring.run(**asked))
     parts = [
-        scoring.run(Sharing(part=CorpusPart(number, of)), **asked) for number in range(1, of + 1)
+        scoring.run(Sharing(corpus_part=CorpusPart(number, of)), **asked)
+        for number in range(1, of + 1)
     ]
     found = content(merged(parts[::-1], tmp_path / "whole"))
     found["command"] = expected["command"]
@@ -60,10 +61,10 @@ def test_a_part_is_a_result_that_says_what_it_is(halves: list[Path]) -> None:
 class TestRefused:
     def test_more_parts_than_windows(self, scoring: Scoring) -> None:
         with pytest.raises(UsageError, match="part 6 of 6 is empty"):
-            scoring.run(Sharing(part=CorpusPart(6, 6)))
+            scoring.run(Sharing(corpus_part=CorpusPart(6, 6)))
 
     def test_other_plans(self, scoring: Scoring, halves: list[Path], tmp_path: Path) -> None:
-        other = scoring.run(Sharing(part=CorpusPart(2, 2)), window=3)
+        other = scoring.run(Sharing(corpus_part=CorpusPart(2, 2)), window=3)
         with pytest.raises(UsageError, match="not parts of one run: options window was 2 and is 3"):
             merged([halves[0], other], tmp_path / "whole")
 
@@ -77,7 +78,7 @@ class TestRefused:
         config = model.config.__class__(**{**model.config.to_dict(), **change})
         scoring.model = model.__class__(config).eval()
         scoring.model.load_state_dict(model.state_dict())
-        other = scoring.run(Sharing(part=CorpusPart(2, 2)))
+        other = scoring.run(Sharing(corpus_part=CorpusPart(2, 2)))
         with pytest.raises(UsageError, match="not parts of one run: model config_sha256 was"):
             merged([halves[0], other], tmp_path / "whole")
 
@@ -86,7 +87,7 @@ class TestRefused:
         for number in (1, 2):
             (tmp_path / "words.txt").write_text(f"the\t{number}\n", "utf-8")
             asked = {"roles": ["rare"], "frequencies": str(tmp_path / "words.txt")}
-            parts.append(scoring.run(Sharing(part=CorpusPart(number, 2)), **asked))
+            parts.append(scoring.run(Sharing(corpus_part=CorpusPart(number, 2)), **asked))
         with pytest.raises(UsageError, match="not parts of one run: roles rare meaning"):
             merged(parts, tmp_path / "whole")
 

@@ -199,11 +199,13 @@ def test_a_corpus_may_lie_elsewhere(scoring: Scoring, tmp_path: Path, newdoc: st
     expected = content(scoring.run())
     parts = Parts(tmp_path / "parts")
     cut_short(2, scoring.run, Sharing(parts))
-    of_first = scoring.run(Sharing(part=CorpusPart(1, 2)))
+    of_first = scoring.run(Sharing(corpus_part=CorpusPart(1, 2)))
     scoring.sample = places[1]
     resumed = content(scoring.run(Sharing(parts)))
     (tmp_path / "merged").mkdir()
-    merge_scores([of_first, scoring.run(Sharing(part=CorpusPart(2, 2)))], tmp_path / "merged")
+    merge_scores(
+        [of_first, scoring.run(Sharing(corpus_part=CorpusPart(2, 2)))], tmp_path / "merged"
+    )
     for found in (resumed, content(tmp_path / "merged")):
         assert [found[file] == expected[file] for file in FILES] == [True, True]
         assert found["corpus"]["undivided"] == expected["corpus"]["undivided"]

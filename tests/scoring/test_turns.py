@@ -53,7 +53,7 @@ def test_each_batch_is_timed_once_and_the_turns_alternate(
             now[0] += 1 + 2 * place
             return real(scorer, batch)
 
-        monkeypatch.setattr(BlockScorer, "_read", read)
+        monkeypatch.setattr(BlockScorer, "read", read)
         windows = [
             WindowScorer(encoder.example_encoder(), scorer, False, lambda _: None)
             for encoder, scorer in zip(encoders, scorers, strict=True)

@@ -123,8 +123,8 @@ def heads_for_each(
     bounds: Ends | None = None,
 ) -> Finding:
     """Test by `some_head` whether each name has a head whose mean is above the threshold."""
-    parts = [some_head(own, threshold, halves, bounds) for own in values.values()]
-    return all_of(parts, list(values))
+    findings = [some_head(own, threshold, halves, bounds) for own in values.values()]
+    return all_of(findings, list(values))
 
 
 def some_head(
@@ -158,29 +158,29 @@ def some_head(
     return replace(found, contradicted=contradicted, note=f"head {name}")
 
 
-def all_of(parts: Sequence[Finding], names: Sequence[str], least: str = "smallest") -> Finding:
+def all_of(findings: Sequence[Finding], names: Sequence[str], least: str = "smallest") -> Finding:
     """Combine findings: shown if all are shown, contradicted if any is (Bonferroni).
 
     The effect is the smallest of all; the note calls it ``least``.
     """
-    place = min(range(len(parts)), key=lambda place: parts[place].effect)
-    weakest = parts[place]
-    note = f"{least} of {', '.join(names)}: {names[place]}" if len(parts) > 1 else names[0]
+    place = min(range(len(findings)), key=lambda place: findings[place].effect)
+    weakest = findings[place]
+    note = f"{least} of {', '.join(names)}: {names[place]}" if len(findings) > 1 else names[0]
     if weakest.note:
         note += f", {weakest.note}"
-    shown = in_at_least(_stacked([one.shown for one in parts]), len(parts))
-    contradicted = either([one.contradicted for one in parts])
+    shown = in_at_least(_stacked([one.shown for one in findings]), len(findings))
+    contradicted = either([one.contradicted for one in findings])
     return replace(weakest, shown=shown, contradicted=contradicted, note=note)
 
 
-def either(parts: Sequence[PValues]) -> PValues:
+def either(several: Sequence[PValues]) -> PValues:
     """Return one p-value of H1: any of the single H1 holds (Bonferroni)."""
-    return in_at_least(_stacked(parts), 1)
+    return in_at_least(_stacked(several), 1)
 
 
-def _stacked(parts: Sequence[PValues]) -> PValues:
+def _stacked(several: Sequence[PValues]) -> PValues:
     names = ("statistic", "single", "adjusted", "direction", "by_bound")
-    return PValues(*(np.concatenate([getattr(one, name) for one in parts]) for name in names))
+    return PValues(*(np.concatenate([getattr(one, name) for one in several]) for name in names))
 
 
 def jackknifed(

@@ -59,21 +59,21 @@ class Gated(Summary):
 
     def shown(self) -> list[Shown]:
         """Describe the pruned model, and how far seeds agree on the heads to keep."""
-        parts = self.pruned.shown()
+        shown = self.pruned.shown()
         if len(self.runs) == 1:
             return [
-                *parts,
+                *shown,
                 Warned("One seed does not show how stable the choice is. Pass more (--seeds)."),
             ]
         always = sum(n == len(self.runs) for n in self.kept_by.values())
         chance = self.overlap_by_chance
-        parts.append(
+        shown.append(
             f"Two seeds share {self.overlap:.0%} of the heads that they keep, {chance:.0%} by "
             f"chance; all {len(self.runs)} keep {always} heads."
         )
         if (self.overlap - chance) / (1 - chance) < _STABLE:
-            parts.append(Warned("This set of heads is sufficient; other sets work about as well."))
-        return parts
+            shown.append(Warned("This set of heads is sufficient; other sets work about as well."))
+        return shown
 
     def details(self) -> list[Shown]:
         """Tabulate the loss and the heads of each seed."""

@@ -67,7 +67,7 @@ class Pruned(Summary):
         before, after = self.parameters
         layers = sorted({layer for layer, _ in (*self.removed, *self.kept)})
         counts = [str(sum(one == layer for one, _ in self.kept)) for layer in layers]
-        parts: list[Shown] = [
+        shown: list[Shown] = [
             f"{len(self.removed)} of {len(self.removed) + len(self.kept)} heads removed "
             f"(order: {self.order}).",
             *self._about_task(),
@@ -76,9 +76,9 @@ class Pruned(Summary):
             Grid(("Layer", *map(str, layers)), (("heads kept", *counts),)),
         ]
         if self.tuning is not None:
-            parts += [self._measurements(self.tuning)] if self.before else []
-            parts += self.tuning.shown()
-        return parts
+            shown += [self._measurements(self.tuning)] if self.before else []
+            shown += self.tuning.shown()
+        return shown
 
     def _about_task(self) -> Iterator[str]:
         if not self.before:

@@ -90,10 +90,10 @@ def replicate_roles(
     )
     tested = [_of_roles(one, roles, options) for one in sets]
     if options.over == SEEDS:
-        parts = [
+        frames = [
             _layer_counts(name, *one, options) for name, one in zip(names, tested, strict=True)
         ]
-        return LayerCounts(pd.concat(parts, ignore_index=True), record)
+        return LayerCounts(pd.concat(frames, ignore_index=True), record)
     return Replication(_frame(tested, names, asked.independent, options), record)
 
 
@@ -210,7 +210,7 @@ def _frame(
     shown_in = [", ".join(compress(names, row)) for row in shows.tolist()]
     means = -np.sort([-one.moments.mean for one in sets], axis=0)  # largest first, missing last
     n_sets = sum((~np.isnan(one.betting.test().log_e)).astype(np.intp) for one in sets)
-    parts = []
+    frames = []
     for at_least in range(1, len(tested) + 1):
         found = find_replicated(sets, at_least, independent, options)
         part = pd.DataFrame(
@@ -225,8 +225,8 @@ def _frame(
                 "replicated": found.shows(options.alpha),
             }
         )
-        parts.append(part[list(Replication.columns)])
-    return pd.concat(parts, ignore_index=True)
+        frames.append(part[list(Replication.columns)])
+    return pd.concat(frames, ignore_index=True)
 
 
 def _layer_counts(

@@ -146,7 +146,7 @@ def _pairs(
     rng: np.random.Generator,
 ) -> pd.DataFrame:
     """Return overlaps of every two heads of a layer, with p-values against random spaces."""
-    parts, drawn = [], []
+    frames, drawn = [], []
     chance: dict[tuple[int, int], FloatArray] = {}
     for site, (query, key) in zip(sites, common, strict=True):
         _, size, width = site.maps.query.shape
@@ -156,9 +156,9 @@ def _pairs(
         numbers = np.array(site.heads)
         columns = {"layer": site.layers[0], "head": numbers[first], "other": numbers[second]}
         overlap = {"query_overlap": query[first, second], "key_overlap": key[first, second]}
-        parts.append(pd.DataFrame({**columns, **overlap}))
+        frames.append(pd.DataFrame({**columns, **overlap}))
         drawn += [chance[size, width]] * 2 * len(first)
-    frame = pd.concat(parts, ignore_index=True)
+    frame = pd.concat(frames, ignore_index=True)
     observed = frame[["query_overlap", "key_overlap"]].to_numpy()
     ranks = Hypotheses.of_draws(observed.ravel(), np.stack(drawn, axis=1), size=0)
     found = find_p_values(ranks, _CORRECTION, "greater", RANK)
@@ -184,12 +184,12 @@ def _roles(
         )
     labels = has.to_numpy(dtype=bool).reshape(*shape, -1)
     names = list(has.columns)
-    parts = [
+    frames = [
         _of_projection(what, np.stack(likeness), labels, names, options)
         for what, likeness in zip(("query", "key"), zip(*common, strict=True), strict=True)
     ]
-    frame = pd.concat([frame for frame, _ in parts], ignore_index=True)
-    drawn = np.concatenate([own for _, own in parts], axis=1)
+    frame = pd.concat([frame for frame, _ in frames], ignore_index=True)
+    drawn = np.concatenate([own for _, own in frames], axis=1)
     some = frame["overlap"].notna().to_numpy()
     frame = frame[some].reset_index(drop=True)
     ranks = Hypotheses.of_draws(frame["overlap"], drawn[:, some], size=1)

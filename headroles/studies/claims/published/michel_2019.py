@@ -61,11 +61,11 @@ def one_head_a_layer(measured: Measured) -> Finding:
     """Test whether the best head of each layer alone costs less than the margin."""
     task, margin = measured.tasks[0], measured.options.probability_margin
     halves = Halves(~task.first, None, (1, task.shape[1]), measured.alpha)
-    parts = []
+    findings = []
     for layer, falls in task.alone.items():
         names = [head_name(one) for one in task.heads if one[0] == layer]
-        parts.append(some_head(-falls, -margin, halves, DIFFERENCES, names))
-    found = all_of(parts, [f"layer {layer}" for layer in task.alone], "largest")
+        findings.append(some_head(-falls, -margin, halves, DIFFERENCES, names))
+    found = all_of(findings, [f"layer {layer}" for layer in task.alone], "largest")
     return replace(found, effect=-found.effect, low=-found.high, high=-found.low)
 
 

@@ -60,13 +60,13 @@ def positional_confident(measured: Measured) -> Finding:
     if not len(heads):
         raise NotTestable("no head has its first choice at one place in 90 % of tokens")
     confidence, halves = measured.hits_of("confidence"), measured.halves
-    parts = [
+    findings = [
         mean_beyond(
             confidence[:, head], CONFIDENT, halves.clusters, alpha=halves.alpha, bounds=SHARES
         )
         for head in heads
     ]
-    return all_of(parts, ["head {}-{}".format(*divmod(head, halves.shape[1])) for head in heads])
+    return all_of(findings, ["head {}-{}".format(*divmod(head, halves.shape[1])) for head in heads])
 
 
 BEYOND_OFFSET = 0.1
