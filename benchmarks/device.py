@@ -130,7 +130,7 @@ def as_if_read(block: PreparedBlock, n_layers: int, n_heads: int) -> LaunchedBlo
     read: list[tuple[PreparedBatch, Callable[[], NDArray[np.float32]]]] = []
     for batch in block.batches:
         n_columns = max(max(readout.columns) for readout in batch.readouts.values()) + 1
-        values = np.ones((len(batch.rows), n_layers, n_heads, n_columns), dtype=np.float32)
+        values = np.ones((len(batch.indices), n_layers, n_heads, n_columns), dtype=np.float32)
         read.append((batch, values.copy))
     return LaunchedBlock(block.examples, read)
 

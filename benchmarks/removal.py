@@ -27,8 +27,8 @@ import pandas as pd
 import torch
 
 from headroles.studies.importance.removals import present_heads, rises_of
+from headroles.studies.pruning.gate_learning import learn_gates
 from headroles.studies.pruning.gate_options import GateOptions
-from headroles.studies.pruning.gates import learn_gates
 from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.orders import choose_heads
 from headroles.tasks.options import TaskOptions

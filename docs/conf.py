@@ -56,7 +56,7 @@ autodoc_typehints = "none"
 autodoc_default_options = {
     "members": True,
     # How results are stored; not for users.
-    "exclude-members": "cure, columns, form, kind, read_files, record, spares, stem, write_files",
+    "exclude-members": "remedy, columns, form, kind, read_files, record, spares, stem, write_files",
 }
 default_role = "py:obj"
 nitpick_ignore_regex = [("py:obj", ".*")]  # names in docstrings: a link where there is a page

@@ -20,7 +20,7 @@ import pandas as pd
 
 from headroles.errors import UsageError
 from headroles.inference import adjust_p_values, crossed_sample, t_interval, t_test
-from headroles.studies.importance.measures import measured, unit_values
+from headroles.studies.importance.measures import find_measures, unit_values
 from headroles.studies.pruning.curves import PruningCurves
 
 WHOLE = "whole model"
@@ -49,7 +49,7 @@ def contrasts(
     if curves.outcomes is None or curves.targets is None:
         raise UsageError("the folder lacks the values of examples; make the curves again")
     metrics = curves.record.task.metrics
-    values = measured(curves.outcomes, curves.targets, metrics)[measure]
+    values = find_measures(curves.outcomes, curves.targets, metrics)[measure]
     units = unit_values(curves.outcomes, curves.targets, metrics)[measure]
     rows, p_values = [], []
     for one, other in pairs:

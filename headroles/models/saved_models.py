@@ -86,7 +86,7 @@ class PrunedModel(ChangedModel):
     record: PrunedRecord
 
     kind: ClassVar[str] = MODEL_KINDS[0]
-    cure: ClassVar[str] = "make one with: headroles prune MODEL --out DIR"
+    remedy: ClassVar[str] = "make one with: headroles prune MODEL --out DIR"
 
 
 @contextmanager

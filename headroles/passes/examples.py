@@ -74,7 +74,7 @@ def _changed(value: T, change: Callable[[Any], Any]) -> T:
 class ExampleBatch:
     """Examples that run together: their places among all, and the inputs of the model."""
 
-    rows: list[int]
+    indices: list[int]
     examples: list[EncodedExample]
     inputs: dict[str, Tensor]
 
@@ -84,15 +84,15 @@ def passes_over(
 ) -> Passes[ExampleBatch]:
     """Return the passes that run the encoder over these examples."""
 
-    def make(rows: list[int]) -> ExampleBatch:
-        own = [examples[row] for row in rows]
+    def make(indices: list[int]) -> ExampleBatch:
+        own = [examples[index] for index in indices]
         inputs = collate(own, encoder.tokenizer.pad_token_id or 0)
-        return ExampleBatch(rows, own, on_device(inputs, encoder.device))
+        return ExampleBatch(indices, own, on_device(inputs, encoder.device))
 
     return Passes(
         [len(example) for example in examples],
         make,
-        lambda row: f"the example {examples[row].id!r}",
+        lambda index: f"the example {examples[index].id!r}",
         budget,
     )
 

@@ -19,15 +19,15 @@ _TOKENS = {"cpu": 1024, "cuda": 65536, "mps": 8192}
 _MEMORY_SLACK = 64 * 2**20  # bytes that stay reserved, since memory given back is slow to regain
 
 
-class HasRows(Protocol):
+class HasIndices(Protocol):
     """Examples that run together."""
 
     @property
-    def rows(self) -> list[int]:
+    def indices(self) -> list[int]:
         """Their places among all examples."""
 
 
-B = TypeVar("B", bound=HasRows)
+B = TypeVar("B", bound=HasIndices)
 R = TypeVar("R")
 
 
@@ -56,7 +56,7 @@ class Budget:
 
         The longest come first because the memory that they allocate serves all others.
         """
-        order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
+        order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
         batches: list[list[int]] = []
         while order:
             n = self.most(lengths[order[0]])
@@ -79,7 +79,7 @@ class Passes(Generic[B]):
     """Runner of a model over batches of examples.
 
     ``lengths`` are those of all examples in tokens. ``make`` makes a batch of the examples at some
-    rows, and ``name`` returns the name of the example at a row.
+    indices, and ``name`` returns the name of the example at an index.
     """
 
     lengths: Sequence[int]
@@ -89,7 +89,7 @@ class Passes(Generic[B]):
 
     def batches(self) -> list[B]:
         """Return batches of all examples, the longest first."""
-        return [self.make(rows) for rows in self.budget.batches(self.lengths)]
+        return [self.make(indices) for indices in self.budget.batches(self.lengths)]
 
     def over_all(
         self, read: Callable[[B], R], on_progress: OnProgress | None = None
@@ -97,7 +97,7 @@ class Passes(Generic[B]):
         """Run over all examples; ``on_progress`` is called with the number of examples done."""
         report, done = Progress(on_progress, len(self.lengths)), 0
         for batch, found in self.run(self.batches(), read):
-            done += len(batch.rows)
+            done += len(batch.indices)
             report(done)
             yield batch, found
 
@@ -112,10 +112,10 @@ class Passes(Generic[B]):
             waiting = [batch]
             while waiting:
                 one = waiting.pop()
-                if len(one.rows) > self.budget.most(self._width(one)):
-                    middle = len(one.rows) // 2
-                    halves = (one.rows[middle:], one.rows[:middle])
-                    waiting += [self.make(rows) for rows in halves]
+                if len(one.indices) > self.budget.most(self._width(one)):
+                    middle = len(one.indices) // 2
+                    halves = (one.indices[middle:], one.indices[:middle])
+                    waiting += [self.make(indices) for indices in halves]
                     continue
                 found = self._tried(one, read)
                 if found is None:
@@ -135,16 +135,16 @@ class Passes(Generic[B]):
         return None
 
     def _width(self, batch: B) -> int:
-        return max(self.lengths[row] for row in batch.rows)
+        return max(self.lengths[index] for index in batch.indices)
 
     def _shrink(self, batch: B) -> None:
         width = self._width(batch)
-        if len(batch.rows) == 1:
+        if len(batch.indices) == 1:
             raise ModelError(
-                f"memory ran out for {self.name(batch.rows[0])} alone ({width} tokens); use a "
+                f"memory ran out for {self.name(batch.indices[0])} alone ({width} tokens); use a "
                 "device with more memory (--device cpu), or remove the long text"
             )
-        self.budget.halve(len(batch.rows), width)
+        self.budget.halve(len(batch.indices), width)
 
 
 def gradients_of_mean(
@@ -159,10 +159,10 @@ def gradients_of_mean(
     batch. The gradient is None for a leaf that the losses do not depend on. Raises ModelError as
     `Passes.run`.
     """
-    n_examples = sum(len(batch.rows) for batch in batches)
+    n_examples = sum(len(batch.indices) for batch in batches)
 
     def read(batch: B) -> tuple[Tensor, Sequence[Tensor | None]]:
-        loss = losses_of(batch).mean() * (len(batch.rows) / n_examples)
+        loss = losses_of(batch).mean() * (len(batch.indices) / n_examples)
         return loss.detach(), torch.autograd.grad(loss, leaves, allow_unused=True)
 
     parts = passes.run(batches, read)

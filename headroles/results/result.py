@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _DOTS_PER_INCH = 90
 _FOR_MACHINES = frozenset(
-    "cure kind spares stem own may_be_empty axes shown details method clearest_role facts "
+    "remedy kind spares stem own may_be_empty axes shown details method clearest_role facts "
     "next_steps read_files write_files read_record record_type".split()
 )
 """Attributes that only the package itself uses; tab completion hides them."""
@@ -203,10 +203,10 @@ class Result(Stored, Summary):
     def read_files(cls, folder: Path, record: Record) -> Self:
         """Read the table from its Parquet file."""
         file = folder / f"{cls.stem}.parquet"
-        cure = cls.cure.format(folder=folder)
+        remedy = cls.remedy.format(folder=folder)
         stored = storage.read_table(file)
         if tuple(stored.column_names) != cls.columns:
-            raise StorageError(f"{file} does not have the columns of this version; {cure}")
+            raise StorageError(f"{file} does not have the columns of this version; {remedy}")
         try:
             if not (len(stored) or cls.may_be_empty):
                 raise ValueError("it has no rows")
@@ -214,7 +214,7 @@ class Result(Stored, Summary):
             made = cls(stored.to_pandas(ignore_metadata=True), record)
             check_rows(made.frame, made.axes())
         except ValueError as error:
-            raise StorageError(f"{file}: {error}; {cure}") from error
+            raise StorageError(f"{file}: {error}; {remedy}") from error
         return made
 
     def axes(self) -> Axes:

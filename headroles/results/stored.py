@@ -23,14 +23,14 @@ MODEL_KINDS = ("pruned model", "collaborative model")
 class Stored(ABC):
     """Content of a result folder.
 
-    ``kind`` is its name in a folder, in words for people, and ``cure`` advice about a folder
+    ``kind`` is its name in a folder, in words for people, and ``remedy`` advice about a folder
     without it. ``spares`` are more expensive kinds, which saving this kind never replaces.
     ``record`` describes its origin; each kind declares the type, which ``run.json`` must have to be
     read back.
     """
 
     kind: ClassVar[str]
-    cure: ClassVar[str]
+    remedy: ClassVar[str]
     spares: ClassVar[tuple[str, ...]] = MODEL_KINDS
     record: Record
 
@@ -75,7 +75,8 @@ class Stored(ABC):
         if cls.kind not in run.files:
             held = ", ".join(run.files) or "nothing"
             raise StorageError(
-                f"{folder} holds no {cls.kind} (it holds: {held}); {cls.cure.format(folder=folder)}"
+                f"{folder} holds no {cls.kind} (it holds: {held}); "
+                f"{cls.remedy.format(folder=folder)}"
             )
         storage.check_files(folder, run.files[cls.kind])
         own, others = cls.record_type(), _names_of_others(cls.kind, run.files)

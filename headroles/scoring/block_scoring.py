@@ -40,13 +40,13 @@ from headroles.scoring.layer import read_scores
 
 @dataclass(frozen=True)
 class PreparedBatch:
-    """Examples (B,) at some ``rows`` of a block, with readouts of their attention.
+    """Examples (B,) at some ``indices`` of a block, with readouts of their attention.
 
     ``readouts`` are keyed by the reach of layers; ``to_read`` holds the inputs of the model and the
     same readouts as tensors.
     """
 
-    rows: list[int]
+    indices: list[int]
     examples: list[EncodedExample]
     readouts: dict[int | None, Readout]
     to_read: tuple[dict[str, Any], dict[int | None, Readout]]
@@ -124,17 +124,19 @@ class BlockScorer:
         passes = Passes(
             [len(example) for example in examples],
             partial(self.prepare_batch, examples),
-            lambda row: f"the example {examples[row].id!r}",
+            lambda index: f"the example {examples[index].id!r}",
             self._budget,
         )
         if worker is None:
             return PreparedBlock(examples, passes, passes.batches())
-        rows = self._budget.batches(passes.lengths)
-        return PreparedBlock(examples, passes, worker.map(passes.make, rows))
+        indices = self._budget.batches(passes.lengths)
+        return PreparedBlock(examples, passes, worker.map(passes.make, indices))
 
-    def prepare_batch(self, examples: Sequence[EncodedExample], rows: list[int]) -> PreparedBatch:
-        """Prepare the examples at these rows."""
-        own = [examples[row] for row in rows]
+    def prepare_batch(
+        self, examples: Sequence[EncodedExample], indices: list[int]
+    ) -> PreparedBatch:
+        """Prepare the examples at these indices."""
+        own = [examples[index] for index in indices]
         batch = PaddedBatch(own)
         readouts = {
             reach: make_readout(self._roles, Scope(batch, reach, self._score))
@@ -142,7 +144,7 @@ class BlockScorer:
         }
         inputs = collate(own, self._encoder.tokenizer.pad_token_id or 0)
         return PreparedBatch(
-            rows, own, readouts, as_tensors((inputs, readouts), self._encoder.device)
+            indices, own, readouts, as_tensors((inputs, readouts), self._encoder.device)
         )
 
     def launch(self, block: PreparedBlock, report: Callable[[int], None]) -> LaunchedBlock:
@@ -154,7 +156,7 @@ class BlockScorer:
         done = 0
         for batch, coming in self.run(block):
             read.append((batch, coming))
-            done += len(batch.rows)
+            done += len(batch.indices)
             report(done)
         return LaunchedBlock(block.examples, read)
 
@@ -188,13 +190,13 @@ class BlockScorer:
         shares = np.full((*units.shape, len(OFFSETS)), np.nan, dtype=np.float32)
         bounds = np.empty((*units.shape, 2), dtype=np.float32)
         for batch, arrived in launched.read:
-            rows, readouts = batch.rows, list(batch.readouts.values())
-            values[rows] = self._values(batch, arrived())
-            units[rows] = np.max([readout.counts for readout in readouts], axis=0)
-            bounds[rows] = bounds_of(readouts)
+            indices, readouts = batch.indices, list(batch.readouts.values())
+            values[indices] = self._values(batch, arrived())
+            units[indices] = np.max([readout.counts for readout in readouts], axis=0)
+            bounds[indices] = bounds_of(readouts)
             widest = batch.widest
             if widest.offset_shares is not None:
-                shares[rows] = widest.offset_shares
+                shares[indices] = widest.offset_shares
             counts.skipped += widest.skipped
             counts.controls += widest.controls
         return ScoreBlock(

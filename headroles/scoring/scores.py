@@ -71,7 +71,7 @@ class HeadScores(Stored):
     """Number of scores that are not missing, if it is known; they are counted otherwise."""
 
     kind: ClassVar[str] = "scores"
-    cure: ClassVar[str] = "name folders that score or classify wrote"
+    remedy: ClassVar[str] = "name folders that score or classify wrote"
 
     def __post_init__(self, n_scores: int | None) -> None:
         """Make the record describe the arrays."""

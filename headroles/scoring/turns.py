@@ -66,7 +66,7 @@ class _Turns:
         launched[1]()
         self.seconds += self._clock() - start
         self._read.append(launched)
-        self.n_read += len(launched[0].rows)
+        self.n_read += len(launched[0].indices)
         return True
 
     def result(self) -> ScoredWindow:

@@ -32,13 +32,13 @@ EXAMPLE: Final = "example"
 """Units of a random order."""
 
 
-def refuse_stopped(scores: HeadScores, what: str) -> None:
-    """Raise UsageError if scoring stopped early; ``what`` names the use and its verb."""
+def refuse_stopped(scores: HeadScores, use: str) -> None:
+    """Raise UsageError if scoring stopped early; ``use`` names the use and its verb."""
     stopped = scores.record.stopped
     if stopped is not None and scores.record.stopped_early:
         raise UsageError(
             f"scoring stopped after {stopped.sentences} of {stopped.of_sentences} sentences, "
-            f"when enough was decided, and {what} a number of examples that does not depend on the "
+            f"when enough was decided, and {use} a number of examples that does not depend on the "
             "scores; score the whole corpus, without until (--until)"
         )
 

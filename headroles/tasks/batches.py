@@ -27,7 +27,7 @@ IGNORED = -100
 class TaskBatch:
     """Examples that run together: their places in the task, and the inputs of the model."""
 
-    rows: list[int]
+    indices: list[int]
     inputs: dict[str, Tensor]
     targets: Tensor
 
@@ -64,7 +64,7 @@ class Batches:
         passes = Passes(
             [min(length, limit) for length in lengths],
             partial(self._batch, encoded),
-            lambda row: f"line {self.task.lines[row]} of {self.task.file}",
+            lambda index: f"line {self.task.lines[index]} of {self.task.file}",
             Budget.of(self.encoder.device, self.options.batch_tokens),
         )
         return passes, n_cut
@@ -102,26 +102,26 @@ class Batches:
         n_unknown = int((pieces == self.encoder.tokenizer.unk_token_id).sum())
         refuse_unknown(n_unknown, len(pieces), str(self.task.file))
 
-    def _batch(self, encoded: Any, rows: list[int]) -> TaskBatch:
-        own = {name: [values[row] for row in rows] for name, values in encoded.items()}
+    def _batch(self, encoded: Any, indices: list[int]) -> TaskBatch:
+        own = {name: [values[index] for index in indices] for name, values in encoded.items()}
         special = own.pop("special_tokens_mask")
         padded = self.encoder.tokenizer.pad(own, padding=True, return_tensors="pt")
         inputs = {name: values.to(self.encoder.device) for name, values in padded.items()}
         if self.objective == MASKED_LM:
-            return TaskBatch(rows, *self._mask(rows, inputs, special))
+            return TaskBatch(indices, *self._mask(indices, inputs, special))
         kind = torch.float32 if self.objective == REGRESSION else torch.long
-        targets = torch.tensor(self.targets[rows], dtype=kind, device=self.encoder.device)
-        return TaskBatch(rows, inputs, targets)
+        targets = torch.tensor(self.targets[indices], dtype=kind, device=self.encoder.device)
+        return TaskBatch(indices, inputs, targets)
 
     def _mask(
-        self, rows: Sequence[int], inputs: dict[str, Tensor], special: Sequence[Sequence[int]]
+        self, indices: Sequence[int], inputs: dict[str, Tensor], special: Sequence[Sequence[int]]
     ) -> tuple[dict[str, Tensor], Tensor]:
         """Return masked inputs, and the masked tokens; masks depend on the example alone."""
         ids = inputs["input_ids"].clone()
         targets = torch.full_like(ids, IGNORED)
-        for place, (row, marks) in enumerate(zip(rows, special, strict=True)):
+        for place, (index, marks) in enumerate(zip(indices, special, strict=True)):
             words = np.flatnonzero(np.asarray(marks) == 0)
-            line = self.task.lines[row]
+            line = self.task.lines[index]
             if not len(words):
                 raise ModelError(
                     f"{self.task.file}, line {line} has no token to mask; remove the line"

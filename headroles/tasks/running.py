@@ -88,12 +88,12 @@ class TaskRun:
     def groups(self, n_examples: int) -> list[list[TaskBatch]]:
         """Divide all examples into groups of similar length, each with its batches."""
         lengths, batches = self.passes.lengths, self.passes.budget.batches
-        order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
+        order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
         groups = [order[start : start + n_examples] for start in range(0, len(order), n_examples)]
         return [
             [
                 self.passes.make([own[place] for place in places])
-                for places in batches([lengths[row] for row in own])
+                for places in batches([lengths[index] for index in own])
             ]
             for own in groups
         ]
@@ -219,10 +219,10 @@ class TaskRun:
         with self._reported(len(self.batches) * n_passes) as tell:
             for number, batch in enumerate(self.batches):
                 make = partial(self._computed, batch, compute, tell, number * n_passes, n_passes)
-                own = self.saved.get(f"{name}-{number + 1}", make, types, len(batch.rows))
+                own = self.saved.get(f"{name}-{number + 1}", make, types, len(batch.indices))
                 tell((number + 1) * n_passes)
                 for column, values in own.items():
-                    found[column][batch.rows] = values
+                    found[column][batch.indices] = values
         return found
 
     @contextmanager
@@ -240,17 +240,17 @@ class TaskRun:
         before: float,
         n_passes: float,
     ) -> Arrays:
-        """Compute the arrays of a batch, all at once or in parts."""
-        parts: list[Arrays] = []
-        n_rows = len(batch.rows)
+        """Compute the arrays of a batch, all at once or in pieces."""
+        pieces: list[Arrays] = []
+        n_examples = len(batch.indices)
 
         def read(one: TaskBatch) -> Arrays:
-            done = sum(len(part["losses"]) for part in parts) * n_passes
-            return compute(one, lambda n: tell(before + (done + n * len(one.rows)) / n_rows))
+            done = sum(len(piece["losses"]) for piece in pieces) * n_passes
+            return compute(one, lambda n: tell(before + (done + n * len(one.indices)) / n_examples))
 
         for _, arrays in self.passes.run([batch], read):
-            parts.append(arrays)
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            pieces.append(arrays)
+        return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
     def _name_of(self, computed: str, gates: Tensor) -> str:
         """Return a name for arrays of these examples at ``gates`` that no other arrays have."""

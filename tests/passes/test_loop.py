@@ -16,7 +16,7 @@ from headroles.passes.loop import Budget, Passes, gradients_of_mean
 
 @dataclass
 class Rows:
-    rows: list[int]
+    indices: list[int]
 
 
 def passes_of(lengths: Sequence[int], tokens: int) -> Passes[Rows]:
@@ -24,7 +24,7 @@ def passes_of(lengths: Sequence[int], tokens: int) -> Passes[Rows]:
 
 
 def run(passes: Passes[Rows], read: Callable[[Rows], int]) -> list[list[int]]:
-    return [batch.rows for batch, _ in passes.run(passes.batches(), read)]
+    return [batch.indices for batch, _ in passes.run(passes.batches(), read)]
 
 
 class Scarce:
@@ -34,10 +34,10 @@ class Scarce:
         self.most, self.error, self.refused = most, error, 0
 
     def __call__(self, batch: Rows) -> int:
-        if len(batch.rows) > self.most:
+        if len(batch.indices) > self.most:
             self.refused += 1
             raise self.error
-        return len(batch.rows)
+        return len(batch.indices)
 
 
 LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=40)
@@ -71,7 +71,7 @@ def test_what_did_not_fit_is_not_tried_again() -> None:
     assert run(passes, scarce) == [list(range(row, row + 4)) for row in range(0, 64, 4)]
     assert scarce.refused == 2  # sixteen, then eight
     assert passes.budget.tokens == 40
-    assert len(passes.batches()[0].rows) == 4
+    assert len(passes.batches()[0].indices) == 4
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_gradients_over_parts_are_those_of_the_whole(most: int) -> None:
     idle.requires_grad_()
 
     def losses_of(batch: Rows) -> torch.Tensor:
-        if len(batch.rows) > most:
+        if len(batch.indices) > most:
             raise torch.OutOfMemoryError
-        return (inputs[batch.rows] @ weights).tanh()
+        return (inputs[batch.indices] @ weights).tanh()
 
     passes = passes_of([10] * 7, 70)
     batches = [Rows([0, 1, 2, 3, 4]), Rows([5, 6])]

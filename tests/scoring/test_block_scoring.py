@@ -38,5 +38,5 @@ def test_nothing_is_asked_of_the_device_before_the_scores_are_fetched(
     assert len(read) > 1
     for batch, values in zip(block.batches, read, strict=True):
         columns = values.shape[-1]
-        assert values.shape == (len(batch.rows), reader.n_layers, reader.n_heads, columns)
+        assert values.shape == (len(batch.indices), reader.n_layers, reader.n_heads, columns)
         assert values.device.type == "meta"

@@ -128,7 +128,7 @@ def test_arcs_without_controls_leave_and_are_counted(run: Run, tmp_path: Path) -
 
 def test_halves_merge_to_the_whole(scores: HeadScores) -> None:
     block = scores.block
-    halves = [block.part(slice(None, 40)), block.part(slice(40, None))]
+    halves = [block.take(slice(None, 40)), block.take(slice(40, None))]
     assert_identical(
         scores, HeadScores.from_blocks(halves, scores.roles, scores.score, ScoresRecord())
     )

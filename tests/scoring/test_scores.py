@@ -80,7 +80,7 @@ def test_scores_written_block_by_block_load_as_one(tmp_path: Path) -> None:
 
 def test_blocks_come_one_after_the_other() -> None:
     whole = make_block(0, 6)
-    parts = [whole.part(slice(0, 2)), whole.part(slice(2, 6))]
+    parts = [whole.take(slice(0, 2)), whole.take(slice(2, 6))]
     assert_equal(make_scores(*parts), make_scores(whole))
 
 
@@ -246,7 +246,7 @@ class TestFilesThatDoNotBelongTogether:
 
 def test_blocks_are_joined_and_taken_apart() -> None:
     whole = make_block(0, 7)
-    again = ScoreBlock.joined([whole.part(slice(3)), whole.part(slice(3, None))])
+    again = ScoreBlock.joined([whole.take(slice(3)), whole.take(slice(3, None))])
     for one in fields(ScoreBlock):
         np.testing.assert_array_equal(getattr(again, one.name), getattr(whole, one.name))
     without = replace(whole, digests=[], bounds=None)

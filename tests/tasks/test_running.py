@@ -142,7 +142,7 @@ def test_losses_of_masked_words(masked_lm: Path, plain: Path) -> None:
     mask = make_tokenizer().mask_token_id
     for batch in run.batches:
         for row, ids, target in zip(
-            batch.rows, batch.inputs["input_ids"], batch.targets, strict=True
+            batch.indices, batch.inputs["input_ids"], batch.targets, strict=True
         ):
             masked = target != -100
             assert masked.any()

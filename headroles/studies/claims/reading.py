@@ -63,20 +63,22 @@ def read_together(
             )
             for run, scored in zip(runs, zip(*found, strict=True), strict=True)
         ]
-    return Together(scores, norms if isinstance(norms, HeadRolesError) else np.stack(reading.rows))
+    if isinstance(norms, HeadRolesError):
+        return Together(scores, norms)
+    return Together(scores, np.stack(reading.quantities))
 
 
 @dataclass(frozen=True)
 class _JointBatch:
     """Examples as inputs of the model, and as prepared for each kind of scores."""
 
-    rows: list[int]
+    indices: list[int]
     prepared: list[PreparedBatch]
     batch: ExampleBatch
 
 
 class _Reading:
-    """Reader of one window after another; ``rows`` are the quantities of tokens so far."""
+    """Reader of one window after another; ``quantities`` are those of tokens so far."""
 
     def __init__(
         self,
@@ -91,7 +93,7 @@ class _Reading:
         self._frequencies = frequencies
         self._cut = encoder.example_encoder()
         self._budget = Budget.of(encoder.device, runs[0].batch_tokens)
-        self.rows: list[Float32Array] = []
+        self.quantities: list[Float32Array] = []
 
     def read(self, window: Window, examples: list[Example]) -> list[tuple[Window, ScoredWindow]]:
         """Read a window, and return its result for each kind of scores."""
@@ -105,26 +107,26 @@ class _Reading:
             return [(window, ScoredWindow(None, one)) for one in counts]
         passes = Passes(
             [len(example) for example in encoded],
-            lambda rows: self._batch(encoded, rows),
-            lambda row: f"the example {encoded[row].id!r}",
+            lambda indices: self._batch(encoded, indices),
+            lambda index: f"the example {encoded[index].id!r}",
             self._budget,
         )
         read: list[list[Any]] = [[] for _ in self._scorers]
-        rows: dict[int, Float32Array] = {}
+        found: dict[int, Float32Array] = {}
         for joint, (values, of_tokens) in passes.over_all(self._read):
-            rows.update(zip(joint.rows, of_tokens, strict=False))
+            found.update(zip(joint.indices, of_tokens, strict=False))
             for own, one, coming in zip(read, joint.prepared, values, strict=True):
                 own.append((one, coming))
-        self.rows += [rows[row] for row in sorted(rows)]
+        self.quantities += [found[index] for index in sorted(found)]
         return [
             (window, ScoredWindow(scorer.fetch(LaunchedBlock(encoded, own), count), count))
             for scorer, own, count in zip(self._scorers, read, counts, strict=True)
         ]
 
-    def _batch(self, encoded: Sequence[EncodedExample], rows: list[int]) -> _JointBatch:
-        batches = [scorer.prepare_batch(encoded, rows) for scorer in self._scorers]
+    def _batch(self, encoded: Sequence[EncodedExample], indices: list[int]) -> _JointBatch:
+        batches = [scorer.prepare_batch(encoded, indices) for scorer in self._scorers]
         inputs = on_device(batches[0].to_read[0], self._encoder.device)
-        return _JointBatch(rows, batches, ExampleBatch(rows, batches[0].examples, inputs))
+        return _JointBatch(indices, batches, ExampleBatch(indices, batches[0].examples, inputs))
 
     def _read(self, joint: _JointBatch) -> tuple[list[Callable[[], Any]], list[Float32Array]]:
         """Return scores of each kind, while they leave the device, and quantities of tokens."""

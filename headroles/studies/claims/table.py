@@ -76,7 +76,7 @@ class ClaimTable(Result):
 
     kind: ClassVar[str] = "claims"
     stem: ClassVar[str] = "claims"
-    cure: ClassVar[str] = "test some with: headroles claims MODEL CORPUS --out DIR"
+    remedy: ClassVar[str] = "test some with: headroles claims MODEL CORPUS --out DIR"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
     own: ClassVar[Mapping[str, Column]] = {
         "verdict": one_of(*VERDICTS),

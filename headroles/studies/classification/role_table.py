@@ -86,7 +86,7 @@ class RoleTable(Result):
 
     kind: ClassVar[str] = "role table"
     stem: ClassVar[str] = "roles"
-    cure: ClassVar[str] = "test scores with: headroles assign {folder}"
+    remedy: ClassVar[str] = "test scores with: headroles assign {folder}"
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "layer head role n n_clusters df mean sd effect_size ci_low ci_high threshold "

@@ -39,10 +39,10 @@ def refuse_other_shape(
     first: str, shape: tuple[int, int], second: str, other: tuple[int, int]
 ) -> None:
     """Raise UsageError for two models with other numbers of layers, or of heads of each."""
-    for what, n, n_other in zip(("layers", "heads"), shape, other, strict=True):
+    for counted, n, n_other in zip(("layers", "heads"), shape, other, strict=True):
         if n != n_other:
             raise UsageError(
-                f"{first!r} and {second!r} differ in their number of {what}: {n} and {n_other}; "
+                f"{first!r} and {second!r} differ in their number of {counted}: {n} and {n_other}; "
                 "only models of one architecture can be compared head by head; count heads by "
                 "layer with: headroles replicate"
             )
@@ -111,9 +111,9 @@ def _check_digests(name: str, scores: HeadScores) -> None:
         )
 
 
-def _refuse(first: str, second: str, differences: Iterator[_Difference], cure: str) -> None:
-    for what, one, other in differences:
-        raise UsageError(f"{first!r} and {second!r} differ in {what}: {one} and {other}; {cure}")
+def _refuse(first: str, second: str, differences: Iterator[_Difference], remedy: str) -> None:
+    for name, one, other in differences:
+        raise UsageError(f"{first!r} and {second!r} differ in {name}: {one} and {other}; {remedy}")
 
 
 def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[_Difference]:
@@ -122,10 +122,10 @@ def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[_Differ
         yield "their kind of score", repr(first.score.name), repr(second.score.name)
     yield from _differences_of_meaning(first, second)
     settings = [_settings(scores.record) for scores in (first, second)]
-    for what in settings[0]:
-        one, other = (own[what] for own in settings)
+    for name in settings[0]:
+        one, other = (own[name] for own in settings)
         if one != other:
-            yield what, one or "none", other or "none"
+            yield name, one or "none", other or "none"
 
 
 def _settings(record: ScoresRecord) -> dict[str, Any]:
@@ -141,10 +141,10 @@ def _differences_of_meaning(first: HeadScores, second: HeadScores) -> Iterator[_
     """Yield differences of meaning between roles of the same name."""
     others = {role.id: role.meaning for role in second.roles}
     for role in first.roles:
-        for what, one in role.meaning.items():
-            other = others.get(role.id, {}).get(what, one)
-            if one != other and what != _POOLED:
-                yield f"the {what} of {role.id}", one, other
+        for name, one in role.meaning.items():
+            other = others.get(role.id, {}).get(name, one)
+            if one != other and name != _POOLED:
+                yield f"the {name} of {role.id}", one, other
 
 
 def _role_differences(first: HeadScores, second: HeadScores) -> Iterator[_Difference]:

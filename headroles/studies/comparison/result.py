@@ -109,7 +109,7 @@ class RoleShifts(Result):
 
     kind: ClassVar[str] = "comparison"
     stem: ClassVar[str] = "shifts"
-    cure: ClassVar[str] = "compare scores with: headroles compare BEFORE AFTER --out DIR"
+    remedy: ClassVar[str] = "compare scores with: headroles compare BEFORE AFTER --out DIR"
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "checkpoint layer head role n n_clusters mean_before mean_after difference sd "

@@ -88,7 +88,7 @@ class Ablations(OutcomesResult):
     kind: ClassVar[str] = "ablations"
     stem: ClassVar[str] = "ablations"
     examples_file: ClassVar[str] = "ablation-examples.parquet"
-    cure: ClassVar[str] = "make them with: headroles ablate MODEL TASK --out DIR"
+    remedy: ClassVar[str] = "make them with: headroles ablate MODEL TASK --out DIR"
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "set removed layer head n_removed n loss loss_change sd ci_low ci_high p_value "

@@ -87,7 +87,7 @@ class RoleImportance(Result):
 
     kind: ClassVar[str] = "role importance"
     stem: ClassVar[str] = "role-importance"
-    cure: ClassVar[str] = "make it with: headroles by-role MODEL TASK --out DIR"
+    remedy: ClassVar[str] = "make it with: headroles by-role MODEL TASK --out DIR"
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "role heads shared_with overlap importance_difference p_importance "

@@ -81,7 +81,7 @@ class TaskDrops(Result):
 
     kind: ClassVar[str] = "task drops"
     stem: ClassVar[str] = "task-drops"
-    cure: ClassVar[str] = "make them with: headroles by-task DIR DIR --out DROPS"
+    remedy: ClassVar[str] = "make them with: headroles by-task DIR DIR --out DROPS"
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "measure set removed task n n_removed whole without relative_drop ci_low ci_high "

@@ -19,7 +19,7 @@ from headroles.studies.importance.measures import (
     LOSS,
     MORE,
     WORSE,
-    measured,
+    find_measures,
     unit_values,
     worse_by,
 )
@@ -111,7 +111,7 @@ def _of_task(
     pairs = list(zip(one.frame["set"], one.frame["removed"], strict=True))
     rows = np.array([0, *(1 + pairs.index(pair) for pair in removals)])
     values = unit_values(outcomes, targets, asked)[measure][:, rows]
-    found = measured(outcomes, targets, asked)[measure][rows]
+    found = find_measures(outcomes, targets, asked)[measure][rows]
     size = size_of(values[:, 1:], values[:, :1])
     drops = Hypotheses.of(relative_drops(values, found, measure), 0.0, size=size / abs(found[0]))
     limits = find_intervals(drops, TestOptions(alpha=options.alpha))

@@ -91,5 +91,5 @@ class OutcomesResult(Result):
         table, file = super().read_files(folder, record), folder / cls.examples_file
         losses, predictions, targets = read_examples(file, _OUTCOMES).values()
         if losses.shape != predictions.shape:
-            raise StorageError(f"{file} has more losses or more predictions; {cls.cure}")
+            raise StorageError(f"{file} has more losses or more predictions; {cls.remedy}")
         return replace(table, outcomes=Outcomes(losses, predictions), targets=targets)

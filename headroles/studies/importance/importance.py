@@ -125,7 +125,7 @@ class Importance(Result):
 
     kind: ClassVar[str] = "importance"
     stem: ClassVar[str] = "importance"
-    cure: ClassVar[str] = "make it with: headroles importance MODEL TASK --out DIR"
+    remedy: ClassVar[str] = "make it with: headroles importance MODEL TASK --out DIR"
     columns: ClassVar[tuple[str, ...]] = tuple(
         "layer head estimator n importance standard_error ci_low ci_high normalised rank".split()
     )

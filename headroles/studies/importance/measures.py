@@ -53,7 +53,7 @@ def unit_values(
     return found
 
 
-def measured(
+def find_measures(
     outcomes: Outcomes, targets: FloatArray, metrics: Sequence[str]
 ) -> dict[str, FloatArray]:
     """Return the loss and each metric (settings,)."""

@@ -194,7 +194,7 @@ def _read(
 
         def read(batch: ExampleBatch) -> dict[tuple[int, int], Float32Array]:
             held: dict[tuple[int, int], Float32Array] = {}
-            wanted = heads[batch.rows[0]]
+            wanted = heads[batch.indices[0]]
 
             def take(number: int, weights: Tensor) -> None:
                 for layer, place in wanted:

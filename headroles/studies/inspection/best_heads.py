@@ -58,7 +58,7 @@ class BestHeads(Result):
 
     kind: ClassVar[str] = "best heads"
     stem: ClassVar[str] = "best"
-    cure: ClassVar[str] = "find them with: headroles best DIR --out BEST"
+    remedy: ClassVar[str] = "find them with: headroles best DIR --out BEST"
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "role half layer head n n_clusters mean ci_low ci_high arcs share_of_arcs offset "

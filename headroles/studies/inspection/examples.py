@@ -136,7 +136,7 @@ class Examples(Result):
 
     kind: ClassVar[str] = "examples"
     stem: ClassVar[str] = "sentences"
-    cure: ClassVar[str] = "find them with: headroles examples DIR --out EXAMPLES"
+    remedy: ClassVar[str] = "find them with: headroles examples DIR --out EXAMPLES"
     columns: ClassVar[tuple[str, ...]] = tuple(
         "example document score count text words gives".split()
     )

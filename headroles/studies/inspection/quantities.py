@@ -73,7 +73,7 @@ class Quantities(Result):
 
     kind: ClassVar[str] = "quantities"
     stem: ClassVar[str] = "quantities"
-    cure: ClassVar[str] = "describe scores with: headroles describe DIR --out QUANTITIES"
+    remedy: ClassVar[str] = "describe scores with: headroles describe DIR --out QUANTITIES"
     columns: ClassVar[tuple[str, ...]] = ("layer", "head", "role", *ESTIMATES)
 
     def shown(self) -> Iterator[Shown]:

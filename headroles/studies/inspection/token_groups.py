@@ -94,7 +94,7 @@ class TokenGroups(Result):
 
     kind: ClassVar[str] = "token groups"
     stem: ClassVar[str] = "token_groups"
-    cure: ClassVar[str] = "make one with: headroles tokens MODEL CORPUS --out DIR"
+    remedy: ClassVar[str] = "make one with: headroles tokens MODEL CORPUS --out DIR"
     columns: ClassVar[tuple[str, ...]] = ("layer", "group", "quantity", *ESTIMATES)
     own: ClassVar[Mapping[str, Column]] = {"layer": Column(TEXT)}
     views: ClassVar[tuple[str, ...]] = ("long", "summary", "layers")

@@ -101,7 +101,7 @@ class TokenReading:
         found = [
             (row, values)
             for batch, own in passes.over_all(read)
-            for row, values in zip(batch.rows, own, strict=True)
+            for row, values in zip(batch.indices, own, strict=True)
         ]
         return [values for _, values in sorted(found, key=lambda one: one[0])]
 

@@ -66,7 +66,7 @@ class PowerPlan(Result):
 
     kind: ClassVar[str] = "plan"
     stem: ClassVar[str] = "plan"
-    cure: ClassVar[str] = "make one with: headroles power DIR --out PLAN"
+    remedy: ClassVar[str] = "make one with: headroles power DIR --out PLAN"
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "layer head role n n_clusters mean effect_size threshold direction alpha_per_test "

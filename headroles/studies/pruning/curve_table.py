@@ -10,7 +10,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.arrays import FloatArray, IndexArray
-from headroles.studies.importance.measures import BETTER, WORSE, measured, unit_values, worse_by
+from headroles.studies.importance.measures import (
+    BETTER,
+    WORSE,
+    find_measures,
+    unit_values,
+    worse_by,
+)
 from headroles.studies.pruning.curve_options import CurveOptions
 from headroles.studies.pruning.curve_points import Point
 from headroles.tasks.outcomes import Outcomes
@@ -34,7 +40,7 @@ def make_table(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return a row for each measure, order and share, and for the mean over shares; warnings."""
     values = unit_values(outcomes, targets, metrics)
-    reached = measured(outcomes, targets, metrics)
+    reached = find_measures(outcomes, targets, metrics)
     settings = {order: _settings(order, points, options) for order in options.orders}
     n_removed = [
         next(len(one.removed) for one in points if one.share == share) for share in options.shares

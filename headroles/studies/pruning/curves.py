@@ -27,7 +27,7 @@ from headroles.studies.importance.measures import (
     WORSE,
     check_measured,
     describe_task,
-    measured,
+    find_measures,
 )
 from headroles.studies.importance.removals import passes_to_choose, without_each
 from headroles.studies.importance.resuming import keep_parts
@@ -112,7 +112,9 @@ class PruningCurves(OutcomesResult):
     kind: ClassVar[str] = "pruning curves"
     stem: ClassVar[str] = "pruning-curves"
     examples_file: ClassVar[str] = "pruning-curves-examples.parquet"
-    cure: ClassVar[str] = "make them with: headroles pruning-curves MODEL TASK --test FILE --out D"
+    remedy: ClassVar[str] = (
+        "make them with: headroles pruning-curves MODEL TASK --test FILE --out D"
+    )
     columns: ClassVar[tuple[str, ...]] = (
         *"order share n_removed draws measure n value sd_draws ci_low ci_high".split(),
         *COMPARED,
@@ -259,7 +261,7 @@ def find_pruning_curves(
     tested.expect(tested.n_passes(gates))
     outcomes = tested.outcomes(gates)
     frame, warnings = make_table(points, outcomes, tested.targets, tested.metrics, options)
-    whole = measured(outcomes, tested.targets, tested.metrics)
+    whole = find_measures(outcomes, tested.targets, tested.metrics)
     curves = Curves.from_options(
         options.record(),
         whole={name: float(values[0]) for name, values in whole.items()},

@@ -21,8 +21,8 @@ from headroles.results.shown import Grid, Shown, Summary, Warned
 from headroles.storage import OpenParts
 from headroles.studies.importance.removals import present_heads
 from headroles.studies.importance.resuming import keep_parts
+from headroles.studies.pruning.gate_learning import LearntGates, learn_gates
 from headroles.studies.pruning.gate_options import TRAINED, GateOptions
-from headroles.studies.pruning.gates import LearntGates, learn_gates
 from headroles.studies.pruning.pruning import Pruned, outcomes_of, write_without
 from headroles.tasks.running import TaskRun, open_run
 
@@ -152,9 +152,9 @@ def gate_heads(
         run = open_run(model, task, options)
         heads = present_heads(run)
         _check(run, len(heads), options)
-        measured = None if test is None else run.over(test, options.of_test())
-        parts = keep_parts("gates", options, run.encoder, run, measured)
-        before = outcomes_of(measured)
+        tested = None if test is None else run.over(test, options.of_test())
+        parts = keep_parts("gates", options, run.encoder, run, tested)
+        before = outcomes_of(tested)
         runs, chosen = _learn(run, options, parts)
         pruned = write_without(
             run.encoder,
@@ -163,7 +163,7 @@ def gate_heads(
             options,
             order="gates",
             before=before,
-            measured=measured,
+            tested=tested,
             seeds=[_record(one) for one in runs],
             chosen_seed=runs[chosen].seed,
         )

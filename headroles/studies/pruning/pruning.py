@@ -193,14 +193,14 @@ def prune_heads(
     claimed = model_folder(out, model, [PrunedModel], overwrite)
     with claimed if folder is None else nullcontext(folder) as folder:
         run = None if task is None else open_run(model, task, options)
-        measured = _over(model, test, options.of_test(), run)
-        tuned = _tuned(model, options, measured or run)
-        opened = measured or run or tuned
+        tested = _over(model, test, options.of_test(), run)
+        tuned = _tuned(model, options, tested or run)
+        opened = tested or run or tuned
         encoder = opened.encoder if opened else _load(model, options)
-        keep_parts("pruning", options, encoder, run, measured)
+        keep_parts("pruning", options, encoder, run, tested)
         removed = _choose(encoder, options, run)
-        before = outcomes_of(measured)
-        tuning = None if tuned is None else fine_tune(tuned, measured, removed, options)
+        before = outcomes_of(tested)
+        tuning = None if tuned is None else fine_tune(tuned, tested, removed, options)
         pruned = write_without(
             encoder,
             removed,
@@ -208,7 +208,7 @@ def prune_heads(
             options,
             order=options.order,
             before=before,
-            measured=measured,
+            tested=tested,
             tuning=tuning,
             zeroed=options.written_as == ZEROED,
         )
@@ -236,14 +236,14 @@ def write_without(
     *,
     order: str,
     before: Outcomes | None,
-    measured: TaskRun | None,
+    tested: TaskRun | None,
     zeroed: bool = False,
     tuning: Tuning | None = None,
     **notes: Any,
 ) -> Pruned:
     """Write a model without heads into a folder, and measure it again.
 
-    ``before`` are the outcomes of the whole model on ``measured``; ``notes`` are further fields of
+    ``before`` are the outcomes of the whole model on ``tested``; ``notes`` are further fields of
     the `PrunedRecord`.
     """
     network = encoder.model
@@ -263,17 +263,17 @@ def write_without(
     if zeroed:
         zero_heads(network, removed)
     write_together(folder, [PrunedModel(network, encoder.tokenizer, record)])
-    after = outcomes_of(measured)
+    after = outcomes_of(tested)
     return Pruned(
         folder,
         order,
         tuple(sorted(removed)),
         tuple(head for head in heads if head not in removed),
         (n_before, sum(parameter.numel() for parameter in network.parameters())),
-        _measure(measured, before),
-        _measure(measured, after),
+        _measure(tested, before),
+        _measure(tested, after),
         tuning,
-        "" if measured is None else measured.named,
+        "" if tested is None else tested.named,
         speed,
         find_loss_change(before, after) if before and after else None,
     )

@@ -68,13 +68,13 @@ class Tuning:
 
 
 def fine_tune(
-    run: TaskRun, measured: TaskRun | None, removed: Sequence[Head], options: PruneOptions
+    run: TaskRun, tested: TaskRun | None, removed: Sequence[Head], options: PruneOptions
 ) -> Tuning:
     """Fine-tune the model of ``run`` on its examples with the heads of ``removed`` masked.
 
     The masked heads stay in the model; removing them does not change its outputs. With
     ``compensation`` the whole model is fine-tuned first, in the same way, from the same weights and
-    seed; importances are compared on ``measured``, by default on the examples of fine-tuning.
+    seed; importances are compared on ``tested``, by default on the examples of fine-tuning.
 
     Raises UsageError without accelerate, and for compensation without a remaining head; ModelError
     for weights that are not finite.
@@ -92,13 +92,13 @@ def fine_tune(
     updates = count(1)
     progress = Progress(options.on_progress, n_updates * (1 + options.compensation))
     train = partial(_train, run, groups, recipe, lambda: progress(next(updates)))
-    masked = measure_under(measured, gates)
+    masked = measure_under(tested, gates)
     whole: dict[str, float] = {}
     found: Compensation | None = None
     if options.compensation:
-        start, judged = deepcopy(network.state_dict()), measured or run
+        start, judged = deepcopy(network.state_dict()), tested or run
         train(all_open)
-        whole, unmasked = measure_under(measured, all_open), state_of(judged, all_open)
+        whole, unmasked = measure_under(tested, all_open), state_of(judged, all_open)
         network.load_state_dict(start)
         train(gates)
         found = find_compensation(unmasked, state_of(judged, gates), removed)

@@ -94,7 +94,7 @@ class Replication(_Replicated):
 
     kind: ClassVar[str] = "replication"
     stem: ClassVar[str] = "replication"
-    cure: ClassVar[str] = "make one with: headroles replicate DIR DIR --out REPLICATION"
+    remedy: ClassVar[str] = "make one with: headroles replicate DIR DIR --out REPLICATION"
     columns: ClassVar[tuple[str, ...]] = tuple(
         "layer head role sets shown_in at_least mean log_e p_adjusted replicated".split()
     )
@@ -258,7 +258,7 @@ class LayerCounts(_Replicated):
 
     kind: ClassVar[str] = "layer counts"
     stem: ClassVar[str] = "layer_counts"
-    cure: ClassVar[str] = "make them with: headroles replicate DIR DIR --over seeds --out COUNTS"
+    remedy: ClassVar[str] = "make them with: headroles replicate DIR DIR --over seeds --out COUNTS"
     columns: ClassVar[tuple[str, ...]] = tuple("set role layer heads with_role".split())
     views: ClassVar[tuple[str, ...]] = ("long", "summary")
 

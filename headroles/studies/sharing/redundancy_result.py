@@ -71,7 +71,7 @@ class Redundancy(Result):
 
     kind: ClassVar[str] = "redundancy"
     stem: ClassVar[str] = "redundancy"
-    cure: ClassVar[str] = "make one with: headroles collaborate MODEL --report --out DIR"
+    remedy: ClassVar[str] = "make one with: headroles collaborate MODEL --report --out DIR"
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "layer head other query_overlap query_p_value query_p_adjusted query_shared "

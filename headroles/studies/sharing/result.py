@@ -91,7 +91,7 @@ class CollaborativeModel(ChangedModel):
     record: CollaborationRecord
 
     kind: ClassVar[str] = MODEL_KINDS[1]
-    cure: ClassVar[str] = "make one with: headroles collaborate MODEL --rank R --out DIR"
+    remedy: ClassVar[str] = "make one with: headroles collaborate MODEL --rank R --out DIR"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -117,7 +117,7 @@ class Collaboration(Result):
 
     kind: ClassVar[str] = "collaboration"
     stem: ClassVar[str] = "collaboration"
-    cure: ClassVar[str] = "make one with: headroles collaborate MODEL --rank R --out DIR"
+    remedy: ClassVar[str] = "make one with: headroles collaborate MODEL --rank R --out DIR"
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "layer method rank full_rank tensor_error score_error score_error_held_out "

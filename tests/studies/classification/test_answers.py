@@ -84,7 +84,7 @@ def test_a_part_of_a_table_says_nothing_about_the_rest(bert_folder: Path) -> Non
 def test_tab_completion_shows_names_for_people(table: RoleTable) -> None:
     names = set(dir(table))
     assert names >= {"frame", "where", "heads_with", "save", "export", "warnings"}
-    assert not names & {"cure", "form", "kind", "shown", "stem", "read_files"}
+    assert not names & {"remedy", "form", "kind", "shown", "stem", "read_files"}
 
 
 def test_heads_that_may_only_look_at_a_place_are_marked_wherever_they_are_handed_out(

@@ -12,7 +12,7 @@ from headroles import RoleTable
 from headroles.errors import UsageError
 from headroles.inference import adjust_p_values
 from headroles.results.stored import load
-from headroles.studies.importance.measures import measured, unit_values
+from headroles.studies.importance.measures import find_measures, unit_values
 from headroles.studies.importance.removals import without
 from headroles.studies.pruning.curve_options import CurveOptions
 from headroles.studies.pruning.curve_points import Point
@@ -180,7 +180,7 @@ def test_units_of_metrics() -> None:
     predictions = np.where(flips, 1 - targets[:, None], targets[:, None])
     outcomes = Outcomes(rng.random((400, 2)), predictions)
     values = unit_values(outcomes, targets, ["accuracy", "f1", "matthews"])
-    whole = measured(outcomes, targets, ["accuracy", "f1", "matthews"])
+    whole = find_measures(outcomes, targets, ["accuracy", "f1", "matthews"])
     for name, own in values.items():
         assert own.mean(0) == pytest.approx(whole[name], abs=1 / 400)  # a jackknife's bias is 1 / n
     # The error by the jackknife is that by the bootstrap.

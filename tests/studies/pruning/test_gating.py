@@ -15,8 +15,8 @@ from headroles.errors import ModelError, UsageError
 from headroles.models.hard_concrete import HardConcrete
 from headroles.models.surgery import removed_from
 from headroles.studies.importance.removals import without
+from headroles.studies.pruning.gate_learning import expected_open, learn_gates, place
 from headroles.studies.pruning.gate_options import GateOptions
-from headroles.studies.pruning.gates import expected_open, learn_gates, place
 from headroles.studies.pruning.gating import Gated
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run

@@ -56,7 +56,7 @@ NAMES = (
 
 @pytest.fixture(autouse=True)
 def _every_update_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headroles.studies.pruning.gates.SECONDS_BETWEEN", 0)
+    monkeypatch.setattr("headroles.studies.pruning.gate_learning.SECONDS_BETWEEN", 0)
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def test_what_was_fine_tuned_is_what_is_written(
     assert {head for head in own if torch.equal(own[head], after[head])} == set(GONE)
     out, zeroed = tmp_path / "out", form == "zeroed"
     write_without(
-        opened.encoder, GONE, out, asked, order="own", before=None, measured=None, zeroed=zeroed
+        opened.encoder, GONE, out, asked, order="own", before=None, tested=None, zeroed=zeroed
     )
     written = open_run(out, labelled, TaskOptions()).outcomes(ALL).losses
     assert written == near(masked)
@@ -67,7 +67,7 @@ def test_masked_is_as_without_the_heads(labelled: Path, tmp_path: Path) -> None:
     for first in (GONE, []):
         folder, asked = tmp_path / f"{len(first)} gone first", options(labelled)
         opened = open_run(model, labelled, asked)
-        write_without(opened.encoder, first, folder, asked, order="", before=None, measured=None)
+        write_without(opened.encoder, first, folder, asked, order="", before=None, tested=None)
         opened = open_run(folder, labelled, asked)
         rest = [head for head in heads_of(opened.encoder.model) if head in GONE]
         fine_tune(opened, None, rest, asked)
