@@ -17,7 +17,15 @@ from headroles.corpus.files import CorpusFile, PathLike, find_files
 from headroles.corpus.options import GIVEN, ConlluOptions
 from headroles.corpus.places import Places
 from headroles.corpus.saved_parses import TREES, common_scheme, scheme_of_file, skipped_in
-from headroles.corpus.sentence import ANNOTATIONS, MISSING, Corpus, Sentence, Skipped, tree_defect
+from headroles.corpus.sentence import (
+    ANNOTATIONS,
+    MISSING,
+    Corpus,
+    CorpusSource,
+    Sentence,
+    Skipped,
+    tree_defect,
+)
 from headroles.errors import CorpusError
 from headroles.options import takes
 from headroles.wording import listed, shortened
@@ -70,8 +78,12 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
         if scheme := reader.end():  # known when all is read
             source["scheme"] = scheme
 
-    named = {"documents_by": options.documents, "ids_by": options.ids}
-    source = {"format": "conllu", **found.source, **named}
+    source: CorpusSource = {
+        "format": "conllu",
+        **found.source,
+        "documents_by": options.documents,
+        "ids_by": options.ids,
+    }
     stems = frozenset(file.stem for file in found.files)
     return Corpus(source=source, read=read, undivided=stems)
 

@@ -19,6 +19,7 @@ from os import PathLike as OsPathLike
 from pathlib import Path
 from typing import IO, Any
 
+from headroles.corpus.sentence import CorpusSource, FolderSource
 from headroles.errors import CorpusError
 from headroles.role_names import is_relation
 from headroles.wording import listed, printable
@@ -91,7 +92,7 @@ class FoundFiles:
     """Files of a corpus in order, and the part of its record about them and their folders."""
 
     files: tuple[CorpusFile, ...]
-    source: dict[str, Any]
+    source: CorpusSource
 
 
 def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> FoundFiles:
@@ -106,7 +107,7 @@ def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> FoundFil
     if isinstance(paths, str | OsPathLike):
         paths = [paths]
     found: list[Path | CorpusFile] = []
-    folders: list[dict[str, Any]] = []
+    folders: list[FolderSource] = []
     for path in map(Path, paths):
         if str(path) == STANDARD_INPUT:
             if any(isinstance(one, CorpusFile) for one in found):
@@ -135,8 +136,8 @@ def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> FoundFil
         CorpusFile(one, printable(one), stems[one]) if isinstance(one, Path) else one
         for one in found
     )
-    source: dict[str, Any] = {"files": list(map(str, files))}
-    return FoundFiles(files, source | ({"folders": folders} if folders else {}))
+    known: CorpusSource = {"folders": folders} if folders else {}
+    return FoundFiles(files, {"files": list(map(str, files)), **known})
 
 
 def is_dataset(path: PathLike) -> bool:
@@ -163,7 +164,7 @@ def _asked(path: Path, question: Callable[[Path], bool]) -> bool:
         raise CorpusError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def _look_into(path: Path, suffixes: Sequence[str]) -> tuple[list[Path], dict[str, Any]]:
+def _look_into(path: Path, suffixes: Sequence[str]) -> tuple[list[Path], FolderSource]:
     """Return the files of a folder to read, and the part of a record about the folder."""
     try:
         inside = sorted(path.iterdir())
@@ -184,8 +185,9 @@ def _look_into(path: Path, suffixes: Sequence[str]) -> tuple[list[Path], dict[st
     except OSError as error:
         raise CorpusError(f"{path} cannot be read: {error.strerror or error}") from error
     names = [printable(f"{one.name}/" if one in deeper else one.name) for one in left[:_MOST_LEFT]]
-    said = {"folder": printable(path), "taken": len(taken), "left": names, "n_left": len(left)}
-    return taken, said
+    return taken, FolderSource(
+        folder=printable(path), taken=len(taken), left=names, n_left=len(left)
+    )
 
 
 def _refuse_repeats(files: Sequence[Path]) -> None:

@@ -90,9 +90,12 @@ def make_corpus(
     def read(skipped: Skipped) -> Iterator[Sentence]:
         return _placed(parse(pipeline, given, skipped), kind, names)
 
-    own: dict[str, Any] = {"text_columns": list(text_columns or ())}
     source = pipeline.source(kind.format, {"files": []})
-    return Corpus(source | (own if kind is _ROWS else {"lines": lines}), read)
+    if kind is _ROWS:
+        source["text_columns"] = list(text_columns or ())
+    else:
+        source["lines"] = lines
+    return Corpus(source, read)
 
 
 @dataclass(frozen=True)

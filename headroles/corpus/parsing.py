@@ -7,10 +7,10 @@ import sys
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headroles.corpus.schemes import recognise_scheme
-from headroles.corpus.sentence import MISSING, ROOT, Sentence
+from headroles.corpus.sentence import MISSING, ROOT, CorpusSource, Sentence
 from headroles.errors import ParserError, UsageError
 from headroles.wording import in_one_line
 
@@ -30,9 +30,13 @@ class Pipeline:
     name: str
     scheme: str
 
-    def source(self, kind: str, found: dict[str, Any]) -> dict[str, Any]:
+    def source(self, kind: str, found: CorpusSource) -> CorpusSource:
         """Return the origin of a corpus of this kind that the pipeline parses."""
-        own = {"parser": self.name, "language": self.nlp.lang, "scheme": self.scheme}
+        own: CorpusSource = {
+            "parser": self.name,
+            "language": self.nlp.lang,
+            "scheme": self.scheme,
+        }
         return {"format": kind, **found, **own}
 
     @property

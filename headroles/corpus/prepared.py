@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from headroles.corpus.documents import prefix_of
 from headroles.corpus.places import Places
 from headroles.corpus.schemes import distinctive_labels, fold_subtype, recognise_scheme
-from headroles.corpus.sentence import ROOT, Corpus, Sentence, Skipped
+from headroles.corpus.sentence import ROOT, Corpus, CorpusSource, Sentence, Skipped
 from headroles.corpus.spool import flush, from_line, temporary_spool, to_line, write_to
 from headroles.errors import CorpusError, StorageError
 from headroles.record import RecordedCorpus
@@ -37,7 +37,7 @@ class PreparedCorpus:
     order.
     """
 
-    source: dict[str, Any]
+    source: CorpusSource
     scheme: str
     digest: str
     n_sentences: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypedDict
 
 from headroles.wording import listed
 
@@ -118,6 +118,30 @@ def tree_defect(governors: tuple[int, ...], n_trees: int = 1) -> str | None:
     return None
 
 
+class FolderSource(TypedDict):
+    """Files of a folder that are read, and those that are ignored, the first by name."""
+
+    folder: str
+    taken: int
+    left: list[str]
+    n_left: int
+
+
+class CorpusSource(TypedDict, total=False):
+    """Origin of a corpus, as far as it is known before reading: fields of `RecordedCorpus`."""
+
+    format: str
+    files: list[str]
+    folders: list[FolderSource]
+    documents_by: str | None
+    ids_by: str | None
+    parser: str
+    language: str | None
+    lines: bool
+    text_columns: list[str | int]
+    scheme: str
+
+
 Skipped = Counter[str]
 """Counts of skipped sentences or examples by reason, in words."""
 
@@ -132,7 +156,7 @@ class Corpus:
     are frequent words, in lower case, of the language that a parser takes the text for.
     """
 
-    source: dict[str, Any]
+    source: CorpusSource
     read: Callable[[Skipped], Iterator[Sentence]] = field(repr=False)
     undivided: frozenset[str] = field(default=frozenset(), repr=False)
     frequent: frozenset[str] = field(default=frozenset(), repr=False)

@@ -20,7 +20,7 @@ from headroles.errors import ModelError, StorageError
 from headroles.models.collaborative import is_collaborative
 from headroles.models.folders import read_settings
 from headroles.models.hub import quiet_transformers
-from headroles.record import ModelRecord, Record
+from headroles.record import ModelRecord, Record, Recorded
 from headroles.results.stored import MODEL_KINDS, Stored, new_folder, write_together
 from headroles.wording import in_one_line, listed
 
@@ -70,12 +70,22 @@ class ChangedModel(Stored):
         return cls(*load_whole(folder, ModelOptions()), record)
 
 
+class RecordedGates(Recorded, frozen=True):
+    """Gates that one seed learnt, and the heads that it keeps; ``log_alpha`` by layer and head."""
+
+    seed: int
+    loss: float
+    open_by_rule: int
+    kept: list[tuple[int, int]]
+    log_alpha: list[tuple[int, int, float]]
+
+
 class PrunedRecord(ModelRecord, frozen=True, kw_only=True):
     """Record of the heads that a model lost, and of the learning or fine-tuning behind it."""
 
     removed: list[tuple[int, int]]
     fine_tuning: dict[str, Any] | None = None
-    seeds: list[dict[str, Any]] | None = None
+    seeds: list[RecordedGates] | None = None
     chosen_seed: int | None = None
 
 

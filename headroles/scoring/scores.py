@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from headroles import storage
 from headroles.arrays import Float32Array, IntArray
 from headroles.errors import StorageError, UsageError
-from headroles.record import Record, ScoresRecord
+from headroles.record import Record, RecordedRole, ScoresRecord
 from headroles.results.shown import Grid, Shown, Warned, as_html
 from headroles.results.stored import Stored
 from headroles.roles import BIAS, SCORES, Role, Score, find_role, role_of
@@ -292,9 +292,18 @@ def _is_same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+class ScoreFields(TypedDict):
+    """Fields of a record that describe a table of scores."""
+
+    score: str
+    roles: list[RecordedRole]
+    layers: int
+    heads: int
+
+
 def describe_scores(
     roles: Sequence[Role], score: Score, n_layers: int, n_heads: int
-) -> dict[str, Any]:
+) -> ScoreFields:
     """Return the fields of a record that describe a table of scores."""
     return {
         "score": score.name,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -258,7 +258,15 @@ def general_threshold(score: Score, asked: float | None) -> float:
     return float(score.threshold if asked is None else asked)
 
 
-def describe_clusters(hypotheses: Hypotheses) -> dict[str, Any]:
+class RecordedClusters(TypedDict):
+    """Fields of a record about the units of tests."""
+
+    clustered_by: str
+    n_clusters: int
+    effective_clusters: float
+
+
+def describe_clusters(hypotheses: Hypotheses) -> RecordedClusters:
     """Return the fields of a record about the units of tests.
 
     ``effective_clusters`` is the largest effective number of clusters of any role.

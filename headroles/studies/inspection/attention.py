@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from torch import Tensor
@@ -210,13 +210,22 @@ def _read(
             yield weights, reader.reaches
 
 
+class _BetweenWords(TypedDict):
+    """Fields of `WordAttention` about words."""
+
+    words: IntArray
+    labels: tuple[str, ...]
+    weights: Float32Array
+    sieve: BoolArray
+
+
 def _between_words(
     example: EncodedExample,
     weights: Float32Array,
     role: Role,
     reach: int | None,
     encoder: LoadedEncoder,
-) -> dict[str, Any]:
+) -> _BetweenWords:
     """Return the fields of `WordAttention` about words, from weights (N, N) between pieces."""
     cells = sieve_cells(role, PaddedBatch([example]))
     if reach is not None:

@@ -95,7 +95,7 @@ class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
             return name, self
         if name in BY_ROLE:
             return name, self._changed(role=more)
-        changes: dict[str, Any] = {}
+        changes: dict[str, str] = {}
         for word in more.split(":"):
             if name in BY_ESTIMATE and word in ESTIMATORS:
                 changes["estimator"] = word

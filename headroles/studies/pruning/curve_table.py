@@ -54,11 +54,11 @@ def make_table(
             for curve in curves.values()
         ]
         warnings += warn_of_differences(Hypotheses.joined(estimated), options)
-        frames = [
+        of_orders = [
             _of_order(order, found[order], n_removed, tests, options)
             for order, tests in zip(curves, estimated, strict=True)
         ]
-        frame = pd.concat(frames, ignore_index=True)
+        frame = pd.concat(of_orders, ignore_index=True)
         frame.insert(4, "measure", measure)
         frame.insert(5, "n", len(targets))
         others = (frame["order"] != options.against).to_numpy()

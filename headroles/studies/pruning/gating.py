@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from headroles.errors import UsageError
-from headroles.models.saved_models import PrunedModel, model_folder
+from headroles.models.saved_models import PrunedModel, RecordedGates, model_folder
 from headroles.options import takes
 from headroles.results.shown import Grid, Shown, Summary, Warned
-from headroles.storage import OpenParts
+from headroles.storage import OpenParts, plain
 from headroles.studies.importance.removals import present_heads
 from headroles.studies.importance.resuming import keep_parts
 from headroles.studies.pruning.gate_learning import LearntGates, learn_gates
@@ -98,7 +98,7 @@ class Gated(Summary):
         """Return the result for scripts."""
         return {
             **self.pruned.facts(),
-            "seeds": [_record(run) for run in self.runs],
+            "seeds": [plain(_record(run)) for run in self.runs],
             "chosen_seed": self.runs[self.chosen].seed,
             "overlap": self.overlap,
             "overlap_by_chance": self.overlap_by_chance,
@@ -210,12 +210,12 @@ def _check(run: TaskRun, n_heads: int, options: GateOptions) -> None:
         )
 
 
-def _record(run: LearntGates) -> dict[str, Any]:
+def _record(run: LearntGates) -> RecordedGates:
     """Return the gates of one seed for files."""
-    return {
-        "seed": run.seed,
-        "loss": run.loss,
-        "open_by_rule": run.n_open,
-        "kept": [list(head) for head in run.kept],
-        "log_alpha": [[*head, value] for head, value in zip(run.heads, run.log_alpha, strict=True)],
-    }
+    return RecordedGates(
+        seed=run.seed,
+        loss=run.loss,
+        open_by_rule=run.n_open,
+        kept=list(run.kept),
+        log_alpha=[(*head, value) for head, value in zip(run.heads, run.log_alpha, strict=True)],
+    )

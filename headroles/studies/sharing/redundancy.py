@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -29,8 +29,10 @@ from headroles.studies.sharing.options import RedundancyOptions
 from headroles.studies.sharing.redundancy_result import (
     SHARES,
     Common,
+    LayerDimensions,
     Redundancy,
     RedundancyRecord,
+    RoleOverlap,
 )
 from headroles.testing.catalogue import RANK
 from headroles.testing.evidence import find_p_values
@@ -96,8 +98,8 @@ def report_redundancy(
         model=structs.replace(encoder.description, **described),
         options=options.record(),
         redundancy=Common(
-            layers=to_records(layers),
-            roles=None if shared is None else to_records(shared),
+            layers=cast("list[LayerDimensions]", to_records(layers)),
+            roles=None if shared is None else cast("list[RoleOverlap]", to_records(shared)),
             chance=float(np.mean(sizes)),
         ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -22,11 +22,46 @@ _STRONGEST = 5
 _PROJECTIONS = ("query", "key")
 
 
+LayerDimensions = TypedDict(
+    "LayerDimensions",
+    {
+        "layer": int,
+        "heads": int,
+        "head_size": int,
+        "width": int,
+        "head_90%": float,
+        "head_95%": float,
+        "head_99%": float,
+        "sum_90%": float,
+        "sum_95%": float,
+        "sum_99%": float,
+        "sum_90%_by_chance": float,
+        "p_value": float | None,
+        "p_adjusted": float | None,
+    },
+)
+"""A row of the table of layers: dimensions that hold shares of the attention of heads."""
+
+
+class RoleOverlap(TypedDict):
+    """A row of the table of roles: overlap of the heads of a role, observed and by chance."""
+
+    role: str
+    projection: str
+    heads: int
+    pairs: int
+    overlap: float
+    expected: float
+    p_value: float | None
+    p_adjusted: float | None
+    shared: bool
+
+
 class Common(Recorded, frozen=True):
     """Tables of layers and roles, and the overlap of two heads by chance."""
 
-    layers: list[dict[str, Any]]
-    roles: list[dict[str, Any]] | None
+    layers: list[LayerDimensions]
+    roles: list[RoleOverlap] | None
     chance: float
 
 
