@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import torch
@@ -20,10 +20,10 @@ from transformers import (
 
 from headroles.errors import ModelError, ModelSupportError
 from headroles.models.attention import open_reader
-from headroles.models.families import FAMILIES, encoder_of
+from headroles.models.families import FAMILIES, INTERFACE, RETURNED, encoder_of
 from headroles.models.loading import load_encoder
 from headroles.models.options import ModelOptions
-from headroles.models.reporting import INTERFACE_NAME, _refuse_unknown_window
+from headroles.models.reporting import INTERFACE_NAME
 from tests.conftest import make_bert, make_tokenizer
 from tests.models.families import (
     CONFIGS,
@@ -301,10 +301,25 @@ def test_other_families_reach_everywhere(kind: str) -> None:
         assert set(reader.reaches) == {None}
 
 
-def test_a_window_of_unknown_width_is_refused(bert: PreTrainedModel) -> None:
+def test_a_window_of_unknown_width_is_not_read_through_the_interface(
+    bert: PreTrainedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = bert.encoder.layer[0].attention.self
-    _refuse_unknown_window(module, None)
-    with pytest.raises(ModelSupportError, match="attends within a window whose width is not known"):
-        _refuse_unknown_window(module, 4)
-    module.config.layer_types = ["sliding_attention"]
-    _refuse_unknown_window(module, 4)
+    module.register_forward_pre_hook(
+        lambda _, given, named: (given, {**named, "sliding_window": 4}), with_kwargs=True
+    )
+    with open_reader(bert) as reader:
+        assert reader.read_through == RETURNED
+
+    def returns_none(*_: object) -> NoReturn:
+        raise ModelSupportError("it returns no attentions")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("headroles.models.attention.returned_attention", returns_none)
+        with pytest.raises(ModelSupportError, match="returns no") as refused, open_reader(bert):
+            pass
+    assert "attends within a window whose width is not known" in str(refused.value.__cause__)
+    bert.config.sliding_window = 4
+    bert.config.layer_types = ["sliding_attention", *["full_attention"] * 2]
+    with open_reader(bert) as reader:
+        assert reader.read_through == INTERFACE

@@ -42,7 +42,7 @@ class Recipes(Result):
     record: Cooked = field(default_factory=Cooked)
 
     kind: ClassVar[str] = "recipes"
-    cure: ClassVar[str] = "cook into {folder} first"
+    remedy: ClassVar[str] = "cook into {folder} first"
     stem: ClassVar[str] = "recipes"
     columns: ClassVar[tuple[str, ...]] = ("dish", "minutes")
     own: ClassVar[dict[str, Column]] = {"dish": Column(TEXT), "minutes": Column(NUMBER, gaps=True)}
@@ -221,7 +221,7 @@ class Shares(Result):
     """A table of roles and layers, some of all layers."""
 
     kind: ClassVar[str] = "shares"
-    cure: ClassVar[str] = "make them"
+    remedy: ClassVar[str] = "make them"
     stem: ClassVar[str] = "shares"
     columns: ClassVar[tuple[str, ...]] = ("role", "layer")
 

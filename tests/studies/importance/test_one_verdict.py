@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from numpy.typing import NDArray
 from scipy import stats
 
 from headroles.studies.importance import ablation_table, drop_table
 from headroles.studies.importance.options import AblateOptions, TaskDropOptions
 from headroles.studies.importance.removals import Removal
-from headroles.studies.pruning import compensation, curve_table
+from headroles.studies.pruning import curve_table
+from headroles.studies.pruning.compensation import HeadState, find_compensation
 from headroles.studies.pruning.curve_options import CurveOptions
 from headroles.studies.pruning.curve_points import Point
 from headroles.tasks.outcomes import Outcomes
@@ -48,9 +50,14 @@ def verdicts(whole: NDArray[np.float64], without: NDArray[np.float64]) -> dict[s
     )
     found["by-task"] = frame.iloc[0]
 
-    sizes = np.sqrt((whole**2).mean()) + np.sqrt((without**2).mean())
-    tested = compensation._test((without - whole)[:, None], sizes)
-    found["compensation"] = pd.Series({name: column[0] for name, column in tested.items()})
+    # of two heads, one gains what the other loses: the mean change is 0
+    mirrored = 2 * whole - without
+    weights = dict.fromkeys(((0, 0), (0, 1)), torch.ones(1))
+    before, after = (
+        HeadState(weights, np.stack(columns, axis=1)[:, None])
+        for columns in ((whole, whole), (without, mirrored))
+    )
+    found["compensation"] = find_compensation(before, after, []).frame.iloc[0]
     return found
 
 
