@@ -131,11 +131,11 @@ def listed(names: Sequence[object], most: int = 3) -> str:
     return ", ".join(shown) + (", ..." if len(names) > most else "")
 
 
-def not_among(what: str, name: object, known: Sequence[str], others: Sequence[str] = ()) -> str:
+def not_among(kind: str, name: object, known: Sequence[str], others: Sequence[str] = ()) -> str:
     """Return the message for a name that is not in ``known``, nor among its ``others``."""
     near = get_close_matches(str(name), [*known, *others], n=1)
     hint = f"did you mean {near[0]!r}? There is" if near else "there is"
-    return f"there is no {what} {shortened(name)!r}; {hint}: {in_two_lines(known)}"
+    return f"there is no {kind} {shortened(name)!r}; {hint}: {in_two_lines(known)}"
 
 
 def in_two_lines(names: Sequence[str]) -> str:

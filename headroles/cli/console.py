@@ -108,14 +108,14 @@ def _of_system(error: OSError) -> str:
 
 
 @contextmanager
-def progress_bar(what: str, unit: str = "sentences") -> Iterator[Callable[[int, int], None]]:
+def progress_bar(work: str, unit: str = "sentences") -> Iterator[Callable[[int, int], None]]:
     """Yield a callback (done, total) that draws a bar, or prints lines without a terminal.
 
     A total of 0 means that the corpus is being read, whose length is not known yet. A line
     announces work that takes more than a minute, once its first part is done.
     """
     if not err.is_terminal:
-        yield _Progress(what, unit, has_bar=False)
+        yield _Progress(work, unit, has_bar=False)
         return
     from rich.progress import (
         BarColumn,
@@ -134,14 +134,14 @@ def progress_bar(what: str, unit: str = "sentences") -> Iterator[Callable[[int, 
         console=err,
         transient=True,
     ) as progress:
-        task = progress.add_task(what, total=None, rate="")
-        announce = _Progress(what, unit, has_bar=True)
+        task = progress.add_task(work, total=None, rate="")
+        announce = _Progress(work, unit, has_bar=True)
 
         def report(done: int, total: int) -> None:
             announce(done, total)
             speed = progress.tasks[0].speed
             rate = f"{speed:.0f} {unit}/s" if speed else ""
-            doing = what if total else READING
+            doing = work if total else READING
             progress.update(task, completed=done, total=total or None, rate=rate, description=doing)
 
         yield report
@@ -155,8 +155,8 @@ class _Progress:
     half minute says how far the work is.
     """
 
-    def __init__(self, what: str, unit: str, has_bar: bool) -> None:
-        self._what, self._unit, self._has_bar = what, unit, has_bar
+    def __init__(self, work: str, unit: str, has_bar: bool) -> None:
+        self._work, self._unit, self._has_bar = work, unit, has_bar
         self._said = self._start = time.monotonic()
         self._first = self._done = self._total = 0
         self._is_announced = False
@@ -170,10 +170,10 @@ class _Progress:
         if is_known and not self._is_announced:
             self._is_announced = True
             if (seconds := self._seconds(now, total - self._first)) > _SAY_BEYOND:
-                note(f"{self._what}: takes about {ceil(seconds / 60)} minutes")
+                note(f"{self._work}: takes about {ceil(seconds / 60)} minutes")
         if not self._has_bar and now >= self._said + SECONDS_BETWEEN_LINES:
             self._said = now
-            doing = f"{self._what}: {done} of {total}" if total else f"{READING}: {done}"
+            doing = f"{self._work}: {done} of {total}" if total else f"{READING}: {done}"
             seconds = self._seconds(now, total - done)
             left = f", {seconds / 60:.0f} min left" if seconds >= 60 else ""
             err.print(f"{doing} {self._unit}{left}", soft_wrap=True)
@@ -194,12 +194,12 @@ def watched(subject: Any, on_progress: Callable[[int, int], None]) -> Any:
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
+def working(work: str) -> Iterator[None]:
     """Show a spinner on a terminal during work of unknown length."""
     if not err.is_terminal:
         yield
         return
-    with err.status(what):
+    with err.status(work):
         yield
 
 

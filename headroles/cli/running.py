@@ -25,14 +25,14 @@ R = TypeVar("R")
 Asked = TypeVar("Asked", bound="RunOptions")
 
 
-def refuse_idle_overwrite(out: Path | None, output: FolderOptions, what: str) -> None:
+def refuse_idle_overwrite(out: Path | None, output: FolderOptions, result: str) -> None:
     """Raise UsageError for options of a folder that are given without one; call before the work."""
     if out is not None:
         return
     if output.overwrite:
-        raise UsageError(f"there is nothing to replace: name a folder for the {what} with --out")
+        raise UsageError(f"there is nothing to replace: name a folder for the {result} with --out")
     if isinstance(output, ReportedOptions) and output.report:
-        raise UsageError(f"a page needs a folder: name one for the {what} with --out")
+        raise UsageError(f"a page needs a folder: name one for the {result} with --out")
 
 
 def show(result: Result, output: OutputOptions) -> None:
@@ -54,7 +54,7 @@ def save_or_show(result: Result, out: Path | None, output: FolderOptions) -> Non
 
 @contextmanager
 def resumable(
-    opened: AbstractContextManager[Path], options: Asked, what: str, unit: str = "passes"
+    opened: AbstractContextManager[Path], options: Asked, work: str, unit: str = "passes"
 ) -> Iterator[tuple[Path, Asked]]:
     """Show the progress of a study that fills the folder ``opened``; yield it with the options.
 
@@ -62,7 +62,7 @@ def resumable(
     """
     from headroles.storage import parts_beside
 
-    with opened as folder, console.progress_bar(what, unit) as on_progress:
+    with opened as folder, console.progress_bar(work, unit) as on_progress:
         yield folder, replace(options, parts=parts_beside(folder), on_progress=on_progress)
 
 
@@ -112,9 +112,9 @@ def fill(out: Path, kind: type[Result], output: FolderOptions, work: Callable[[]
     console.finish(out, output, result)
 
 
-def with_progress(what: str, study: Callable[..., R], *subjects: Any, options: Any) -> R:
+def with_progress(work: str, study: Callable[..., R], *subjects: Any, options: Any) -> R:
     """Run a study of these subjects and options over sentences; show its progress."""
-    with console.progress_bar(what) as on_progress:
+    with console.progress_bar(work) as on_progress:
         watched = (console.watched(one, on_progress) for one in subjects)
         return study(*watched, options=replace(options, on_progress=on_progress))
 

@@ -22,18 +22,18 @@ def accept_documents(given: Any) -> str:
     """Return the value of the option, checked. Raises UsageError for another."""
     if not isinstance(given, str):
         raise UsageError(f"documents is {given!r}; pass a text")
-    kind, colon, what = given.partition(":")
-    if given in (NEWDOC, SENT_ID) or (kind == COMMENT and what.strip()):
+    kind, colon, detail = given.partition(":")
+    if given in (NEWDOC, SENT_ID) or (kind == COMMENT and detail.strip()):
         return given
-    if kind != SENT_ID or not (colon and what):
+    if kind != SENT_ID or not (colon and detail):
         raise UsageError(
             f"documents is {given!r}; pass {NEWDOC}, {SENT_ID}, {SENT_ID}:PATTERN or {COMMENT}:KEY"
         )
     try:
-        re.compile(what)
+        re.compile(detail)
     except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(
-            f"documents has the pattern {what!r}, which is not a regular expression ({error}); "
+            f"documents has the pattern {detail!r}, which is not a regular expression ({error}); "
             "correct it"
         ) from error
     return given
@@ -81,7 +81,7 @@ class Documents:
 
     def __init__(self, file: CorpusFile, rule: str) -> None:
         self._file = file
-        self._kind, _, self._what = rule.partition(":")
+        self._kind, _, self._detail = rule.partition(":")
         self._current: str | None = None  # None before the first named document
         self._last: dict[str | None, int] = {}
         self._unnamed = 0
@@ -104,23 +104,25 @@ class Documents:
         if self._kind == SENT_ID:
             return self._from_id(sentence_id)
         if self._kind == COMMENT:
-            return metadata.get(self._what.strip(), self._current)
+            return metadata.get(self._detail.strip(), self._current)
         if not ("newdoc" in metadata or "newdoc id" in metadata):
             return self._current
         self._unnamed += 1
         return metadata.get("newdoc id") or str(self._unnamed)
 
     def _from_id(self, sentence_id: str) -> str:
-        if not self._what:
+        if not self._detail:
             name = prefix_of(sentence_id)
         else:
-            found = re.search(self._what, sentence_id)
+            found = re.search(self._detail, sentence_id)
             name = (found[1 if found.re.groups else 0] or "") if found else ""
         if name:
             return name
-        what = f"the pattern {self._what!r}" if self._what else "a number after -, _, ., : or /"
+        lacking = "a number after -, _, ., : or /"
+        if self._detail:
+            lacking = f"the pattern {self._detail!r}"
         raise CorpusError(
             f"{self._file}: the id of sentence {sentence_id!r} names no document: it lacks "
-            f"{what}; pass a regular expression for the part that names the document, as in "
+            f"{lacking}; pass a regular expression for the part that names the document, as in "
             "documents='sent_id:^.{6}' (--documents 'sent_id:^.{6}')"
         )

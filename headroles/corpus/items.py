@@ -78,13 +78,13 @@ def _parse_whole(
             yield item, sentence
 
 
-def _checked(text: Any, what: str, item: int) -> str:
+def _checked(text: Any, kind: str, item: int) -> str:
     if not isinstance(text, str):
         raise CorpusError(
-            f"{what} {item + 1} is a {type(text).__name__}; give a text, or remove it"
+            f"{kind} {item + 1} is a {type(text).__name__}; give a text, or remove it"
         )
     if has_halves(text):
-        raise CorpusError(f"{what} {item + 1} has {_HALVES}")
+        raise CorpusError(f"{kind} {item + 1} has {_HALVES}")
     return text
 
 

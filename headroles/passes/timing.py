@@ -35,14 +35,14 @@ class Speed:
 
     def __str__(self) -> str:
         low, high, times = min(self.ratios), max(self.ratios), self.before / self.after
-        what, rounds = f"{self.tokens} tokens", f"in {len(self.ratios)} rounds"
+        batch, rounds = f"{self.tokens} tokens", f"in {len(self.ratios)} rounds"
         if low <= 1 <= high:
             return (
-                f"For {what} no difference in speed was measurable ({low:.1f} to {high:.1f} times "
+                f"For {batch} no difference in speed was measurable ({low:.1f} to {high:.1f} times "
                 f"as fast {rounds})."
             )
         return (
-            f"A pass over {what} is {times:.2f} times as fast ({low:.2f} to {high:.2f} {rounds}, "
+            f"A pass over {batch} is {times:.2f} times as fast ({low:.2f} to {high:.2f} {rounds}, "
             "measured in this run)."
         )
 

@@ -73,7 +73,7 @@ def score_attention(
     return score_heads(SavedAttention(_by_id(arrays, corpus, "arrays"), alignment), corpus, options)
 
 
-def _by_id(given: Any, corpus: Corpus, what: str) -> Any:
+def _by_id(given: Any, corpus: Corpus, name: str) -> Any:
     """Turn a sequence in the order of the sentences into a mapping from their ids.
 
     Mappings, paths and other values are returned as they are. Raises UsageError.
@@ -82,12 +82,12 @@ def _by_id(given: Any, corpus: Corpus, what: str) -> Any:
         return given
     if not isinstance(given, Sequence) and not hasattr(given, "shape"):
         raise UsageError(
-            f"the {what} are a {type(given).__name__}; give a sequence with one for each sentence, "
+            f"the {name} are a {type(given).__name__}; give a sequence with one for each sentence, "
             "or a mapping from the ids of the sentences"
         )
     ids = [sentence.id for sentence in corpus]
     if len(given) != len(ids):
         raise UsageError(
-            f"there are {len(given)} {what} for {len(ids)} sentences; give one for each sentence"
+            f"there are {len(given)} {name} for {len(ids)} sentences; give one for each sentence"
         )
     return dict(zip(ids, given, strict=True))

@@ -257,9 +257,9 @@ class HeadScores(Stored):
 
         Raises UsageError for a head that does not exist, or a role that was not scored.
         """
-        for what, place, n in zip(("layer", "head"), head, self.values.shape[1:3], strict=True):
+        for axis, place, n in zip(("layer", "head"), head, self.values.shape[1:3], strict=True):
             if not 0 <= place < n:
-                raise UsageError(f"the {what} is {place}; it must be 0 to {n - 1}")
+                raise UsageError(f"the {axis} is {place}; it must be 0 to {n - 1}")
         return self.column(role)[:, head[0] * self.n_heads + head[1]]
 
     def write_files(self, folder: Path) -> list[str]:

@@ -105,8 +105,8 @@ def _thresholds(table: RoleTable) -> str:
     limits = table.frame.groupby("role", sort=False)["threshold"].first()
     contrasts = np.array([is_contrast(str(role)) for role in limits.index], dtype=bool)
     ranges = [
-        f"{what} {' to '.join(dict.fromkeys((f'{own.min():.3g}', f'{own.max():.3g}')))}"
-        for what, own in (("of roles", limits[~contrasts]), ("of contrasts", limits[contrasts]))
+        f"{label} {' to '.join(dict.fromkeys((f'{own.min():.3g}', f'{own.max():.3g}')))}"
+        for label, own in (("of roles", limits[~contrasts]), ("of contrasts", limits[contrasts]))
         if len(own)
     ]
     return f"Thresholds: {', '.join(ranges)}."

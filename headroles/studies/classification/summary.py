@@ -79,13 +79,13 @@ def _near_answers(table: RoleTable) -> Iterator[str]:
     """Name heads and roles that half precision may have answered wrongly, or that were rescored."""
     half = table.record.half_precision
     rescored = [] if half is None else half.rescored
-    for what, columns in (
+    for label, columns in (
         ("float32 may change the answers of", table.tests.near),
         ("scored in float32:", rescored),
     ):
         if columns:
             named = "; ".join(f"{layer}-{head} {role}" for layer, head, role in columns)
-            yield f"{what} {named}"
+            yield f"{label} {named}"
 
 
 def next_steps(table: RoleTable, folder: Path) -> Iterator[str]:

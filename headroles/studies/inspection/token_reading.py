@@ -131,8 +131,10 @@ class TokenListener:
 
     def __call__(self, layer: int, weights: Tensor) -> None:
         """Read a layer."""
-        kept, norms, queries = self._reader.remaining[layer], self._norms, self._queries
-        there = (weights if len(kept) == weights.shape[1] else weights[:, list(kept)]).float()
+        remaining, norms, queries = self._reader.remaining[layer], self._norms, self._queries
+        if len(remaining) != weights.shape[1]:
+            weights = weights[:, list(remaining)]
+        there = weights.float()
         of_heads = (there, norms.norms(layer, there))
         shares = [torch.einsum("bhqk,bq->bk", one, queries) / one.shape[1] for one in of_heads]
         shares.append(torch.einsum("bqk,bq->bk", norms.layer_norms(layer, there), queries))
@@ -141,7 +143,7 @@ class TokenListener:
     def values(self, encoder: LoadedEncoder) -> FloatArray:
         """Return (examples, layers, 4, tokens). Raises ModelError for infinite attention or NaN."""
         found: FloatArray = torch.stack(self._layers, dim=1).cpu().numpy().astype(np.float64)
-        there = np.array([bool(kept) for kept in self._reader.remaining])
+        there = np.array([bool(heads) for heads in self._reader.remaining])
         refuse_not_finite(found[:, there], self._batch.examples, encoder)
         found[:, ~there] = np.nan
         return found

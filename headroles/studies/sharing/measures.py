@@ -35,12 +35,12 @@ def divergences(
 
         def compare(batch: ExampleBatch) -> FloatArray:
             real = batch.inputs["attention_mask"].bool()
-            kept: list[Tensor] = []
+            of_first: list[Tensor] = []
             found: list[float] = []
-            first.read(batch.inputs, lambda _, weights: kept.append(weights.clone()))
+            first.read(batch.inputs, lambda _, weights: of_first.append(weights.clone()))
             second.read(
                 batch.inputs,
-                lambda layer, weights: found.append(_divergence(kept[layer], weights, real)),
+                lambda layer, weights: found.append(_divergence(of_first[layer], weights, real)),
             )
             return np.array(found)
 

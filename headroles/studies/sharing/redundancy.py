@@ -187,8 +187,8 @@ def _roles(
     labels = has.to_numpy(dtype=bool).reshape(*shape, -1)
     names = list(has.columns)
     frames = [
-        _of_projection(what, np.stack(likeness), labels, names, options)
-        for what, likeness in zip(("query", "key"), zip(*common, strict=True), strict=True)
+        _of_projection(projection, np.stack(likeness), labels, names, options)
+        for projection, likeness in zip(("query", "key"), zip(*common, strict=True), strict=True)
     ]
     frame = pd.concat([frame for frame, _ in frames], ignore_index=True)
     drawn = np.concatenate([own for _, own in frames], axis=1)
@@ -201,7 +201,7 @@ def _roles(
 
 
 def _of_projection(
-    what: str,
+    projection: str,
     likeness: FloatArray,
     labels: BoolArray,
     names: list[str],
@@ -211,7 +211,7 @@ def _of_projection(
     found = shuffle_labels(likeness, labels, n_resamples=options.permutations, seed=options.seed)
     columns = {
         "role": names,
-        "projection": what,
+        "projection": projection,
         "heads": labels.sum(axis=(0, 1)),
         "pairs": found.n_pairs,
         "overlap": found.mean,
