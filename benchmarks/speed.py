@@ -1,6 +1,7 @@
 """Cost of scoring, beside the plain forward pass of the same model.
 
 python -m benchmarks.speed --models DIR [DIR ...] --treebank FILE [--large-treebank FILE]
+    [--threads N] [--clock]
 
 For each model one row per job and figure, as minimum, median and maximum over the rounds:
 
@@ -14,8 +15,8 @@ hit, norms  scoring all default roles by first choices; by norms, contrasts amon
 
 A ratio compares one round of scoring with the forward passes right before and after it: the jobs
 take turns in one process, so that a machine that slows down slows all of them. On a CPU seconds are
-those of the processor, which other programs disturb less than the clock. The peak memory of
-a job is that of the process, or of the device where there is one, in MiB. With a large treebank
+those of the processor, which other programs disturb less than the clock, or with --clock those of
+the clock, from which what runs beside the model is missing. The peak memory of a job is that of the process, or of the device where there is one, in MiB. With a large treebank
 `benchmarks.process` and `benchmarks.memory` follow, with the first model.
 """
 
@@ -56,6 +57,7 @@ JOBS: dict[str, dict[str, Any]] = {
     "hit": {"score": "hit"},
     "norms": {"measure": "norms"},
 }
+Clock = Callable[[], float]
 HEADER = f"{'model':14} {'job':8} {'sentences/s':>20}  {'ratio to forward':>24}  {'peak MiB':>20}"
 
 
@@ -77,9 +79,13 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--batch-tokens", type=int)
+    parser.add_argument("--threads", type=int, help="of the processor; by default torch's own")
+    parser.add_argument("--clock", action="store_true", help="time by the clock on a CPU too")
     parser.add_argument("--profile", action="store_true", help="where the time of default goes")
     parser.add_argument("--large-treebank", type=Path, help="of 9,000 sentences or more")
     arguments = parser.parse_args()
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
     with prepared(read_conllu(arguments.treebank)) as corpus:
         for model in arguments.models:
             encoder = load_encoder(
@@ -91,7 +97,8 @@ def main() -> None:
             if model == arguments.models[0]:
                 print(describe_machine(encoder), HEADER, sep="\n")
             name, jobs = Path(model).name, arguments.jobs
-            measure(name, encoder, corpus, jobs, arguments.rounds, arguments.batch_tokens)
+            clock = time.perf_counter if arguments.clock else None
+            measure(name, encoder, corpus, jobs, arguments.rounds, arguments.batch_tokens, clock)
     if arguments.large_treebank:
         measure_processes(arguments.models[0], arguments.treebank)
         measure_memory(arguments.models[0], arguments.large_treebank)
@@ -114,15 +121,16 @@ def measure(
     jobs: list[str],
     rounds: int,
     batch_tokens: int | None,
+    clock: Clock | None = None,
 ) -> None:
     """Run the jobs of one model in turns and print its rows."""
     batches = make_batches(encoder, corpus, batch_tokens)
-    costs: dict[str, list[Cost]] = {"forward": [forward(encoder, batches)]}  # it warms up
+    costs: dict[str, list[Cost]] = {"forward": [forward(encoder, batches, clock)]}  # it warms up
     ratios: dict[str, list[float]] = {}
     for _ in range(rounds):
         for job in jobs:
-            cost = score(encoder, corpus, job, batch_tokens)
-            costs["forward"].append(forward(encoder, batches))
+            cost = score(encoder, corpus, job, batch_tokens, clock)
+            costs["forward"].append(forward(encoder, batches, clock))
             around = statistics.mean(forward.seconds for forward in costs["forward"][-2:])
             costs.setdefault(job, []).append(cost)
             ratios.setdefault(job, []).append(cost.seconds / around)
@@ -166,7 +174,9 @@ def make_batches(
     return batches
 
 
-def forward(encoder: LoadedEncoder, batches: list[dict[str, Tensor]]) -> Cost:
+def forward(
+    encoder: LoadedEncoder, batches: list[dict[str, Tensor]], clock: Clock | None = None
+) -> Cost:
     """Time the plain forward pass over all batches."""
 
     def run() -> None:
@@ -174,7 +184,7 @@ def forward(encoder: LoadedEncoder, batches: list[dict[str, Tensor]]) -> Cost:
             for batch in batches:
                 encoder.model(**batch)
 
-    return cost_of(run, encoder.device)
+    return cost_of(run, encoder.device, clock)
 
 
 def score(
@@ -182,6 +192,7 @@ def score(
     corpus: PreparedCorpus,
     job: str,
     batch_tokens: int | None,
+    clock: Clock | None = None,
 ) -> Cost:
     """Time the scoring of all examples."""
 
@@ -190,12 +201,12 @@ def score(
             for _ in this_run.blocks():
                 pass
 
-    return cost_of(run, encoder.device)
+    return cost_of(run, encoder.device, clock)
 
 
-def cost_of(job: Callable[[], None], device: torch.device) -> Cost:
+def cost_of(job: Callable[[], None], device: torch.device, clock: Clock | None = None) -> Cost:
     """Return the cost of ``job`` until it is done, on the device too."""
-    clock = time.process_time if device.type == "cpu" else time.perf_counter
+    clock = clock or (time.process_time if device.type == "cpu" else time.perf_counter)
     forget_peak(device)
     start = clock()
     job()
