@@ -123,13 +123,14 @@ class FirstChoices:
             return first_largest(attention, given.barred[:, None, None])
         # sums over the pieces of a query have their maximum where the means have
         table = self._between_words
+        axis = -1
         if kind == ATTENDING:
             # rows of no word are undefined
             n_pieces = given.n_pieces.where(given.n_pieces > 0, torch.inf)
-            table = (table / n_pieces[:, None, :, None]).mT.contiguous()
+            table, axis = table / n_pieces[:, None, :, None], -2
         # a word attending to itself says nothing of relations between words: rank it last
         table.view(torch.int32).diagonal(dim1=-2, dim2=-1).fill_(_BARRED)
-        chosen = first_largest(table)
+        chosen = first_largest(table, axis=axis)
         keys = given.starts[:, None].expand(-1, table.shape[1], -1).gather(2, chosen)
         at_tokens: Tensor = keys.gather(2, given.words[:, None].expand(-1, table.shape[1], -1))
         return at_tokens
@@ -140,23 +141,31 @@ class FirstChoices:
 
         Rows beyond the words of an example are undefined.
         """
-        attention, given = self._layer.attention, self._candidates
-        batch, heads, width, _ = attention.shape
-        n_words = given.starts.shape[1]
-        # first pieces are picked, which is faster than a product; few words have several pieces,
-        # which are added up one by one
-        columns = given.starts[:, None, None].expand(-1, heads, width, -1)
-        to_words = attention.gather(3, columns)
-        for examples, tokens, words in given.further:
-            to_words[examples, :, :, words] += attention[examples, :, :, tokens]
-        first_rows = torch.arange(0, batch * heads * width, width, device=attention.device)
+        given, to_words = self._candidates, self._to_words
+        batch, heads, width, n_words = to_words.shape
+        # rows of first pieces are picked; few words have several pieces, which are added one by one
+        first_rows = torch.arange(0, batch * heads * width, width, device=to_words.device)
         rows = first_rows.view(batch, heads, 1) + given.starts[:, None]
         picked = to_words.flatten(0, 2).index_select(0, rows.flatten())
         between: Tensor = picked.view(batch, heads, n_words, n_words)
         for examples, tokens, words in given.further:
             between[examples, :, words] += to_words[examples, :, tokens]
+        return between
+
+    @property
+    def _to_words(self) -> Tensor:
+        """Return attention of tokens to words, sums over pieces (batch, heads, query, word)."""
+        attention, given = self._layer.attention, self._candidates
+        batch, heads, width, _ = attention.shape
+        if given.is_piece is not None:
+            to_pieces = torch.bmm(attention.reshape(batch, heads * width, width), given.is_piece)
+            return to_pieces.view(batch, heads, width, -1)
+        columns = given.starts[:, None, None].expand(-1, heads, width, -1)
+        to_words: Tensor = attention.gather(3, columns)
+        for examples, tokens, words in given.further:
+            to_words[examples, :, :, words] += attention[examples, :, :, tokens]
         # no attention to places beyond the words of an example
-        return between.mul_(given.n_pieces.clamp_max(1)[:, None, None])
+        return to_words.mul_(given.n_pieces.clamp_max(1)[:, None, None])
 
 
 _BARRED = -1
@@ -165,25 +174,28 @@ _WIDE = 64
 """Rows in which NumPy finds the largest integer faster than torch on a CPU."""
 
 
-def first_largest(weights: Tensor, barred: Tensor | None = None) -> Tensor:
-    """Return the places of the largest entries of rows of ``weights`` (..., n), first of ties.
+def first_largest(weights: Tensor, barred: Tensor | None = None, axis: int = -1) -> Tensor:
+    """Return the places of the largest entries of ``weights`` (..., m, n), first of ties.
 
-    Entries are float32 and not negative; ``barred`` entries, of a shape that broadcasts, rank after
-    all others. The result is that of ``argmax`` in half its time: the bits of such floats, read as
-    integers, have the same order, and the largest integer is found faster.
+    They are the largest of rows, or with the ``axis`` -2 of columns. Entries are float32 and not
+    negative; ``barred`` entries, of a shape that broadcasts, rank after all others. The result is
+    that of ``argmax`` in half its time: the bits of such floats, read as integers, have the same
+    order, and the largest integer is found faster.
     """
     bits = weights.view(torch.int32)
     if barred is not None:
         bits = bits | -barred.int()  # all bits of -1 are set
-    n = bits.shape[-1]
+    n = bits.shape[axis]
     if bits.device.type == "cpu" and n >= _WIDE:
-        return torch.from_numpy(bits.numpy().argmax(-1))
+        return torch.from_numpy((bits if axis == -1 else bits.mT.contiguous()).numpy().argmax(-1))
     from_end = torch.arange(n, 0, -1, dtype=torch.int32, device=bits.device)
-    # the largest become 0, all others -1; with from_end added, the first of the largest is greatest
-    most = bits.amax(dim=-1, keepdim=True)
+    table = (from_end if axis == -1 else from_end[:, None]).expand(bits.shape[-2:])
+    most = bits.amax(dim=axis, keepdim=True)
     behind = bits - most if barred is None else bits.sub_(most)  # a new tensor takes its time
-    ranks = behind.clamp_min_(-1).mul_(n).add_(from_end)
-    return n - ranks.amax(dim=-1).long()
+    # the sign alone: 0 for the largest, -1 for all others; from_end set in it, the first of the
+    # largest is greatest
+    ranks = behind.bitwise_right_shift_(31).bitwise_or_(table.contiguous())
+    return n - ranks.amax(dim=axis).long()
 
 
 class ChoiceLayer:
