@@ -61,7 +61,7 @@ class Language:
         def read(skipped: Skipped) -> Iterator[Sentence]:
             return (one for place, one in enumerate(whole.read(skipped)) if place in places)
 
-        return replace(whole, source={**whole.source, "drawn": len(places)}, read=read)
+        return replace(whole, read=read)
 
 
 def main() -> None:

@@ -39,11 +39,12 @@ def hub_answers() -> bool:
         return True
     place = urlsplit(constants.ENDPOINT)
     port = place.port or (80 if place.scheme == "http" else 443)
-    return _is_reachable(place.hostname or "", port)
+    return is_reachable(place.hostname or "", port)
 
 
 @functools.cache
-def _is_reachable(host: str, port: int) -> bool:
+def is_reachable(host: str, port: int) -> bool:
+    """Tell whether a host answers; it is asked once."""
     try:
         socket.create_connection((host, port), timeout=_SECONDS).close()
     except OSError:

@@ -93,7 +93,7 @@ class LoadedEncoder:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Digests of everything that outputs for a text depend on; all plans of runs contain them.
+        """Digests of everything that outputs for a text depend on, for the settings of a run.
 
         Names of models and files are not included.
         """

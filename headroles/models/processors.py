@@ -27,7 +27,7 @@ def multiplies_bfloat16(device: torch.device) -> bool:
 
 
 def _processor_does() -> bool:
-    if not _takes_bfloat16():
+    if not onednn_takes_bfloat16():
         return False
     if platform.machine() not in ("x86_64", "AMD64"):
         return True
@@ -35,7 +35,7 @@ def _processor_does() -> bool:
     return has_instructions and os.environ.get(_CAP, "").upper() not in _CAPPED
 
 
-def _takes_bfloat16() -> bool:
+def onednn_takes_bfloat16() -> bool:
     """Ask oneDNN, whose answer follows the cap; on x86 it is yes from AVX-512 on."""
     is_built_in: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     return is_built_in and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

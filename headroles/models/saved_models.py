@@ -6,11 +6,11 @@ changed configuration would give heads the numbers of others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NotRequired, Self, TypedDict
 
 from safetensors import SafetensorError, safe_open
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -74,17 +74,32 @@ class RecordedGates(Recorded, frozen=True):
     """Gates that one seed learnt, and the heads that it keeps; ``log_alpha`` by layer and head."""
 
     seed: int
-    loss: float
+    loss: float | None
     open_by_rule: int
     kept: list[tuple[int, int]]
     log_alpha: list[tuple[int, int, float]]
+
+
+class RecordedTuning(TypedDict):
+    """Fine-tuning of a pruned model: losses and metrics, and each head beside the whole model's.
+
+    Losses and metrics are of the test: without the heads and not fine-tuned (``masked``), and with
+    all heads, fine-tuned (``whole``); empty without a test.
+    """
+
+    examples: int
+    updates: int
+    update_examples: int
+    masked: Mapping[str, float | None]
+    whole: NotRequired[Mapping[str, float | None]]
+    compensation: NotRequired[list[dict[str, Any]]]
 
 
 class PrunedRecord(ModelRecord, frozen=True, kw_only=True):
     """Record of the heads that a model lost, and of the learning or fine-tuning behind it."""
 
     removed: list[tuple[int, int]]
-    fine_tuning: dict[str, Any] | None = None
+    fine_tuning: RecordedTuning | None = None
     seeds: list[RecordedGates] | None = None
     chosen_seed: int | None = None
 

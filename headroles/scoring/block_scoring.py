@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -49,7 +49,7 @@ class PreparedBatch:
     indices: list[int]
     examples: list[EncodedExample]
     readouts: dict[int | None, Readout]
-    to_read: tuple[dict[str, Any], dict[int | None, Readout]]
+    to_read: tuple[dict[str, Tensor], dict[int | None, Readout]]
 
     @property
     def widest(self) -> Readout:

@@ -272,10 +272,10 @@ class TaskRun:
 
     def _only_read_tokens(self) -> AbstractContextManager[None]:
         """Let passes run the last layer for first tokens alone where no others are read."""
-        return first_tokens_alone(self.sites) if self._reads_first_tokens else nullcontext()
+        return first_tokens_alone(self.sites) if self.reads_first_tokens else nullcontext()
 
     @cached_property
-    def _reads_first_tokens(self) -> bool:
+    def reads_first_tokens(self) -> bool:
         """Whether the outputs for an example depend on its first token alone, up to rounding."""
         if self.objective == MASKED_LM:
             return False

@@ -502,9 +502,9 @@ class TestHub:
     def _new_program(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         """Let every test begin as a program that may ask the hub and has not asked it yet."""
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-        hub._is_reachable.cache_clear()
+        hub.is_reachable.cache_clear()
         yield
-        hub._is_reachable.cache_clear()
+        hub.is_reachable.cache_clear()
 
     def test_a_hub_that_does_not_answer_is_asked_once(
         self, monkeypatch: pytest.MonkeyPatch

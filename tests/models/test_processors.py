@@ -15,7 +15,7 @@ def _processor(
 ) -> None:
     here = "headroles.models.processors"
     monkeypatch.setattr(f"{here}.platform.machine", lambda: machine)
-    monkeypatch.setattr(f"{here}._takes_bfloat16", lambda: takes)
+    monkeypatch.setattr(f"{here}.onednn_takes_bfloat16", lambda: takes)
     found = {"avx512_bf16": has_instructions}
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: found)
 

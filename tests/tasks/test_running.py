@@ -78,11 +78,11 @@ def test_nothing_is_computed_for_tokens_that_are_not_read(
     tokens: list[int] = []
     last = encoder.layer[-1].intermediate.dense
     last.register_forward_pre_hook(lambda _, given: tokens.append(given[0].shape[1]))
-    assert run._reads_first_tokens == (not reads_all)
+    assert run.reads_first_tokens == (not reads_all)
     tokens.clear()
     found, slopes = run.outcomes(gates), run.derivatives()
     assert (max(tokens) == 1) == (not reads_all)
-    run._reads_first_tokens = False
+    run.reads_first_tokens = False
     whole, at_all = run.outcomes(gates), run.derivatives()
     assert found.losses == near(whole.losses)
     assert slopes.by_gate == near(at_all.by_gate, 10 * WEIGHTS)
@@ -96,7 +96,7 @@ def test_passes_are_those_that_no_other_has_made(
     run = open_run(classifier, labelled, OPTIONS)
     removed = [[], [(0, 1)], [(1, 1), (2, 0)], [(1, 1), (2, 3)], [(1, 1)], [(2, 3)], [(2, 2)]]
     gates = torch.cat([settings(*heads) for heads in removed])
-    assert run._reads_first_tokens  # tried out once
+    assert run.reads_first_tokens  # tried out once
     calls: Counter[int] = Counter()
     for layer, site in enumerate(run.sites.layers):
         site.output.register_forward_hook(lambda *_, layer=layer: calls.update([layer]))

@@ -123,7 +123,7 @@ def draw_matrix(attention: WordAttention, ax: Axes | None = None) -> Axes:
     ax.tick_params(length=0)
     ax.xaxis.set_label_position("top")
     ax.set(xlabel="looked at (lines: the sieve)", ylabel="looks", aspect="equal")
-    figure_of(ax).colorbar(mesh, ax=ax, label=_measure(attention), shrink=0.6, aspect=25)
+    figure_of(ax).colorbar(mesh, ax=ax, label=_attention_label(attention), shrink=0.6, aspect=25)
     return ax
 
 
@@ -181,7 +181,7 @@ def _title(attention: WordAttention) -> str:
     )
 
 
-def _measure(attention: WordAttention) -> str:
+def _attention_label(attention: WordAttention) -> str:
     return "attention" if attention.measure == "weights" else f"share of {attention.measure}"
 
 

@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.models.gates import gated
 from headroles.models.remaining_heads import Head
+from headroles.models.saved_models import RecordedTuning
 from headroles.models.tuning import TuningRecipe, n_updates_of, train_weights
 from headroles.passes.loop import gradients_of_mean
 from headroles.passes.options import Progress
@@ -54,17 +55,18 @@ class Tuning:
         if self.compensation is not None:
             yield from self.compensation.shown()
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> RecordedTuning:
         """Return the result for scripts and for files."""
-        facts = {
+        facts: RecordedTuning = {
             "examples": self.examples,
             "updates": self.updates,
             "update_examples": self.update_examples,
             "masked": self.masked,
         }
-        if self.compensation is None:
-            return facts
-        return {**facts, "whole": self.whole, "compensation": to_records(self.compensation.frame)}
+        if self.compensation is not None:
+            facts["whole"] = self.whole
+            facts["compensation"] = to_records(self.compensation.frame)
+        return facts
 
 
 def fine_tune(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from msgspec import structs
 
+from headroles.arrays import FloatArray
 from headroles.corpus import Corpus
 from headroles.models.attention import open_reader
 from headroles.models.loading import Model, load_encoder, load_whole
@@ -130,7 +131,7 @@ def _collaborate(
     return CollaborativeModel(after, tokenizer, record), Collaboration(frame, record)
 
 
-def _frame(fits: list[Fit], measured: dict[str, Any]) -> pd.DataFrame:
+def _frame(fits: list[Fit], measured: dict[str, FloatArray]) -> pd.DataFrame:
     rows = []
     for fit in fits:
         heads, size, width = fit.site.maps.query.shape

@@ -29,13 +29,13 @@ LayerDimensions = TypedDict(
         "heads": int,
         "head_size": int,
         "width": int,
-        "head_90%": float,
-        "head_95%": float,
-        "head_99%": float,
+        "head_90%": float | None,
+        "head_95%": float | None,
+        "head_99%": float | None,
         "sum_90%": int,
         "sum_95%": int,
         "sum_99%": int,
-        "sum_90%_by_chance": float,
+        "sum_90%_by_chance": float | None,
         "p_value": float | None,
         "p_adjusted": float | None,
     },
@@ -51,7 +51,7 @@ class RoleOverlap(TypedDict):
     heads: int
     pairs: int
     overlap: float
-    expected: float
+    expected: float | None
     p_value: float | None
     p_adjusted: float | None
     shared: bool
