@@ -48,7 +48,7 @@ class Candidates:
     words: IntArray
     n_pieces: Float32Array
     further: tuple[IntArray, ...]
-    is_piece: FloatArray | None
+    is_piece: Float32Array | None
 
 
 def find_candidates(batch: PaddedBatch) -> Candidates:
