@@ -44,6 +44,7 @@ from numpy.typing import NDArray
 from docs.studies.calibration_tables import TABLES, Results, read_lines
 from docs.studies.documents import Rows, rows_by_document, sample_of
 from headroles import HeadScores, plan_examples
+from headroles.arrays import FloatArray
 from headroles.inference import (
     OK,
     Alternative,
@@ -66,9 +67,8 @@ from headroles.testing.answers import answers as answers_of
 from headroles.testing.evidence import find_p_values
 from headroles.testing.options import TestOptions
 
-Array: TypeAlias = NDArray[np.float64]
 Clusters: TypeAlias = Rows | None
-Measured: TypeAlias = dict[str, float | Array]
+Measured: TypeAlias = dict[str, float | FloatArray]
 """By name: one number of a replicate, or one per column (NaN: none), of which the mean counts."""
 
 ALPHA = 0.05
@@ -126,7 +126,7 @@ class Population:
         return cls(scores, rows_by_document(scores), digest)
 
     @cached_property
-    def _scaled(self) -> tuple[Array, Array]:
+    def _scaled(self) -> tuple[FloatArray, FloatArray]:
         """Values (examples, tests) of mean 0 and deviation 1, and thresholds (tests,) as moved."""
         tested = hypotheses_of(self.scores, HeadColumns.of(self.scores), TestOptions())
         usable = tested.sample.moments.status == OK
@@ -135,12 +135,12 @@ class Population:
         return (values - mean) / deviation, (limits[usable] - mean) / deviation
 
     @property
-    def values(self) -> Array:
+    def values(self) -> FloatArray:
         """(examples, tests), NaN for missing."""
         return self._scaled[0]
 
     @property
-    def thresholds(self) -> Array:
+    def thresholds(self) -> FloatArray:
         """Those that the tool takes (tests,), moved and scaled as the columns were."""
         return self._scaled[1]
 
@@ -164,7 +164,7 @@ class Population:
         drawn = rng.integers(0, len(self.documents), design.size)
         return sample_of(self.documents, drawn)
 
-    def draw(self, design: Design, rng: np.random.Generator) -> tuple[Array, Clusters]:
+    def draw(self, design: Design, rng: np.random.Generator) -> tuple[FloatArray, Clusters]:
         """Draw a sample of the scaled values, with the clusters of its examples, if any."""
         rows, clusters = self.rows(design, rng)
         values = self.values[rows]
@@ -184,7 +184,7 @@ class Population:
         )
 
 
-def _document_effect(n_documents: int, n_tests: int, rng: np.random.Generator) -> Array:
+def _document_effect(n_documents: int, n_tests: int, rng: np.random.Generator) -> FloatArray:
     """Draw normal effects (documents, tests), half of whose variance all columns share."""
     common, own = rng.normal(size=(n_documents, 1)), rng.normal(size=(n_documents, n_tests))
     return np.asarray(math.sqrt(SHARED / (1 - SHARED)) * (common + own) / math.sqrt(2))
@@ -220,8 +220,8 @@ def level(population: Population, design: Design, rng: np.random.Generator) -> M
 
 
 def _all_tests(
-    values: Array, clusters: Clusters, side: Alternative, rng: np.random.Generator
-) -> Iterator[tuple[str, Array]]:
+    values: FloatArray, clusters: Clusters, side: Alternative, rng: np.random.Generator
+) -> Iterator[tuple[str, FloatArray]]:
     """Yield (test, p-values), without clusters, and with clusters if there are any."""
     options: dict[str, Any] = {"n_resamples": 999, "seed": rng, "alternative": side}
     yield "t", t_test(values, 0, alternative=side).p_value
@@ -304,8 +304,8 @@ def _share_of(some: NDArray[np.bool_], all_of: NDArray[np.bool_]) -> float:
 
 
 def _discoveries(
-    values: Array, limits: Array, clusters: Clusters, side: Alternative
-) -> Iterator[tuple[str, Array]]:
+    values: FloatArray, limits: FloatArray, clusters: Clusters, side: Alternative
+) -> Iterator[tuple[str, FloatArray]]:
     """Yield (correction of t, adjusted p-values)."""
     p = t_test(Sample.of(values, clusters), limits, alternative=side).p_value
     for method in DISCOVERY:
@@ -383,12 +383,12 @@ def _given(population: Population, design: Design, rng: np.random.Generator) -> 
     return pd.Series(answers, index=pd.MultiIndex.from_frame(labels))
 
 
-def _rejected(p: Array) -> Array:
+def _rejected(p: FloatArray) -> FloatArray:
     """Return 1 or 0 per test, NaN without a p-value."""
     return np.where(np.isnan(p), np.nan, p <= ALPHA)
 
 
-def _any_rejected(adjusted: Array) -> float:
+def _any_rejected(adjusted: FloatArray) -> float:
     return float((adjusted <= ALPHA).any())
 
 
@@ -451,8 +451,8 @@ def measure_cell(population: Population, cell: Cell) -> dict[str, Any]:
     """
     name = f"{cell.section}/{cell.design.name}"
     rng = np.random.default_rng([zlib.crc32(name.encode()), cell.part])
-    sums: dict[str, Array] = defaultdict(lambda: np.zeros(3))
-    columns: dict[str, Array] = defaultdict(lambda: np.zeros((2, population.n_tests)))
+    sums: dict[str, FloatArray] = defaultdict(lambda: np.zeros(3))
+    columns: dict[str, FloatArray] = defaultdict(lambda: np.zeros((2, population.n_tests)))
     for _ in range(cell.replicates):
         found = SECTIONS[cell.section].measure(population, cell.design, rng)
         for name, measured in found.items():

@@ -9,12 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array: TypeAlias = NDArray[np.float64]
+from headroles.arrays import FloatArray
 
 SIDES = ("greater", "less")
 QUANTILES = (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
@@ -40,8 +39,8 @@ class Results:
     sum of every column.
     """
 
-    sums: Mapping[tuple[str, str, str], Array]
-    columns: Mapping[tuple[str, str, str], Array]
+    sums: Mapping[tuple[str, str, str], FloatArray]
+    columns: Mapping[tuple[str, str, str], FloatArray]
 
     @classmethod
     def read(cls, file: Path) -> Results:
@@ -81,7 +80,7 @@ class Results:
         mean, error = self.mean(section, design, name)
         return "" if math.isnan(mean) else f"{100 * mean:.1f} ± {100 * error:.1f}"
 
-    def rates(self, section: str, design: str, name: str) -> Array | None:
+    def rates(self, section: str, design: str, name: str) -> FloatArray | None:
         """Return the mean of every column (tests,), None if it was not measured."""
         counts = self.columns.get((section, design, name))
         if counts is None:

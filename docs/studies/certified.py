@@ -20,7 +20,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from docs.studies.calibration_tables import markdown, read_lines
 from docs.studies.documents import rows_by_document, sample_of
 from headroles import HeadScores
+from headroles.arrays import FloatArray
 from headroles.inference import (
     OK,
     Alternative,
@@ -40,7 +41,6 @@ from headroles.inference import (
 from headroles.studies.heads import HeadColumns, hypotheses_of
 from headroles.testing.options import TestOptions
 
-Array: TypeAlias = NDArray[np.float64]
 SIDES: tuple[Alternative, ...] = ("greater", "less")
 ALPHA = 0.05
 SIZES = {"examples": (20, 100, 1000), "documents": (10, 20, 50, 300)}
@@ -55,7 +55,7 @@ class Population:
     values: NDArray[np.floating]
     bounds: Bounds
     documents: tuple[NDArray[np.intp], ...]
-    thresholds: Array
+    thresholds: FloatArray
 
     @classmethod
     def load(cls, folder: Path) -> Population:
@@ -83,7 +83,7 @@ class Population:
         low, high = self.bounds.low[rows], self.bounds.high[rows]
         return Sample.of(self.values[rows], clusters), replace(self.bounds, low=low, high=high)
 
-    def means(self, by: str) -> dict[str, Array]:
+    def means(self, by: str) -> dict[str, FloatArray]:
         """Return the mean that each method tests; in betting, weights depend on the threshold."""
         codes = np.arange(len(self.values))
         if by == "documents":
@@ -100,21 +100,21 @@ class Population:
         return {"t": mean, "betting": bet}
 
 
-def bets(sample: Sample, threshold: Array, bounds: Bounds) -> RunningBets:
+def bets(sample: Sample, threshold: FloatArray, bounds: Bounds) -> RunningBets:
     """Bet on a whole sample."""
     found = RunningBets(threshold)
     found.add(sample, bounds)
     return found
 
 
-def betting_mean(sample: Sample, threshold: Array, bounds: Bounds) -> Array:
+def betting_mean(sample: Sample, threshold: FloatArray, bounds: Bounds) -> FloatArray:
     """Return the weighted mean that betting on a threshold tests."""
     return bets(sample, threshold, bounds).test().mean
 
 
 def p_values(
-    method: str, sample: Sample, bounds: Bounds, threshold: Array, side: Alternative
-) -> Array:
+    method: str, sample: Sample, bounds: Bounds, threshold: FloatArray, side: Alternative
+) -> FloatArray:
     """Return the p-value of each column (tests,)."""
     if method == "t":
         return t_test(sample, threshold, alternative=side).p_value

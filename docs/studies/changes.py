@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 
 from docs.studies.calibration_tables import markdown
 from headroles import HeadScores, RoleShifts, compare_roles
+from headroles.arrays import FloatArray
 from headroles.inference import adjust_p_values
 
 ALPHA = 0.05
 SIZES = (20, 50, 150)
 SHOWN = ("changed", "trivial")
-Array = NDArray[np.float64]
 
 
-def weights_of_bets(scores: HeadScores) -> Array:
+def weights_of_bets(scores: HeadScores) -> FloatArray:
     """Return (examples, 1, 1, roles): equal for documents, smaller for far bounds."""
     widths = np.diff(scores.bounds.astype(float), axis=-1)[..., 0]
     weights = np.minimum(1, 10 * scores.score.margin / widths)
@@ -40,7 +40,7 @@ def weights_of_bets(scores: HeadScores) -> Array:
     return np.where(there, weights / np.maximum(sizes, 1), 0)[:, None, None]
 
 
-def unchanged(before: HeadScores, after: HeadScores, weights: Array | float) -> HeadScores:
+def unchanged(before: HeadScores, after: HeadScores, weights: FloatArray | float) -> HeadScores:
     """Return scores after, moved until their weighted mean differences are all 0."""
     differences = np.nan_to_num(after.values.astype(float) - before.values)
     rise = (weights * np.maximum(differences, 0)).sum(axis=0)

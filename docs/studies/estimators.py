@@ -26,6 +26,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from headroles.arrays import FloatArray
 from headroles.errors import UsageError
 from headroles.studies.importance.ablation import Ablations
 from headroles.studies.importance.estimators import values_of
@@ -33,7 +34,6 @@ from headroles.studies.importance.importance import Importance
 from headroles.studies.importance.options import ESTIMATORS
 
 RISE, SIZE = "rise of the loss", "size of the change"
-FloatArray = NDArray[np.float64]
 
 
 def main() -> None:

@@ -43,6 +43,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from headroles.arrays import FloatArray
 from headroles.inference import adjust_p_values
 from headroles.studies.importance.estimators import values_of
 from headroles.studies.importance.importance import _frame
@@ -56,7 +57,6 @@ from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Derivatives, Outcomes
 from headroles.tasks.running import TaskRun, open_run
 
-FloatArray = NDArray[np.float64]
 LEVEL = 0.05
 METHODS = ("importance:signed", "importance")
 DERIVATIVES, ORDERS, SINGLE = "derivatives.npz", "orders.npz", "single.npz"

@@ -90,20 +90,21 @@ def _fonts_for(characters: set[str]) -> tuple[list[str], set[str]]:
     from matplotlib.font_manager import FontProperties, findfont, fontManager
 
     missing = {one for one in characters if one.isprintable()}
-    missing -= _characters_of(findfont(FontProperties()))
+    missing -= characters_of(findfont(FontProperties()))
     fonts = []
     for entry in sorted(fontManager.ttflist, key=lambda one: (one.style != "normal", one.name)):
         # The font of last resort has a box for everything.
         if not missing or "last resort" in entry.name.lower():
             continue
-        if found := missing & _characters_of(entry.fname):
+        if found := missing & characters_of(entry.fname):
             fonts.append(entry.name)
             missing -= found
     return fonts, missing
 
 
 @cache
-def _characters_of(file: str) -> frozenset[str]:
+def characters_of(file: str) -> frozenset[str]:
+    """Return the characters that a font file has."""
     from matplotlib.ft2font import FT2Font
 
     return frozenset(map(chr, FT2Font(file).get_charmap()))

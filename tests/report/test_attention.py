@@ -119,7 +119,7 @@ def test_svg_has_the_words_as_text_and_nothing_that_runs(
 def test_characters_without_a_font_are_spelled_and_told(
     name: str, start: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saving, "_characters_of", lambda file: frozenset("\u05dea$"))
+    monkeypatch.setattr(saving, "characters_of", lambda file: frozenset("\u05dea$"))
     drawn: list[str] = []
     save = Figure.savefig
     monkeypatch.setattr(
@@ -139,7 +139,9 @@ def test_characters_without_a_font_are_spelled_and_told(
     assert text.get_text() == f"a{CHINESE}\u05de\n"
 
 
-def test_fonts_are_found_for_what_the_usual_one_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fonts_are_found_for_what_the_usual_one_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     usual = font_manager.findfont(font_manager.FontProperties())
     other = next(
         one
@@ -148,10 +150,22 @@ def test_fonts_are_found_for_what_the_usual_one_lacks(monkeypatch: pytest.Monkey
     )
     monkeypatch.setattr(
         saving,
-        "_characters_of",
+        "characters_of",
         lambda file: frozenset(CHINESE if file == other.fname else "abc"),
     )
-    assert saving._fonts_for({*"ab", *CHINESE, "\u05de"}) == ([other.name], {"\u05de"})
+    drawn: list[tuple[str, str]] = []
+    monkeypatch.setattr(
+        Figure,
+        "savefig",
+        lambda self, *args, **kwargs: drawn.extend(
+            (text.get_text(), text.get_fontfamily()[-1]) for text in self.texts
+        ),
+    )
+    figure = Figure()
+    figure.text(0, 0, f"ab{CHINESE}\u05de")
+    with pytest.warns(UserWarning, match="no font of this machine has \u05de;"):
+        save_figure(figure, tmp_path / "a.png")
+    assert drawn == [(f"ab{CHINESE}\\u05de", other.name)]
 
 
 def test_a_figure_of_another_format_is_refused(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
 
 from headroles import assign_roles
+from headroles.arrays import FloatArray
 from headroles.errors import UsageError
 from headroles.inference import (
     CORRECTIONS,
@@ -37,7 +38,6 @@ from headroles.testing.notes import FEW, find_notes, find_warnings, is_skewed
 from headroles.testing.options import TestOptions
 from tests.conftest import make_scores
 
-FloatArray = NDArray[np.float64]
 STATSMODELS_NAMES = {"hochberg": "simes-hochberg"}
 
 

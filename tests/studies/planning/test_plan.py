@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from msgspec.structs import asdict
-from numpy.typing import NDArray
 from statsmodels.stats.power import TTestPower
 
 from headroles import HeadScores, PowerPlan, assign_roles, plan_examples
+from headroles.arrays import FloatArray
 from headroles.errors import UsageError
 from headroles.inference import power_of
 from headroles.testing.notes import FEW
@@ -23,7 +23,6 @@ from headroles.testing.options import TEST_CORRECTIONS
 from tests.conftest import flat, make_scores
 from tests.inference.conftest import required_examples
 
-FloatArray = NDArray[np.float64]
 EFFECTS = np.array([0.9, 0.5, 0.35, -0.4, -0.6])
 
 
