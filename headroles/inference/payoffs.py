@@ -21,6 +21,8 @@ ROUNDING = 1e-9
 """Rounding error of sums of payoffs, relative to their reach."""
 _SLACK = 0.01
 """Share of its range by which a value may exceed it, as values of half precision do."""
+_IN_CACHE = 2**15
+"""Values that are computed with at once: all at once would pass through memory at each step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,20 +88,24 @@ def _weighted(
     sample: Sample, columns: IndexArray, kind: int, limits: FloatArray, bounds: Bounds
 ) -> tuple[FloatArray, FloatArray]:
     """Return w (X - m) and w of the tests of one kind (examples, tests), 0 for missing values."""
-    low, high = bounds.low[:, kind, None], bounds.high[:, kind, None]
-    values = sample.values[:, columns].astype(np.float64)
-    there = ~np.isnan(values) & ~np.isnan(low)
-    width = np.where(there, high - low, 0)
-    outside = np.where(there, np.maximum(low - values, values - high), 0)
-    if (outside > _SLACK * np.maximum(width, 1)).any():
-        raise StatisticsError(
-            f"a value lies {outside.max():g} outside of its bounds; give bounds of these values"
-        )
-    # weights follow from bounds alone, known before the values, so that bets stay fair
-    farthest = np.maximum(limits - low, high - limits)
-    weights = np.where(there, bounds.cap / np.maximum(farthest, bounds.cap), 0)
-    distances = np.where(there, np.clip(values, low, high) - limits, 0)
-    return weights * distances, weights
+    distances, weights = np.empty((2, sample.n_examples, len(columns)))
+    step = max(1, _IN_CACHE // len(columns))
+    for first in range(0, sample.n_examples, step):
+        rows = slice(first, first + step)
+        low, high = bounds.low[rows, kind, None], bounds.high[rows, kind, None]
+        values = sample.values[rows, columns].astype(np.float64)
+        there = ~np.isnan(values) & ~np.isnan(low)
+        width = np.where(there, high - low, 0)
+        outside = np.where(there, np.maximum(low - values, values - high), 0)
+        if (outside > _SLACK * np.maximum(width, 1)).any():
+            raise StatisticsError(
+                f"a value lies {outside.max():g} outside of its bounds; give bounds of these values"
+            )
+        # weights follow from bounds alone, known before the values, so that bets stay fair
+        farthest = np.maximum(limits - low, high - limits)
+        weights[rows] = np.where(there, bounds.cap / np.maximum(farthest, bounds.cap), 0)
+        distances[rows] = np.where(there, np.clip(values, low, high) - limits, 0) * weights[rows]
+    return distances, weights
 
 
 def _reach(limits: FloatArray, bounds: Bounds) -> FloatArray:
