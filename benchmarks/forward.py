@@ -7,7 +7,7 @@ Reads the treebank, loads the model, and runs its forward pass over the examples
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import conllu
@@ -19,14 +19,17 @@ BATCH_TOKENS = 1024
 
 def main() -> None:
     """Do what a user would write in a notebook."""
-    model_name, treebank = sys.argv[1:]
-    with Path(treebank).open(encoding="utf-8") as stream:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model")
+    parser.add_argument("treebank", type=Path)
+    given = parser.parse_args()
+    with given.treebank.open(encoding="utf-8") as stream:
         sentences = [
             [token["form"] for token in sentence if isinstance(token["id"], int)]
             for sentence in conllu.parse_incr(stream)
         ]
-    tokenizer = AutoTokenizer.from_pretrained(model_name)
-    model = AutoModel.from_pretrained(model_name, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(given.model)
+    model = AutoModel.from_pretrained(given.model, dtype=torch.float32).eval()
     pairs = list(zip(sentences[::2], sentences[1::2], strict=False))
     cut = tokenizer(*map(list, zip(*pairs, strict=True)), is_split_into_words=True)
     rows = sorted(range(len(pairs)), key=lambda row: len(cut["input_ids"][row]))

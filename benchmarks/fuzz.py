@@ -1,6 +1,6 @@
 """Damaged folders, task files, options, roles of users and names: an answer or an error.
 
-Run: python -m benchmarks.fuzz [--only models,results] [--times 1000] [--seed 0] [--processes 2]
+python -m benchmarks.fuzz [--only models,results] [--times 1000] [--seed 0] [--processes 2]
 
 A damaged folder may give the result of a good one, or an error that names a remedy. A
 traceback, more than a minute, or a table that was changed and is believed is a finding.

@@ -1,6 +1,6 @@
 """Damaged treebanks read, encoded and prepared for scoring: an answer or an error.
 
-Run: python -m benchmarks.fuzz_corpora [--corpora 10000] [--seed 0]
+python -m benchmarks.fuzz_corpora [--corpora 10000] [--seed 0]
 
 A corpus is a good treebank with a few of its bytes, columns, lines or blocks changed. What comes of
 it may be sieves or an error that names a remedy; a traceback, or more than a minute, is a finding.

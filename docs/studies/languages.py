@@ -1,7 +1,7 @@
 """Roles of the heads of an encoder in several languages, and its losses without layers.
 
 python -m docs.studies.languages FOLDER --models MODEL [MODEL ...] --treebanks FILE [FILE ...]
-    [--sentences 400] [--masked-lm [SENTENCES]]
+    [--sentences 400] [--masked-lm [200]]
 
 MODEL is a hub id or a folder. Of each treebank as many sentences are drawn at random, always the
 same ones. What is done is kept in FOLDER, and not done again whatever --sentences says:

@@ -11,6 +11,7 @@ from scipy import stats
 from headroles import RoleTable
 from headroles.errors import UsageError
 from headroles.inference import adjust_p_values
+from headroles.results.shown import Grid
 from headroles.results.stored import load
 from headroles.studies.importance.measures import find_measures, unit_values
 from headroles.studies.importance.removals import without
@@ -30,6 +31,9 @@ from tests.rounding import near
 from tests.tasks.conftest import HEADS, SENTENCES, write_labelled
 
 ORDERS = "importance,importance:signed:l2,reestimated,ablation,middle,random_per_layer,random"
+MANY_ORDERS = "importance,importance:signed,top,middle,bottom,both_ends,random_per_layer,random"
+MANY_ORDERS += ",importance:l2"
+"""More than a summary has rows for."""
 
 
 @pytest.fixture(scope="module")
@@ -244,6 +248,24 @@ def test_one_share_has_no_mean_and_is_tested_once(masked_lm: Path, plain: Path) 
     adjusted = found.frame["p_adjusted"].to_numpy()
     assert adjusted == pytest.approx(adjust_p_values(p_values, "fdr_bh"), nan_ok=True)
     assert "mean over the shares" not in flat(found)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_a_summary_of_many_orders_has_each_share_once(
+    masked_lm: Path, plain: Path, size: int
+) -> None:
+    shares = [round(0.1 + 0.15 * place, 2) for place in range(size)]
+    found = find_pruning_curves(
+        masked_lm, plain, plain, orders=MANY_ORDERS, shares=shares, draws=2, examples=2
+    )
+    grid = next(one for one in found.shown() if isinstance(one, Grid))
+    whole = next(one for one in found.details() if isinstance(one, Grid))
+    title, *columns = whole.columns
+    expected = columns if len(columns) <= 4 else [*columns[:3], columns[-1]]
+    assert grid.columns == (title, *expected)
+    assert expected[-1] == ("all" if size > 1 else "10%")
+    assert [row[0] for row in grid.rows] == MANY_ORDERS.split(",")[:8]
+    assert {len(row) for row in grid.rows} == {len(grid.columns)}
 
 
 @pytest.mark.parametrize(
