@@ -44,7 +44,7 @@ def go_over(name: str, times: int | None, seed: int) -> Row:
 
 def main() -> None:
     """Print a table of surfaces with their findings and seconds; exit 1 for any finding."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=",".join(SURFACES), help="names of surfaces, with commas")
     parser.add_argument("--times", type=int, help="attempts at each; left out: as many as usual")
     parser.add_argument("--seed", type=int, default=0)

@@ -279,7 +279,7 @@ def run(n_corpora: int, first: int) -> tuple[Counter[str], float]:
 
 def main() -> None:
     """Print what became of the corpora."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpora", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
