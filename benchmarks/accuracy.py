@@ -7,9 +7,9 @@ Prints, for both pairings, the largest difference over all examples, layers, hea
 relative to the sums behind a score. The reference cuts words into pieces one by one, takes
 attention from transformers' eager code, and follows the definition of the scores in float64.
 
-The model rounds too, and differently in batches of different shapes: with ``--batch-tokens 1``
-both sides run every example alone, so that only the scores are rounded. ``--exact`` runs the
-model of the reference in float64, so that the error is all of the rounding.
+The model rounds too, and differently in batches of different shapes: with ``--batch-tokens 1`` both
+sides run every example alone, so that only the scores are rounded. ``--exact`` runs the model of
+the reference in float64, so that the error includes all rounding.
 """
 
 from __future__ import annotations

@@ -6,15 +6,15 @@ What the host does for every window of examples, on one thread, in milliseconds 
 
 prepare   examples read again, cut into pieces, sieves built, inputs made
 launch    the encoder's forward pass with the attention read and contracted, layer by layer
-fetch     what was read -> a block of scores
-plain     the forward pass alone, attention by SDPA: what any use of the model costs the host
+fetch     the numbers read -> a block of scores
+plain     the forward pass alone, attention by SDPA: the cost of any use of the model
 
-Launching is timed on the CPU with as little arithmetic as there can be, so that what is left is
-Python and the dispatch of operations: a model of the same family, layers and heads, of head size 2
-and random weights, and two examples of a few words in the place of a window. The batches are
-those of a device, 65,536 tokens at most. Preparing has a thread of its own; whether it and the
-rest overlap or take turns at the interpreter, a device that takes longer than the sum of all three
-for a window waits for nothing, and one that takes less than the longer of both threads waits.
+Launching is timed on the CPU with as little arithmetic as possible, so that it measures Python and
+the dispatch of operations: a model of the same family, layers and heads, of head size 2 and random
+weights, and two examples of a few words instead of a window. The batches are those of a device,
+65,536 tokens at most. Preparing has its own thread, which overlaps with the rest or takes turns
+with it at the interpreter: a device that takes longer for a window than the sum of all three never
+waits, and one that takes less than the longer of both threads does.
 """
 
 from __future__ import annotations

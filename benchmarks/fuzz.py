@@ -2,8 +2,8 @@
 
 python -m benchmarks.fuzz [--only models,results] [--times 1000] [--seed 0] [--processes 2]
 
-A damaged folder may give the result of a good one, or an error that names a remedy. A
-traceback, more than a minute, or a table that was changed and is believed is a finding.
+A damaged folder may give the result of a good one, or an error that names a remedy. A traceback,
+more than a minute, or a changed table that is read as it stands is a finding.
 """
 
 from __future__ import annotations

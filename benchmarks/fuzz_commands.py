@@ -1,4 +1,4 @@
-"""Commands over damaged task files, functions of users that give anything, and nasty names."""
+"""Commands over damaged task files, functions of users that return anything, and odd names."""
 
 from __future__ import annotations
 

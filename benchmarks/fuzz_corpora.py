@@ -2,8 +2,8 @@
 
 python -m benchmarks.fuzz_corpora [--corpora 10000] [--seed 0]
 
-A corpus is a good treebank with a few of its bytes, columns, lines or blocks changed. What comes of
-it may be sieves or an error that names a remedy; a traceback, or more than a minute, is a finding.
+A corpus is a good treebank with a few of its bytes, columns, lines or blocks changed. The result
+may be sieves or an error that names a remedy; a traceback, or more than a minute, is a finding.
 """
 
 from __future__ import annotations

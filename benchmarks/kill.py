@@ -7,9 +7,9 @@ python -m benchmarks.kill --model DIR --treebank FILE [--moments 50] [--seed 0] 
 `score`, `classify`, `assign`, `collaborate` and `compare`, of models and of stored scores, take
 turns, and so do SIGKILL, SIGTERM and SIGINT. With a model that was trained for a task, the studies
 of removed heads take their turns too. Each command replaces older results in its folder. After the
-signal these must be there as they were, or the new ones whole; then the same command is run again,
-with --resume if there is such a thing, and every file must be that of a run that nobody cut short,
-record but for dates, commands, seconds and the digests over them.
+signal the folder must hold either the older results unchanged or the new ones whole; then the same
+command runs again, with --resume if it has that option, and every file must equal that of a run
+without interruption, except dates, commands, seconds and their digests in the record.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Differences between machines: scores and answers by instruction sets and threads.
 
-python -m benchmarks.processors MODEL TREEBANK
+python -m benchmarks.processors MODEL TREEBANK [--out DIR]
 
 Scores the treebank in a process of its own for every setting, which stands in for another
 processor, and prints a Markdown table that compares each with the first: the largest differences of
 scores, of contrasts, and of both relative to the sums behind them; how many answers differ; and how
-near to the threshold the heads of these are, in standard errors of their means.
+near to the threshold the heads of these are, in standard errors of their means. With --out it only
+scores the treebank into a folder, as each of these processes does.
 """
 
 from __future__ import annotations

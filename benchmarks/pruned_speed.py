@@ -11,10 +11,9 @@ texts/s           of the model without these heads, the median over the rounds
 ratio             the texts of it in the time of one of the full model: median, first and last
                   quartile over the rounds
 
-In a round the full model and all others take turns, each of them between two passes of the full
-one that it is compared with, so that a machine that slows down slows both. A copy with no head
-removed is compared likewise: its ratio tells what is noise. Inputs are tokens at random, without
-padding.
+In a round the full model and all others take turns, each of them between two passes of the full one
+that it is compared with, so that a machine that slows down slows both. A copy with no head removed
+is compared in the same way: its ratio shows the noise. Inputs are random tokens, without padding.
 """
 
 from __future__ import annotations

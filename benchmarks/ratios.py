@@ -1,12 +1,13 @@
 """Costs beside the plain forward pass, compared with those of the last release.
 
 python -m benchmarks.ratios --model DIR --treebank FILE --task-model DIR --task FILE [--keep]
+    [--examples 60] [--rounds 5]
 
 Prints how many times the processor time of a forward pass each job takes, in one thread: scoring
 (jobs of `benchmarks.speed`; bfloat16 beside float32) and removing heads (`benchmarks.removal`).
 Jobs and forward passes take turns; figures are medians of the rounds. Seconds differ between
 machines, ratios between processors: those of the last release stand in ratios.json, by processor.
-The command fails if one is 10 % higher now; --keep writes the new ones.
+The command fails if one is 10 % higher now; --keep writes the new ones. --examples are of the task.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 python -m benchmarks.reading --treebank FILE [--words 1000000 100000000]
 
-The corpus repeats the treebank under other names of sentences and documents. Each is opened by a
-process of its own, as `headroles score` opens it: checked, counted, and put aside to be read again.
-The memory is the peak of the process above its memory before.
+The corpus repeats the treebank under other names of sentences and documents. A new process opens
+each corpus as `headroles score` does: it checks and counts sentences and stores them to read them
+again. The memory is the peak of the process above its memory before.
 """
 
 from __future__ import annotations

@@ -4,15 +4,14 @@ python -m benchmarks.removal --model DIR --task FILE [--examples 64] [--rounds 5
 
 A row for each job, its time divided by that of a forward pass over the same batches, inputs ready:
 the median over the rounds, and its first and last quartile. ``runs`` is how many forward passes the
-same would take if nothing were shared between removals. In a round each
-job comes between two forward passes, with which it is compared, so that a machine that slows down
-slows both.
+job would take if removals shared nothing. In a round each job comes between two forward passes,
+with which it is compared, so that a machine that slows down slows both.
 
 importance      derivatives of every example's loss by all gates
 ablate          the loss without each single head
 re-estimated    a quarter of the heads removed in 5 steps, each with importances of its own
 gates           updates of learnt gates, as many as there are batches, three at least; and then the
-                loss with the heads that they leave
+                loss with the remaining heads
 """
 
 from __future__ import annotations

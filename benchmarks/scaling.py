@@ -3,7 +3,7 @@
 python -m benchmarks.scaling --model DIR --treebank FILE [FILE ...] [--processes 2] [--rounds 3]
 
 alone      one process of one thread
-started    so many of one thread each, started at once with what a launcher sets in the environment
+started    --processes of one thread each, started at once with the environment that launchers set
 torchrun   the same, started by torchrun, which imports PyTorch itself before it starts them
 
 They take turns; a ratio compares neighbours. All must write the same bits to `scores.parquet`.

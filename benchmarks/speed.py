@@ -1,7 +1,8 @@
 """Cost of scoring, beside the plain forward pass of the same model.
 
 python -m benchmarks.speed --models DIR [DIR ...] --treebank FILE [--large-treebank FILE]
-    [--threads N] [--clock]
+    [--threads N] [--clock] [--rounds 7] [--jobs default all] [--device cpu] [--dtype float32]
+    [--batch-tokens N] [--profile]
 
 For each model one row per job and figure, as minimum, median and maximum over the rounds:
 
@@ -16,7 +17,7 @@ hit, norms  scoring all default roles by first choices; by norms, contrasts amon
 A ratio compares one round of scoring with the forward passes right before and after it: the jobs
 take turns in one process, so that a machine that slows down slows all of them. On a CPU seconds are
 those of the processor, which other programs disturb less than the clock, or with --clock those of
-the clock, from which what runs beside the model is missing. The peak memory of a job is that of the
+the clock, which do not count work beside the model. The peak memory of a job is that of the
 process, or of the device where there is one, in MiB. With a large treebank `benchmarks.process` and
 `benchmarks.memory` follow, with the first model.
 """

@@ -1,25 +1,27 @@
 """Calibration of tests, corrections, intervals and plans on real scores.
 
-python -m docs.studies.calibration FILE.jsonl --scores DIR   measure, print
-python -m docs.studies.calibration FILE.jsonl                print
+python -m docs.studies.calibration FILE.jsonl --scores DIR [--only SECTION ...] [--quick]
+python -m docs.studies.calibration FILE.jsonl
 
-DIR is what `headroles score` or `headroles classify` wrote. Its scores, a column per head and
-role, all of them, serve as the population: examples are drawn from it with replacement, all columns
+The first form measures and prints tables, the second only prints them. --only names sections;
+--quick takes two replicates of each cell.
+
+DIR is a folder that `headroles score` or `headroles classify` wrote. The population is all of its
+scores, a column per head and role: examples are drawn from it with replacement, all columns
 together, so that samples are as bounded, skewed, correlated and full of gaps as scores are. Every
-column is shifted to mean 0, and H0, mean <= 0 or mean >= 0, is true at its limit. Every column is
-divided by its deviation too, which changes no test and gives planted effects a unit.
+column is shifted to mean 0, so that H0, mean <= 0 or mean >= 0, is true at its limit, and divided
+by its standard deviation, which changes no test and gives planted effects a unit.
 
 Samples are a number of examples, or whole documents drawn with replacement. "+ effect" adds to
-every value a random number that it shares with the other values of its document, of an
-intra-class correlation of 0.2: the effect of much dependence, in any corpus.
-The section "answers" leaves the means where they are and asks for the tool's answers, with the
-default thresholds: how many of the "yes" and "no" are wrong. The section "planning" plans as
-`headroles power` does, by all scores and by pilots, and counts how many heads are decided with as
-many examples as were planned.
+every value a random number that it shares with the other values of its document, of an intra-class
+correlation of 0.2: the effect of much dependence, in any corpus. The section "answers" does not
+shift the means, and counts how many of the answers "yes" and "no" at the default thresholds are
+wrong. The section "planning" plans as `headroles power` does, by all scores and by pilots, and
+counts how many heads are decided with as many examples as were planned.
 
-A cell is a part of the replicates of one section and one kind of sample. Finished cells are
-lines of FILE.jsonl; a second start goes on with those that are missing. Each cell has a seed of
-its own, so figures do not depend on the order of the cells.
+A cell is a part of the replicates of one section and one kind of sample. Each finished cell is a
+line of FILE.jsonl; a second run measures the missing ones. Each cell has its own seed, so results
+do not depend on the order of the cells.
 """
 
 from __future__ import annotations

@@ -3,14 +3,15 @@
 python -m docs.studies.certified FILE.jsonl --scores DIR [DIR ...] [--replicates N]   measure, print
 python -m docs.studies.certified FILE.jsonl                                           print
 
-Each DIR is what `headroles score` or `headroles classify` wrote; its scores, all columns of heads
-and roles together, are the population. Examples, or whole documents, are drawn from it with
-replacement. In the cells "error" every column has its own mean for a threshold, the one that its
-test is of: all H0 are true at their limit, and any rejection of a family after Holm is an error.
-In the cells "answers" thresholds are the usual ones, answers are after Benjamini-Hochberg, and an
-answer is wrong where the mean of the population lies on the other side.
+Each DIR is a folder that `headroles score` or `headroles classify` wrote; its scores, all columns
+of heads and roles together, are the population. Examples, or whole documents, are drawn from it
+with replacement. In the cells "error" the threshold of each column is its own mean (for betting,
+the weighted mean that it tests): all H0 are true at their limit, and any rejection of a family
+after Holm is an error. In the cells "answers" thresholds are the default ones, answers are
+corrected by Benjamini-Hochberg, and an answer is wrong where the mean of the population lies on the
+other side.
 
-A cell is a line of FILE.jsonl; a second start goes on with those that are missing.
+Each cell is a line of FILE.jsonl; a second run measures the missing ones.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Changes that `compare` finds without a change, and after fine-tuning.
+"""Changes that `compare` finds where nothing changed, and after fine-tuning.
 
 python -m docs.studies.changes BEFORE AFTER [AFTER ...] [--tables N]
 
-The folders are what `headroles score` wrote for one corpus and models of one architecture.
-Nothing changed: of every head and role the examples that rose, or those that fell, are moved back
-towards their score before until the mean over the corpus is what it was; differences stay as
-skewed, bounded and correlated as they are. The mean is that of examples for t and, for betting, the
-weighted mean that its bets are about. Documents are then drawn without replacement, and any row
-that changed is wrong. The second table has the changes that are found in the scores as they are.
+`headroles score` wrote the folders, for one corpus and models of one architecture. For the first
+table the study undoes the changes: for every head and role it moves the examples that rose, or
+those that fell, back towards their score before until the mean over the corpus is what it was;
+differences stay as skewed, bounded and correlated as they are. For t this is the mean over
+examples, for betting the weighted mean that it tests. Documents are then drawn without replacement,
+and any row that changed is wrong. The second table has the changes found in the original scores.
 """
 
 from __future__ import annotations

@@ -3,15 +3,15 @@
 python -m docs.studies.claims_calibration (--kept FOLDER [--after FOLDER] | --task MODEL FILE)
     [--runs 300] [--only CLAIM,...]
 
---kept is what `docs.studies.claims_over_encoders` kept of one encoder and treebank. With --after,
-the same of a fine-tuned copy, claims about fine-tuning are simulated; with --task, which names a
-model with its task, claims about tasks; else all others. Null hypotheses are made from real tables,
-and documents or examples drawn anew from them: layers in random order; roles dealt to other heads
-of the layer; shares moved, within what shares can be, until the best head is exactly at the
-threshold; probabilities of right answers moved until their mean change is at
-the margin. Printed for each claim: the share of runs
-in which it is shown and contradicted at 5 %, without correction, and the share in which it is shown
-where the effect is the one in the last column.
+--kept is a folder that `docs.studies.claims_over_encoders` saved for one encoder and treebank. With
+--after, the folder of a fine-tuned copy, the study simulates claims about fine-tuning; with --task,
+a model with its task and its examples, claims about tasks; otherwise all others. Null hypotheses
+are made from real tables, and documents or examples drawn anew from them: layers in random order;
+roles dealt to other heads of the layer; shares moved, within what shares can be, until the best
+head is exactly at the threshold; probabilities of right answers moved until their mean change is at
+the margin. The table has for each claim the share of runs in which it is shown and contradicted at
+5 %, without correction, and the share in which it is shown if the effect is that in the last
+column.
 """
 
 from __future__ import annotations
@@ -475,7 +475,10 @@ def of_alone(task: TaskProbabilities, alone: Array) -> Make:
     def run(rng: np.random.Generator, truth: str) -> Finding:
         own = rng.choice(made[truth], len(alone))
         task = SimpleNamespace(
-            shape=(1, own.shape[1]), first=np.arange(len(own)) % 2 == 0, alone={0: own}
+            shape=(1, own.shape[1]),
+            heads=[(0, head) for head in range(own.shape[1])],
+            first=np.arange(len(own)) % 2 == 0,
+            alone={0: own},
         )
         return tested("one-head-a-layer", rng, tasks=[task])
 

@@ -2,7 +2,7 @@
 
 python -m docs.studies.claims_figures docs/data/claims docs
 
-Reads the tables of `docs.studies.claims_over_encoders`. Written are claims-matrix.svg and
+Reads the tables of `docs.studies.claims_over_encoders` and writes claims-matrix.svg and
 claims-syntactic.svg; the same tables give the same files.
 """
 

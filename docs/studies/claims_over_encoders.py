@@ -6,15 +6,15 @@ python -m docs.studies.claims_over_encoders --models FOLDER --treebanks FOLDER -
 
 The script saves scores and other measurements in the folder --kept, one sub-folder for each encoder
 and treebank; --resume goes on from there. It makes tables anew when the code of claims has changed.
---seconds starts no further encoder after so many seconds. --treebanks is a folder of the UD_...
-folders; --models has a folder for each encoder. The first treebank of each language comes first, as
-pairs of sentences; --quick takes no other. --task, which may come several times, names a model with
-its task and labelled examples: then the claims about removed heads are tested, and nothing else.
+After --seconds no further encoder is started. --treebanks is a folder of the UD_... folders;
+--models has a folder for each encoder. The first treebank of each language comes first, as pairs of
+sentences; --quick takes no other. --task, which may come several times, names a model with its task
+and labelled examples: then only the claims about removed heads are tested.
 
 Written to --out, with a codebook in CODEBOOK.txt there:
 
 claims.csv      a row for each encoder, treebank and claim
-syntactic.csv   of the heads that a threshold calls syntactic, how many are left after each control
+syntactic.csv   heads that a threshold calls syntactic, and how many pass each further control
 encoders.csv    in at least how many encoders a claim is shown, by partial conjunction
 tasks.csv       a row for each model with a task and claim about removed heads
 """

@@ -6,7 +6,7 @@ The sentences are in claims_page.txt beside this script, with a field in braces 
 table, as `fields` makes them: `claim[ID]` counts verdicts over encoders (`Counts`),
 `effect[ENCODER][ID]` is one effect, over EWT `english[ENCODER][ID]`, and `size[MODEL][ID]` that of
 a model with a task, without its sign; `same[A and B]` counts claims with equal verdicts; `left`
-has the heads after each control.
+counts the heads that pass each control.
 """
 
 from __future__ import annotations

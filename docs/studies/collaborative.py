@@ -7,12 +7,12 @@ python -m docs.studies.collaborative --model DIR --sst2 DIR --order-on FILE --sa
 The model is one that was fine-tuned on SST-2. Its queries and keys are factorised at each share of
 the full rank: shared factors fitted to the inputs in a sample, shared factors fitted to the weights
 alone, factors per head. Beside them stand models that lost a share of their heads, the least
-important ones for 200 phrases of ``--order-on``. Of each model the table has what it saves
-(parameters of the encoder, multiplications and processor time of a pass, as shares of the
-original's), the error of scores and the divergence of attention on the part of the sample that is
-held out, and accuracy and loss on the development sentences, as it is and after some sentences of
-fine-tuning, which the original gets too. The table is printed row by row, and written to
-DIR/table.md. What it shows is discussed in docs/collaborative.md.
+important ones for 200 phrases of ``--order-on``. The table has for each model its cost (parameters
+of the encoder, multiplications and processor time of a pass, as shares of the original's), the
+error of scores and the divergence of attention on the held-out part of the sample, and accuracy and
+loss on the development sentences, before and after fine-tuning on ``--sentences`` sentences; the
+original is fine-tuned too. The table is printed row by row, and written to DIR/table.md.
+docs/collaborative.md discusses it.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ python -m docs.studies.contrasts --curves DIR [--measure accuracy] [--pairs ORDE
 Reads what `headroles pruning-curves` wrote and runs no model. At every share: the measure of every
 order less that of the whole model, and for every pair of orders the first less the second. Tests
 are paired by example and made over examples and draws, as those of the command; p-values have
-Holm's correction over the rows of a table. What comes of it is discussed in
-docs/removing-heads-measured.md.
+Holm's correction over the rows of a table. docs/removing-heads-measured.md discusses the results.
 """
 
 from __future__ import annotations

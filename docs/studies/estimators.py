@@ -1,18 +1,17 @@
-"""Do estimates of importance tell what the loss is without a head?
+"""Do estimates of importance predict the loss without a head?
 
 python -m docs.studies.estimators --importance DIR --ablation DIR [--splits 200]
 
-Reads what `headroles importance` and `headroles ablate --sets single` wrote of one model and the
-same examples, and computes nothing of a model again. Rank correlations (Spearman) over heads of
-every estimator with the rise of the loss without each head, and with the mean of its absolute value
-over examples:
+Reads what `headroles importance` and `headroles ablate --sets single` wrote for one model and the
+same examples, and runs no model. Rank correlations (Spearman) over heads of every estimator with
+the rise of the loss without each head, and with the mean of its absolute value over examples:
 
 same examples    both are estimated on all examples; 95 % by resampling examples
 other examples   one is estimated on a random half of the examples and the other on the other half,
-                 mean over splits: what one half has by chance does not count for both
+                 mean over splits: chance agreement within one half does not count
 
-The last row is how much the target has to do with itself on other examples. What comes of
-it is discussed in docs/removing-heads-measured.md.
+The last row correlates the target with itself on other examples. docs/removing-heads-measured.md
+discusses the results.
 """
 
 from __future__ import annotations

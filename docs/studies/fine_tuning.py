@@ -1,19 +1,19 @@
 """Changes of the roles of heads by fine-tuning on CoLA and on SST-2, with two seeds each.
 
 python -m docs.studies.fine_tuning --model DIR --cola DIR --sst2 DIR --treebank FILE --out DIR
-    [--seeds 1 2] [--sentences 4000]
+    [--seeds 1 2] [--sentences 4000] [--threads 1]
 
-Fine-tunes the model on each task once with every seed, scores it before and after over the
-treebank by both scores, and compares: before with every checkpoint, and the checkpoints of one
-task with each other, which differ by their seeds only (first weights of the classifier, order of
-the sentences, dropout). Whatever is finished in DIR is taken from there: a run that was cut short
-goes on, and a second run only prints. The tables are also written to DIR/tables.md.
+Fine-tunes the model on each task once with every seed, scores it before and after over the treebank
+by bias and by excess, and compares: before with every checkpoint, and the checkpoints of one task
+with each other, which differ by their seeds only (first weights of the classifier, order of the
+sentences, dropout). Finished steps are read from DIR: an interrupted run goes on, and a second run
+only prints. The tables are also written to DIR/tables.md.
 
     DIR/study.json               model, tasks, treebank and recipe; another study is refused
     DIR/checkpoints/cola-1/      the model, and task.json with its measure before and after
     DIR/scores/cola-1-bias/      its scores, as `headroles score` writes them
 
-What the tables show is discussed in docs/fine-tuning.md.
+docs/fine-tuning.md discusses the tables.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from docs.studies.roles import scores_of
+from docs.studies.roles import BOTH, scores_of
 from headroles import HeadScores, RoleShifts, assign_roles, compare_roles, read_conllu, storage
 from headroles.errors import UsageError
 from headroles.record import Record
-from headroles.roles import SCORES, is_contrast
+from headroles.roles import is_contrast
 from headroles.studies.comparison.answers import STATUSES
 
 BEFORE = "before"
@@ -151,7 +151,7 @@ def run_study(
     out: Path,
     recipe: Recipe,
     seeds: Sequence[int] = (1, 2),
-    kinds: Iterable[str] = SCORES,
+    kinds: Iterable[str] = BOTH,
 ) -> dict[str, pd.DataFrame]:
     """Fine-tune, score, compare; all tables by their titles. What ``out`` has is not done again."""
     torch.set_num_threads(recipe.threads)

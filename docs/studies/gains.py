@@ -2,12 +2,12 @@
 
 python -m docs.studies.gains DIR [--replicates N]
 
-DIR is what `headroles score --score hit` wrote. Its documents are the population: samples of whole
-documents are drawn from it without replacement, `find_best_heads` chooses head and offset on one
-half of a sample, and its intervals for the other half should hold the share of examples that this
-very head hits in all documents, and its gain over this very offset. In the made population of 3,000
-documents a head differs from the rule in about 0.4, 4 and 26 % of the examples, more often in some
-documents than in others.
+DIR is a folder that `headroles score --score hit` wrote. Its documents are the population: samples
+of whole documents are drawn from it without replacement, `find_best_heads` chooses head and offset
+on one half of a sample, and its intervals for the other half should contain the share of examples
+that the chosen head hits in all documents, and its gain over the chosen offset. In the made
+population of 3,000 documents a head differs from the rule in about 0.4, 4 and 26 % of the examples,
+more often in some documents than in others.
 """
 
 from __future__ import annotations

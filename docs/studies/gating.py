@@ -3,12 +3,12 @@
 python -m docs.studies.gating --model DIR --learn-on FILE --test-on FILE [--keep 12 36]
     [--seeds 3] [--updates 200] [--draws 3] [--examples N] [--update-examples 32]
 
-Gates are learnt and heads put in order on one file, and the models with the heads that are left are
+Gates are learnt and heads put in order on one file, and the models with the remaining heads are
 measured on another. Losses are compared with those of the order ``reestimated``, paired by example
 and tested over examples and over seeds or draws, as `headroles pruning-curves` does; p-values have
-Holm's correction over all others and numbers of heads. How many heads two seeds share, and a seed
-and ``reestimated``, is printed beside what is expected of as many heads at random. What comes of it
-is discussed in docs/removing-heads-measured.md.
+Holm's correction over all others and numbers of heads. The study also prints how many heads two
+seeds share, and a seed and ``reestimated``, beside the number expected of as many heads at random.
+docs/removing-heads-measured.md discusses the results.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
 """Time and answers of `--dtype bfloat16` and `--dtype auto`, beside float32.
 
 python -m docs.studies.half_precision FILE.jsonl TREEBANK --models DIR [DIR ...] [--threads N]
-    [--rounds N] [--roles ROLES]                                                  measure, print
-python -m docs.studies.half_precision FILE.jsonl                                  print
+    [--rounds N] [--roles ROLES]
+python -m docs.studies.half_precision FILE.jsonl
 
-`classify_heads` runs in turns: in float32, in bfloat16, with `auto`, and with an `auto` that takes
-bfloat16 whatever a second pass in float32 costs. Times are of whole runs, loading included, and
-medians over the rounds: processor time, which other programs disturb less, beside the clock. Means
-and answers are those of bfloat16 beside float32; answers count as near where `assign_roles` says
-that float32 may change them.
+The first form measures and prints tables, the second only prints them. `classify_heads` runs in
+turns: in float32, in bfloat16, with `auto`, and with an `auto` that takes bfloat16 whatever a
+second pass in float32 costs. Times are of whole runs, loading included, and medians over the
+rounds: processor time, which other programs disturb less, beside the clock. Means and answers are
+those of bfloat16 beside float32; answers count as near where `assign_roles` reports that float32
+may change them.
 
 Scores are excess scores. A model with a number of threads, a treebank and roles is a line of
-FILE.jsonl; a second start goes on with those that are missing.
+FILE.jsonl; a second run measures the missing ones.
 """
 
 from __future__ import annotations

@@ -3,16 +3,20 @@
 python -m docs.studies.languages FOLDER --models MODEL [MODEL ...] --treebanks FILE [FILE ...]
     [--sentences 400] [--masked-lm [200]]
 
-MODEL is a hub id or a folder. Of each treebank as many sentences are drawn at random, always the
-same ones. What is done is kept in FOLDER, and not done again whatever --sentences says:
-FOLDER/MODEL/TREEBANK as `classify --score excess --pairing none` writes it, FOLDER/MODEL-replicated
-of `replicate` over two treebanks or more. With --masked-lm, for models with a head that predicts
-masked tokens, FOLDER/MODEL/TREEBANK-ablated of `ablate --sets thirds,layers`, and
-FOLDER/MODEL-by-task of `by-task` over these.
+MODEL is a hub id or a folder. The study draws --sentences of each treebank at random, always the
+same ones. It saves results in FOLDER, and reads them from there in a second run, whatever
+--sentences is:
+
+    FOLDER/MODEL/TREEBANK            of `classify --score excess --pairing none`
+    FOLDER/MODEL-replicated          of `replicate`, over two treebanks or more
+    FOLDER/MODEL/TREEBANK-ablated    with --masked-lm: of `ablate --sets thirds,layers`
+    FOLDER/MODEL-by-task             with --masked-lm: of `by-task` over these
+
+--masked-lm is for models with a head that predicts masked tokens, and takes so many sentences.
 Tables, in markdown:
 
 read      how much of each language the tokenizer knows, how many heads have roles of arcs beyond
-          distance, and how many of these are those of the first language
+          distance, and how many of them have such roles in the first language too
 shared    heads with each role in each language, in all, in all by chance (as many heads of each
           layer drawn at random in each language), and certified in all; heads of arcs count where
           they go beyond distance

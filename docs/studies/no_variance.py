@@ -2,10 +2,10 @@
 
 python -m docs.studies.no_variance DIR [--replicates N]
 
-DIR is what `headroles score --score hit` wrote. Its documents are the population: samples of whole
-documents are drawn from it without replacement, all means are compared with one threshold, and an
-answer is wrong where the mean of all documents lies on the other side. In the made population the
-heads hit at random, in each document with a probability of its own.
+DIR is a folder that `headroles score --score hit` wrote. Its documents are the population: samples
+of whole documents are drawn from it without replacement, all means are compared with one threshold,
+and an answer is wrong where the mean of all documents lies on the other side. In the made
+population heads hit at random, with a probability for each document.
 """
 
 from __future__ import annotations

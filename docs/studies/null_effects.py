@@ -1,4 +1,4 @@
-"""Findings of studies where nothing is to be found, and the reliability of `importance`.
+"""Errors of studies where no effect exists, and the reliability of `importance`.
 
 python -m docs.studies.null_effects ablate DATA        removals that change nothing
 python -m docs.studies.null_effects within DATA        by-role: roles dealt at random
@@ -6,11 +6,12 @@ python -m docs.studies.null_effects tasks DATA         by-task: two tasks that a
 python -m docs.studies.null_effects reliability DATA   importance: orders of other phrases
 python -m docs.studies.null_effects replicate SCORES   roles that too few corpora have
 
-DATA is what `docs.studies.removal_calibration make` wrote, SCORES what `headroles score` wrote.
+`docs.studies.removal_calibration make` wrote the folder DATA, `headroles score` the folder SCORES.
 Samples are drawn with replacement, by a generator other than the package's (SFC64).
 
-ablate: real losses of 72 removals of a head, each shifted so that its mean change is 0; whether an
-example is right with the whole model or without the head is exchanged at random.
+ablate: real losses without each of 72 heads, each shifted so that its mean change is 0; right and
+wrong predictions of an example are exchanged at random between the whole model and the model
+without the head.
 
 within: real importances, and losses without each head; the heads of a role are any heads.
 
@@ -20,8 +21,8 @@ no change, to which they are shifted, and the real ones against those of the oth
 reliability: the correlation of orders that two samples find, and what `importance` expects of one.
 
 replicate: samples of documents stand for four corpora. Every head has the mean of the threshold in
-three of them and a role in the first, so that any role shown in two or more is an error. In the
-real population means and thresholds are as they are.
+three of them and a role in the first, so that any role shown in two or more is an error. The rows
+"real means" take means and thresholds as they are.
 """
 
 from __future__ import annotations

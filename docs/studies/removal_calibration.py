@@ -8,26 +8,25 @@ python -m docs.studies.removal_calibration importance DIR          importance: c
 
 MODEL is a model fine-tuned on SST-2 (`docs.studies.task_models`), SST-2 the folder of the task's
 files. ``make`` writes to DIR the derivatives of 6735 phrases of `train_part2.tsv` that the model
-was not trained on, the losses of 300 development sentences without the half of the heads that each
-of 60 disjoint sets of 100 phrases finds to matter least, and those of all 872 sentences without
-each single head. A second run makes missing files.
+was not trained on, the losses of 300 development sentences without the less important half of the
+heads, by each of 60 disjoint sets of 100 phrases, and those of all 872 sentences without each
+single head. A second run makes missing files.
 
-roles: heads are dealt to roles at random, important or not. The loss without several heads
-is that of the whole model and what each of them adds (DIR, real losses), or is made up. By-role
-must not show more than 5 % of such roles, nor one in more than 5 % of families of 24 after the
-correction of Benjamini and Hochberg. A role of the heads that are worth most must be shown.
+roles: heads are dealt to roles at random, important or not. The loss without several heads is that
+of the whole model and what each of them adds (DIR, real losses), or is made up. By-role must not
+show more than 5 % of such roles, nor one in more than 5 % of families of 24 after the correction of
+Benjamini and Hochberg. A role of the most important heads must be shown.
 
-draws: examples and draws are normal; how often is a mean of 0 shown not to be 0?
+draws: examples and draws are normal; how often is a mean of 0 shown to differ from 0?
 
 orders: one method finds orders on disjoint sets of 100 phrases. Results of five orders each may
-differ by p < 0.05 in 5 % of the pairs; two results of one order each, as they were before, differ
-in more.
+differ by p < 0.05 in 5 % of the pairs; results of one order each differ in more.
 
-importance: the population are the 6735 phrases, samples are drawn with replacement; how many of
-the intervals hold the mean of the population?
+importance: the population is the 6735 phrases, samples are drawn with replacement; how many of the
+intervals contain the mean of the population?
 
-Each prints its figures, and ends with 1 if one is worse than chance explains. Generators are
-others than those of the package (SFC64 and Philox).
+Each prints its figures, and ends with exit code 1 if one is worse than chance explains. Random
+generators are others than that of the package (SFC64 and Philox).
 """
 
 from __future__ import annotations

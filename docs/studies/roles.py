@@ -3,15 +3,15 @@
 python -m docs.studies.roles --models DIR [DIR ...] --treebank FILE --scores FOLDER
     [--permutations 10]
 
-Scores are kept in FOLDER, one folder per model and score; a second run reads them from there.
-Tables, in markdown:
+Scores are saved in FOLDER, in a sub-folder for each model and score; a second run reads them from
+there. Tables, in markdown:
 
-corrections   roles assigned, refused and left undecided by each correction, for both scores
-contrasts     heads with each syntactic role, and how many of them keep it beyond the offset
+corrections   answers yes, no and undecided after each correction, for bias and excess
+contrasts     heads with each syntactic role, and how many of them have its contrast too
 scores        heads with each role by bias and by excess, each at its default threshold
-thresholds    what the default threshold of excess rests on
-permuted      the contrasts of trees whose arcs were moved at random within their sentence, each
-              keeping its offset: no head can know them, so rejections are errors
+thresholds    answers of excess at several thresholds, from which its default was chosen
+permuted      contrasts of trees whose arcs were moved at random within their sentence, each with
+              its offset: no head can know them, so rejections are errors
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from headroles import HeadScores, RoleTable, assign_roles, read_conllu, score_he
 from headroles.corpus import DEFAULT_RELATIONS, Corpus, Skipped, fold_subtype
 from headroles.corpus.sentence import ROOT, Sentence
 from headroles.inference import Sample, adjust_p_values, t_test
-from headroles.roles import SCORES, contrast_of, is_contrast
+from headroles.roles import contrast_of, is_contrast
 
 CORRECTIONS = ("none", "fdr_bh", "fdr_tsbh", "fdr_by", "hochberg", "holm", "bonferroni", "max_t")
 THRESHOLDS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 SCORED = DEFAULT_RELATIONS["ud"]
+BOTH = ("bias", "excess")
+"""The scores that are compared."""
 
 
 def main() -> None:
@@ -48,7 +50,7 @@ def main() -> None:
     kept = {
         (Path(model).name, score): scores_of(model, corpus, score, arguments.scores)
         for model in arguments.models
-        for score in SCORES
+        for score in BOTH
     }
     show("corrections", pd.DataFrame(by_correction(kept)))
     show("contrasts", by_contrast({name: kept[name, "bias"] for name, _ in kept}))
@@ -114,7 +116,7 @@ def by_score(kept: dict[tuple[str, str], HeadScores]) -> pd.DataFrame:
     """Count heads with each role by either score, and by both."""
     columns: dict[str, list[object]] = {}
     for model in dict.fromkeys(model for model, _ in kept):
-        tables = {score: assign_roles(kept[model, score]) for score in SCORES}
+        tables = {score: assign_roles(kept[model, score]) for score in BOTH}
         shared = [role for role in tables["bias"].roles if role in tables["excess"].roles]
         columns["role"] = list(shared)
         heads = {score: {r: set(t.heads_with(r)) for r in shared} for score, t in tables.items()}

@@ -2,9 +2,9 @@
 
 python -m docs.studies.selected DIR [DIR ...] [--tables N]
 
-Each DIR is what `headroles score` wrote. Whole documents are drawn from it without replacement, and
-the means of all documents are the truth. Answers are those of t after Benjamini-Hochberg at the
-usual thresholds; of the same rows "t" is the interval of 95 %, "fcr" the one that is wider for the
+`headroles score` wrote each DIR. Whole documents are drawn from it without replacement, and the
+means of all documents are the truth. Answers are those of t after Benjamini-Hochberg at the default
+thresholds; for the same rows "t" is the interval of 95 %, "fcr" the wider one that accounts for the
 selection (Benjamini and Yekutieli 2005).
 """
 

@@ -2,10 +2,10 @@
 
 python -m docs.studies.stopping DIR [--seeds N]
 
-DIR is what `headroles score` wrote. Its examples, or whole documents, are put into the random order
-of each seed and looked at as `headroles classify --until` does, without the model: an order by one
-seed is the one that the command reads. An answer is wrong where it contradicts the weighted mean,
-over the whole corpus, of which it is.
+`headroles score` wrote DIR. Its examples, or whole documents, are put into the random order of each
+seed, which is that of the command, and tested as `headroles classify --until` does, without the
+model. An answer is wrong where it contradicts the weighted mean over the whole corpus that it is
+about.
 """
 
 from __future__ import annotations

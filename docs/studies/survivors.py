@@ -1,12 +1,12 @@
-"""Roles of the heads that pruning leaves.
+"""Roles of the heads that remain after pruning.
 
 python -m docs.studies.survivors --models FOLDER ... --roles-from DIR [--permutations 9999]
 
-Reads what `headroles prune` or `headroles gate` noted in each folder, and the roles that
-`headroles classify` found in the model before. Of every role: how many of its heads are left, and
-their share less the mean of their layers, tested by permuting heads within layers, with the
-correction of Benjamini and Hochberg over the roles of a folder. Where layers lose all heads or
-none, they say nothing. What comes of it is discussed in docs/removing-heads-measured.md.
+Reads what `headroles prune` or `headroles gate` recorded in each folder, and the roles that
+`headroles classify` found in the model before. The table has for every role how many of its heads
+remain, and their share less the mean of their layers, tested by permuting heads within layers, with
+the correction of Benjamini and Hochberg over the roles of a folder. Layers that lose all heads or
+none do not count in the test. docs/removing-heads-measured.md discusses the results.
 """
 
 from __future__ import annotations

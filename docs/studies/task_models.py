@@ -3,10 +3,10 @@
 python -m docs.studies.task_models --model DIR --task sst2|cola|mrpc --data DIR --out DIR
     [--examples 8000] [--seed 1] [--epochs 2]
 
-``--data`` is the folder of the task's files as GLUE has them. The recipe is that of
+``--data`` is the folder of the task's files as in GLUE. The recipe is that of
 `docs.studies.fine_tuning`, but texts are cut at 96 word pieces, since MRPC has pairs of sentences.
-``--out`` is then a MODEL for importance, ablate, by-role, prune and gate. What was measured with
-such models is in docs/removing-heads-measured.md.
+``--out`` is then a MODEL for importance, ablate, by-role, prune and gate.
+docs/removing-heads-measured.md has results of such models.
 """
 
 from __future__ import annotations

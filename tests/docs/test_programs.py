@@ -41,6 +41,9 @@ def test_a_program_tells_how_to_run_it(name: str) -> None:
     parser = parser_of(name)
     for arguments in lines:
         parser.parse_args(arguments)
+    named = {word for arguments in lines for word in arguments}
+    options = {one.option_strings[-1] for one in parser._actions if one.option_strings}
+    assert options - named == {"--help"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
