@@ -1,6 +1,6 @@
 """Calibration of tests, corrections, intervals and plans on real scores.
 
-python -m docs.studies.calibration FILE.jsonl --scores DIR [--only SECTION ...] [--quick]
+python -m docs.studies.calibration FILE.jsonl --scores DIR [--only level planning] [--quick]
 python -m docs.studies.calibration FILE.jsonl
 
 The first form measures and prints tables, the second only prints them. --only names sections;
