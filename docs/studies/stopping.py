@@ -95,6 +95,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     arguments = parser.parse_args()
     scores = HeadScores.load(arguments.scores)
+    scores = scores.select(roles=HeadColumns.of(scores).ids)  # those with a score
     rows = []
     for until, of in ASKED:
         means = whole_means(scores, of == "text")

@@ -45,7 +45,7 @@ class Block:
     def commands(self) -> Iterator[list[str]]:
         """Commands of a shell, word by word; none in other blocks, such as outputs."""
         if self.language in SHELL:
-            for line in self.text.replace("\\\n", " ").splitlines():
+            for line in re.sub(r"\s*\\\n\s*", " ", self.text).splitlines():
                 if words := _words(line.removeprefix("$ ")):
                     yield words
 
