@@ -21,7 +21,7 @@ ROUNDING = 1e-9
 """Rounding error of sums of payoffs, relative to their reach."""
 _SLACK = 0.01
 """Share of its range by which a value may exceed it, as values of half precision do."""
-_IN_CACHE = 2**15
+IN_CACHE = 2**15
 """Values that are computed with at once: all at once would pass through memory at each step."""
 
 
@@ -89,7 +89,7 @@ def _weighted(
 ) -> tuple[FloatArray, FloatArray]:
     """Return w (X - m) and w of the tests of one kind (examples, tests), 0 for missing values."""
     distances, weights = np.empty((2, sample.n_examples, len(columns)))
-    step = max(1, _IN_CACHE // len(columns))
+    step = max(1, IN_CACHE // len(columns))
     for first in range(0, sample.n_examples, step):
         rows = slice(first, first + step)
         low, high = bounds.low[rows, kind, None], bounds.high[rows, kind, None]

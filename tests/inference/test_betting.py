@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headroles.errors import StatisticsError
-from headroles.inference import Bounds, RunningBets, Sample, t_test
+from headroles.inference import Bounds, RunningBets, Sample, payoffs, t_test
 from headroles.inference.betting import STAKES
 from tests.inference.conftest import betting_test
 
@@ -67,7 +67,9 @@ def test_the_expectation_under_the_null_is_one(mean: float, side: Any) -> None:
 
 
 @pytest.mark.parametrize("alternative", ["greater", "less"])
-def test_against_loops(alternative: Any) -> None:
+@pytest.mark.parametrize("at_once", [2**15, 7])
+def test_against_loops(alternative: Any, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payoffs, "IN_CACHE", at_once)
     rng = np.random.default_rng(0)
     n, side = 30, 1 if alternative == "greater" else -1
     high = rng.uniform(2, 30, (n, 2))

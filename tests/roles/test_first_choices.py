@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import torch
@@ -10,12 +12,21 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
+from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
 from headroles.passes.examples import as_tensors
-from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, Scope, make_readout
+from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, Scope, first_choices, make_readout
 from headroles.roles.offsets import Offsets
 from headroles.scoring.layer import first_largest, read_scores
-from tests.roles.examples import HAND_SEGMENTS, S, make_example, readout_of, roles_of, score_of
+from tests.roles.examples import (
+    HAND_SEGMENTS,
+    S,
+    examples,
+    make_example,
+    readout_of,
+    roles_of,
+    score_of,
+)
 
 # Voita et al. 2019: four tokens and the end of the sentence
 FOUR = np.array(
@@ -154,6 +165,20 @@ def test_first_largest_is_argmax(rows: NDArray[np.float32], barred: NDArray[np.b
         assert torch.equal(first_largest(weights), weights.argmax(-1))
         masked = weights.masked_fill(apart, -1)
         assert torch.equal(first_largest(weights, apart), masked.argmax(-1))
+        columns = weights.mT.contiguous()
+        assert torch.equal(first_largest(columns, axis=-2), columns.argmax(-2))
+
+
+@given(examples(min_words=2), st.integers(0, 2**16))
+def test_long_examples_are_read_as_short_ones(example: EncodedExample, seed: int) -> None:
+    """Weights are few and have exact sums, so that both ways to add them find the same ties."""
+    n = len(example)
+    attention = np.random.default_rng(seed).integers(0, 4, (1, 2, n, n)) / 8
+    by_product = score_of(attention, [example], "hit", columns=True)
+    with mock.patch.object(first_choices, "WIDEST_PRODUCT", 0):
+        assert readout_of([example], "hit").candidates.is_piece is None  # type: ignore[union-attr]
+        picked = score_of(attention, [example], "hit", columns=True)
+    np.testing.assert_array_equal(by_product, picked)
 
 
 def test_choices_among_what_is_not_finite_are_no_scores() -> None:
