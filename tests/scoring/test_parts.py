@@ -178,7 +178,7 @@ def test_a_part_has_the_frequencies_of_its_file(
 def test_a_part_has_the_tags_and_documents_of_its_corpus(
     scoring: Scoring, parts: Parts, tmp_path: Path
 ) -> None:
-    """The plan also covers content that the digest of a corpus ignores."""
+    """The settings also cover content that the digest of a corpus ignores."""
     cut_short(1, scoring.run, Sharing(parts))
     text = scoring.sample.read_text("utf-8")
     scoring.sample = tmp_path / "other.conllu"

@@ -287,11 +287,11 @@ class TestOutOfMemory:
 
         real, refused = scoring.read_scores, Counter[int]()
 
-        def limited(attention: Any, plan: Any) -> Any:
+        def limited(attention: Any, readout: Any) -> Any:
             if len(attention) > 5:
                 refused[len(attention)] += 1
                 raise torch.OutOfMemoryError
-            return real(attention, plan)
+            return real(attention, readout)
 
         monkeypatch.setattr(scoring, "read_scores", limited)
         assert_same(scores, run())

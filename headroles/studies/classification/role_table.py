@@ -225,7 +225,7 @@ class RoleTable(Result):
         return pd.DataFrame(has.T @ has, index=names, columns=names).rename_axis("role")
 
     def beyond_position(self) -> pd.DataFrame:
-        """Return heads that have a role of arcs and go beyond other words at the same distance.
+        """Return heads that have a role of arcs and give less to other words at the same distance.
 
         Rows, farthest beyond position first, have ``layer``, ``head``, ``role``, ``mean`` with its
         interval, and ``beyond``, the mean of the contrast, with its interval, certified answer and
