@@ -91,12 +91,13 @@ def slower(ratios: dict[str, float], before: dict[str, float]) -> list[str]:
 
 
 def processor() -> str:
-    """Name the processor and the instructions that torch uses."""
+    """Name the processor and the instructions that torch uses, with AMX where it has them."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text("utf-8").splitlines() if info.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     name = names[0] if names else platform.processor() or platform.machine()
-    return f"{name}, {torch.backends.cpu.get_cpu_capability()}"
+    matrices = ", AMX" if any("amx_bf16" in line for line in lines) else ""
+    return f"{name}, {torch.backends.cpu.get_cpu_capability()}{matrices}"
 
 
 if __name__ == "__main__":

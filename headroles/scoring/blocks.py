@@ -137,24 +137,13 @@ _RECORD = "record"
 
 @dataclass(frozen=True)
 class SavedWindows:
-    """Saved results of windows, by their numbers; without ``parts`` nothing is saved.
-
-    ``known`` are results that the run has already.
-    """
+    """Saved results of windows, by their numbers; without ``parts`` nothing is saved."""
 
     parts: OpenParts | None
-    known: Mapping[int, ScoredWindow] = field(default_factory=dict)
 
     def find(self, number: int) -> ScoredWindow | None:
-        """Return the result of a window, None if it is neither known nor saved."""
-        if number in self.known:
-            return self.known[number]
+        """Return the result of a window, None if it is not saved."""
         return self.read(number) if self.parts is not None and number in self.parts else None
-
-    def knowing(self, number: int, scored: ScoredWindow) -> SavedWindows:
-        """Save the result of a window, and return the saved windows that know it."""
-        self.write(number, scored)
-        return SavedWindows(self.parts, {**self.known, number: scored})
 
     def write(self, number: int, scored: ScoredWindow) -> None:
         """Save the result of a window."""

@@ -16,7 +16,7 @@ from headroles.roles import BIAS, SCORES, RoleOptions
 
 PRECISIONS = _, HALF = ("float32", "float16")
 AUTO = "auto"
-"""The dtype that is chosen when a run has scored its first window."""
+"""The dtype that a run chooses when it has scored its first examples in both precisions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,7 @@ class ScoreOptions(ScoringOptions, PassOptions):
         str,
         Option(
             "Precision of the model; scores are float32 throughout. auto: bfloat16 if faster.",
-            more="auto scores the first 192 examples in float32 and in bfloat16, where the device "
+            more="auto scores the first 64 examples in float32 and in bfloat16, where the device "
             "multiplies bfloat16 itself, and takes the faster one. After bfloat16, classify scores "
             "again in float32 what may change an answer, and assign names these answers.",
             words="the dtype",

@@ -115,7 +115,7 @@ def open_scoring(
         chosen = _choose(options, ready)
         asked = (chosen[1], SCORES[options.score])
         dtype = sharing.known_dtype() if options.dtype == AUTO else None
-        in_dtype = choose_dtype(model, ready, options, asked, WINDOW_EXAMPLES, dtype, second_pass)
+        in_dtype = choose_dtype(model, ready, options, asked, dtype, second_pass)
         with open_reader(in_dtype.encoder.network, options.measure) as reader:
             yield ScoringRun(in_dtype.encoder, reader, ready, options, sharing, chosen, in_dtype)
 
@@ -282,21 +282,12 @@ class ScoringRun:
         )
         if self._sharing.team is not None:
             shared = [window for window, _ in windows]
-            saved = self._with_first(
-                self._sharing.share(self._settings(n_examples), shared), n_examples
-            )
+            saved = self._sharing.share(self._settings(n_examples), shared)
             self._score_unclaimed(saved, shared)
             yield from ((window, saved.read(window.number)) for window in shared)
             return
         saved = self._sharing.keep(lambda: self._settings(n_examples))
-        yield from self._windows.score(windows, self._with_first(saved, n_examples))
-
-    def _with_first(self, saved: SavedWindows, n_examples: int) -> SavedWindows:
-        """Return the saved windows, with the first one if it was scored to settle the dtype."""
-        first = self._in_dtype.first
-        if first is None or n_examples != WINDOW_EXAMPLES or not self._sharing.has(0):
-            return saved
-        return saved.knowing(0, first)
+        yield from self._windows.score(windows, saved)
 
     def assist(self, n_examples: int | None = None) -> None:
         """Score windows that no process has scored yet, until none is left."""

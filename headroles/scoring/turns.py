@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from headroles.corpus import Example
 from headroles.scoring.block_scoring import Launched, LaunchedBlock
-from headroles.scoring.blocks import ScoredWindow
+from headroles.scoring.blocks import ScoreBlock
 from headroles.scoring.pipeline import PreparedWindow, WindowScorer
 from headroles.scoring.windows import Window
 
@@ -20,13 +20,11 @@ def score_in_turns(
     window: Window,
     examples: list[Example],
     clock: Clock,
-    report: Callable[[int], None],
-) -> list[tuple[ScoredWindow, float]]:
-    """Return the result of a window from each scorer, with the seconds that its model took.
+) -> list[tuple[ScoreBlock | None, float]]:
+    """Return the scores of a window from each scorer, with the seconds that its model took.
 
     The scorers take turns batch by batch, each begins every second turn, so that what slows the
     machine down slows all of them. The shortest batch, run before, warms up and does not count.
-    ``report`` is called with the number of sentences that all have scored, by their share.
     """
     turns = [_Turns(scorer, scorer.prepare(window, examples), clock) for scorer in scorers]
     for one in turns:
@@ -34,9 +32,7 @@ def score_in_turns(
     unfinished = turns
     while unfinished:
         unfinished = [one for one in unfinished if one.take()][::-1]
-        n_read = sum(one.n_read for one in turns)
-        report(window.n_sentences * n_read // max(1, len(turns) * len(examples)))
-    return [(one.result(), one.seconds) for one in turns]
+    return [(one.scores(), one.seconds) for one in turns]
 
 
 class _Turns:
@@ -49,7 +45,6 @@ class _Turns:
         if prepared.block is not None:
             self._coming = scorer.scorer.run(prepared.block)
         self.seconds = 0.0
-        self.n_read = 0
 
     def warm_up(self) -> None:
         """Run the shortest batch."""
@@ -66,11 +61,10 @@ class _Turns:
         launched[1]()
         self.seconds += self._clock() - start
         self._read.append(launched)
-        self.n_read += len(launched[0].indices)
         return True
 
-    def result(self) -> ScoredWindow:
-        """Return the result of the window, once all batches have run."""
+    def scores(self) -> ScoreBlock | None:
+        """Return the scores of the window, once all batches have run; None without examples."""
         block = self._prepared.block
         launched = None if block is None else LaunchedBlock(block.examples, self._read)
-        return self._scorer.fetch(self._prepared, launched)
+        return self._scorer.fetch(self._prepared, launched).block

@@ -17,7 +17,7 @@ def native(monkeypatch: pytest.MonkeyPatch, does: bool = True) -> None:
 
 
 def in_seconds(monkeypatch: pytest.MonkeyPatch, full: float, half: float) -> None:
-    """Let models in float32 and in half precision take so long for the first window."""
+    """Let models in float32 and in half precision take so long for the first examples."""
 
     def timed(*given: Any) -> Any:
         found = score_in_turns(*given)

@@ -15,7 +15,7 @@ from headroles.errors import StorageError, UsageError
 from headroles.models.loading import load_encoder
 from headroles.models.options import ModelOptions
 from headroles.record import ChosenDtype
-from headroles.scoring.half_precision import ERRORS, compare_precisions
+from headroles.scoring.half_precision import ERRORS, TRIAL_EXAMPLES, compare_precisions
 from headroles.scoring.options import CorpusPart, ScoreOptions
 from headroles.scoring.run import assist, open_scoring, score_to_folder
 from headroles.scoring.run_notes import describe_run
@@ -114,21 +114,20 @@ class TestAuto:
         )
 
     @pytest.mark.parametrize("asked", [{"precision": "float16"}, {"score": "hit"}])
-    def test_the_first_window_is_as_it_would_be(
+    def test_scores_are_those_of_the_dtype_by_name(
         self,
         bert_folder: Path,
         sample: Path,
         monkeypatch: pytest.MonkeyPatch,
         asked: dict[str, Any],
     ) -> None:
-        monkeypatch.setattr("headroles.scoring.run.WINDOW_EXAMPLES", 16)
         in_seconds(monkeypatch, 2, 1)
         found, expected = (
             _scored(bert_folder, sample, dtype=dtype, **asked) for dtype in ("auto", "bfloat16")
         )
         told = found.record.half_precision
         assert told is not None
-        assert told.examples == 16 < found.n_examples
+        assert told.examples == TRIAL_EXAMPLES < found.n_examples
         np.testing.assert_array_equal(found.values, expected.values)
 
     def test_what_a_second_pass_takes_counts(
