@@ -28,8 +28,6 @@ ATTENDING = "words that attend"
 FARTHEST = 5
 OFFSETS = tuple(k for k in range(-FARTHEST, FARTHEST + 1) if k)
 """Offsets in words that are tried."""
-WIDEST_PRODUCT = 128
-"""Tokens up to which a product of matrices sums attention to words faster than picking pieces."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +37,7 @@ class Candidates:
     ``barred`` (B, N) marks tokens outside of words. ``starts`` (B, W) is the first piece of each
     word with pieces, ``n_pieces`` (B, W) the number of its pieces, ``words`` (B, N) the place of
     each token's word among these words; all are 0 where undefined. ``further`` has the examples,
-    tokens and words (3, P) of all second pieces, then of all third ones, and so on. ``is_piece``
-    (B, N, W) is 1 for the pieces of each word; None if N is over `WIDEST_PRODUCT`.
+    tokens and words (3, P) of all second pieces, then of all third ones, and so on.
     """
 
     barred: BoolArray
@@ -48,7 +45,6 @@ class Candidates:
     words: IntArray
     n_pieces: Float32Array
     further: tuple[IntArray, ...]
-    is_piece: Float32Array | None
 
 
 def find_candidates(batch: PaddedBatch) -> Candidates:
@@ -66,11 +62,7 @@ def find_candidates(batch: PaddedBatch) -> Candidates:
     rank = token - starts[example, word]
     pieces = np.stack([example, token, word])
     further = tuple(pieces[:, rank == k] for k in range(1, 1 + int(rank.max(initial=0))))
-    is_piece = None
-    if batch.width <= WIDEST_PRODUCT:
-        is_piece = np.zeros((batch.size, batch.width, n_words), dtype=np.float32)
-        is_piece[example, token, word] = 1
-    return Candidates(~batch.in_words, starts, np.maximum(places, 0), n_pieces, further, is_piece)
+    return Candidates(~batch.in_words, starts, np.maximum(places, 0), n_pieces, further)
 
 
 def among_in(scope: Scope, among: str) -> str | None:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
 from headroles.passes.examples import as_tensors
-from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, Scope, first_choices, make_readout
+from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, Scope, make_readout
 from headroles.roles.offsets import Offsets
+from headroles.scoring import layer
 from headroles.scoring.layer import first_largest, read_scores
 from tests.roles.examples import (
     HAND_SEGMENTS,
@@ -175,8 +176,7 @@ def test_long_examples_are_read_as_short_ones(example: EncodedExample, seed: int
     n = len(example)
     attention = np.random.default_rng(seed).integers(0, 4, (1, 2, n, n)) / 8
     by_product = score_of(attention, [example], "hit", columns=True)
-    with mock.patch.object(first_choices, "WIDEST_PRODUCT", 0):
-        assert readout_of([example], "hit").candidates.is_piece is None  # type: ignore[union-attr]
+    with mock.patch.object(layer, "WIDEST_PRODUCT", 0):
         picked = score_of(attention, [example], "hit", columns=True)
     np.testing.assert_array_equal(by_product, picked)
 
