@@ -99,6 +99,23 @@ def is_relation(name: str) -> bool:
     return name.partition(":")[0] in _ENDS
 
 
+def meant_by(name: str) -> tuple[list[str], list[str]]:
+    """Return the ids of roles, and the relations, that a name in words means.
+
+    >>> meant_by("subject"), meant_by("[cls]")
+    (([], ['nsubj']), (['delimiter:cls'], []))
+    """
+    wanted = _ARROW.sub(" -> ", name.strip().lower())
+    return (
+        [role for role, words in _NAMES.items() if wanted == words.lower()],
+        [
+            relation
+            for relation, (dependent, governor) in _ENDS.items()
+            if wanted in (relation, dependent, f"{dependent} -> {governor}")
+        ],
+    )
+
+
 def find_role(name: str, known: Sequence[str]) -> str:
     """Return the id in ``known`` of the role that a user names by id, in words, or by relation.
 

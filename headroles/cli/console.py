@@ -249,7 +249,7 @@ def finish(
     steps = [*result.next_steps(folder)]
     if hasattr(options, "report"):
         page = report or f"headroles report {folder}"
-        steps[:1] = [f"See:     {page}  (pictures, in one HTML file)"]
+        steps[:1] = [f"See:     {page}  (all tables and pictures, in one HTML file)"]
     for line in (*steps, f"written to {folder}"):
         say(line)
     if not report and storage.has_old_report(folder):

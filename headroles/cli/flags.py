@@ -27,6 +27,7 @@ COMMON = frozenset(
         *("label_column", "examples", "order", "keep", "share", "written_as", "roles_from"),
         *("fine_tune_on", "seeds", "sets", "ablation", "shares", "orders", "rank", "method"),
         *("error", "sample", "task", "role", "n", "which", "figure", "weights", "model"),
+        *("test_file", "claims", "after", "listed"),
     )
 )
 """Options that --help shows of commands with many; --help-all shows the others too."""

@@ -24,7 +24,7 @@ OptionalTestFile = Annotated[Path | None, _TEST]
 @command(app)
 def pruning_curves(
     model: ModelArgument,
-    test: TestFile,
+    test_file: TestFile,
     out: Out,
     options: CurveOptions,
     output: ReportedOptions,
@@ -41,7 +41,7 @@ def pruning_curves(
 
     opened = new_folder(out, [PruningCurves], output.overwrite, resuming.resume)
     with resumable(opened, options, "pruning") as (folder, asked):
-        curves = find_pruning_curves(model, test, task, asked)
+        curves = find_pruning_curves(model, test_file, task, asked)
         write_together(folder, [curves])
     console.finish(out, output, curves)
 
@@ -54,7 +54,7 @@ def prune(
     output: FolderOptions,
     resuming: ResumeOptions,
     task: OptionalTask = None,
-    test: OptionalTestFile = None,
+    test_file: OptionalTestFile = None,
 ) -> None:
     """Remove heads from MODEL and write the smaller model.
 
@@ -66,7 +66,7 @@ def prune(
 
     opened = model_folder(out, model, [PrunedModel], output.overwrite, resuming.resume)
     with resumable(opened, options, "pruning", "steps") as (folder, asked):
-        result = prune_heads(model, out, task=task, test=test, options=asked, folder=folder)
+        result = prune_heads(model, out, task=task, test=test_file, options=asked, folder=folder)
     console.finish(out, output, result)
 
 
@@ -78,7 +78,7 @@ def gate(
     options: GateOptions,
     output: FolderOptions,
     resuming: ResumeOptions,
-    test: OptionalTestFile = None,
+    test_file: OptionalTestFile = None,
 ) -> None:
     """Learn which heads of MODEL stay for TASK.
 
@@ -91,5 +91,5 @@ def gate(
 
     opened = model_folder(out, model, [PrunedModel], output.overwrite, resuming.resume)
     with resumable(opened, options, "gates", "steps") as (folder, asked):
-        result = gate_heads(model, task, out, test=test, options=asked, folder=folder)
+        result = gate_heads(model, task, out, test=test_file, options=asked, folder=folder)
     console.finish(out, output, result)

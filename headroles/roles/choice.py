@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from headroles.corpus import Sentence
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Option, fields_of, split_names
-from headroles.role_names import contrast_of
+from headroles.role_names import contrast_of, meant_by
 from headroles.roles import (
     block,
     delimiter,
@@ -175,8 +175,14 @@ def _refuse_unknown(name: str) -> None:
     """Raise UsageError for a name that is neither a group nor written like a function."""
     if ":" not in name or get_close_matches(name.partition(":")[0], ROLE_GROUPS, cutoff=0.8):
         groups = ", ".join((*ROLE_GROUPS, ALL))
-        near = get_close_matches(name.partition(":")[0], ROLE_GROUPS, n=1)
-        meant = f" (did you mean {near[0]!r}?)" if near else ""
+        ids, relations = meant_by(name)
+        near = ids or get_close_matches(name.partition(":")[0], ROLE_GROUPS, n=1)
+        meant = f" (did you mean {listed([*map(repr, near)])}?)" if near else ""
+        if relations:
+            raise UsageError(
+                f"there is no role {name!r}; pass roles='syntactic' (--roles syntactic), with the "
+                f"relation {' or '.join(relations)} among relations (--relations)"
+            )
         raise UsageError(
             f"there is no role {name!r}{meant}; give one of {groups}, an id as in tables, or the "
             "MODULE:FUNCTION of a Python function"

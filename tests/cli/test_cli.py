@@ -545,9 +545,8 @@ class TestPower:
     def test_can_be_saved(self, classified: Path, out: Path) -> None:
         shown = run_well("power", classified, "--out", out).stdout
         assert names(out) == {"plan.csv", "plan.parquet", "run.json"}
-        printed = (
-            f"See:     headroles report {out}  (pictures, in one HTML file)\nwritten to {out}\n"
-        )
+        page = "all tables and pictures, in one HTML file"
+        printed = f"See:     headroles report {out}  ({page})\nwritten to {out}\n"
         assert shown == run_well("power", classified).stdout + printed
         plan = PowerPlan.load(out)
         assert plan.record.plan == plan_examples(HeadScores.load(classified)).plan

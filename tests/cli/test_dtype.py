@@ -19,7 +19,7 @@ def test_scores_and_roles_say_what_was_chosen(
     native(monkeypatch)
     in_seconds(monkeypatch, 2, 1)
     out = tmp_path / "out"
-    said = "scores  in bfloat16, chosen by auto: bfloat16 took 0.50 of the time over the first 79"
+    said = "scores  in bfloat16, chosen by auto: bfloat16 took 0.50 of the time over the first 64"
     assert said in run_well("score", bert_folder, sample, *ASKED, "--out", out).stdout
     assert HeadScores.load(out).record.model.dtype == "bfloat16"
     shown = run_well("assign", out, "--full", "--threshold", 0.99).stdout

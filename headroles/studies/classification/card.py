@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from headroles.formats import as_markdown
-from headroles.roles import BIAS, EXCESS, HIT, contrast_of, in_words, is_contrast
+from headroles.roles import BIAS, EXCESS, HIT, contrast_of, is_contrast
 from headroles.studies.classification.answers import find_answers
-from headroles.studies.classification.summary import about_level, describe_units
+from headroles.studies.classification.summary import (
+    about_level,
+    describe_units,
+    in_words_of_score,
+)
 from headroles.testing.catalogue import TESTS
 from headroles.testing.options import describe_correction
 from headroles.wording import head_name, listed
@@ -44,7 +48,7 @@ def card_of(table: RoleTable) -> str:
     name = table.record.model.name
     facts = pd.DataFrame([*_facts(table)], columns=["", name])
     roles = pd.DataFrame([*_roles(table)], columns=["role", "id", "heads", "which"])
-    level = about_level(table.tests, table.record.score, bool(table.rivals))
+    level = about_level(table.tests, table.record.score, bool(table.rivals), table.roles)
     parts = (
         "## Roles of attention heads",
         as_markdown(facts),
@@ -84,7 +88,7 @@ def _roles(table: RoleTable) -> Iterator[tuple[str, str, str, str]]:
         contrast = contrast_of(role)
         beyond = set(table.heads_with(contrast)) if contrast in table.roles else set()
         which = ", ".join(head_name(one) + "*" * (one in beyond) for one in sorted(heads))
-        yield in_words(role), role, str(len(heads)), which
+        yield in_words_of_score(role, table.record.score), role, str(len(heads)), which
 
 
 def method_of(table: RoleTable) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -21,7 +21,7 @@ from headroles.studies.classification.answers import (
     shown_answers,
 )
 from headroles.studies.classification.figures import without_contrasts
-from headroles.studies.classification.summary import unit_of
+from headroles.studies.classification.summary import in_words_of_score, unit_of
 from headroles.studies.inspection.options import LARGEST, ExampleOptions
 from headroles.studies.inspection.quoting import Asked, Sentences
 from headroles.testing.answers import NO, UNDECIDED, UNTESTABLE, YES
@@ -102,7 +102,7 @@ def _view(table: RoleTable, role: str, frames: dict[Any, pd.DataFrame]) -> View:
     shown = text_grid_of(table.frame, rows["shown"])
     return View(
         name=role,
-        words=in_words(role),
+        words=in_words_of_score(role, table.record.score),
         group=group_of(role),
         values=grid_of(table.frame, rows["mean"]),
         marks=text_grid_of(table.frame, rows["shown"].map(_SIGNS)),

@@ -17,6 +17,7 @@ from headroles.studies.classification.answers import find_answers, strongest_row
 from headroles.studies.classification.figures import draw_heads, draw_maps, strongest_roles
 from headroles.studies.classification.map import asked_of_heads, role_map
 from headroles.studies.classification.role_table import RoleTable
+from headroles.studies.classification.summary import in_words_of_score
 from headroles.studies.inspection.options import LARGEST, ExampleOptions
 from headroles.studies.inspection.quoting import Sentences, Sources, quote
 from headroles.testing.answers import NO, UNDECIDED, UNTESTABLE, YES
@@ -181,6 +182,6 @@ def _named(row: Mapping[str, Any]) -> str:
 
 def _in_words(table: RoleTable, role: str) -> str:
     """Put a role in words, by default those of its author."""
-    words = in_words(role)
+    words = in_words_of_score(role, table.record.score)
     of_author = {one.id: one.words for one in table.record.roles}
     return of_author.get(role) or role if words == role else words

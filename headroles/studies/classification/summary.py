@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,13 +42,13 @@ def summarized(table: RoleTable) -> Iterator[Shown]:
     yield "\n".join(
         (
             *_about_run(table),
-            about_level(table.tests, table.record.score, bool(table.rivals)),
+            about_level(table.tests, table.record.score, bool(table.rivals), table.roles),
             *_about_gaps(table),
         )
     )
     grid = _heads_grid(table, answers)
     yield grid if grid.rows else "No head was shown to have a role."
-    yield from _about_others(answers)
+    yield from _about_others(table, answers)
     yield from _arcs(table, answers)
     yield from map(Warned, table.warnings)
 
@@ -90,7 +90,7 @@ def _near_answers(table: RoleTable) -> Iterator[str]:
 
 def next_steps(table: RoleTable, folder: Path) -> Iterator[str]:
     """Name the commands that show more of the results in ``folder``."""
-    yield f"See:     headroles report {folder}  (pictures, in one HTML file)"
+    yield f"See:     headroles report {folder}  (all tables and pictures, in one HTML file)"
     answers = find_answers(table)
     best: Iterator[Arc | Found] = chain(answers.arcs, answers.found)
     if first := next(best, None):
@@ -109,9 +109,11 @@ def _about_run(table: RoleTable) -> Iterator[str]:
         return
     over = listed([Path(name).name for name in corpus.files]) or "sentences in memory"
     documents = "document" if corpus.documents == 1 else "documents"
+    chosen = record.chosen_dtype
+    dtype = f", in {chosen.dtype} by auto" if chosen is not None else ""
     yield (
         f"{record.model.name} ({record.model.family}, {record.layers} layers x "
-        f"{record.heads} heads) over {over}:"
+        f"{record.heads} heads{dtype}) over {over}:"
     )
     yield (
         f"{corpus.sentences} sentences, {corpus.documents} {documents}, "
@@ -142,8 +144,10 @@ def _about_gaps(table: RoleTable) -> Iterator[str]:
         yield f"No example has {listed(roles)}" + (f": {reason}." if reason else ".")
 
 
-def about_level(tests: RecordedLevel, score_name: str, has_rivals: bool) -> str:
-    """State the threshold for a role, and the error rate of answers."""
+def about_level(
+    tests: RecordedLevel, score_name: str, has_rivals: bool, roles: Iterable[str]
+) -> str:
+    """State the threshold for one of the roles, and the error rate of answers."""
     score, limit = SCORES[score_name], f"{tests.threshold:g}"
     if score.of_first_choice:
         over = f"a share of first choices above {limit}"
@@ -152,6 +156,8 @@ def about_level(tests: RecordedLevel, score_name: str, has_rivals: bool) -> str:
     else:
         unit = "times uniform attention" if score.name == BIAS.name else f"in {score.name} score"
         over = f"a mean above {limit} {unit}"
+    if any(is_times_entropy(role, score_name) for role in roles):
+        over = f"a mean above {limit} times uniform, x entropy if marked"
     return f"A role is shown by {over} ({error_rate(tests)})."
 
 
@@ -171,7 +177,7 @@ def _heads_grid(table: RoleTable, answers: RoleAnswers) -> Grid:
     title = f"What the {answers.n_heads} heads attend to"
     rows = [
         (
-            in_words(one.role),
+            in_words_of_score(one.role, table.record.score),
             str(len(one.heads)),
             named_heads(one.heads, table.record.layers),
             head_name(one.head),
@@ -188,11 +194,12 @@ def _heads_grid(table: RoleTable, answers: RoleAnswers) -> Grid:
     return Grid(columns, tuple(rows), left=frozenset(["which", "strongest"]))
 
 
-def _about_others(answers: RoleAnswers) -> Iterator[str]:
+def _about_others(table: RoleTable, answers: RoleAnswers) -> Iterator[str]:
     """Name roles that no head has, and count those that the grid leaves out."""
     left = len(answers.found[_MOST_ROLES:])
     if answers.not_found:
-        named = "; ".join(in_words(role) for role in answers.not_found[:_MOST_MISSING])
+        first, score = answers.not_found[:_MOST_MISSING], table.record.score
+        named = "; ".join(in_words_of_score(role, score) for role in first)
         others = len(answers.not_found[_MOST_MISSING:])
         yield f"No head attends to: {named}" + (f"; and {others} more." if others else ".")
     if left:
@@ -241,6 +248,16 @@ def _only_positional(table: RoleTable, answers: RoleAnswers) -> Iterator[str]:
 def _has_own_pairs(table: RoleTable) -> bool:
     """Tell whether a user's own pairs of words are among the roles that have contrasts."""
     return not all(map(is_arc, arcs_among(table.roles)))
+
+
+def is_times_entropy(role: str, score: str) -> bool:
+    """Tell whether a score of a role is multiplied by entropy: the bias score of ``block``."""
+    return role == "block" and score == BIAS.name
+
+
+def in_words_of_score(role: str, score: str) -> str:
+    """Name a role for people, with the factor that its score has beside attention."""
+    return in_words(role) + " (x entropy)" * is_times_entropy(role, score)
 
 
 def unit_of(score: str) -> str:

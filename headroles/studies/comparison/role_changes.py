@@ -10,7 +10,12 @@ import pandas as pd
 from headroles.results.shown import Grid, Shown
 from headroles.roles import BIAS, contrast_of, in_words
 from headroles.studies.classification.answers import is_arc, split_roles
-from headroles.studies.classification.summary import NOT_CONTROLLED, about_level
+from headroles.studies.classification.summary import (
+    NOT_CONTROLLED,
+    about_level,
+    in_words_of_score,
+    is_times_entropy,
+)
 from headroles.studies.comparison.answers import is_certified, role_status
 from headroles.testing.answers import NO, UNDECIDED, UNTESTABLE, YES
 from headroles.wording import head_name, listed
@@ -24,19 +29,22 @@ _COUNTED = ("before", "kept", "lost", "gained", "after", "open")
 _MOST_NAMED = 4
 
 
-def find_role_changes(frame: pd.DataFrame) -> pd.DataFrame:
+def find_role_changes(frame: pd.DataFrame, score: str = "") -> pd.DataFrame:
     """Return the change of each role of each head, no role counted in two ways.
 
     Columns ``checkpoint, layer, head, role, group, before, after, status``. A role of arcs needs
-    its tested contrast too: yes if both are yes, no if one is no. ``group`` is the role in words;
-    all roles of arcs are one group. Pooled roles are left out if the table has their parts.
+    its tested contrast too: yes if both are yes, no if one is no. ``group`` is the role in words,
+    as `in_words_of_score`; all roles of arcs are one group. Pooled roles are left out if the table
+    has their parts.
     """
     others, arcs = split_roles(list(frame["role"].unique()))
     rows = frame[frame["role"].isin([*others, *arcs])].reset_index(drop=True)
     contrasts = frame.set_index([*_KEY, "role"])
     of_contrast = pd.MultiIndex.from_frame(rows[_KEY].assign(role=rows["role"].map(contrast_of)))
     changes = rows[[*_KEY, "role"]].copy()
-    changes["group"] = [SYNTACTIC if is_arc(role) else in_words(role) for role in rows["role"]]
+    changes["group"] = [
+        SYNTACTIC if is_arc(role) else in_words_of_score(role, score) for role in rows["role"]
+    ]
     for end in ("before", "after"):
         other = contrasts[f"answer_{end}"].reindex(of_contrast).fillna(YES).to_numpy()
         changes[end] = _both(rows[f"answer_{end}"], pd.Series(other))
@@ -53,7 +61,7 @@ def _both(one: pd.Series[str], other: pd.Series[str]) -> pd.Series[str]:
 
 def summarized(shifts: RoleShifts) -> Iterator[Shown]:
     """Count and name roles kept, lost and gained, and name the head that moved most."""
-    changes, last = find_role_changes(shifts.frame), shifts.checkpoints[-1]
+    changes, last = find_role_changes(shifts.frame, shifts.record.score), shifts.checkpoints[-1]
     yield "\n".join(_about_sides(shifts))
     of_last = changes[changes["checkpoint"] == last]
     if len(shifts.checkpoints) > 1:
@@ -92,7 +100,7 @@ def _about_sides(shifts: RoleShifts) -> Iterator[str]:
         f"{record.examples} examples{units} that all models read. Heads are named layer-head, "
         "counted from 0."
     )
-    yield about_level(record.tests, record.score, shifts.has_rivals)
+    yield about_level(record.tests, record.score, shifts.has_rivals, shifts.roles)
     if dropped := describe_dropped(record):
         yield f"Dropped: {dropped}."
 
@@ -153,10 +161,10 @@ def _farthest(shifts: RoleShifts) -> Iterator[str]:
     own, margin = rows[rows["role"].isin([*others, *arcs])], shifts.record.tests.margin
     changed = own[own["change"] == "changed"]
     n_small = int(own["change"].isin(["trivial", "equivalent"]).sum())
-    unit = " times uniform attention" if shifts.record.score == BIAS.name else ""
+    score = shifts.record.score
     certified = changed[is_certified(changed)].sort_values("difference", key=abs, ascending=False)
     largest = "".join(
-        f", the largest {_of_head(row, 'difference', unit)}"
+        f", the largest {_of_head(row, 'difference', score)}"
         for row in certified.head(1).to_dict("records")
     )
     sure = f" ({len(certified)} certified{largest})" * shifts.knows_bounds
@@ -167,10 +175,10 @@ def _farthest(shifts: RoleShifts) -> Iterator[str]:
     moved = shifts.moved()
     for row in moved[moved["checkpoint"] == last].nlargest(1, "effect_size").to_dict("records"):
         if row["effect_size"] > 0:
-            yield f"Moved most: {_of_head(row, 'role_difference', unit)}."
+            yield f"Moved most, by effect size: {_of_head(row, 'role_difference', score)}."
 
 
-def _of_head(row: dict[Hashable, Any], by: str, unit: str) -> str:
-    return (
-        f"{head_name((row['layer'], row['head']))} {in_words(row['role'])} ({row[by]:+.2g}{unit})"
-    )
+def _of_head(row: dict[Hashable, Any], by: str, score: str) -> str:
+    role, unit = row["role"], " times uniform attention" if score == BIAS.name else ""
+    unit += " x entropy" * is_times_entropy(role, score)
+    return f"{head_name((row['layer'], row['head']))} {in_words(role)} ({row[by]:+.2g}{unit})"
