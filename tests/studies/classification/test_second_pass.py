@@ -1,4 +1,4 @@
-"""`--dtype auto` gives the answers of float32, whatever dtype it takes."""
+"""`--dtype auto` scores near answers again in float32, whatever dtype it takes."""
 
 from __future__ import annotations
 
