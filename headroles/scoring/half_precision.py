@@ -32,8 +32,8 @@ from headroles.scoring.windows import windows_of
 TRIAL_EXAMPLES = 64
 """Number of the first examples that both precisions score.
 
-With 192 there are a sixth fewer near answers, and over 300 examples half precision takes longer than
-float32.
+With 192 there are a sixth fewer near answers, and over 300 examples half precision takes longer
+than float32.
 """
 ERRORS = 3.0
 """Standard errors of a mean difference by which means over all examples may differ more."""
