@@ -1,4 +1,4 @@
-"""Types of arrays by what they hold; indices are the integers that NumPy itself indexes with."""
+"""Names for types of NumPy arrays. An `IndexArray` holds places of entries in another array."""
 
 from __future__ import annotations
 

@@ -174,15 +174,15 @@ def _choose(group: str, roles: Sequence[Role], asked: Sequence[str]) -> list[Rol
 def _refuse_unknown(name: str) -> None:
     """Raise UsageError for a name that is neither a group nor written like a function."""
     if ":" not in name or get_close_matches(name.partition(":")[0], ROLE_GROUPS, cutoff=0.8):
-        groups = ", ".join((*ROLE_GROUPS, ALL))
         ids, relations = meant_by(name)
-        near = ids or get_close_matches(name.partition(":")[0], ROLE_GROUPS, n=1)
-        meant = f" (did you mean {listed([*map(repr, near)])}?)" if near else ""
         if relations:
             raise UsageError(
                 f"there is no role {name!r}; pass roles='syntactic' (--roles syntactic), with the "
                 f"relation {' or '.join(relations)} among relations (--relations)"
             )
+        groups = ", ".join((*ROLE_GROUPS, ALL))
+        near = ids or get_close_matches(name.partition(":")[0], ROLE_GROUPS, n=1)
+        meant = f" (did you mean {listed([*map(repr, near)])}?)" if near else ""
         raise UsageError(
             f"there is no role {name!r}{meant}; give one of {groups}, an id as in tables, or the "
             "MODULE:FUNCTION of a Python function"

@@ -40,10 +40,10 @@ def result_folder(
     with claimed(folder) as claim:
         claim.keep_parts(resume)
         if not overwrite and claim.holds_anything():
-            nothing = ", and has no unfinished run to resume"
+            is_finished = resume and not claim.parts.count
+            nothing = ", and has no unfinished run to resume" if is_finished else ""
             raise StorageError(
-                f"folder {claim.folder} is not empty"
-                f"{nothing * bool(resume and not claim.parts.count)}; "
+                f"folder {claim.folder} is not empty{nothing}; "
                 "name another one, or pass overwrite=True (--overwrite)"
             )
         try:

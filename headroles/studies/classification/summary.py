@@ -155,9 +155,9 @@ def about_level(
             over += f",\nof arcs by {tests.offset_margin:g} more than the best fixed offset has"
     else:
         unit = "times uniform attention" if score.name == BIAS.name else f"in {score.name} score"
+        if any(is_times_entropy(role, score_name) for role in roles):
+            unit = "times uniform, x entropy if marked"
         over = f"a mean above {limit} {unit}"
-    if any(is_times_entropy(role, score_name) for role in roles):
-        over = f"a mean above {limit} times uniform, x entropy if marked"
     return f"A role is shown by {over} ({error_rate(tests)})."
 
 
