@@ -41,7 +41,7 @@ def names_in_examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
         "scores": before,
         "table": hr.assign_roles(before),
         "shifts": hr.compare_roles(before, after),
-        "plan": hr.plan_examples(before),
+        "plan": hr.power_analysis(before),
         "replication": hr.replicate_roles(*sets),
         "counts": hr.replicate_roles(*sets, over="seeds"),
         "best": hr.find_best_heads(hits),

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from headroles.corpus import Corpus, make_examples, prepared, read_conllu
-from headroles.models.loading import load_encoder
+from headroles.models.loading.encoder import load_encoder
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import open_scoring
 from tests.reference import Asked, attention_of, cut, largest_difference, reference_scores

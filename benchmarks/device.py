@@ -30,22 +30,22 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import Tensor
 from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedModel
 
 from headroles.corpus import PreparedCorpus, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
-from headroles.models.attention import open_reader
-from headroles.models.loading import LoadedEncoder, load_encoder
+from headroles.models.attention.reader import open_reader
+from headroles.models.loading.encoder import LoadedEncoder, load_encoder
 from headroles.models.options import ModelOptions
 from headroles.passes.loop import Budget
-from headroles.scoring.block_scoring import BlockScorer, LaunchedBlock, PreparedBatch, PreparedBlock
-from headroles.scoring.blocks import Counts
+from headroles.scoring.block_scoring import BlockScorer, Launched, PreparedBatch
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import ScoringRun
+from headroles.scoring.scores import Counts
 from headroles.scoring.windows import windows_of
 
-WINDOWS, BATCH_TOKENS, SHORTEST = 4, 65536, 12
+WINDOWS, EXAMPLES, BATCH_TOKENS, SHORTEST = 4, 192, 65536, 12
 JOBS: dict[str, dict[str, Any]] = {"default": {}, "all": {"relations": "all"}}
 LARGE = BertConfig(vocab_size=30522, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16)
 """What BERT-large is made of."""
@@ -92,17 +92,18 @@ def measure(
         run = ScoringRun(encoder, reader, corpus, options)
         scorer = BlockScorer(encoder, reader, run.roles, run.score, Budget(BATCH_TOKENS))
         blocks = prepare(encoder, scorer, corpus)
-        small = smallest(scorer, blocks)
+        examples = [one for block in blocks for batch in block for one in batch.known.examples]
+        small = sorted((one for one in examples if len(one) >= SHORTEST), key=len)[:2]
         read = [as_if_read(block, reader.n_layers, reader.n_heads) for block in blocks]
-        n_batches = sum(1 for block in blocks for _ in block.batches)
+        n_batches = sum(map(len, blocks))
         times = {
             "prepare": typical(lambda: prepare(encoder, scorer, corpus), rounds),
             "launch": typical(lambda: scorer.launch(small, lambda _: None), rounds) * n_batches,
             "fetch": typical(lambda: [scorer.fetch(one, Counts()) for one in read], rounds),
         }
-    plain = typical(lambda: run_plainly(encoder, small), rounds) * n_batches
+    inputs = scorer.prepare(small, [0, 1]).inputs
+    plain = typical(lambda: run_plainly(encoder, inputs), rounds) * n_batches
     together, apart = sum(times.values()), max(times["prepare"], times["launch"] + times["fetch"])
-    examples = [example for block in blocks for example in block.examples]
     n_sentences = sum(len(example.sentences) for example in examples)
     n_tokens = sum(map(len, examples))
     milliseconds = "".join(f"{1000 * one / WINDOWS:9.1f}" for one in (*times.values(), plain))
@@ -112,34 +113,31 @@ def measure(
 
 def prepare(
     encoder: LoadedEncoder, scorer: BlockScorer, corpus: PreparedCorpus
-) -> list[PreparedBlock]:
-    """Prepare the first windows, as the thread that runs ahead does."""
+) -> list[list[PreparedBatch]]:
+    """Prepare the batches of the first windows, as the threads that run ahead do."""
     cutter = ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types)
-    windows = islice(windows_of(corpus, "adjacent"), WINDOWS)
-    return [scorer.prepare(cutter.encode(examples, Counter())) for _, examples in windows]
+    blocks = []
+    for window in islice(windows_of(corpus, "adjacent", EXAMPLES), WINDOWS):
+        examples = cutter.encode(window.examples, Counter())
+        parts = Budget(BATCH_TOKENS).batches([len(one) for one in examples])
+        blocks.append([scorer.prepare(examples, indices) for indices in parts])
+    return blocks
 
 
-def smallest(scorer: BlockScorer, blocks: list[PreparedBlock]) -> PreparedBlock:
-    """Return one batch of the two shortest examples that are no mere phrases."""
-    examples = [one for block in blocks for one in block.examples if len(one) >= SHORTEST]
-    return scorer.prepare(sorted(examples, key=len)[:2])
-
-
-def as_if_read(block: PreparedBlock, n_layers: int, n_heads: int) -> LaunchedBlock:
-    """Return the block with arbitrary scores for its batches."""
-    read: list[tuple[PreparedBatch, Callable[[], NDArray[np.float32]]]] = []
-    for batch in block.batches:
-        n_columns = max(max(readout.columns) for readout in batch.readouts.values()) + 1
+def as_if_read(block: list[PreparedBatch], n_layers: int, n_heads: int) -> list[Launched]:
+    """Return the batches with arbitrary scores."""
+    read: list[Launched] = []
+    for batch in block:
+        n_columns = max(batch.known.columns) + 1
         values = np.ones((len(batch.indices), n_layers, n_heads, n_columns), dtype=np.float32)
-        read.append((batch, values.copy))
-    return LaunchedBlock(block.examples, read)
+        read.append((batch.indices, batch.known, values.copy))
+    return read
 
 
-def run_plainly(encoder: LoadedEncoder, block: PreparedBlock) -> None:
+def run_plainly(encoder: LoadedEncoder, inputs: dict[str, Tensor]) -> None:
     """Run the forward pass of transformers."""
     with torch.inference_mode():
-        for batch in block.batches:
-            encoder.model(**batch.to_read[0])
+        encoder.model(**inputs)
 
 
 def typical(work: Callable[[], object], rounds: int) -> float:

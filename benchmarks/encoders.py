@@ -29,8 +29,8 @@ from transformers.models.auto import modeling_auto
 
 import headroles as hr
 from headroles.errors import HeadRolesError
-from headroles.models.attention import open_reader
-from headroles.models.families import REFUSED, encoder_of, is_decoder_only, refuse_unsupported
+from headroles.models.attention.reader import open_reader
+from headroles.models.families import REFUSED, check_supported, encoder_of, is_decoder_only
 
 _MAPPINGS = (
     "MASKED_LM",
@@ -154,7 +154,7 @@ def try_type(name: str, kind: type[Any], tokenizer: PreTrainedTokenizerFast) -> 
         if is_decoder_only(kind()):
             return None
         if name in REFUSED and name not in _FITTING:
-            refuse_unsupported(kind())  # before a model is made, which may fail in words of its own
+            check_supported(kind())  # before a model is made, which may fail in words of its own
     except HeadRolesError as error:
         return Row(name, why_not=_short(error))
     except Exception as error:

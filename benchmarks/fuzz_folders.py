@@ -16,14 +16,14 @@ from benchmarks.fuzzing import (
     spoil_file,
     spoil_json,
 )
-from headroles import HeadScores, RoleTable, assign_roles, compare_roles, plan_examples
-from headroles.models.attention import open_reader
-from headroles.models.loading import load_encoder
+from headroles import HeadScores, RoleTable, assign_roles, compare_roles, power_analysis
+from headroles.models.attention.reader import open_reader
+from headroles.models.loading.encoder import load_encoder
 from headroles.results.stored import Stored, save_together
 from headroles.roles import BIAS, Role
 from headroles.storage import read_run, write_run
 from headroles.studies.comparison.result import RoleShifts
-from headroles.studies.planning.power_plan import PowerPlan
+from headroles.studies.power import PowerAnalysis
 
 
 def try_model(good: Path, chance: random.Random) -> str:
@@ -59,12 +59,12 @@ def make_results(folder: Path) -> list[tuple[type[Stored], Path, Stored]]:
     )
     save_together(folder / "roles", [scores, assign_roles(scores)])
     compare_roles(scores, scores).save(folder / "shifts")
-    plan_examples(scores).save(folder / "plan")
+    power_analysis(scores).save(folder / "plan")
     places: tuple[tuple[type[Stored], str], ...] = (
         (HeadScores, "roles"),
         (RoleTable, "roles"),
         (RoleShifts, "shifts"),
-        (PowerPlan, "plan"),
+        (PowerAnalysis, "plan"),
     )
     return [(kind, folder / name, kind.load(folder / name)) for kind, name in places]
 
@@ -85,11 +85,11 @@ def try_result(known: tuple[type[Stored], Path, Any], chance: random.Random) -> 
     again: Any = kind.load(folder)
     repr(again)
     again._repr_html_()
-    list(again.shown())
+    list(again.summarize())
     if isinstance(again, HeadScores):
         assign_roles(again)
     else:
-        again.facts()
+        again.to_json()
         for view in again.views:
             again.export("csv", view)
     if is_signed:

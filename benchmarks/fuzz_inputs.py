@@ -11,13 +11,13 @@ from headroles.options import Options, fields_of
 from headroles.scoring.options import ScoreOptions
 from headroles.studies.classification.options import AssignOptions
 from headroles.studies.comparison.options import CompareOptions
-from headroles.studies.planning.options import PlanOptions
+from headroles.studies.power import PowerOptions
 
 GROUPS: tuple[type[Options], ...] = (
     ScoreOptions,
     AssignOptions,
     CompareOptions,
-    PlanOptions,
+    PowerOptions,
     CorpusOptions,
     ExportOptions,
 )
@@ -27,7 +27,7 @@ def try_options(chance: random.Random) -> str:
     """Make a group of options with some odd values."""
     group = chance.choice(GROUPS)
     chosen = chance.sample(fields_of(group), k=chance.choice((1, 2)))
-    group(**{one.name: chance.choice([*ODD, *one.option.choices]) for one in chosen})
+    group(**{one.name: chance.choice([*ODD, *one.choices]) for one in chosen})
     return "accepted"
 
 

@@ -1,4 +1,4 @@
-"""Folders from strangers: journals, links, parts, and tables with digests that fit."""
+"""Folders from strangers: hidden folders, links, parts, and tables with digests that fit."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from benchmarks.fuzzing import (
 from benchmarks.kill import differences
 from headroles import HeadScores, assign_roles
 from headroles.errors import HeadRolesError
-from headroles.models.attention import open_reader
-from headroles.models.loading import load_encoder
+from headroles.models.attention.reader import open_reader
+from headroles.models.loading.encoder import load_encoder
 from headroles.report.pages import make_report
 from headroles.results.result import Result
 from headroles.results.study import studies
@@ -44,13 +44,12 @@ from headroles.storage import (
     digests_of,
     encode_arrays,
     encode_json,
-    finish_swap,
+    kinds_in,
     read_run,
     result_folder,
     write_run,
 )
 from headroles.storage.parts import _digest
-from headroles.storage.swaps import Swap
 
 N_SENTENCES = 12
 WORDS = "sleep bad eat the cats good dogs it on".split()
@@ -225,7 +224,7 @@ def read_through(loaded: Any) -> None:
     if isinstance(loaded, HeadScores):
         assign_roles(loaded)
     if isinstance(loaded, Result):
-        json.dumps(loaded.facts(), default=str)
+        json.dumps(loaded.to_json(), default=str)
         for view in loaded.views:
             loaded.export("csv", view)
 
@@ -299,29 +298,21 @@ def _changed_models(place: Path) -> Attempt:
     return lambda chance: try_changed_model(chance.choice(known), chance)
 
 
-# Journals and links
+# Hidden folders and links
 
-PATHS = (
-    *("run.json", "roles.csv", "roles.parquet", "within/roles.csv", "within", "link"),
-    *("link/roles.csv", "../victim/roles.csv", "../victim", "..", ".", "", "/", "notes.txt"),
-    *("a//b.csv", ".headroles/lock", ".headroles/old/roles.csv", "\x00", "\ud800", "a" * 300),
-    *("within/../../victim/roles.csv", "model.safetensors", "config.json", None, 3, []),
+LISTED = (
+    *("run.json", "roles.csv", "within", "link", "../victim/roles.csv", "..", ".", "", "/"),
+    *("a//b.csv", ".headroles", "\x00", "\ud800", "a" * 300, "within/../../victim/roles.csv"),
 )
-OURS = tuple(f"{place}/{name}" for place in ("new", "old") for name in PATHS[:4])
+INNER = ("run.json", "roles.csv", "notes.txt", "link", "within/roles.csv", "within/run.json", ".x")
 ENTRIES = (
-    *("lock", "swap.json", "new", "old", "parts", "new/roles.csv", "new/run.json", "old/roles.csv"),
-    *(
-        "new/within/roles.csv",
-        "parts/p/part-0",
-        "parts/plan.json",
-        "new/link",
-        "x",
-        "parts/p/claims",
-    ),
+    *("lock", "swap.json", "new", "placed", "draft", "done", "added", "parts", "x"),
+    *("parts/p/part-0", "parts/plan.json", "new/link"),
+    *(f"{place}/{name}" for place in ("done", "added", "done") for name in INNER),
 )
 
 
-def try_journal(good: Path, chance: random.Random) -> str:
+def try_hidden(good: Path, chance: random.Random) -> str:
     """Use a folder with a hostile hidden folder, which must not change anything outside."""
     folder, victim = fresh_copy(good), good.parent / "victim"
     shutil.rmtree(victim, ignore_errors=True)
@@ -329,12 +320,7 @@ def try_journal(good: Path, chance: random.Random) -> str:
     for name in ("roles.csv", "run.json", "lock", "part-0", "thesis.txt", "new/roles.csv"):
         (victim / name).write_text(f"my {name}")
     hidden = folder / HIDDEN
-    seems_ours = chance.random() < 0.5
-    if seems_ours:
-        for name in chance.sample(OURS, k=chance.randrange(1, 6)):
-            (hidden / name).parent.mkdir(parents=True, exist_ok=True)
-            (hidden / name).write_text(name)
-    elif chance.random() < 0.1:
+    if chance.random() < 0.1:
         hidden.symlink_to(victim)
     else:
         hidden.mkdir()
@@ -343,13 +329,6 @@ def try_journal(good: Path, chance: random.Random) -> str:
     for name in chance.sample(("link", "within", "roles.csv", "run.json"), k=chance.randrange(3)):
         (folder / name).unlink(missing_ok=True)
         _put(folder / name, victim, chance)
-    if not os.path.lexists(hidden / "swap.json") and not hidden.is_symlink():
-        names = PATHS[:4] if seems_ours else PATHS
-        old, new = (chance.choices(names, k=chance.randrange(4)) for _ in range(2))
-        journal: Any = {"old": old, "new": new, "ends_parts": chance.random() < 0.5}
-        if chance.random() < 0.1 + 0.2 * (not seems_ours):
-            journal = spoil_json(journal, chance)
-        (hidden / "swap.json").write_text(json.dumps(journal))
     (folder / "notes.txt").write_text("mine")
     before = _everything(victim)
     try:
@@ -366,9 +345,12 @@ def _put(place: Path, victim: Path, chance: random.Random) -> None:
         return
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        if draw < 0.5:
+        if draw < 0.6 and place.name == "run.json":
+            listed = chance.sample(LISTED, k=chance.randrange(4))
+            write_run(place.parent, {}, {"role table": dict.fromkeys(listed, "")})
+        elif draw < 0.75:
             place.write_text(place.name)
-        elif draw < 0.65:
+        elif draw < 0.85:
             place.mkdir()
         else:
             place.symlink_to(chance.choice((victim, victim / "thesis.txt", "../nowhere")))
@@ -378,32 +360,35 @@ def _put(place: Path, victim: Path, chance: random.Random) -> None:
 
 def _use(folder: Path, chance: random.Random) -> str:
     draw = chance.randrange(4)
-    if draw == 0:
-        finish_swap(folder)
-        return "finished"
-    if draw == 1:
-        run("export", folder)
-        return "exported"
-    if draw == 2:
-        run("report", folder)
-        return "reported"
-    with result_folder(folder, overwrite=True, resume=chance.choice((False, True))) as staging:
-        (staging / "roles.csv").write_text("new")
-        write_run(staging, {}, {"roles": digests_of(staging, ["roles.csv"])})
-    return "replaced"
+    if draw == 3:
+        resume = chance.choice((False, True))
+        with result_folder(folder, overwrite=True, resume=resume) as staging:
+            (staging / "roles.csv").write_text("new")
+            write_run(staging, {}, {"roles": digests_of(staging, ["roles.csv"])})
+        return "replaced"
+    before = _everything(folder)
+    try:
+        if draw == 0:
+            kinds_in(folder)
+            return "read"
+        run("export" if draw == 1 else "report", folder)
+        return "exported or reported"
+    finally:
+        (folder / "report.html").unlink(missing_ok=True)
+        assert _everything(folder) == before, "reading changed the folder"
 
 
-def _everything(folder: Path) -> dict[str, str]:
+def _everything(folder: Path) -> dict[str, bytes]:
     return {
-        str(place.relative_to(folder)): place.read_text() if place.is_file() else ""
+        str(place.relative_to(folder)): place.read_bytes() if place.is_file() else b""
         for place in sorted(folder.rglob("*"))
     }
 
 
-def _journals(place: Path) -> Attempt:
+def _hidden(place: Path) -> Attempt:
     files = make_subjects(place)
     run("classify", files["model"], files["t.conllu"], "--out", place / "good")
-    return lambda chance: try_journal(place / "good", chance)
+    return lambda chance: try_hidden(place / "good", chance)
 
 
 # Parts
@@ -440,7 +425,7 @@ def make_unfinished(place: Path) -> list[Unfinished]:
                     run(*way(files[model]), "--out", folder)
                     continue
                 with (
-                    mock.patch.object(Swap, "put", side_effect=KeyboardInterrupt),
+                    mock.patch("headroles.storage.folders._prepare", side_effect=KeyboardInterrupt),
                     contextlib.suppress(HeadRolesError),
                 ):
                     run(*way(files[model]), "--out", folder)
@@ -493,7 +478,7 @@ def _forge(part: Path, chance: random.Random) -> bool:
     plan = read_json(part.parent.parent / "plan.json")
     opened = OpenParts(part.parent, _digest(encode_json(plan)))
     name = part.name.removeprefix("part-")
-    arrays: dict[str, Any] = dict(decode_arrays(opened.read(name)))
+    arrays: dict[str, Any] = dict(opened.read(name, decode_arrays))
     key = chance.choice(sorted(arrays))
     value = arrays[key]
     fits = chance.random() < 0.3
@@ -527,7 +512,7 @@ def _of_parts(place: Path) -> Attempt:
 
 
 SURFACES = {
-    "journals": Surface(1000, _journals),
+    "hidden": Surface(1000, _hidden),
     "parts": Surface(1000, _of_parts),
     "tables": Surface(1000, _tables),
     "changed": Surface(1000, _changed_models),

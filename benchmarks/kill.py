@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.memory import sentence_blocks
-from headroles.storage import HIDDEN, parts_in
+from headroles.storage import HIDDEN, committed, parts_in
 
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
 CODES = {"SIGKILL": -9, "SIGTERM": 143, "SIGINT": 130}
@@ -203,10 +203,11 @@ def kill_one(job: Job, out: Path, name: str, after: float) -> tuple[int, float, 
 
 def state_of(out: Path, job: Job) -> str:
     """Tell whether the results in ``out`` are the old or the new ones."""
+    place = committed(out)
     for name, folder in (("old", job.old), ("new", job.new)):
-        if not differences(out, folder):
+        if not differences(place, folder):
             return name
-    return "BROKEN" if not (out / ".headroles" / "swap.json").exists() else "being replaced"
+    return "BROKEN"
 
 
 def judged(code: int, name: str, kept: str, same: bool, message: str) -> str:
@@ -215,7 +216,7 @@ def judged(code: int, name: str, kept: str, same: bool, message: str) -> str:
         return "BROKEN"
     if code == 0:
         return "was done already"
-    if code == CODES[name] and (name == "SIGKILL" or message.count("interrupted: ") == 1):
+    if code == CODES[name] and (name == "SIGKILL" or message.count("interrupted") == 1):
         return "as it should be"
     if code in (NOT_YET_HANDLED, -15):
         return "while Python itself was starting"
@@ -228,7 +229,7 @@ def differences(one: Path, other: Path) -> list[str]:
         file.relative_to(folder)
         for folder in (one, other)
         for file in folder.rglob("*")
-        if file.is_file() and HIDDEN not in file.parts
+        if file.is_file() and HIDDEN not in file.relative_to(folder).parts
     }
     return [str(name) for name in sorted(names) if content(one / name) != content(other / name)]
 

@@ -21,7 +21,6 @@ import torch
 from benchmarks.memory import forget_peak, peak_memory
 from headroles.record import ScoresRecord
 from headroles.roles import SCORES, RoleOptions, choose_roles
-from headroles.scoring.blocks import ScoreBlock
 from headroles.scoring.scores import HeadScores, describe_scores, write_scores
 from headroles.studies.classification.assignment import assign_roles
 from headroles.studies.classification.options import AssignOptions
@@ -71,24 +70,26 @@ class Drawn:
 
     def save(self, folder: Path) -> None:
         """Write the scores into an existing folder."""
-        n, ids = self._n_examples, [role.id for role in self._roles]
+        n, n_roles = self._n_examples, len(self._roles)
         record = ScoresRecord.now(
             **describe_scores(self._roles, self._score, *self._shape),
             examples=n,
-            scores=n * len(ids) * self._shape[0] * self._shape[1],
+            scores=n * n_roles * self._shape[0] * self._shape[1],
         )
         blocks = (self._draw(first, min(BLOCK, n - first)) for first in range(0, n, BLOCK))
-        write_scores(folder, blocks, ids, is_half=False, record=lambda: record)
+        write_scores(folder, blocks, is_half=False, record=lambda: record)
 
-    def _draw(self, first: int, n: int) -> ScoreBlock:
+    def _draw(self, first: int, n: int) -> HeadScores:
         """Draw scores that are skewed, and above 0 in about half of the heads."""
         rng, shape = np.random.default_rng(first), (n, *self._shape, len(self._roles))
         shift = np.linspace(-0.2, 0.2, shape[1] * shape[2]).reshape(1, *shape[1:3], 1)
         values = np.clip(rng.random(shape, dtype=np.float32) ** 2 - 1 / 3 + shift, -0.5, 1)
         numbers = range(first, first + n)
-        return ScoreBlock(
-            ids=[f"s-{number}" for number in numbers],
-            documents=[f"d-{number // self._per_document}" for number in numbers],
+        return HeadScores(
+            ids=tuple(f"s-{number}" for number in numbers),
+            documents=tuple(f"d-{number // self._per_document}" for number in numbers),
+            roles=tuple(self._roles),
+            score=self._score,
             lengths=np.full(n, 20),
             values=values.astype(np.float32),
             counts=np.ones((n, len(self._roles)), dtype=np.int64),

@@ -131,8 +131,8 @@ from pathlib import Path
 import torch
 from benchmarks.memory import forget_peak, peak_memory
 from headroles.corpus import prepared, read_conllu
-from headroles.models.attention import open_reader
-from headroles.models.loading import load_encoder
+from headroles.models.attention.reader import open_reader
+from headroles.models.loading.encoder import load_encoder
 from headroles.models.options import ModelOptions
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import ScoringRun

@@ -30,8 +30,8 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedModel
 
-from headroles.models.loading import load_model
-from headroles.models.surgery import heads_of, remove_heads
+from headroles.models.heads.surgery import heads_of, remove_heads
+from headroles.models.loading.encoder import load_model
 from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.orders import choose_heads
 

@@ -23,7 +23,7 @@ import torch
 
 from benchmarks import removal, speed
 from headroles.corpus import PreparedCorpus, prepared, read_conllu
-from headroles.models.loading import load_encoder
+from headroles.models.loading.encoder import load_encoder
 from headroles.models.options import ModelOptions
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run

@@ -31,7 +31,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,16 +39,16 @@ from torch import Tensor
 
 from benchmarks.memory import forget_peak, measure_memory, peak_memory
 from benchmarks.process import measure_processes
-from headroles.corpus import PreparedCorpus, make_examples, prepared, read_conllu
+from headroles.corpus import PreparedCorpus, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
-from headroles.models.attention import open_reader
-from headroles.models.loading import LoadedEncoder, load_encoder
+from headroles.models.attention.reader import open_reader
+from headroles.models.loading.encoder import LoadedEncoder, load_encoder
 from headroles.models.options import ModelOptions
 from headroles.passes.examples import passes_over
 from headroles.passes.loop import Budget
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import ScoringRun
-from headroles.scoring.windows import WINDOW_EXAMPLES
+from headroles.scoring.windows import windows_of
 
 JOBS: dict[str, dict[str, Any]] = {
     "default": {},
@@ -169,9 +168,9 @@ def make_batches(
     with scoring_run(encoder, corpus, "default", batch_tokens) as run:
         budget = Budget(run.batch_tokens)
     cutter = ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types)
-    examples, batches = make_examples(corpus, "adjacent"), []
-    while window := list(islice(examples, WINDOW_EXAMPLES)):
-        cut = cutter.encode(window, Counter())
+    batches: list[dict[str, Tensor]] = []
+    for window in windows_of(corpus, "adjacent"):
+        cut = cutter.encode(window.examples, Counter())
         batches += [batch.inputs for batch in passes_over(cut, encoder, budget).batches()]
     return batches
 

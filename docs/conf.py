@@ -56,7 +56,8 @@ autodoc_typehints = "none"
 autodoc_default_options = {
     "members": True,
     # How results are stored; not for users.
-    "exclude-members": "remedy, columns, form, kind, read_files, record, spares, stem, write_files",
+    "exclude-members": "remedy, columns, form, kind, options_type, read_files, record, "
+    "record_type, spares, stem, write_files",
 }
 default_role = "py:obj"
 nitpick_ignore_regex = [("py:obj", ".*")]  # names in docstrings: a link where there is a page

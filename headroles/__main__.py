@@ -1,5 +1,9 @@
 """Entry point of ``python -m headroles`` and of the command ``headroles``."""
 
+import os
+import sys
+from contextlib import suppress
+
 from headroles import interrupts, memory
 
 
@@ -7,17 +11,20 @@ def main() -> None:
     """Run the command line; signals are handled even while it is being imported."""
     try:
         interrupts.handle_signals()
-        from headroles.cli import main as run
+        try:
+            from headroles.cli import main as run
 
-        run()
-    except KeyboardInterrupt as stop:
-        interrupts.end(str(stop) or interrupts.written_so_far())
-    except SystemExit as end:
-        if interrupts.has_signal():
-            interrupts.end(interrupts.written_so_far())
-        if isinstance(end.code, int):
-            memory.leave(end.code)
-        raise
+            run()
+        except SystemExit as end:
+            interrupts.end_at_once()
+            if isinstance(end.code, int):
+                memory.leave(interrupts.corrected(end.code))
+            raise
+    except KeyboardInterrupt as stop:  # before a command or after it
+        with suppress(OSError):
+            os.write(2, b"interrupted\n")
+        memory.leave(interrupts.exit_code(stop))
+        sys.exit(interrupts.exit_code(stop))
 
 
 if __name__ == "__main__":

@@ -45,9 +45,9 @@ def export_frame(
     Names in it are text and no markup: formats for people escape them, and CSV puts a quotation
     mark before texts that look like formulas to a spreadsheet.
 
-    Parquet and JSON contain ``record``. CSV has full precision; markdown, latex and
-    html round to four significant digits and show True as a mark. Missing values are empty
-    (JSON: null). LaTeX has ``caption`` and ``label``.
+    Parquet and JSON contain ``record``. CSV has full precision; markdown and html round to four
+    significant digits, LaTeX to the decimals of the largest number of a column; they show True as
+    a mark. Missing values are empty (JSON: null). LaTeX has ``caption`` and ``label``.
 
     Raises UsageError for a format that is not one of ``FORMATS``.
     """
@@ -62,18 +62,18 @@ def export_frame(
         case "markdown":
             return as_markdown(frame).encode()
         case "latex":
-            return latex_table(frame.apply(_readable), caption, label).encode()
+            return latex_table(frame, caption, label).encode()
         case "html":
-            readable = frame.apply(_readable).rename(columns=printable).map(printable)
-            table = readable.to_html(index=False, border=0)
+            written = frame.apply(readable).rename(columns=printable).map(printable)
+            table = written.to_html(index=False, border=0)
             return _PAGE.format(style=_STYLE, table=table).encode()
     raise UsageError(f"unknown format {fmt!r}; use one of {', '.join(FORMATS)}")
 
 
 def as_markdown(frame: pd.DataFrame) -> str:
     """Return a table in Markdown; names in it are text and no markup."""
-    readable = frame.apply(_readable).rename(columns=_to_markdown).map(_to_markdown)
-    return f"{readable.to_markdown(index=False, disable_numparse=True)}\n"
+    written = frame.apply(readable).rename(columns=_to_markdown).map(_to_markdown)
+    return f"{written.to_markdown(index=False, disable_numparse=True)}\n"
 
 
 def _to_parquet(frame: pd.DataFrame, record: Record) -> bytes:
@@ -173,7 +173,8 @@ _IS_P = re.compile(r"p(_|$)")
 _SMALLEST_P = 0.001
 
 
-def _readable(column: pd.Series[Any]) -> pd.Series[Any]:
+def readable(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Write the values of a column for people: four significant digits, marks, p-values."""
     from pandas.api.types import is_bool_dtype, is_float_dtype
 
     if is_bool_dtype(column):

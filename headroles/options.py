@@ -1,18 +1,19 @@
-"""Options, each written once: name, type, default, help, allowed values, check.
-
-A group of options is a frozen dataclass whose fields are annotated with `Option`:
+"""Options: frozen dataclasses whose fields are typed, checked and described once.
 
     @dataclass(frozen=True, kw_only=True)
     class LocalOptions(Options):
         title = "Roles"
-        window: Annotated[int, Option("Reach of the local sieve, in tokens.", least=0)] = 2
+        window: Annotated[int, Meta(ge=0)] = 2
+        \"\"\"Reach of the local sieve, in tokens.\"\"\"
 
-An instance checks its values. Groups are combined by inheritance. A function takes the options of a
-group as keyword arguments by `takes`, and the command line makes its flags from the same fields.
+msgspec checks values by the types. The text under a field describes it; its first paragraph is the
+help of the flag. Functions take the options of a group as keyword arguments by `takes`, and the
+command line makes its flags from the same fields.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import math
@@ -22,136 +23,147 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from itertools import takewhile
+from itertools import pairwise
 from typing import (
     Annotated,
     Any,
     ClassVar,
-    ParamSpec,
-    Protocol,
+    Final,
+    Literal,
+    NamedTuple,
     TypeVar,
     get_args,
     get_origin,
     get_type_hints,
-    overload,
 )
+
+import msgspec
+from msgspec import Meta
 
 from headroles.errors import UsageError
 from headroles.storage import plain
 from headroles.wording import addressed, as_given
 
-A = TypeVar("A")
-A_contra = TypeVar("A_contra", contravariant=True)
-B = TypeVar("B")
-B_contra = TypeVar("B_contra", contravariant=True)
-P = ParamSpec("P")
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
 G = TypeVar("G", bound="Options")
-G_contra = TypeVar("G_contra", bound="Options", contravariant=True)
 
 TITLES = (
-    "Corpus",
-    "Task",
-    "Heads",
-    "Fine-tuning",
-    "Roles",
-    "Tests",
-    "Comparison",
-    "Factorisation",
-    "Model",
-    "Output",
+    *("Corpus", "Task", "Heads", "Fine-tuning", "Roles", "Tests", "Comparison"),
+    *("Factorisation", "Model", "Output"),
 )
 """Titles under which options are shown, in this order; each group of options has one."""
 OPTIONS_FOLLOW = "Options, as keyword arguments:"
 """Line of a docstring before the options of a function."""
+Seed = Annotated[int, Meta(ge=0, lt=2**32)]
+"""Seed of random numbers, as NumPy and PyTorch accept it."""
 
 
-@dataclass(frozen=True)
-class Option:
-    """Properties of an option beside its name, type and default.
-
-    ``help`` is a line for the command line, to which a longer description adds ``more``. ``words``
-    is its name in messages, by default the option's name. A text must be one of ``choices``; a
-    number at least ``least``, above ``above`` and below ``below``. ``convert`` makes the value from
-    the user's input, which may be the text of a flag. On the command line its ``flag`` is made from
-    its name by default, and missing if ``has_flag`` is not set. An option that is not ``recorded``
-    changes no number, and is not part of records.
-    """
-
-    help: str
-    more: str = ""
-    words: str = ""
-    choices: tuple[str, ...] = ()
-    least: float | None = None
-    above: float | None = None
-    below: float | None = None
-    convert: Callable[[Any], Any] | None = None
-    flag: str = ""
-    has_flag: bool = True
-    recorded: bool = True
+_LARGEST = 2.0**1023
+"""Bound of all numbers, which floats can hold."""
 
 
-@dataclass(frozen=True)
-class Field:
-    """One option; ``type`` is without None, ``title`` that of its group."""
+class Convert(NamedTuple):
+    """Mark of an option whose value a function makes of the user's input, as of a flag."""
+
+    function: Callable[[Any], Any]
+
+
+class Flag(NamedTuple):
+    """Mark of an option whose flag is not called as it is."""
 
     name: str
-    option: Option
-    type: type
+
+
+NO_FLAG = Flag("")
+"""Mark of an option of Python alone, such as a function; its type is not checked."""
+CIRCUMSTANCE = "circumstance"
+"""Mark of an option that changes no number, and is not part of records."""
+
+
+class Field(NamedTuple):
+    """An option: its type without marks and without None, and the group that declares it."""
+
+    name: str
+    type: Any
+    marks: tuple[Any, ...]
     default: Any
-    title: str
+    group: type[Options]
+
+    @property
+    def title(self) -> str:
+        """Title of the group."""
+        return self.group.title
 
     @property
     def flag(self) -> str:
-        """Flag on the command line."""
-        return self.option.flag or f"--{self.name.replace('_', '-')}"
+        """Flag on the command line; empty if it has none."""
+        named = [mark.name for mark in self.marks if isinstance(mark, Flag)]
+        return named[0] if named else f"--{self.name.replace('_', '-')}"
 
     @property
-    def words(self) -> str:
-        """Name in messages."""
-        return self.option.words or self.name
+    def text(self) -> str:
+        """Description, whose first paragraph is the help of the flag."""
+        return _texts(self.group.__module__)[self.group.__name__, self.name]
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Texts that the option may be, if its type lists them."""
+        return get_args(self.type) if get_origin(self.type) is Literal else ()
 
     def accept(self, value: Any) -> Any:
         """Return the checked value. Raises UsageError for an invalid one."""
         if value is None and self.default is None:
             return None
-        if self.option.convert is not None:
-            return self.option.convert(value)
-        if must := self._demand(value):
-            raise UsageError(f"{self.words} is {as_given(value)}; it must {must}")
+        for mark in self.marks:
+            if isinstance(mark, Convert):
+                return mark.function(value)
+        if NO_FLAG in self.marks:
+            return value
+        meta = [mark for mark in self.marks if isinstance(mark, Meta)]
+        kind = Annotated[self.type, meta[0]] if meta else self.type
+        try:
+            accepted = msgspec.convert(_of_python(value), kind)
+        except (msgspec.ValidationError, OverflowError, UnicodeEncodeError):
+            accepted = math.nan
+        if isinstance(accepted, int | float) and not abs(accepted) < _LARGEST:  # nor NaN
+            raise UsageError(f"`{self.name}` is {as_given(value)}; it must be {self._demand(meta)}")
+        return accepted
+
+    def _demand(self, meta: Sequence[Meta]) -> str:
+        """Return the values that the option may have, in words."""
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        words = {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}
+        bounds = [
+            f"{word} {getattr(meta[0], bound)}"
+            for bound, word in (("ge", "from"), ("gt", "above"), ("lt", "below"))
+            if meta and getattr(meta[0], bound) is not None
+        ]
+        return f"{words.get(self.type, 'another')} {' and '.join(bounds)}".strip()
+
+
+def _of_python(value: Any) -> Any:
+    """Return numbers of NumPy as those of Python."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return value
-
-    def _demand(self, value: Any) -> str:
-        """Return the demand that ``value`` fails, empty if there is none."""
-        kind, called = _KINDS.get(self.type, (object, ""))
-        if not isinstance(value, kind) or (isinstance(value, bool) and self.type is not bool):
-            return f"be {called}"
-        if self.option.choices and value not in self.option.choices:
-            return f"be one of {', '.join(self.option.choices)}"
-        return self._demand_of_number(value) if self.type in (int, float) else ""
-
-    def _demand_of_number(self, value: Any) -> str:
-        least, above, below = self.option.least, self.option.above, self.option.below
-        if above is not None and below is not None and not above < value < below:
-            return f"lie between {above:g} and {below:g}"
-        if least is not None and below is not None and not least <= value < below:
-            return f"be at least {least} and below {below}"
-        if least is not None and not least <= value:
-            return f"be {least:g} or more"
-        if above is not None and not above < value < math.inf:
-            return f"be a number above {above:g}"
-        if below is not None and not -math.inf < value < below:
-            return f"be a number below {below:g}"
-        return "" if abs(value) <= sys.float_info.max else "be a finite number"
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
-_KINDS: dict[type, tuple[type, str]] = {
-    bool: (bool, "True or False"),
-    int: (numbers.Integral, "a whole number"),
-    float: (numbers.Real, "a number"),
-    str: (str, "a text"),
-}
+@functools.cache
+def _texts(module: str) -> dict[tuple[str, str], str]:
+    """Return the text under each field of the classes of a module."""
+    source = inspect.getsource(sys.modules[module])
+    return {
+        (group.name, field.target.id): inspect.cleandoc(text.value.value)
+        for group in ast.parse(source).body
+        if isinstance(group, ast.ClassDef)
+        for field, text in pairwise(group.body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,11 +171,10 @@ class Options:
     """Base of all groups of options."""
 
     title: ClassVar[str] = ""
-    _fields: ClassVar[tuple[Field, ...]]
 
     def __post_init__(self) -> None:
-        for one in fields_of(type(self)):
-            object.__setattr__(self, one.name, one.accept(getattr(self, one.name)))
+        for field in fields_of(type(self)):
+            object.__setattr__(self, field.name, field.accept(getattr(self, field.name)))
         self.check()
 
     def check(self) -> None:
@@ -171,38 +182,44 @@ class Options:
 
     def as_group(self, group: type[G], **given: Any) -> G:
         """Return the options of another group: ``given``, else from this group, else defaults."""
-        own = {one.name for one in fields_of(type(self))}
-        shared = {one.name: getattr(self, one.name) for one in fields_of(group) if one.name in own}
-        return group(**{**shared, **given})
+        known = {field.name for field in fields(self)} & {field.name for field in fields(group)}
+        return group(**{**{name: getattr(self, name) for name in known}, **given})
 
     def record(self) -> dict[str, Any]:
         """Return the options as a record has them."""
-        names = (one.name for one in fields_of(type(self)) if one.option.recorded)
-        return {name: plain(getattr(self, name)) for name in names}
+        return {
+            field.name: plain(getattr(self, field.name))
+            for field in fields_of(type(self))
+            if CIRCUMSTANCE not in field.marks
+        }
+
+
+_FIELDS: dict[type, tuple[Field, ...]] = {}
 
 
 def fields_of(group: type[Options]) -> tuple[Field, ...]:
     """Return the options of a group, in the order of their titles."""
-    if "_fields" not in group.__dict__:
-        group._fields = _find_fields(group)
-    return group._fields
+    if group not in _FIELDS:
+        _FIELDS[group] = _find_fields(group)
+    return _FIELDS[group]
 
 
 def _find_fields(group: type[Options]) -> tuple[Field, ...]:
     hints = get_type_hints(group, include_extras=True)
-    found = [
-        _field(group, one.name, hints[one.name], one.default)
-        for one in fields(group)
-        if get_origin(hints[one.name]) is Annotated
-    ]
-    return tuple(sorted(found, key=lambda one: TITLES.index(one.title)))
+    found = []
+    for field in fields(group):
+        hint = hints[field.name]
+        is_marked = get_origin(hint) is Annotated
+        kind, marks = (hint.__origin__, hint.__metadata__) if is_marked else (hint, ())
+        owners = (base for base in group.__mro__ if field.name in inspect.get_annotations(base))
+        owner: Any = next(owners)
+        found.append(Field(field.name, _without_none(kind), marks, field.default, owner))
+    return tuple(sorted(found, key=lambda field: TITLES.index(field.title)))
 
 
-def _field(group: type[Options], name: str, hint: Any, default: Any) -> Field:
-    kind, option = get_args(hint)[:2]
-    kinds = [one for one in (get_args(kind) or (kind,)) if one is not type(None)]
-    owner: Any = next(base for base in group.__mro__ if name in inspect.get_annotations(base))
-    return Field(name, option, kinds[0] if len(kinds) == 1 else object, default, owner.title)
+def _without_none(kind: Any) -> Any:
+    others = [part for part in get_args(kind) if part is not type(None)]
+    return others[0] if len(others) == 1 and len(get_args(kind)) == 2 else kind
 
 
 def split_names(given: str | Sequence[str | int]) -> tuple[str, ...]:
@@ -214,124 +231,93 @@ def split_names(given: str | Sequence[str | int]) -> tuple[str, ...]:
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number in a text of at most 18 digits, None for any other text."""
-    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
+    """Return the number in a text of at most 18 digits, which fit 64 bits, None for other texts."""
+    return int(text) if text.isdecimal() and len(text) <= 18 else None
 
 
-_MOST_DIGITS = 18  # of what fits 64 bits
-
-
-def seed_option(text: str, words: str = "the seed", more: str = "") -> Option:
-    """Make an option for a seed of random numbers, as NumPy and PyTorch accept them."""
-    return Option(text, more=more, words=words, least=0, below=2**32)
-
-
-class Of1(Protocol[A_contra, G_contra, P, R_co]):
-    """Function of one subject, and of options as keyword arguments or as their group."""
-
-    @overload
-    def __call__(self, a: A_contra, options: G_contra, /, **internal: Any) -> R_co: ...
-    @overload
-    def __call__(self, a: A_contra, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-
-
-class Of2(Protocol[A_contra, B_contra, G_contra, P, R_co]):
-    """As `Of1`, of two subjects."""
-
-    @overload
-    def __call__(self, a: A_contra, b: B_contra, options: G_contra, /, **internal: Any) -> R_co: ...
-    @overload
-    def __call__(self, a: A_contra, b: B_contra, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-
-
-class Takes(Protocol[P, G]):
-    """Decorator that lets a function of a group of options take them as keyword arguments."""
-
-    @overload
-    def __call__(self, function: Callable[[A, G], R], /) -> Of1[A, G, P, R]: ...
-    @overload
-    def __call__(self, function: Callable[[A, B, G], R], /) -> Of2[A, B, G, P, R]: ...
-    @overload
-    def __call__(self, function: Callable[..., R], /) -> Callable[..., R]: ...
-
-
-def takes(group: Callable[P, G]) -> Takes[P, G]:
+def takes(group: type[Options]) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Decorate a function that has a parameter ``options`` for a group of options.
 
     Callers pass keyword arguments instead of the group, or the group; signature and documentation
-    of the function show every option, with type and default. Parameters after ``options`` are for
-    callers that pass the group, and are not shown.
+    of the function show every option. Parameters after ``options`` are not shown.
     """
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        parameters = inspect.signature(function).parameters
-        subjects = [parameters[name] for name in takewhile(lambda one: one != _GROUP, parameters)]
-        signature = _signature(function, subjects, options)
+    def decorate(function: Callable[..., R]) -> Callable[..., R]:
+        signature = inspect.signature(function)
+        names = list(signature.parameters)
+        subjects = [signature.parameters[name] for name in names[: names.index("options")]]
+        made = [
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=field.type | None if field.default is None else field.type,
+            )
+            for field in fields_of(group)
+        ]
+        shown = signature.replace(parameters=[*subjects, *made])
 
         @functools.wraps(function)
-        def accepting(*args: Any, **given: Any) -> Any:
-            if args and isinstance(args[-1], options):  # may be a keyword-only parameter
-                args, given = args[:-1], {**given, _GROUP: args[-1]}
-            if isinstance(given.get(_GROUP), options):
-                return function(*args, **given)
-            bound = _bind(function.__name__, signature, args, given)
-            named = {one.name for one in fields_of(options)} & set(given)
-            made = options(**{name: bound.arguments.pop(name) for name in named})
-            return function(*bound.args, **{**bound.kwargs, _GROUP: made})
+        def accepting(*args: Any, **given: Any) -> R:
+            if args and isinstance(args[-1], group):  # may be a keyword-only parameter
+                args, given = args[:-1], {**given, "options": args[-1]}
+            if not isinstance(given.get("options"), group):
+                _refuse_unknown(function.__name__, shown, args, given)
+                own = {field.name: given.pop(field.name) for field in made if field.name in given}
+                given["options"] = group(**own)
+            return function(*args, **given)
 
-        accepting.__signature__ = signature  # type: ignore[attr-defined]
-        accepting.__doc__ = f"{inspect.getdoc(function)}\n\n{describe(options)}"
+        accepting.__signature__ = shown  # type: ignore[attr-defined]
+        accepting.options = group  # type: ignore[attr-defined]
+        accepting.__doc__ = f"{inspect.getdoc(function)}\n\n{describe(group)}"
         return accepting
 
-    options: type[Options] = group  # type: ignore[assignment]
     return decorate
 
 
-_GROUP = "options"
-"""Name of the parameter that a group of options is given to."""
-
-
-def _bind(
-    function: str, signature: inspect.Signature, args: Any, given: dict[str, Any]
-) -> inspect.BoundArguments:
-    """Bind arguments to names. Raises TypeError, as Python does, for invalid ones."""
+def _refuse_unknown(function: str, signature: inspect.Signature, args: Any, given: Any) -> None:
+    """Raise TypeError, as Python does, for invalid arguments."""
     for name in given:
         near = get_close_matches(name, signature.parameters, n=1)
         if name not in signature.parameters and near:
             raise TypeError(f"{function}() has no option {name!r}; did you mean {near[0]!r}?")
     try:
-        return signature.bind(*args, **given)
+        signature.bind(*args, **given)
     except TypeError as error:
         raise TypeError(f"{function}(): {error}") from None
-
-
-def _signature(
-    function: Callable[..., Any], subjects: list[inspect.Parameter], group: type[Options]
-) -> inspect.Signature:
-    hints = get_type_hints(group)
-    options = [
-        inspect.Parameter(
-            one.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=one.default,
-            annotation=hints[one.name],
-        )
-        for one in fields_of(group)
-    ]
-    returned = inspect.signature(function).return_annotation
-    return inspect.Signature([*subjects, *options], return_annotation=returned)
 
 
 def describe(group: type[Options]) -> str:
     """Describe the options of a group under their titles."""
     lines, title = [OPTIONS_FOLLOW], ""
-    for one in fields_of(group):
-        if one.title != title:
-            title = one.title
+    for field in fields_of(group):
+        if field.title != title:
+            title = field.title
             lines += ["", f"{title}:"]
-        allowed = f"One of {', '.join(one.option.choices)}." if one.option.choices else ""
-        text = " ".join(part for part in (one.option.help, one.option.more, allowed) if part)
-        lines += textwrap.wrap(
-            f"{one.name}: {addressed(text)}", 92, initial_indent="    ", subsequent_indent=" " * 8
-        )
+        allowed = f" One of {', '.join(field.choices)}." if field.choices else ""
+        text = f"{field.name}: {addressed(' '.join(field.text.split()))}{allowed}"
+        lines += textwrap.wrap(text, 92, initial_indent="    ", subsequent_indent=" " * 8)
     return "\n".join(lines)
+
+
+DEFAULT: Final = "default"
+PUBLISHED: Final = "published"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PresetOptions(Options):
+    """Option that chooses a preset."""
+
+    title: ClassVar[str] = "Tests"
+
+    preset: Literal["default", "published"] = "default"
+    """published: as the released notebooks, without correction.
+
+    For comparison with them only: their band edge and no contrasts in scoring; t-tests of
+    independent examples with the population standard deviation.
+    """
+
+    @property
+    def is_published(self) -> bool:
+        """Whether scores and tests are those of the released notebooks."""
+        return self.preset == PUBLISHED

@@ -1,14 +1,15 @@
 """The record of a run: model, corpus, options and circumstances, as in ``run.json``.
 
 A run makes its record once, when it ends. Results have it as ``.record``, and write and read it
-unchanged. A study with fields of its own adds a subclass of `Record`.
+unchanged. The record of a study is a `Record`: its options, facts and warnings, and the records
+of the results that it read.
 """
 
 from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -179,55 +180,6 @@ class PieceCounts(Recorded, frozen=True):
         return self.words_without_pieces / max(self.words, 1)
 
 
-class Stopped(Recorded, frozen=True, kw_only=True):
-    """Point at which scoring in random order stopped."""
-
-    until: float | None = None
-    until_of: str
-    shuffle_seed: int | None = None
-    unit: Literal["document", "example"]
-    units: int
-    sentences: int
-    of_sentences: int
-    decided: float
-
-
-class HalfPrecision(Recorded, frozen=True):
-    """Distance of scores in half precision from those in float32, over the first examples.
-
-    ``means`` are the largest differences of means, for each role over all heads. ``moves`` say for
-    each role, layer and head how far half precision may move the mean over any examples: by the
-    difference here and ``errors`` of its standard errors; None where fewer than two examples have a
-    score. ``rescored`` are layers, heads and roles whose scores are in float32, and ``changed`` is
-    how many of their answers that changed.
-    """
-
-    dtype: str
-    examples: Count
-    scores: float
-    means: dict[str, float]
-    errors: float
-    moves: dict[str, list[list[float | None]]]
-    rescored: list[tuple[Count, Count, str]] = []
-    changed: Count = 0
-
-
-class ChosenDtype(Recorded, frozen=True):
-    """Dtype that a run chose by itself.
-
-    ``is_native`` says whether the device multiplies bfloat16. ``time`` is that of bfloat16 as a
-    share of the time of float32, measured over the first ``examples``; None if it was not measured,
-    or by the interrupted run that this one resumes. ``second_pass`` is the share of the layers that
-    was expected to run again in float32.
-    """
-
-    dtype: str
-    is_native: bool
-    examples: Count = 0
-    time: float | None = None
-    second_pass: float = 0.0
-
-
 class PartCounts(Recorded, frozen=True):
     """Counts of skipped sentences and examples in a part of a corpus, and of its word pieces."""
 
@@ -251,12 +203,25 @@ class RecordedPart(Recorded, frozen=True):
 
 
 class Record(Recorded, frozen=True, kw_only=True):
-    """When, by which command and versions, and with which options results were made."""
+    """When, by which command and versions, with which options and from what results were made.
 
+    ``facts`` are what a study found beside its table. ``sources`` are the records of the results
+    that it read, by name.
+    """
+
+    kind: str = ""
     created: str = ""
     command: list[str] = []
     versions: dict[str, str] = {}
     options: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
+    warnings: list[str] = []
+    sources: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        structs.force_setattr(
+            self, "sources", {name: _as_record(one) for name, one in self.sources.items()}
+        )
 
     @classmethod
     def now(cls, **own: Any) -> Self:
@@ -268,24 +233,49 @@ class Record(Recorded, frozen=True, kw_only=True):
             **own,
         )
 
+    @classmethod
+    def of_scores(
+        cls,
+        kind: str,
+        scores: ScoresRecord,
+        options: Any,
+        warnings: Sequence[str] = (),
+        **facts: Any,
+    ) -> Record:
+        """Make the record of a study of one set of scores, with its group of options."""
+        return Record.now(
+            kind=kind,
+            options=options.record(),
+            facts=facts,
+            warnings=list(warnings),
+            sources={"scores": scores},
+        )
+
     def read_options(self, form: type[P]) -> P:
         """Return some of the options by their types; raises errors as `read`."""
         return form.read({k: v for k, v in self.options.items() if k in form.__struct_fields__})
 
     @property
     def models(self) -> dict[str, RecordedModel]:
-        """The models of the run, by name."""
-        return {}
+        """The models of the run, or of its sources, by name."""
+        if len(self.sources) == 1:
+            (source,) = self.sources.values()
+            found: dict[str, RecordedModel] = source.models
+            return found
+        return {
+            name: model for name, source in self.sources.items() for model in source.models.values()
+        }
 
     @property
     def files(self) -> list[str]:
         """The files of the corpus, if it is one of files."""
-        return []
+        return list(dict.fromkeys(file for one in self.sources.values() for file in one.files))
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of layers, and of heads in each; 0 where they are not known."""
-        return 0, 0
+        """Numbers of layers, and of heads in each; 0 where they are not known or not the same."""
+        shapes = {one.shape for one in self.sources.values()}
+        return shapes.pop() if len(shapes) == 1 else (0, 0)
 
 
 class ModelRecord(Record, frozen=True, kw_only=True):
@@ -296,6 +286,7 @@ class ModelRecord(Record, frozen=True, kw_only=True):
     heads: Count = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.layers * self.heads > _MOST_HEADS:
             raise ValueError(f"{self.layers} layers of {self.heads} heads")
 
@@ -354,28 +345,14 @@ class ScoresRecord(CorpusRecord, frozen=True, kw_only=True):
     reaches: list[int | None] = []
     removed_heads: list[tuple[int, int]] = []
     rounded: str = ""
-    half_precision: HalfPrecision | None = None
-    chosen_dtype: ChosenDtype | None = None
     absent_relations: list[str] = []
     controls: dict[str, Count] = {}
-    stopped: Stopped | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         ids = [role.id for role in self.roles]
         if len(set(ids)) != len(ids):
             raise ValueError("two roles of one id")
-
-    @property
-    def stopped_early(self) -> bool:
-        """Whether scoring stopped before the end of the corpus."""
-        return self.stopped is not None and self.stopped.sentences < self.stopped.of_sentences
-
-    @property
-    def drawn_from(self) -> int | None:
-        """The number of units of a corpus that is decided about itself; None for all text."""
-        decided = self.stopped is not None and self.stopped.until_of == "corpus"
-        return self.stopped.units if self.stopped is not None and decided else None
 
 
 class SetsRecord(Record, frozen=True, kw_only=True):
@@ -395,6 +372,16 @@ class TaskRecord(ModelRecord, frozen=True, kw_only=True):
 
     corpus: RecordedTaskFile
     task: RecordedTask
+
+
+def _as_record(content: Any) -> Record:
+    """Read the record of a source by the first type that has all of its fields."""
+    if isinstance(content, Record):
+        return content
+    for form in (Record, ModelRecord, CorpusRecord, TaskRecord, ScoresRecord):
+        if isinstance(content, Mapping) and set(content) <= set(form.__struct_encode_fields__):
+            return form.read(content)
+    raise ValueError("a source that is no record of this version")
 
 
 def versions() -> dict[str, str]:

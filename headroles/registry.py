@@ -8,7 +8,12 @@ declare(
     result=".role_table:RoleTable",
     function=".assignment:assign_roles",
     options=".options:AssignOptions",
-    commands=("classify", "score", "merge", "assign"),
+    commands={
+        "classify": "Score the heads of MODEL over CORPUS and test their roles.",
+        "score": "Score the heads of MODEL over CORPUS, without tests.",
+        "merge": "Join parts of a corpus that were scored apart.",
+        "assign": "Test the scores in DIR again, without the model.",
+    },
     figures={
         "roles": ".figures:draw_roles",
         "heads": ".figures:draw_heads",
@@ -22,24 +27,16 @@ declare(
     page_has_sentences=True,
 )
 declare(
-    package="inspection",
-    kind="best heads",
-    result=".best_heads:BestHeads",
-    function=".best_heads:find_best_heads",
-    options="headroles.testing.options:UnitOptions",
-    commands=("best",),
+    kind="best",
+    function="inspection.best_heads:find_best_heads",
     over=SCORES,
     help="Tell which head finds each relation best, in unseen text.",
 )
 declare(
-    package="inspection",
     kind="quantities",
-    result=".quantities:Quantities",
-    function=".quantities:describe_heads",
-    options="headroles.testing.options:UnitOptions",
-    commands=("describe",),
+    function="inspection.quantities:describe_heads",
+    commands={"describe": "Describe heads by confidence, entropy and distance."},
     over=SCORES,
-    help="Describe heads by confidence, entropy and distance.",
 )
 declare(
     package="inspection",
@@ -47,7 +44,7 @@ declare(
     result=".examples:Examples",
     function=".examples:find_examples",
     options=".options:SentenceOptions",
-    commands=("examples",),
+    commands={"examples": "Show the sentences behind a head's scores, and its weights."},
 )
 declare(
     package="inspection",
@@ -55,7 +52,7 @@ declare(
     result=".token_groups:TokenGroups",
     function=".token_groups:measure_token_groups",
     options=".options:TokenOptions",
-    commands=("tokens",),
+    commands={"tokens": "Compare weights and norms that go to each kind of token."},
     figures={"tokens": ".figures:draw_token_groups"},
     caption="Shares of each group, by layer.",
     page=".page:token_page",
@@ -66,7 +63,7 @@ declare(
     result=".result:RoleShifts",
     function=".compare:compare_roles",
     options=".options:CompareOptions",
-    commands=("compare",),
+    commands={"compare": "Test what changed in the heads, as by fine-tuning."},
     figures={
         "heads": ".figures:draw_changed_heads",
         "changes": ".figures:draw_changes",
@@ -76,42 +73,28 @@ declare(
     page=".page:comparison_page",
 )
 declare(
-    package="replication",
     kind="replication",
-    result=".tables:Replication",
-    function=".replicate:replicate_roles",
-    options=".options:ReplicateOptions",
-    commands=("replicate",),
+    result="replicate:Replication",
+    function="replicate:replicate_roles",
+    commands={
+        "replicate": "Test in how many of several corpora heads have a role.\n\n"
+        "Corpora may be languages that "
+        "one multilingual model reads."
+    },
     over=FOLDERS,
     of="headroles.scoring.scores:HeadScores",
     written_by="score or classify",
-    help="Test in how many of several corpora heads have a role.\n\nCorpora may be languages that "
-    "one multilingual model reads.",
-    figures={"role": ".page:draw_replication"},
-    caption="Number of roles in all sets, by head.",
-    page=".page:replication_page",
 )
 declare(
-    package="replication",
     kind="layer counts",
-    result=".tables:LayerCounts",
-    function=".replicate:replicate_roles",
-    options=".options:ReplicateOptions",
-    figures={"layers": ".page:draw_layer_counts"},
-    page=".page:layer_counts_page",
+    result="replicate:LayerCounts",
+    function="replicate:replicate_roles",
 )
 declare(
-    package="planning",
-    kind="plan",
-    result=".power_plan:PowerPlan",
-    function=".plan:plan_examples",
-    options=".options:PlanOptions",
-    commands=("power",),
+    kind="power",
+    function="power:power_analysis",
     over=SCORES,
     help="Tell how many examples it takes to decide each role. The scores in DIR are the pilot.",
-    figures={"curves": ".page:draw_plan"},
-    caption="Share of heads and roles decided, by examples.",
-    page=".page:plan_page",
 )
 declare(
     package="importance",
@@ -119,10 +102,12 @@ declare(
     result=".importance:Importance",
     function=".importance:find_importance",
     options=".options:ImportanceOptions",
-    commands=("importance",),
+    commands={
+        "importance": "Tell how much the loss of TASK depends on each head.\n\n"
+        "MODEL was trained for the "
+        "task. Take examples that it was trained on, or others that you use for no test."
+    },
     over=TASK,
-    help="Tell how much the loss of TASK depends on each head.\n\nMODEL was trained for the "
-    "task. Take examples that it was trained on, or others that you use for no test.",
     figures={"worth": ".figures:draw_importance"},
     caption="Importance by layer and head.",
     page=".page:importance_page",
@@ -133,10 +118,12 @@ declare(
     result=".ablation:Ablations",
     function=".ablation:ablate_heads",
     options=".options:AblateOptions",
-    commands=("ablate",),
+    commands={
+        "ablate": "Test what MODEL loses in TASK without heads.\n\n"
+        "Removes single heads, all heads of "
+        "a layer but one, whole layers, or all heads with a role."
+    },
     over=TASK,
-    help="Test what MODEL loses in TASK without heads.\n\nRemoves single heads, all heads of "
-    "a layer but one, whole layers, or all heads with a role.",
     figures={"worth": ".figures:draw_ablations"},
     caption="Change of the loss without each head.",
     page=".page:ablations_page",
@@ -147,11 +134,13 @@ declare(
     result=".by_role:RoleImportance",
     function=".by_role:compare_roles_in_task",
     options=".options:RoleImportanceOptions",
-    commands=("by-role",),
+    commands={
+        "by-role": "Test whether heads with a role matter more.\n\n"
+        "Compares them with other heads of "
+        "their layers: by importance, by the loss without each head, and by the loss without all "
+        "heads of the role beside that without as many random heads."
+    },
     over=TASK,
-    help="Test whether heads with a role matter more.\n\nCompares them with other heads of "
-    "their layers: by importance, by the loss without each head, and by the loss without all "
-    "heads of the role beside that without as many random heads.",
     figures={"worth": ".figures:draw_role_importance"},
     caption="Loss without the heads of each role.",
     page=".page:role_importance_page",
@@ -162,13 +151,14 @@ declare(
     result=".by_task:TaskDrops",
     function=".by_task:compare_tasks",
     options=".options:TaskDropOptions",
-    commands=("by-task",),
+    commands={
+        "by-task": "Compare the drops without heads in several tasks.\n\n"
+        "Tasks may be languages or genres, of one model or of a model each. The table has the "
+        "relative drop by task for layers, thirds of the layers, or heads."
+    },
     over=FOLDERS,
     of=".ablation:Ablations",
     written_by="ablate",
-    help="Compare the drops without heads in several tasks.\n\nTasks may be languages or "
-    "genres, of one model or of a model each. The table has the relative drop by task for layers, "
-    "thirds of the layers, or heads.",
     figures={"tasks": ".figures:draw_task_drops"},
     caption="Relative drop without heads, by removal and task.",
     page=".page:task_drops_page",
@@ -179,19 +169,22 @@ declare(
     result=".curves:PruningCurves",
     function=".curves:find_pruning_curves",
     options=".curve_options:CurveOptions",
-    commands=("pruning-curves", "prune", "gate"),
-    figures={"curves": ".page:draw_pruning_curves"},
+    commands={
+        "pruning-curves": "Measure MODEL with more and more heads removed.",
+        "prune": "Remove heads from MODEL and write the smaller model.",
+        "gate": "Learn which heads of MODEL stay for TASK.",
+    },
+    figures={"curves": ".curves:draw_pruning_curves"},
     caption="What is reached, by share removed.",
-    page=".page:curves_page",
+    page=".curves:curves_page",
 )
 declare(
     package="claims",
     kind="claims",
-    result=".table:ClaimTable",
-    function=".study:test_claims",
+    result=".claims:ClaimTable",
+    function=".claims:test_claims",
     options=".options:ClaimOptions",
-    commands=("claims",),
-    page=".page:claims_page",
+    commands={"claims": "Test what papers say of attention heads on MODEL."},
 )
 declare(
     package="sharing",
@@ -199,7 +192,7 @@ declare(
     result=".result:Collaboration",
     function=".collaborate:collaborate_heads",
     options=".options:CollaborateOptions",
-    commands=("collaborate",),
+    commands={"collaborate": "Make a model whose heads share queries and keys."},
 )
 declare(
     package="sharing",

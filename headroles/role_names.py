@@ -17,10 +17,10 @@ _NAMES = {
     "punctuation": "punctuation",
     "rare": "the rarest word of the sentence",
     "block": "the same sentence",
-    "block:ratio": "the same sentence (without entropy)",
-    "syntactic": "word -> its governor",
-    "syntactic:to_dependent": "word -> its dependents",
-    "syntactic:from_governor": "word <- its governor",
+    "block:ratio": "the same sentence",
+    "syntactic:any:to_governor": "word -> its governor",
+    "syntactic:any:to_dependent": "word -> its dependents",
+    "syntactic:any:from_governor": "word <- its governor",
     "confidence": "largest weight of a row",
     "entropy": "entropy of a row",
     "distance": "distance to what is attended to",
@@ -61,6 +61,7 @@ _ENDS = {
 _OFFSET = re.compile(r"position:([+-]?)(\d+)$")
 _ARROW = re.compile(r"\s*(?:->|\u2192)\s*")
 _BEYOND_OFFSET = ":beyond_offset"
+_OTHER_TREES = ":other_trees"
 
 
 def contrast_of(role: str) -> str:
@@ -71,6 +72,21 @@ def contrast_of(role: str) -> str:
 def is_contrast(role: str) -> bool:
     """Tell whether an id is that of a contrast."""
     return role.endswith(_BEYOND_OFFSET)
+
+
+def other_trees_of(role: str) -> str:
+    """Return the id of the control of a role: its arcs in the trees of other sentences."""
+    return f"{role}{_OTHER_TREES}"
+
+
+def is_other_trees(role: str) -> bool:
+    """Tell whether an id is that of a control with other trees, or of its contrast."""
+    return role.removesuffix(_BEYOND_OFFSET).endswith(_OTHER_TREES)
+
+
+def without_other_trees(role: str) -> str:
+    """Return the id of the role, or contrast, that a control with other trees belongs to."""
+    return role.replace(_OTHER_TREES, "")
 
 
 def in_words(role: str) -> str:
@@ -86,6 +102,8 @@ def in_words(role: str) -> str:
     """
     if is_contrast(role):
         return f"{in_words(role.removesuffix(_BEYOND_OFFSET))}, beyond distance"
+    if is_other_trees(role):
+        return f"{in_words(role.removesuffix(_OTHER_TREES))}, in other trees"
     if match := _OFFSET.match(role):
         return _offset_in_words(-int(match[2]) if match[1] == "-" else int(match[2]))
     if role in _NAMES or not role.startswith("syntactic:"):
@@ -117,44 +135,62 @@ def meant_by(name: str) -> tuple[list[str], list[str]]:
 
 
 def find_role(name: str, known: Sequence[str]) -> str:
-    """Return the id in ``known`` of the role that a user names by id, in words, or by relation.
+    """Return the id in ``known`` of the role that a user names, as `find_roles`.
 
-    A relation alone, or its dependent, means the role from the dependent to its governor. Raises
-    UsageError for another name.
+    Of several roles it is the first. Raises UsageError for another name.
 
     >>> find_role("amod", ["local", "syntactic:amod:to_governor", "syntactic:amod:to_dependent"])
     'syntactic:amod:to_governor'
     """
-    wanted = _ARROW.sub(" -> ", name.strip().lower())
-    for role in known:
-        if wanted in (role.lower(), in_words(role).lower()):
-            return role
-    for role in known:
-        if role.endswith(":to_governor") and wanted == in_words(role).partition(" -> ")[0]:
-            return role
-    by_relation = f"syntactic:{name}:to_governor"
-    if by_relation in known:
-        return by_relation
-    raise UsageError(not_among("role", name, known, _other_names(known)))
+    return find_roles(name, known)[0]
 
 
 def find_roles(name: str, known: Sequence[str]) -> list[str]:
-    """Return the ids of the roles that a user names, as `find_role`; a relation means both ways.
+    """Return the ids in ``known`` of the roles that a user names by id, in words, or by relation.
+
+    A relation alone, or its dependent, means all of its directions, and ``syntactic`` all roles of
+    arcs. Contrasts and controls are found by their ids alone. Raises UsageError for another name.
 
     >>> find_roles("amod", ["local", "syntactic:amod:to_governor", "syntactic:amod:to_dependent"])
     ['syntactic:amod:to_governor', 'syntactic:amod:to_dependent']
     """
-    ways = [f"syntactic:{name}:{way}" for way in ("to_governor", "to_dependent")]
-    found = [] if name in known else [role for role in ways if role in known]
-    return found or [find_role(name, known)]
+    wanted = _ARROW.sub(" -> ", name.strip().lower())
+    for role in known:
+        if wanted in (role.lower(), in_words(role).lower()):
+            return [role]
+    own = [role for role in known if not (is_contrast(role) or is_other_trees(role))]
+    found = [
+        role
+        for role in own
+        if is_arc(role) and wanted in (GROUP, relation_of(role).lower(), _dependent_of(role))
+    ]
+    if not found:
+        raise UsageError(not_among("role", name, known, _other_names(own)))
+    return found
+
+
+GROUP, POOLED = "syntactic", "any"
+"""The group of all roles of arcs, and what stands for a relation in those of all relations."""
+
+
+def is_arc(role: str) -> bool:
+    """Tell whether a role is one of arcs, and no contrast or control."""
+    return role.startswith(f"{GROUP}:") and not (is_contrast(role) or is_other_trees(role))
+
+
+def relation_of(role: str) -> str:
+    """Return the relation of a role of arcs, `POOLED` for all relations together."""
+    return role.removeprefix(f"{GROUP}:").rpartition(":")[0]
+
+
+def _dependent_of(role: str) -> str:
+    return _ENDS.get(relation_of(role), ("",))[0]
 
 
 def _other_names(known: Sequence[str]) -> list[str]:
     """Return the names that `find_role` takes beside ids: relations, and words."""
-    ends = ":to_governor"
-    arcs = [role for role in known if role.startswith("syntactic:") and role.endswith(ends)]
-    relations = [role.removeprefix("syntactic:").removesuffix(ends) for role in arcs]
-    return [*relations, *map(in_words, known)]
+    relations = dict.fromkeys(relation_of(role) for role in known if is_arc(role))
+    return [*[GROUP] * bool(relations), *relations, *map(in_words, known)]
 
 
 def _offset_in_words(offset: int) -> str:

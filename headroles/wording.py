@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,11 +17,17 @@ _UNPRINTABLE = re.compile(
 )
 _LONGEST_NAME = 100
 _LONGEST_LISTING = 160
-# An argument of Python or a word before it, and in brackets the flag that is its like.
-_BOTH_WAYS = re.compile(
-    r"""(?P<word>\S+?(?P<value>=(?:'[^']*'|"[^"]*"|[^\s(]+))?) """
-    r"\((?P<flag>--(?P<name>[a-z-]+)[^()]*)\)"
+_OPTION = re.compile(
+    r"""`(?P<name>\.?[a-z_]+(?:\(\))?)(?:=(?P<value>'[^'`]*'|"[^"`]*"|[^`\s]+))?`""",
 )
+_FLAGS = {
+    "written_as": "--as",
+    "corpus_part": "--part",
+    "heading": "--title",
+    ".in_full()": "--full",
+    ".warnings": "--full",
+}
+"""Flags that are not called as their arguments are."""
 _of_flags: ContextVar[bool] = ContextVar("headroles_of_flags", default=False)
 
 
@@ -37,23 +44,23 @@ def speaking_of_flags() -> Iterator[None]:
 def addressed(text: str) -> str:
     """Name options as the reader passes them: as arguments, or as flags.
 
-    Messages are written with both: ``test='t' (--test t)``.
+    Messages name them as arguments between backticks: ``pass `test='t'` ``.
 
-    >>> addressed("pass test='sign_flip' (--test sign_flip), or omit it")
-    "pass test='sign_flip', or omit it"
+    >>> addressed("pass `test='betting'`, or omit `test`")
+    "pass test='betting', or omit test"
     >>> with speaking_of_flags():
-    ...     addressed("pass test='sign_flip' (--test sign_flip), or omit it")
-    'pass --test sign_flip, or omit it'
+    ...     addressed("pass `test='betting'`, or omit `test`")
+    'pass --test betting, or omit --test'
     """
-    return _BOTH_WAYS.sub(_of_flag if _of_flags.get() else lambda found: found["word"], text)
+    return _OPTION.sub(_as_flag if _of_flags.get() else lambda found: found[0].strip("`"), text)
 
 
-def _of_flag(found: re.Match[str]) -> str:
-    """Replace an argument by its flag; any other word stays, with the flag in brackets."""
-    word, name = found["word"].lstrip("("), found["name"].replace("-", "_")
-    if not (found["value"] or word in (name, ".warnings", ".in_full()")):
-        return found[0]
-    return found["word"].removesuffix(word) + found["flag"]
+def _as_flag(found: re.Match[str]) -> str:
+    name, value = found["name"], (found["value"] or "").strip("'\"")
+    flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+    if value == "False":
+        return f"--no-{flag.removeprefix('--')}"
+    return flag if value in ("", "True") else f"{flag} {shlex.quote(value)}"
 
 
 def printable(text: object) -> str:
@@ -165,15 +172,14 @@ def head_name(head: Sequence[int]) -> str:
     return f"{head[0]}-{head[1]}"
 
 
-def named_heads(heads: Sequence[tuple[int, int]], n_layers: int = 0, widest: int = 36) -> str:
-    """Name heads, or only their layers if the names take more than ``widest`` characters.
+def named_heads(heads: Sequence[tuple[int, int]], n_layers: int = 0, most: int = 8) -> str:
+    """Name heads, or only their layers if there are more than ``most`` heads.
 
-    >>> named_heads([(0, 1), (0, 2), (1, 1)], widest=10)
+    >>> named_heads([(0, 1), (0, 2), (1, 1)], most=2)
     'in layers 0 to 1'
     """
-    named = " ".join(map(head_name, heads))
-    if len(named) <= widest:
-        return named
+    if len(heads) <= most:
+        return " ".join(map(head_name, heads))
     layers = sorted({layer for layer, _ in heads})
     if len(layers) == n_layers:
         return "in all layers"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +41,16 @@ def record_in(folder: Path) -> dict[str, Any]:
     """Return the record of the results in a folder."""
     content: dict[str, Any] = json.loads((folder / "run.json").read_text())
     return content
+
+
+def read_terminal(terminal: int) -> bytes:
+    """Return what is left to read of a terminal whose other end is closed, and close it."""
+    found = b""
+    try:
+        while part := os.read(terminal, 65536):
+            found += part
+    except OSError:  # Linux says so when the other end is closed
+        pass
+    finally:
+        os.close(terminal)
+    return found

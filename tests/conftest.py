@@ -178,7 +178,7 @@ def flat(result: Summary) -> str:
 
 def in_full(result: Summary) -> str:
     """What --full prints of a result."""
-    return as_text(chain(result.shown(), result.details()))
+    return as_text(chain(result.summarize(), result.details()))
 
 
 @pytest.fixture

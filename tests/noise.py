@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from headroles.models.reporting import Pass
+from headroles.models.reports import Pass
 
 MACHINES = 3e-7
 """What the last digits of float32 weights differ by: no test of numbers may fail over it."""
@@ -31,14 +31,14 @@ def with_noise(attention: Tensor) -> Tensor:
 @contextmanager
 def added(level: float) -> Iterator[None]:
     """Weights are read with noise, however they are reached: by interface or by hook."""
-    plain = Pass.take
+    plain = Pass.next_layer
 
-    def take(this: Pass, weights: Tensor) -> None:
+    def next_layer(this: Pass, weights: Tensor) -> None:
         plain(this, weights if this.is_trial else with_noise(weights))
 
     _levels.append(level)
     with pytest.MonkeyPatch.context() as patch:
         if level:
-            patch.setattr(Pass, "take", take)
+            patch.setattr(Pass, "next_layer", next_layer)
         yield
     _levels.pop()

@@ -158,22 +158,18 @@ def _of_tokens(attention: Attention, tokens: Tokens, asked: Asked) -> dict[str, 
 
 
 def _block(attention: Attention, tokens: Tokens, asked: Asked) -> dict[str, Any]:
-    beside = "block:ratio" if asked.score == "bias" else "block:evenness"
+    role = "block:ratio" if asked.score == "bias" else "block"
     separators = [i for i in tokens.specials if i != 0]
     first, second = ([i for i in range(tokens.n) if tokens.segments[i] == k] for k in (0, 1))
     if not first or not second or not any(i < second[0] for i in separators):
-        return {"block": None, beside: None}
+        return {role: None} | ({"block:evenness": None} if asked.score != "bias" else {})
     rows = []
     for i in range(tokens.n):
         own = [j for j in range(tokens.n) if tokens.segments[j] == int(i >= separators[0])]
         rows.append((i, own))
     plain = [asked.row(attention, i, own) for i, own in rows]
     if asked.score == "bias":
-        times_entropy = [
-            None if value is None else value * _entropy(attention[..., i, :])
-            for (i, _), value in zip(rows, plain, strict=True)
-        ]
-        return {"block": mean(times_entropy), beside: mean(plain)}
+        return {role: mean(plain)}
     evenness = []
     for i, own in rows:
         inside = [j for j in own if j in asked.keys(i, tokens.n)]
@@ -182,7 +178,7 @@ def _block(attention: Attention, tokens: Tokens, asked: Asked) -> dict[str, Any]
             total = within.sum(-1, keepdims=True)
             share = within / np.where(total > 0, total, 1)
             evenness.append(_entropy(share) / np.log(len(inside)))
-    return {"block": mean(plain), beside: mean(evenness)}
+    return {role: mean(plain), "block:evenness": mean(evenness)}
 
 
 def _hits(
@@ -223,7 +219,7 @@ def _hits(
             pieces = [tokens.pieces(end) for end in ends]
             if any(j in asked.keys(i, tokens.n) for i in pieces[0] for j in pieces[1]):
                 arcs[relation].append((between[ends[0]] == ends[1]).astype(float))
-        pooled = "syntactic" + (":to_dependent" if direction == "to_dependent" else "")
+        pooled = f"syntactic:any:{direction}"
         hits[pooled] = mean([arc for own_arcs in arcs.values() for arc in own_arcs])
         hits |= {f"syntactic:{name}:{direction}": mean(found) for name, found in arcs.items()}
     return hits
@@ -262,7 +258,7 @@ def _syntactic(
             queries, keys = ends if direction == "to_governor" else ends[::-1]
             plain[relation].append(mean([asked.row(attention, i, keys) for i in queries]))
             contrast[relation].append(_contrast(attention, tokens, queries, keys, asked))
-        pooled = "syntactic" + (":to_dependent" if direction == "to_dependent" else "")
+        pooled = f"syntactic:any:{direction}"
         for found, ending in ((plain, ""), (contrast, ":beyond_offset")):
             scores[pooled + ending] = mean([arc for arcs in found.values() for arc in arcs])
             for relation, arcs in found.items():

@@ -33,7 +33,7 @@ def _texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, str(node.value)
 
 
-def test_flags_stand_behind_the_arguments_that_are_their_like() -> None:
+def test_messages_name_options_as_arguments() -> None:
     found = [
         f"{file.relative_to(PACKAGE)}:{line}: {text}"
         for file in sorted(PACKAGE.rglob("*.py"))
@@ -47,11 +47,17 @@ def test_flags_stand_behind_the_arguments_that_are_their_like() -> None:
 @pytest.mark.parametrize(
     ("message", "argument", "flag"),
     [
-        ("pass a='b' (--a b)", "pass a='b'", "pass --a b"),
-        ('or on="skip" (--on skip), x', 'or on="skip", x', "or --on skip, x"),
-        ("leave until (--until) out", "leave until out", "leave --until out"),
-        ("see .in_full() (--full).", "see .in_full().", "see --full."),
+        ("pass `a='b'`", "pass a='b'", "pass --a b"),
+        ('or `on="skip"`, x', 'or on="skip", x', "or --on skip, x"),
+        ("leave `one_more` out", "leave one_more out", "leave --one-more out"),
+        ("pass `header=False`", "pass header=False", "pass --no-header"),
+        ("pass `header=True`", "pass header=True", "pass --header"),
+        ("pass `n=3`", "pass n=3", "pass --n 3"),
+        ("pass `documents='a b'`", "pass documents='a b'", "pass --documents 'a b'"),
+        ("pass `written_as='zeroed'`", "pass written_as='zeroed'", "pass --as zeroed"),
+        ("see `.in_full()`.", "see .in_full().", "see --full."),
         ("run: headroles x --a b", "run: headroles x --a b", "run: headroles x --a b"),
+        ("the word `` and `", "the word `` and `", "the word `` and `"),
     ],
 )
 def test_one_message_for_two_readers(message: str, argument: str, flag: str) -> None:

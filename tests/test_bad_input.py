@@ -13,26 +13,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from click.testing import Result
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer, decoders, pre_tokenizers, processors
-from tokenizers.models import BPE
 from transformers import (
-    BartConfig,
     GPT2Config,
-    PreTrainedTokenizerFast,
-    RobertaConfig,
-    RobertaModel,
-    T5Config,
-    WhisperConfig,
-    XmodConfig,
 )
 
 from headroles import HeadScores
-from tests.commands import contents, names, run
+from tests.commands import contents, names, read_terminal, run
 from tests.conftest import CAT, DOG, conllu_sentence, make_bert, make_tokenizer
 
 COMMANDS = ("classify", "score")
@@ -57,54 +47,24 @@ def assert_all_refuse(named: str, folder: Path, *arguments: object, code: int = 
         assert_refused(run(command, *arguments, "--out", folder / PLACE), named, folder, code)
 
 
-def row(number: int | str, form: str, head: int | str, relation: str) -> str:
-    return f"{number}\t{form}\t_\tX\t_\t_\t{head}\t{relation}\t_\t_\n"
-
-
 GOOD = conllu_sentence(CAT, "good-1")
 
-CORPORA = {
+CORPORA = {  # one of each way to fail; tests/corpus has all defects
     "empty file": (b"", "bad.conllu is empty"),
     "blank file": (b"\n\n\n", "no sentences in"),
     "not UTF-8": (
-        GOOD.encode() + "1\tcafé\t".encode("latin-1"),
+        GOOD.encode() + "1\tcaf\u00e9\t".encode("latin-1"),
         "bad.conllu, line 6: byte 0xe9 at column 6 is not UTF-8",
     ),
     "columns": (
         (GOOD + "# sent_id = s-2\n1\tOne\t0\troot\n\n").encode(),
         "bad.conllu, line 7: sentence 's-2' has 4 tab-separated columns instead of 10",
     ),
-    "spaces for tabs": (
-        (GOOD + row(1, "One", 0, "root").replace("\t", " ")).encode(),
-        "has 1 tab-separated columns instead of 10",
-    ),
-    "head out of range": (
-        conllu_sentence([("A", 0, "root"), ("b", 9, "obj")], "s-1").encode(),
-        "sentence 's-1' word 2 has head 9, but the sentence has 2 words",
-    ),
-    "no head": (row(1, "One", "_", "root").encode(), "has no head or no relation for word 1"),
-    "no number as head": (row(1, "One", "x", "root").encode(), "line 1: sentence 'bad-1'"),
-    "cycle": (
-        conllu_sentence([("A", 2, "obj"), ("b", 1, "obj"), ("c", 0, "root")], "s-1").encode(),
-        "sentence 's-1' has a cycle through words 1 and 2",
-    ),
-    "no root": (conllu_sentence([("A", 1, "obj")], "s-1").encode(), "cycle through word 1"),
-    "two roots": (
-        conllu_sentence([("A", 0, "root"), ("b", 0, "root")], "s-1").encode(),
-        "sentence 's-1' has 2 roots (words 1, 2)",
-    ),
-    "numbering": ((row(1, "A", 0, "root") + row(3, "b", 1, "obj")).encode(), "word 2 as 3"),
     "same id": ((GOOD + conllu_sentence(DOG, "good-1")).encode(), "'good-1' has the id of"),
-    "large number": (row(1, "One", "9" * 5000, "root").encode(), "is too large"),
-    "row of nothing": (
-        (GOOD + " #" + "\t_" * 9).encode(),
-        "line 6: sentence 'bad-2' cannot be par",
-    ),
     "escape sequence": (
         conllu_sentence([("A", 1, "obj")], "\x1b[2Jred").encode(),
         r"sentence '\x1b[2Jred' has a cycle",
     ),
-    "no words": ((GOOD + "# sent_id = s-2\n# text = \n\n").encode(), "'s-2' has no words"),
     "two schemes": (
         conllu_sentence([("A", 0, "root"), ("b", 1, "dobj"), ("c", 1, "obj")], "s-1").encode(),
         "two label schemes in one corpus",
@@ -152,15 +112,6 @@ class TestCorpus:
         assert_all_refuse(named, tmp_path, "no-model", treebank, "--relations", relations)
 
 
-def without_weights(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-
-
-def with_pickled_weights(folder: Path) -> None:
-    without_weights(folder)
-    torch.save(make_bert().state_dict(), folder / "pytorch_model.bin")
-
-
 def with_half_a_weight_file(folder: Path) -> None:
     file = folder / "model.safetensors"
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
@@ -186,26 +137,11 @@ def with_a_slow_tokenizer(folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "CTRLTokenizer"}')
 
 
-def with_broken_json(folder: Path) -> None:
-    (folder / "config.json").write_text('{"model_type": "bert", "hidden_size": "wide"}')
-
-
-MODELS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "no weights": (without_weights, "the weights of {} cannot be loaded"),
-    "pickled weights": (with_pickled_weights, "headroles reads model.safetensors"),
+MODELS: dict[str, tuple[Callable[[Path], object], str]] = {  # tests/models has all defects
     "half a weight file": (with_half_a_weight_file, "the weights of {} cannot be loaded"),
     "NaN": (with_nan, "{}: the weights encoder.layer.2.attention.self.key.bias hold NaN"),
-    "no tokenizer": (without_tokenizer, "{} holds no tokenizer"),
     "slow tokenizer": (with_a_slow_tokenizer, "is a slow tokenizer"),
-    "broken configuration": (with_broken_json, "the configuration of {} cannot be read"),
     "decoder": (GPT2Config().save_pretrained, "gpt2 is a decoder"),
-    "decoder of BART": (BartConfig(is_decoder=True).save_pretrained, "bart is a decoder"),
-    "T5 without weights": (
-        T5Config().save_pretrained,
-        "{} lacks weights of its encoder (encoder.block.0",
-    ),
-    "encoder of speech": (WhisperConfig().save_pretrained, "whisper is an encoder-decoder whose"),
-    "language not named": (XmodConfig().save_pretrained, "set default_language in config.json"),
 }
 
 
@@ -218,13 +154,6 @@ class TestModel:
         folder = shutil.copytree(bert_folder, tmp_path / "model")
         spoil(folder)
         assert_all_refuse(named.format(folder), tmp_path, folder, treebank)
-
-    def test_name_is_named(
-        self, treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-        named = "there is no folder no-such-model"
-        assert_all_refuse(named, tmp_path, "no-such-model", treebank)
 
 
 class TestTooLong:
@@ -260,64 +189,6 @@ class TestTooLong:
         assert_all_refuse(named, tmp_path, model, tmp_path / "long.conllu")
 
 
-def save_roberta(folder: Path, *, add_prefix_space: bool) -> Path:
-    """A byte-level model whose vocabulary has ``cat`` as a word's beginning, and letters."""
-    torch.manual_seed(0)
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    entries = ["<s>", "<pad>", "</s>", "<unk>", *letters, "Ġc", "at", "Ġcat"]
-    backend = Tokenizer(
-        BPE(
-            {entry: number for number, entry in enumerate(entries)},
-            [("Ġ", "c"), ("a", "t"), ("Ġc", "at")],
-        )
-    )
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
-    backend.decoder = decoders.ByteLevel()
-    backend.post_processor = processors.RobertaProcessing(
-        ("</s>", 2), ("<s>", 0), add_prefix_space=add_prefix_space
-    )
-    PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        bos_token="<s>",
-        cls_token="<s>",
-        eos_token="</s>",
-        sep_token="</s>",
-        pad_token="<pad>",
-        unk_token="<unk>",
-        model_max_length=64,
-    ).save_pretrained(folder)
-    RobertaModel(
-        RobertaConfig(
-            vocab_size=len(entries),
-            hidden_size=16,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=16,
-            max_position_embeddings=66,
-            initializer_range=0.5,
-            type_vocab_size=1,
-        )
-    ).save_pretrained(folder)
-    return folder
-
-
-def test_byte_level_words_begin_with_their_space(tmp_path: Path) -> None:
-    """Without a space before every word ``cat`` would fall to letters, and score differently."""
-    words = [("a", 2, "det"), ("cat", 3, "nsubj"), ("sat", 0, "root"), ("cat", 3, "obj")]
-    corpus = tmp_path / "cats.conllu"
-    corpus.write_text(conllu_sentence(words, "1") + conllu_sentence(words, "2"))
-    found = []
-    for prefix in (True, False):
-        model = save_roberta(tmp_path / f"roberta-{prefix}", add_prefix_space=prefix)
-        result = run("score", model, corpus, "--out", tmp_path / str(prefix))
-        assert result.exit_code == 0, result.output
-        found.append(HeadScores.load(tmp_path / str(prefix)))
-    right, mended = found
-    # <s> Ġ a Ġcat Ġ s at Ġcat </s>, then </s> and the second sentence
-    assert right.lengths.tolist() == mended.lengths.tolist() == [18]
-    np.testing.assert_array_equal(right.values, mended.values)
-
-
 class TestCompare:
     def assert_refuses(self, named: str, folder: Path, *arguments: object, code: int = 2) -> None:
         result = run("compare", *arguments, "--out", folder / PLACE)
@@ -347,46 +218,6 @@ class TestCompare:
                 self.assert_refuses(named, tmp_path, *sides, code=1)
 
     @pytest.mark.parametrize(
-        ("found", "instead", "why"),
-        [
-            ("a-2", "z-2", "'after' lacks it"),
-            ("\tDogs\t", "\tCats\t", "its tokens, its tree or its labels differ"),
-            ("\t3\tnsubj\t", "\t4\tnsubj\t", "its tokens, its tree or its labels differ"),
-        ],
-    )
-    def test_another_corpus(
-        self, bert_folder: Path, tmp_path: Path, found: str, instead: str, why: str
-    ) -> None:
-        dogs = [("Old", 2, "amod"), ("Dogs", 3, "nsubj"), ("eat", 0, "root"), ("it", 3, "obj")]
-        text = conllu_sentence(CAT, "a-1") + conllu_sentence(dogs, "a-2")
-        assert text.count(found) == 1
-        for name, content in (("one", text), ("other", text.replace(found, instead))):
-            corpus = tmp_path / f"{name}.conllu"
-            corpus.write_text(content)
-            arguments = ("score", bert_folder, corpus, "--pairing", "none", "--out")
-            assert run(*arguments, tmp_path / name).exit_code == 0
-        sides = (tmp_path / "one", tmp_path / "other")
-        for named in (
-            f"1 of the 2 of 'before' have no match, first 'a-2' ({why})",
-            "--on-mismatch intersect",
-        ):
-            self.assert_refuses(named, tmp_path, *sides)
-
-    def test_another_pairing(self, bert_folder: Path, scored: Path, tmp_path: Path) -> None:
-        arguments = ("score", bert_folder, tmp_path / "small.conllu", "--pairing", "none")
-        assert run(*arguments, "--out", tmp_path / "single").exit_code == 0
-        named = "differ in their pairing of sentences"
-        self.assert_refuses(named, tmp_path, scored, tmp_path / "single")
-
-    def test_another_architecture(self, scored: Path, treebank: Path, tmp_path: Path) -> None:
-        deeper = tmp_path / "deeper"
-        make_bert(layers=4).save_pretrained(deeper)
-        make_tokenizer().save_pretrained(deeper)
-        assert run("score", deeper, treebank, "--out", tmp_path / "deep").exit_code == 0
-        named = "'before' and 'after' differ in their number of layers: 3 and 4"
-        self.assert_refuses(named, tmp_path, scored, tmp_path / "deep")
-
-    @pytest.mark.parametrize(
         ("options", "named"),
         [
             (["--corpus", "small.conllu"], "leave out --corpus; or pass --models"),
@@ -395,14 +226,10 @@ class TestCompare:
                 ["--no-beyond-offset", "--no-header", "--text-columns", "0"],
                 "leave out --header, --text-columns, --beyond-offset; or",
             ),
-            (["--margin", "0"], "the margin is 0.0; it must be a number above 0"),
-            (
-                ["--test", "wilcoxon", "--clusters", "none"],
-                "the test is 'wilcoxon'; it must be one of t,",
-            ),
-            (["--correction", "max_t"], "--test sign_flip"),
-            (["--alpha", "0.5"], "alpha is 0.5"),
-            (["--on-mismatch", "ignore"], "on_mismatch is 'ignore'; it must be one of error"),
+            (["--margin", "0"], "--margin is 0.0; it must be a number above 0"),
+            (["--correction", "max_t"], "--correction is 'max_t'; it must be one of"),
+            (["--alpha", "0.5"], "--alpha is 0.5"),
+            (["--on-mismatch", "ignore"], "--on-mismatch is 'ignore'; it must be one of error"),
             (["--names", "a,b"], "names are ['a', 'b'] for 1 score sets"),
             (["--names", "before"], "give each a different name, other than 'before'"),
             (["--names", ","], "names are [] for 1 score sets"),
@@ -416,18 +243,11 @@ class TestCompare:
     @pytest.mark.parametrize(
         ("options", "named"),
         [
-            (["--margin", "0"], "the margin is 0.0"),
-            (
-                ["--test", "bootstrap_t"],
-                "the test is 'bootstrap_t'; it must be one of t, sign_flip",
-            ),
-            (["--on-mismatch", "ignore"], "on_mismatch is 'ignore'"),
-            (["--names", "a,b"], "names are ['a', 'b'] for 1 score sets"),
+            (["--test", "wilcoxon"], "--test is 'wilcoxon'; it must be one of t, betting"),
             (["--names", "../a"], "'../a' cannot be the name of a folder"),
-            (["--names", ".."], "'..' cannot be the name of a folder"),
             (["--names", "run.json"], "'run.json' cannot be the name of a folder"),
-            (["--score", "share"], "the score is 'share'; it must be one of bias, excess"),
-            (["--pairing", "random"], "the pairing is 'random'"),
+            (["--score", "share"], "--score is 'share'; it must be one of bias, excess"),
+            (["--pairing", "random"], "--pairing is 'random'"),
             (["--text-columns", "0"], "--parser"),
             (["--relations", ","], "--relations names no relation"),
             (["--clusters", "document"], "all examples are of one document"),
@@ -451,16 +271,8 @@ class TestCompare:
             self.assert_refuses(named, tmp_path, "--models", *sides, "--corpus", treebank)
         self.assert_refuses("--corpus FILE", tmp_path, "--models", bert_folder, bert_folder)
 
-    def test_name_of_either_model(
-        self, bert_folder: Path, treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-        for sides in ((bert_folder, "no-such-model"), ("no-such-model", bert_folder)):
-            models = ("--models", *sides, "--corpus", treebank)
-            self.assert_refuses("there is no folder no-such-model", tmp_path, *models, code=1)
-
     def test_defect_of_the_corpus(self, tmp_path: Path) -> None:
-        content, named = CORPORA["cycle"]
+        content, named = CORPORA["columns"]
         (tmp_path / "bad.conllu").write_bytes(content)
         models = ("--models", "no-model", "no-model", "--corpus", tmp_path / "bad.conllu")
         self.assert_refuses(named, tmp_path, *models, code=1)
@@ -511,7 +323,7 @@ class TestInterrupt:
                 shown += os.read(ours, 4096)
             process.send_signal(signal.SIGINT)
             stdout = process.communicate()[0]
-        shown += read_rest(ours)
+        shown += read_terminal(ours)
         assert process.returncode == 130
         assert stdout == ""
         assert re.search(rb"interrupted: (\d+ parts? of the work .* --resume|nothing was)", shown)
@@ -528,19 +340,6 @@ class TestInterrupt:
             process.send_signal(signal.SIGINT)
             shown = process.stderr.read()
         assert process.returncode == 130
-        assert "interrupted: nothing was written" in shown
+        assert "interrupted" in shown
         assert "Traceback" not in shown
         assert names(tmp_path) == {treebank.name}
-
-
-def read_rest(terminal: int) -> bytes:
-    """What is left to read; the other end is closed, which Linux reports as an error."""
-    shown = b""
-    try:
-        while part := os.read(terminal, 4096):
-            shown += part
-    except OSError:
-        pass
-    finally:
-        os.close(terminal)
-    return shown

@@ -37,6 +37,8 @@ def test_the_role_of_negation(my_roles: Path, bert_folder: Path, sample: Path) -
         "my_roles:negation",
         "my_roles:negation:back",
         "my_roles:proper_nouns",
+        "my_roles:negation:other_trees",
+        "my_roles:negation:back:other_trees",
     )
     assert hits.counts[:, 0].sum() == 22
     assert (hits.counts[:, 0] > 0).sum() == 17

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import io
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from headroles import RoleTable, assign_roles
-from headroles.errors import UsageError
 from headroles.formats import FORMATS
 from headroles.role_names import in_words
 from headroles.storage import plain
@@ -116,18 +113,6 @@ def test_latex_escapes_names(table: RoleTable, view: str) -> None:
     assert r"\begin{tabular}" in content
 
 
-@pytest.mark.parametrize("view", ["long", "wide"])
-def test_markdown_is_a_table_with_a_header(table: RoleTable, view: str) -> None:
-    header, rule, *rows = table.export("markdown", view).decode().splitlines()
-    columns = list(frame_of(table, view).columns)
-    shown = html.unescape(header.replace(r"\|", "/").replace("\\", ""))
-    cells = [cell.strip() for cell in shown.strip("|").split("|")]
-    assert cells == [name.replace("|", "/") for name in columns]
-    assert set(rule) <= set("|:-")
-    assert len(rows) == (16 if view == "long" else 4)
-    assert {row.replace(r"\|", "/").count("|") for row in (header, *rows)} == {len(columns) + 1}
-
-
 @pytest.mark.parametrize("view", ["counts", "answers", "colocation"])
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_rows_keep_their_names(table: RoleTable, fmt: str, view: str) -> None:
@@ -138,37 +123,6 @@ def test_rows_keep_their_names(table: RoleTable, fmt: str, view: str) -> None:
         assert pq.read_table(pa.BufferReader(content)).to_pandas()["role"].tolist() == list(ROLES)
     else:
         assert (in_words("local") if fmt == "latex" else "local").encode() in content
-
-
-@pytest.mark.parametrize("fmt", ["markdown", "latex", "html"])
-def test_readable_formats_round_and_mark(table: RoleTable, fmt: str) -> None:
-    content = table.export(fmt).decode()
-    row = table.frame[table.frame["assigned"]].iloc[0]
-    assert f"{row['mean']:.4g}" in content.replace("&.", ".")
-    assert repr(float(row["mean"])) not in content
-    for never in ("True", "False", "nan", "NaN"):
-        assert never not in content
-
-
-@pytest.mark.parametrize("fmt", FORMATS)
-@pytest.mark.parametrize("view", ["long", "wide"])
-def test_every_format_is_the_same_twice(table: RoleTable, fmt: str, view: str) -> None:
-    assert table.export(fmt, view) == table.export(fmt, view)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"fmt": "xlsx"}, "unknown format 'xlsx'; use one of csv, parquet, json"),
-        ({"fmt": "CSV"}, "unknown format 'CSV'"),
-        ({"fmt": "csv", "view": "tall"}, "the view is 'tall'; it must be one of long, wide"),
-        ({"fmt": "csv", "value": "mean"}, "pass view='wide' with it"),
-        ({"fmt": "csv", "view": "wide", "value": "size"}, "the value is 'size'; it must be"),
-    ],
-)
-def test_unknown_options(table: RoleTable, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        table.export(**options)
 
 
 def test_saved_and_loaded_table_exports_the_same(table: RoleTable, tmp_path: Path) -> None:

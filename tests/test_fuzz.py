@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import fuzz_commands
+from benchmarks import fuzz_commands, fuzz_sent
 from benchmarks.fuzz_folders import make_results, try_model, try_result
 from benchmarks.fuzz_inputs import try_options
 from benchmarks.fuzzing import go_through, save_model
@@ -24,6 +24,11 @@ def test_result_folders(tmp_path: Path) -> None:
     outcomes = go_through(lambda chance: try_result(chance.choice(results), chance), 120, seed=1)
     assert outcomes["StorageError"] > 50
     assert outcomes["read, with other words around it"] > 5
+
+
+def test_sent_folders(tmp_path: Path) -> None:
+    outcomes = go_through(fuzz_sent.SURFACES["hidden"].prepare(tmp_path), 60, seed=1)
+    assert outcomes["replaced"] > 1
 
 
 def test_options() -> None:

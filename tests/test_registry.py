@@ -15,10 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.main import get_command
 
 import headroles.studies
-from headroles.cli import app
+from headroles.cli.app import COMMANDS, find_function, make_command
 from headroles.drawing.page import Page
 from headroles.options import Options, fields_of
 from headroles.results.result import Result
@@ -38,15 +37,17 @@ def test_everything_that_a_declaration_names_is_there(study: Study) -> None:
     assert {one.name for one in fields_of(options)} <= set(inspect.signature(function).parameters)
     if study.page:
         assert inspect.signature(study.load("page"), eval_str=True).return_annotation is Page
-    assert all(study.load_figure(kind).__name__.startswith("draw_") for kind in study.figures)
-    assert bool(study.figures) == bool(study.caption) or study.kind == "layer counts"
+    for kind in study.kinds_of_figures():
+        assert study.load_figure(kind).__name__.startswith("draw_")
+        assert study.describe_figure(kind).endswith(".")
     assert study.over in ("", SCORES, TASK, FOLDERS)
-    assert bool(study.over) == bool(study.help)
 
 
-def test_every_command_of_a_study_is_listed_in_order() -> None:
-    declared = [name for study in studies() for name in study.commands]
-    assert list(get_command(app).commands)[: len(declared)] == declared  # type: ignore[attr-defined]
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_its_function_whose_text_begins_with_its_help(name: str) -> None:
+    text = str(inspect.getdoc(find_function(name)))
+    assert text.startswith(COMMANDS[name].help)
+    assert make_command(name).name == name
 
 
 def test_every_kind_of_table_is_declared() -> None:
@@ -106,16 +107,27 @@ def test_a_study_made_by_the_recipe_is_everywhere(package: Path, tmp_path: Path)
     assert "--layer" in run("-m", "headroles", "ranges", "--help")
     out = tmp_path / "ranges"
     printed = run("-m", "headroles", "ranges", scored, "--layer", "1", "--out", out, "--json")
-    assert len(json.loads(printed)["ranges"]) > 1
+    made = json.loads(printed)
+    assert (made["options"], len(made["rows"])) == ({"layer": 1}, 2)
+    assert "heads differ most in" in run("-m", "headroles", "show", out)
+    full = run("-m", "headroles", "show", out, "--full")
+    assert {"local", "delimiter"} <= set(full.split())
     exported = run("-m", "headroles", "export", out, "--format", "csv")
     assert exported.startswith("role,lowest,highest\n")
     run("-m", "headroles", "report", out)
-    assert "score ranges" in (out / "report.html").read_text()
+    page = (out / "report.html").read_text()
+    assert "How far apart are the heads of a layer?" in page
+    assert "Draw the ranges of all roles." in page
+    run("-m", "headroles", "figure", out, "--kind", "ranges", "--out", tmp_path / "f.svg")
+    content = json.loads((out / "run.json").read_text())
+    assert content["sources"]["scores"]["scores"] > 0
     code = f"""
 import sys, headroles as hr
 light = {{"pandas", "torch"}} & set(sys.modules)
 found = hr.load({str(out)!r})
 again = hr.find_ranges(hr.HeadScores.load({str(scored)!r}), layer=1)
-print(light, type(found) is hr.ScoreRanges, found == again, "<table" in found._repr_html_())
+shown = found._repr_html_()
+print(light, type(found) is hr.ScoreRanges, found.frame.equals(again.frame), "<table" in shown)
+print("<img" in shown, found.options.layer, found.plot().get_figure() is not None)
 """
-    assert run("-c", code).split() == ["set()", "True", "True", "True"]
+    assert run("-c", code).split() == "set() True True True True 1 True".split()

@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroles.errors import CorpusError
-from headroles.wording import listed, printable, shortened
-
-
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [([], ""), (["a"], "a"), (["a", "b", "c"], "a, b, c"), (["a", "b", "c", "d"], "a, b, c, ...")],
-)
-def test_few_are_listed_whole(names: list[str], expected: str) -> None:
-    assert listed(names) == expected
+from headroles.wording import printable
 
 
 @pytest.mark.parametrize(
@@ -41,19 +33,6 @@ def test_printable_text_is_one_line_that_stays_as_it_is(text: str) -> None:
     once = printable(text)
     assert printable(once) == once
     assert not any(unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp") for one in once)
-
-
-@pytest.mark.parametrize("most", [10, 11, 50])
-def test_long_text_keeps_both_ends(most: int) -> None:
-    text = "".join(map(str, range(100)))
-    assert len(shortened(text, most)) == most
-    assert text.startswith(shortened(text, most).split(" ... ")[0])
-    assert text.endswith(shortened(text, most).split(" ... ")[1])
-    assert shortened(text[:most], most) == text[:most]
-
-
-def test_listed_names_are_short_and_printable() -> None:
-    assert listed(["a\n", "b" * 300]) == "a\\n, " + shortened("b" * 300)
 
 
 def test_errors_are_one_line_of_readable_length() -> None:

@@ -12,13 +12,11 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
-from typer.main import get_command
 
-from headroles.cli import app as headroles_app
-from headroles.cli.flags import help_record
-from headroles.options import TITLES, Option, Options, fields_of
-
-ORDER = ("Arguments", *TITLES, "Options")
+from headroles.cli.app import COMMANDS, make_command
+from headroles.cli.flags import SECTIONS, help_of, help_record, section_of
+from headroles.options import Field, Options, fields_of
+from headroles.wording import addressed
 
 
 class Commands(SphinxDirective):
@@ -26,9 +24,8 @@ class Commands(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Parse the Markdown of all commands where the directive stands."""
-        group: Any = get_command(headroles_app)
         written = "\n".join(
-            line for name, one in group.commands.items() for line in describe_command(name, one)
+            line for name in COMMANDS for line in describe_command(name, make_command(name))
         )
         return self.parse_text_to_nodes(written, allow_section_headings=True)
 
@@ -42,23 +39,18 @@ def describe_command(name: str, command: Any) -> Iterator[str]:
     known = _options()
     sections: dict[str, list[Any]] = {}
     for param in command.get_params(context):
-        sections.setdefault(_title(param), []).append(param)
-    for title in sorted(sections, key=ORDER.index):
+        sections.setdefault(section_of(param), []).append(param)
+    for title in sorted(sections, key=SECTIONS.index):
         yield from (f"**{title}**", "")
         for param in sections[title]:
             yield from _param(param, context, known)
 
 
-def _title(param: Any) -> str:
-    if param.param_type_name == "argument":
-        return "Arguments"
-    return param.rich_help_panel or "Options"
-
-
-def _param(param: Any, context: Any, known: dict[str, Option]) -> Iterator[str]:
+def _param(param: Any, context: Any, known: dict[str, Field]) -> Iterator[str]:
     term, text = help_record(param, context) or ("", "")
-    option = known.get(param.help)
-    said = f"{text.strip()} {option.more}" if option and option.more else text.strip()
+    field = known.get(param.help)
+    more = addressed(" ".join(field.text.partition("\n\n")[2].split())) if field else ""
+    said = f"{text.strip()} {more}".strip()
     yield from (f"`{term}`", f": {_plain(said)}", "")
 
 
@@ -67,14 +59,14 @@ def _plain(text: str) -> str:
     return re.sub(r"([\\*_<\[\]`{}$#])", r"\\\1", text)
 
 
-def _options() -> dict[str, Option]:
+def _options() -> dict[str, Field]:
     """All options of all groups, by their help: names mean different things in some commands."""
-    found: dict[str, Option] = {}
+    found: dict[str, Field] = {}
     groups = Options.__subclasses__()
     while groups:
         group = groups.pop()
         groups += group.__subclasses__()
-        found |= {one.option.help: one.option for one in fields_of(group)}
+        found |= {help_of(field): field for field in fields_of(group)}
     return found
 
 

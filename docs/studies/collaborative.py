@@ -42,11 +42,11 @@ from docs.studies.fine_tuning import (
     read_sst2,
 )
 from headroles import read_conllu, storage
-from headroles.models.factorisation import InputMoments, factorise, score_error
-from headroles.models.loading import LoadedEncoder, load_encoder, load_whole
+from headroles.models.heads.surgery import heads_of, remove_heads
+from headroles.models.loading.encoder import LoadedEncoder, load_encoder, load_whole
 from headroles.models.options import PER_HEAD, SHARED, ModelOptions
-from headroles.models.sites import Site, find_sites, install
-from headroles.models.surgery import heads_of, remove_heads
+from headroles.models.shared.factorisation import InputMoments, factorise, score_error
+from headroles.models.shared.sites import Site, find_sites, install
 from headroles.passes.timing import LENGTHS, time_in_turns
 from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.orders import choose_heads

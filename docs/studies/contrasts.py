@@ -69,7 +69,7 @@ def contrasts(
                 }
             )
             p_values.append(t_test(tested, 0, alternative="two-sided").p_value[0])
-    adjusted = adjust_p_values(np.array(p_values), "holm", alpha=0.05)
+    adjusted = adjust_p_values(np.array(p_values), "holm")
     return pd.DataFrame(rows).assign(p=[f"{value:.2g}" for value in adjusted])
 
 

@@ -44,13 +44,15 @@ from docs.studies.roles import BOTH, scores_of
 from headroles import HeadScores, RoleShifts, assign_roles, compare_roles, read_conllu, storage
 from headroles.errors import UsageError
 from headroles.record import Record
-from headroles.roles import is_contrast
 from headroles.studies.comparison.answers import STATUSES
 
 BEFORE = "before"
 CLASSIFIER, SEPARATORS = "delimiter:cls", "delimiter:sep"
-PUBLISHED_ROLES = ("local", "delimiter", "block", "syntactic")
-SHOWN_ROLES = ("local", CLASSIFIER, SEPARATORS, "block", "syntactic", "syntactic:to_dependent")
+BLOCKS = ("block:ratio", "block")
+"""Names of the block role under the bias score and under the others."""
+ANY_RELATION = ("syntactic:any:to_governor", "syntactic:any:to_dependent")
+FOUR_ROLES = ("local", "delimiter", *BLOCKS, ANY_RELATION[0])
+SHOWN_ROLES = ("local", CLASSIFIER, SEPARATORS, *BLOCKS, *ANY_RELATION)
 
 Labelled: TypeAlias = tuple[str | tuple[str, str], int]
 Labels: TypeAlias = NDArray[np.int64]
@@ -431,9 +433,7 @@ def local_and_syntactic(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
     for name, those in scores.items():
         table = assign_roles(those)
         has = table.wide()
-        relations = [
-            role for role in table.roles if role.startswith("syntactic") and not is_contrast(role)
-        ]
+        relations = [role for role in table.roles if role.startswith("syntactic")]
         local, syntactic = has["local"], has[relations].any(axis=1)
         n_local, n_syntactic, both = local.sum(), syntactic.sum(), (local & syntactic).sum()
         rows.append(
@@ -456,8 +456,8 @@ def decided_p_values(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
         frame = assign_roles(those).frame
         row: dict[str, object] = {"checkpoint": name}
         for what, chosen in (
-            ("four roles", frame["role"].isin(PUBLISHED_ROLES)),
-            ("all roles", ~frame["role"].map(is_contrast)),
+            ("four roles", frame["role"].isin(FOUR_ROLES)),
+            ("all roles", frame["role"].notna()),
         ):
             p = frame.loc[chosen, "p_value"].dropna()
             row[f"{what}: tests"] = len(p)
@@ -505,7 +505,9 @@ def attention_shares(scores: HeadScores, rows: NDArray[np.bool_]) -> dict[str, N
     token, or the separators: two in an example of two sentences, which alone has a block score.
     """
     lengths = scores.lengths[rows, None]
-    n_separators = np.where(scores.counts[rows, scores.role_ids.index("block")] > 0, 2, 1)[:, None]
+    n_separators = np.where(scores.counts[rows, scores.role_ids.index("block:ratio")] > 0, 2, 1)[
+        :, None
+    ]
     classifier = (scores.column(CLASSIFIER)[rows] / lengths).mean(axis=0)
     separators = (scores.column(SEPARATORS)[rows] * n_separators / lengths).mean(axis=0)
     return {

@@ -23,7 +23,7 @@ import pandas as pd
 import torch
 
 from headroles.inference import adjust_p_values, crossed_sample, t_interval, t_test
-from headroles.models.remaining_heads import Head
+from headroles.models.heads.remaining import Head
 from headroles.studies.importance.removals import present_heads, without_each
 from headroles.studies.pruning.gate_learning import learn_gates
 from headroles.studies.pruning.gate_options import GateOptions
@@ -61,7 +61,7 @@ def main() -> None:
         chosen = choices(learnt, replace(asked, keep=keep), given.seeds, given.draws)
         rows += compare(tested, keep, chosen)
     table = pd.DataFrame(rows)
-    table["p (Holm)"] = adjust_p_values(table["p (Holm)"].to_numpy(), "holm", alpha=0.05)
+    table["p (Holm)"] = adjust_p_values(table["p (Holm)"].to_numpy(), "holm")
     print("\n" + table.to_markdown(index=False, floatfmt=("", "", ".3f", "", ".3f", "", ".2g")))
 
 

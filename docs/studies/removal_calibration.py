@@ -50,8 +50,7 @@ from headroles.studies.importance.options import ESTIMATORS, RoleImportanceOptio
 from headroles.studies.importance.removals import present_heads, without_each
 from headroles.studies.importance.role_removals import compare_removed
 from headroles.studies.pruning.curve_options import CurveOptions
-from headroles.studies.pruning.curve_points import Point, find_points
-from headroles.studies.pruning.curve_table import make_table
+from headroles.studies.pruning.curves import Point, find_points, make_table
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Derivatives, Outcomes
 from headroles.tasks.running import TaskRun, open_run

@@ -31,7 +31,7 @@ from headroles.corpus.sentence import ROOT, Sentence
 from headroles.inference import Sample, adjust_p_values, t_test
 from headroles.roles import contrast_of, is_contrast
 
-CORRECTIONS = ("none", "fdr_bh", "fdr_tsbh", "fdr_by", "hochberg", "holm", "bonferroni", "max_t")
+CORRECTIONS = ("none", "fdr_bh", "fdr_by", "hochberg", "holm", "bonferroni")
 THRESHOLDS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 SCORED = DEFAULT_RELATIONS["ud"]
 BOTH = ("bias", "excess")
@@ -85,8 +85,7 @@ def by_correction(kept: dict[tuple[str, str], HeadScores]) -> Iterator[dict[str,
     """Count the answers yes, no and undecided of each correction."""
     for (model, score), scores in kept.items():
         for correction in CORRECTIONS:
-            test = "sign_flip" if correction == "max_t" else "t"
-            table = assign_roles(scores, correction=correction, test=test)
+            table = assign_roles(scores, correction=correction)
             answers = table.frame["answer"].value_counts()
             yield {
                 "model": model,

@@ -20,7 +20,7 @@ import pandas as pd
 
 from headroles import RoleTable
 from headroles.inference import adjust_p_values, permute_within, rank_test
-from headroles.models.remaining_heads import Head
+from headroles.models.heads.remaining import Head
 
 
 def main() -> None:
@@ -63,7 +63,7 @@ def survivors(table: RoleTable, removed: set[Head], permutations: int) -> pd.Dat
             }
         )
         p_values.append(p_value)
-    adjusted = adjust_p_values(np.array(p_values), "fdr_bh", alpha=0.05)
+    adjusted = adjust_p_values(np.array(p_values), "fdr_bh")
     return pd.DataFrame(rows).assign(p=[f"{value:.2g}" for value in adjusted])
 
 

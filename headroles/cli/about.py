@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from headroles.cli import console
-from headroles.cli.app import app
 from headroles.cli.arguments import Out
-from headroles.cli.flags import FolderOptions, OutputOptions, ReportedOptions, command
+from headroles.cli.flags import FolderOptions, OutputOptions, ReportedOptions
 from headroles.cli.running import with_progress
 
 _OPTIONAL = ("spacy", "accelerate", "datasets", "pandas", "pyarrow", "conllu", "typer", "msgspec")
@@ -23,7 +22,6 @@ _THREADS = (
 )
 
 
-@command(app)
 def models(output: OutputOptions) -> None:
     """List the encoder families. Those that cannot be scored come with the reason."""
     from headroles.models.families import FAMILIES, REFUSED
@@ -48,15 +46,14 @@ def models(output: OutputOptions) -> None:
     console.say("  decoders: headroles scores encoders, those of encoder-decoders included")
 
 
-@command(app)
 def info(output: OutputOptions) -> None:
     """Print versions, processor and devices for bug reports."""
-    found = describe_machine()
+    machine = describe_machine()
     if output.json:
-        console.print_json(found)
+        console.print_json(machine)
         return
-    for name, value in found.items():
-        text = ", ".join(f"{key} {own}" for key, own in value.items()) if value else "none"
+    for name, value in machine.items():
+        text = ", ".join(f"{key} {part}" for key, part in value.items()) if value else "none"
         console.say(f"{name:12}{text}")
 
 
@@ -65,22 +62,20 @@ def describe_machine() -> dict[str, dict[str, Any]]:
     import torch
 
     from headroles.models.families import FAMILIES
-    from headroles.models.loading import choose_device
-    from headroles.models.processors import multiplies_bfloat16
+    from headroles.models.loading.encoder import choose_device
     from headroles.record import versions
 
     device = choose_device("auto")
     gpus = [torch.cuda.get_device_name(place) for place in range(torch.cuda.device_count())]
     return {
         "versions": versions(),
-        "others": {name: own for name in _OPTIONAL if (own := _version(name))},
+        "others": {name: known for name in _OPTIONAL if (known := _version(name))},
         "processor": {
             "machine": platform.machine(),
             "system": platform.system(),
             "cores": os.cpu_count(),
             "threads": torch.get_num_threads(),
             "instructions": torch.backends.cpu.get_cpu_capability(),
-            "bfloat16": "native" if multiplies_bfloat16(torch.device("cpu")) else "emulated",
         },
         "settings": {name: os.environ[name] for name in _THREADS if name in os.environ},
         "devices": {
@@ -88,7 +83,6 @@ def describe_machine() -> dict[str, dict[str, Any]]:
             "GPUs": gpus or 0,
             "mps": torch.backends.mps.is_available(),
             "default": device.type,
-            "bfloat16": "native" if multiplies_bfloat16(device) else "emulated",
         },
         "encoders": {"families": len(FAMILIES)},
     }
@@ -101,7 +95,6 @@ def _version(package: str) -> str:
         return ""
 
 
-@command(app)
 def demo(output: FolderOptions, out: Out = Path("headroles-demo")) -> None:
     """Run classify on the bundled treebank and model."""
     from headroles.corpus import read_conllu

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from headroles.cli.app import app
 from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
-from headroles.cli.flags import ReportedOptions, command
+from headroles.cli.flags import ReportedOptions
 from headroles.cli.running import fill
+from headroles.cli.studies import names_of
 from headroles.corpus import CorpusOptions
 from headroles.studies.claims import ClaimOptions
 
 
-def _list(asked: bool) -> None:
+def _list(wanted: bool) -> None:
     """Print every claim with its source and its needs, and end."""
-    if not asked:
+    if not wanted:
         return
     from headroles.cli.console import out
     from headroles.studies.claims import CLAIMS
 
-    for one in CLAIMS.values():
-        out.print(f"{one.id}: {one.statement}", soft_wrap=True, highlight=False, markup=False)
-        line = f"    {one.source}; published: {one.published}; needs {one.needs}"
+    for claim in CLAIMS.values():
+        out.print(f"{claim.id}: {claim.statement}", soft_wrap=True, highlight=False, markup=False)
+        line = f"    {claim.source}; published: {claim.published}; needs {claim.needs}"
         out.print(line, soft_wrap=True, highlight=False, markup=False)
     raise typer.Exit
 
 
-@command(app)
 def claims(
     model: ModelArgument,
     corpus: CorpusArgument,
@@ -55,12 +55,23 @@ def claims(
         typer.Option("--list", help="Print the claims and end.", is_eager=True, callback=_list),
     ] = False,
 ) -> None:
-    """Test what papers say of attention heads on MODEL."""
+    """Test what papers say of attention heads on MODEL.
+
+    In the place of MODEL and CORPUS, three or more folders that this command wrote for models that
+    were trained independently: then claims are tested over these models.
+    """
     from headroles.cli import console
     from headroles.corpus import open_corpus
     from headroles.options import split_names
-    from headroles.studies.claims import ClaimTable, Measured, choose_claims, claims_of
+    from headroles.studies.claims import ClaimTable, choose_claims, combine_claims, test_claims
+    from headroles.testing.options import CorrectionOptions
 
+    folders = [Path(model), *corpus]
+    if all((folder / "run.json").is_file() for folder in folders):
+        tables, level = map(ClaimTable.load, folders), options.as_group(CorrectionOptions)
+        combined = combine_claims(list(tables), names_of(folders), options=level)
+        fill(out, ClaimTable, output, lambda: combined)
+        return
     choose_claims(options.claims)  # refused before long work
     tasks = split_names(task) if task is not None else ()
     # Columns and header are those of the task where there is one.
@@ -70,7 +81,7 @@ def claims(
 
     def work() -> ClaimTable:
         with console.progress_bar("testing claims", "parts") as on_progress:
-            asked = replace(options, on_progress=on_progress)
-            return claims_of(Measured(model, source, asked, after, tasks))
+            shown = replace(options, on_progress=on_progress)
+            return test_claims(model, source, after, tasks, options=shown)
 
     fill(out, ClaimTable, output, work)

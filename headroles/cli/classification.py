@@ -10,22 +10,19 @@ from typing import Annotated
 import typer
 
 from headroles.cli import console
-from headroles.cli.app import app
 from headroles.cli.arguments import CorpusArgument, ModelArgument, Out, ScoredArgument
 from headroles.cli.flags import (
     FolderOptions,
     OutputOptions,
     ReportedOptions,
     ResumeOptions,
-    command,
 )
 from headroles.cli.running import finish_scoring, shared_folder, with_progress
 from headroles.corpus import CorpusOptions
 from headroles.scoring.options import PartOptions, ScoreOptions
-from headroles.studies.classification.options import AssignOptions, ClassifyOptions, UntilOptions
+from headroles.studies.classification.options import AssignOptions, ClassifyOptions
 
 
-@command(app)
 def classify(
     model: ModelArgument,
     corpus: CorpusArgument,
@@ -44,18 +41,17 @@ def classify(
     from headroles.studies.classification.classify import classify_heads
 
     with shared_folder(out, [HeadScores], output, resuming.resume) as (folder, sharing):
-        if sharing.assists:
-            assist(model, options.as_group(ScoreOptions), sharing)
-            return
         source = open_corpus(corpus, reading)
+        if sharing.assists:
+            assist(model, source, options.as_group(ScoreOptions), sharing)
+            return
         work = partial(classify_heads, sharing=sharing)
         result = with_progress("scoring", work, model, source, options=options)
         write_together(folder, [result.scores, result.roles])
-    own = [name for name in options.roles or () if is_own(name)]
-    console.finish(out, output, result, own)
+    imported = [name for name in options.roles or () if is_own(name)]
+    console.finish(out, output, result, imported)
 
 
-@command(app)
 def score(
     model: ModelArgument,
     corpus: CorpusArgument,
@@ -63,7 +59,6 @@ def score(
     reading: CorpusOptions,
     part: PartOptions,
     options: ScoreOptions,
-    until: UntilOptions,
     output: FolderOptions,
     resuming: ResumeOptions,
 ) -> None:
@@ -71,27 +66,21 @@ def score(
     from headroles.corpus import open_corpus
     from headroles.scoring.run import assist, open_scoring, score_to_folder
     from headroles.scoring.scores import HeadScores
-    from headroles.studies.classification.stopping import Stopping
-    from headroles.testing.options import TestOptions
 
     with shared_folder(out, [HeadScores], output, resuming.resume) as (folder, sharing):
         sharing = replace(sharing, corpus_part=part.corpus_part)
+        source = open_corpus(corpus, reading)
         if sharing.assists:
-            assist(model, options, sharing)
+            assist(model, source, options, sharing)
             return
         with console.progress_bar("scoring") as on_progress:
-            source = console.watched(open_corpus(corpus, reading), on_progress)
+            source = console.watched(source, on_progress)
             options = replace(options, on_progress=on_progress)
-            if until.until is not None:
-                stopping = Stopping(until, TestOptions())
-                record = stopping.score_to_folder(model, source, options, folder, sharing)
-            else:
-                with open_scoring(model, source, options, sharing=sharing) as run:
-                    record = score_to_folder(run, folder)
+            with open_scoring(model, source, options, sharing=sharing) as run:
+                record = score_to_folder(run, folder)
     finish_scoring(out, output, record)
 
 
-@command(app)
 def merge(
     parts: Annotated[
         list[Path],
@@ -110,10 +99,9 @@ def merge(
     finish_scoring(out, output, record)
 
 
-@command(app)
 def assign(scored: ScoredArgument, options: AssignOptions, output: OutputOptions) -> None:
     """Test the scores in DIR again, without the model. Writes the role table there."""
-    from headroles.presets import DEFAULT
+    from headroles.options import DEFAULT
     from headroles.results.stored import put_into
     from headroles.scoring.scores import HeadScores
     from headroles.studies.classification.assignment import assign_roles

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headroles.cli import console
-from headroles.cli.app import app
 from headroles.cli.arguments import Out
-from headroles.cli.flags import ReportedOptions, ResumeOptions, command, given_flags
+from headroles.cli.flags import ReportedOptions, ResumeOptions, given_flags
 from headroles.corpus import CorpusOptions
 from headroles.errors import StorageError, UsageError
 from headroles.scoring.options import ScoreOptions
@@ -38,7 +37,6 @@ CorpusOption = Annotated[
 ]
 
 
-@command(app, without=["preset"])  # no comparison was published
 def compare(
     context: typer.Context,
     sides: Annotated[
@@ -96,6 +94,9 @@ def compare(
     console.finish(out, output, shifts)
 
 
+compare.without = ("preset",)  # type: ignore[attr-defined]  # no comparison was published
+
+
 def _check_form(context: typer.Context, sides: list[str], models: bool) -> None:
     """Raise UsageError for arguments of neither form of ``compare``, or of both."""
     if len(sides) < 2:
@@ -132,9 +133,9 @@ def _check_models(sides: list[str], corpus: list[Path] | None) -> None:
 
 def _load_scores(folder: Path) -> HeadScores:
     from headroles.scoring.scores import HeadScores
-    from headroles.storage import RUN_FILE
+    from headroles.storage import RUN_FILE, committed
 
-    if not (folder / RUN_FILE).is_file():
+    if not (committed(folder) / RUN_FILE).is_file():
         raise StorageError(
             f"there are no scores in {folder}; name folders that score or classify wrote, "
             "or pass --models to score models first"

@@ -21,13 +21,7 @@ from rich.console import Console
 
 from headroles import storage
 from headroles.errors import HeadRolesError
-from headroles.interrupts import (
-    INTERRUPTED,
-    TERMINATED,
-    Terminated,
-    say_interrupted,
-    written_so_far,
-)
+from headroles.interrupts import exit_code
 from headroles.memory import lacks_memory
 from headroles.wording import addressed, json_lines, printable, speaking_of_flags
 
@@ -42,8 +36,8 @@ _SETTLED = 3.0
 """Seconds of work that a forecast is made from: a single pass may be a fast one."""
 READING = "reading"
 _NO_MEMORY = (
-    "memory ran out; use a device with more (--device cpu), a smaller model or less text, or close "
-    "other programs"
+    "memory ran out; use a device with more (`device='cpu'`), a smaller model or less text, "
+    "or close other programs"
 )
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,8 +47,16 @@ out = Console(markup=False, emoji=False, highlight=False)
 err = Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 
-def accept_any_text() -> None:
-    """Let standard output escape what its encoding lacks, as standard error does anyway."""
+def prepare_output() -> None:
+    """Let standard output escape what its encoding lacks, as standard error does anyway.
+
+    Ends the process with an error if standard output is closed (``>&-``).
+    """
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - to the end of the process
+    if sys.stdout is None:
+        sys.stderr.write("error: standard output is closed; let it go to a file or /dev/null\n")
+        os._exit(1)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -80,14 +82,13 @@ def _reported() -> Iterator[None]:
             warn(note)
         raise typer.Exit(error.exit_code) from None
     except KeyboardInterrupt as stop:
-        say_interrupted(stop.args[0] if stop.args else written_so_far())
-        was_asked = isinstance(stop, Terminated)
-        raise typer.Exit(TERMINATED if was_asked else INTERRUPTED) from None
+        err.print(printable(f"interrupted: {stop}" if stop.args else "interrupted"), soft_wrap=True)
+        raise typer.Exit(exit_code(stop)) from None
     except (MemoryError, RuntimeError, ImportError) as error:
         if not lacks_memory(error):
             raise
         sys.unraisablehook = lambda _: None  # what cleans up at the end may lack memory too
-        err.print(f"error: {_NO_MEMORY}", style="red", soft_wrap=True)
+        err.print(f"error: {addressed(_NO_MEMORY)}", style="red", soft_wrap=True)
         raise typer.Exit(1) from None
     except BrokenPipeError:  # the reader of the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -243,9 +244,9 @@ def finish(
     report = _report(folder, options, roles)
     if options.json:
         reported = {"report": str(report)} if report else {}
-        print_json({"out": str(folder), **result.facts(), **reported})
+        print_json({"out": str(folder), **result.to_json(), **reported})
         return
-    print_result(options, result)
+    show(result, options)
     steps = [*result.next_steps(folder)]
     if hasattr(options, "report"):
         page = report or f"headroles report {folder}"
@@ -259,11 +260,16 @@ def finish(
         )
 
 
-def print_result(options: OutputOptions, result: Summary) -> None:
-    """Print the summary; with ``full``, warnings are whole and details follow."""
+def show(result: Summary, options: OutputOptions) -> None:
+    """Print results for people or for scripts; with ``full`` all of them."""
     from headroles.results.shown import brief
 
-    print_shown(chain(result.shown(), result.details()) if options.full else brief(result.shown()))
+    if options.json:
+        print_json(result.to_json())
+        return
+    print_shown(
+        chain(result.summarize(), result.details()) if options.full else brief(result.summarize())
+    )
 
 
 def _report(folder: Path, options: OutputOptions, roles: Sequence[str]) -> Path | None:

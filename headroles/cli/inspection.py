@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headroles.cli import console
-from headroles.cli.app import app
 from headroles.cli.arguments import CorpusArgument, ModelArgument, OptionalOut, Out, ScoredArgument
-from headroles.cli.flags import FolderOptions, ReportedOptions, command, given_flags
+from headroles.cli.flags import FolderOptions, ReportedOptions, given_flags
 from headroles.cli.running import fill, refuse_idle_overwrite, save_or_show, with_progress
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 _ROLE = "The role: its id, its words as in summaries, or a relation such as nsubj."
 
 
-@command(app)
 def examples(
     context: typer.Context,
     scored: ScoredArgument,
@@ -66,8 +64,8 @@ def examples(
     scores = HeadScores.load(scored)
     role = find_role(role, scores.role_ids)
     with console.working("reading attention"):
-        found = find_examples(scores, head, role, options)
-    save_or_show(found, out, output)
+        examples = find_examples(scores, head, role, options)
+    save_or_show(examples, out, output)
     if figure is not None:
         _draw(scores, head, role, options, figure)
         if not output.json:
@@ -85,17 +83,16 @@ def _draw(
     from headroles.studies.inspection.figures import draw_attention
 
     with console.working("reading attention"):
-        found = read_attention(scores, head, role, replace(options, n=1))
-        if not found:
+        attentions = read_attention(scores, head, role, replace(options, n=1))
+        if not attentions:
             raise UsageError(f"no example has a score of head {head[0]}-{head[1]} for {role}")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            save_figure(draw_attention(found[0]), file)
-    for one in caught:
-        console.warn(str(one.message))
+            save_figure(draw_attention(attentions[0]), file)
+    for warning in caught:
+        console.warn(str(warning.message))
 
 
-@command(app)
 def tokens(
     model: ModelArgument,
     corpus: CorpusArgument,

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from headroles.cli import console
-from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, OptionalTask, Out, TaskArgument
-from headroles.cli.flags import FolderOptions, ReportedOptions, ResumeOptions, command
+from headroles.cli.flags import FolderOptions, ReportedOptions, ResumeOptions
 from headroles.cli.running import resumable
 from headroles.studies.pruning.curve_options import CurveOptions
 from headroles.studies.pruning.gate_options import GateOptions
@@ -21,7 +20,6 @@ TestFile = Annotated[Path, _TEST]
 OptionalTestFile = Annotated[Path | None, _TEST]
 
 
-@command(app)
 def pruning_curves(
     model: ModelArgument,
     test_file: TestFile,
@@ -40,13 +38,12 @@ def pruning_curves(
     from headroles.studies.pruning.curves import PruningCurves, find_pruning_curves
 
     opened = new_folder(out, [PruningCurves], output.overwrite, resuming.resume)
-    with resumable(opened, options, "pruning") as (folder, asked):
-        curves = find_pruning_curves(model, test_file, task, asked)
+    with resumable(opened, options, "pruning") as (folder, resumed):
+        curves = find_pruning_curves(model, test_file, task, resumed)
         write_together(folder, [curves])
     console.finish(out, output, curves)
 
 
-@command(app)
 def prune(
     model: ModelArgument,
     out: Out,
@@ -61,16 +58,15 @@ def prune(
     It may be fine-tuned before. The folder is a model for every command, in which heads keep their
     numbers.
     """
-    from headroles.models.saved_models import PrunedModel, model_folder
+    from headroles.models.loading.saved_models import PrunedModel, model_folder
     from headroles.studies.pruning.pruning import prune_heads
 
     opened = model_folder(out, model, [PrunedModel], output.overwrite, resuming.resume)
-    with resumable(opened, options, "pruning", "steps") as (folder, asked):
-        result = prune_heads(model, out, task=task, test=test_file, options=asked, folder=folder)
+    with resumable(opened, options, "pruning", "steps") as (folder, resumed):
+        result = prune_heads(model, out, task=task, test=test_file, options=resumed, folder=folder)
     console.finish(out, output, result)
 
 
-@command(app)
 def gate(
     model: ModelArgument,
     task: TaskArgument,
@@ -86,10 +82,10 @@ def gate(
     asked for. The folder is a model for every command, with these heads alone. Gates are learnt
     with several seeds, which may keep different heads.
     """
-    from headroles.models.saved_models import PrunedModel, model_folder
+    from headroles.models.loading.saved_models import PrunedModel, model_folder
     from headroles.studies.pruning.gating import gate_heads
 
     opened = model_folder(out, model, [PrunedModel], output.overwrite, resuming.resume)
-    with resumable(opened, options, "gates", "steps") as (folder, asked):
-        result = gate_heads(model, task, out, test=test_file, options=asked, folder=folder)
+    with resumable(opened, options, "gates", "steps") as (folder, resumed):
+        result = gate_heads(model, task, out, test=test_file, options=resumed, folder=folder)
     console.finish(out, output, result)

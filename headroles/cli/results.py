@@ -5,17 +5,16 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import typer
 
 from headroles.cli import console
-from headroles.cli.app import app
-from headroles.cli.flags import command
+from headroles.cli.flags import OutputOptions
 from headroles.drawing.figure_options import FigureOptions
 from headroles.errors import StorageError, UsageError
 from headroles.formats import ENDINGS, FORMATS
-from headroles.options import Option, Options, split_names
+from headroles.options import Convert, Options, split_names
 from headroles.studies.options import ReportOptions
 from headroles.wording import in_two_lines, printable_lines
 
@@ -25,7 +24,19 @@ if TYPE_CHECKING:
 ResultsArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]
 
 
-@command(app)
+def show(folder: ResultsArgument, output: OutputOptions) -> None:
+    """Print the summary of results again."""
+    from headroles import storage
+    from headroles.results.stored import load
+    from headroles.scoring.run_notes import RunSummary
+    from headroles.scoring.scores import HeadScores
+
+    if storage.kinds_in(folder) == (HeadScores.kind,):
+        console.show(RunSummary(HeadScores.load(folder).record), output)
+    else:
+        console.show(load(folder), output)
+
+
 def report(
     folder: ResultsArgument,
     options: ReportOptions,
@@ -47,7 +58,6 @@ def report(
     console.say(f"written to {file}")
 
 
-@command(app)
 def figure(
     folder: ResultsArgument,
     options: FigureOptions,
@@ -72,49 +82,28 @@ class ExportOptions(Options):
 
     title: ClassVar[str] = "Output"
 
-    format: Annotated[
-        str | None,
-        Option(
-            "Of the table; left out: as the file of --out ends, or csv.",
-            words="the format",
-            choices=FORMATS,
-        ),
-    ] = None
-    view: Annotated[
-        str,
-        Option(
-            "Which of its tables: long has a row per test, and of roles wide one per head; any "
-            "other word lists them all. card is a text in Markdown for the README of the model.",
-        ),
-    ] = "long"
-    value: Annotated[str | None, Option("What a wide table shows: a column of the long one.")] = (
-        None
-    )
-    columns: Annotated[
-        tuple[str, ...] | None,
-        Option(
-            "Only these columns of the table, separated by commas, in this order.",
-            convert=split_names,
-        ),
-    ] = None
-    role: Annotated[
-        tuple[str, ...] | None,
-        Option(
-            "Only these roles (ids, words, or relations in both directions), separated by commas; "
-            "* stands for anything, as in 'syntactic*'.",
-            convert=split_names,
-        ),
-    ] = None
-    layer: Annotated[
-        tuple[str, ...] | None,
-        Option("Only these layers, separated by commas.", convert=split_names),
-    ] = None
-    only_assigned: Annotated[bool, Option("Only heads that have the role.")] = False
-    caption: Annotated[str | None, Option("Caption of a LaTeX table.")] = None
-    label: Annotated[str | None, Option("Label of a LaTeX table, for references to it.")] = None
+    format: Literal["csv", "parquet", "json", "markdown", "latex", "html"] | None = None
+    """Of the table; left out: as the file of --out ends, or csv."""
+    view: str = "long"
+    """Which of its tables: long has a row per test, and of roles wide one per head; any other word
+    lists them all."""
+    value: str | None = None
+    """What a wide table shows: a column of the long one."""
+    columns: Annotated[tuple[str, ...] | None, Convert(split_names)] = None
+    """Only these columns of the table, separated by commas, in this order."""
+    role: Annotated[tuple[str, ...] | None, Convert(split_names)] = None
+    """Only these roles (ids, words, or relations in both directions), separated by commas; * stands
+    for anything, as in 'syntactic*'."""
+    layer: Annotated[tuple[str, ...] | None, Convert(split_names)] = None
+    """Only these layers, separated by commas."""
+    only_assigned: bool = False
+    """Only heads that have the role."""
+    caption: str | None = None
+    """Caption of a LaTeX table."""
+    label: str | None = None
+    """Label of a LaTeX table, for references to it."""
 
 
-@command(app)
 def export(
     folder: ResultsArgument,
     options: ExportOptions,
@@ -131,8 +120,7 @@ def export(
     from headroles import storage
     from headroles.results.stored import load
 
-    default = "markdown" if options.view == "card" and out is None else None
-    fmt = _format(options.format or default, out)
+    fmt = _format(options.format, out)
     if out is not None:
         _refuse_results(out)
     whole = load(folder)
@@ -152,17 +140,17 @@ def _check_rows(whole: Result, table: Result, options: ExportOptions) -> None:
     That no head was shown to have a role is an answer: ``only_assigned`` may leave none.
     """
     view = options.view
-    if options.only_assigned or table is whole or view in whole.texts:
+    if options.only_assigned or table is whole:
         return
     if len(table.view(view, options.value)):
         return
     there = whole.view(view, options.value).reset_index()
     chosen = [
-        one for one in ("role", "layer") if one in there and getattr(options, one) is not None
+        name for name in ("role", "layer") if name in there and getattr(options, name) is not None
     ]
     if len(there) and chosen:
-        known = {one: [*map(str, there[one].unique())] for one in chosen}
-        has = "; ".join(f"its {one}s: {in_two_lines(names)}" for one, names in known.items())
+        known = {name: [*map(str, there[name].unique())] for name in chosen}
+        has = "; ".join(f"its {name}s: {in_two_lines(values)}" for name, values in known.items())
         raise UsageError(f"the view {view} has no rows of this choice; {has}")
 
 
@@ -175,21 +163,21 @@ def _print(content: bytes, fmt: str) -> None:
     sys.stdout.buffer.write(content)
 
 
-def _format(asked: str | None, out: Path | None) -> str:
+def _format(wanted: str | None, out: Path | None) -> str:
     """Return the format: the one asked for, or that of the file extension."""
     from headroles.storage import is_special
 
     if out is None or is_special(out):
-        return asked or FORMATS[0]
+        return wanted or FORMATS[0]
     ending = ENDINGS.get(out.suffix.lower())
-    if asked is None and ending is None:
+    if wanted is None and ending is None:
         raise UsageError(
             f"{out} ends in no known format (known: {', '.join(ENDINGS)}); name the format with "
             "--format"
         )
-    if asked is not None and ending is not None and asked != ending:
-        raise UsageError(f"{out} ends as {ending} does, and --format says {asked}; leave one out")
-    return asked or ending or FORMATS[0]
+    if wanted is not None and ending is not None and wanted != ending:
+        raise UsageError(f"{out} ends as {ending} does, and --format says {wanted}; leave one out")
+    return wanted or ending or FORMATS[0]
 
 
 def _refuse_results(file: Path) -> None:

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headroles.cli import console
 from headroles.cli.flags import ReportedOptions
 from headroles.errors import UsageError
-from headroles.interrupts import described_when_interrupted
 
 if TYPE_CHECKING:
     from headroles.cli.flags import FolderOptions, OutputOptions
     from headroles.record import ScoresRecord
     from headroles.results.result import Result
     from headroles.results.stored import Stored
-    from headroles.scoring.sharing import Sharing, Team
+    from headroles.scoring.sharing import Sharing
     from headroles.studies.importance.options import RunOptions
 
 R = TypeVar("R")
-Asked = TypeVar("Asked", bound="RunOptions")
+Resumed = TypeVar("Resumed", bound="RunOptions")
 
 
 def refuse_idle_overwrite(out: Path | None, output: FolderOptions, result: str) -> None:
@@ -35,18 +34,10 @@ def refuse_idle_overwrite(out: Path | None, output: FolderOptions, result: str) 
         raise UsageError(f"a page needs a folder: name one for the {result} with --out")
 
 
-def show(result: Result, output: OutputOptions) -> None:
-    """Print a result that is saved nowhere, for people or for scripts."""
-    if output.json:
-        console.print_json(result.facts())
-    else:
-        console.print_result(output, result)
-
-
 def save_or_show(result: Result, out: Path | None, output: FolderOptions) -> None:
     """Save a result if there is a folder for it, and print it."""
     if out is None:
-        show(result, output)
+        console.show(result, output)
         return
     result.save(out, output.overwrite)
     console.finish(out, output, result)
@@ -54,8 +45,8 @@ def save_or_show(result: Result, out: Path | None, output: FolderOptions) -> Non
 
 @contextmanager
 def resumable(
-    opened: AbstractContextManager[Path], options: Asked, work: str, unit: str = "passes"
-) -> Iterator[tuple[Path, Asked]]:
+    opened: AbstractContextManager[Path], options: Resumed, work: str, unit: str = "passes"
+) -> Iterator[tuple[Path, Resumed]]:
     """Show the progress of a study that fills the folder ``opened``; yield it with the options.
 
     With these options, an interrupted study leaves its parts in the folder.
@@ -79,24 +70,11 @@ def shared_folder(
     from headroles.scoring.sharing import Sharing, find_team
 
     team = find_team()
-    if team is not None and not team.is_first:
-        with _without_results(team):
-            yield out, Sharing(storage.parts_in(out), team)
+    if team is not None and team.index > 0:
+        yield out, Sharing(storage.parts_in(out), team)
         return
     with new_folder(out, kinds, output.overwrite, resume) as folder:
         yield folder, Sharing(storage.parts_beside(folder), team)
-
-
-@contextmanager
-def _without_results(team: Team) -> Iterator[None]:
-    """Let an interrupted process say that the first one has the results."""
-    message = f"process {team.index + 1} of {team.count}; the first one lists the saved results"
-    with described_when_interrupted(lambda: message):
-        try:
-            yield
-        except KeyboardInterrupt as stop:
-            stop.args = (message,)
-            raise
 
 
 def fill(out: Path, kind: type[Result], output: FolderOptions, work: Callable[[], Result]) -> None:
@@ -115,7 +93,7 @@ def fill(out: Path, kind: type[Result], output: FolderOptions, work: Callable[[]
 def with_progress(work: str, study: Callable[..., R], *subjects: Any, options: Any) -> R:
     """Run a study of these subjects and options over sentences; show its progress."""
     with console.progress_bar(work) as on_progress:
-        watched = (console.watched(one, on_progress) for one in subjects)
+        watched = (console.watched(subject, on_progress) for subject in subjects)
         return study(*watched, options=replace(options, on_progress=on_progress))
 
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headroles.cli import console
-from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument
-from headroles.cli.flags import FolderOptions, command, given_flags
-from headroles.cli.running import fill, refuse_idle_overwrite, show
+from headroles.cli.flags import FolderOptions, given_flags
+from headroles.cli.running import fill, refuse_idle_overwrite
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
 from headroles.passes.options import PassOptions
@@ -66,7 +65,6 @@ OptionalOut = Annotated[
 ]
 
 
-@command(app)
 def collaborate(
     context: typer.Context,
     model: ModelArgument,
@@ -101,7 +99,7 @@ def collaborate(
         _refuse_idle_task(context)
     if out is None:
         raise UsageError("name a folder for the model with --out")
-    from headroles.models.saved_models import model_folder
+    from headroles.models.loading.saved_models import model_folder
     from headroles.results.stored import write_together
     from headroles.studies.sharing.collaborate import collaborate_heads
     from headroles.studies.sharing.result import Collaboration, CollaborativeModel
@@ -112,8 +110,8 @@ def collaborate(
         console.progress_bar("collaborating", "steps") as on_progress,
     ):
         watched = console.watched(_open(sample, read), on_progress)
-        asked = replace(options, on_progress=on_progress)
-        made, table = collaborate_heads(model, watched, task=task, options=asked)
+        shown = replace(options, on_progress=on_progress)
+        made, table = collaborate_heads(model, watched, task=task, options=shown)
         write_together(folder, [made, table])
     console.finish(out, output, table)
 
@@ -132,7 +130,7 @@ def _report(
     refuse_idle_overwrite(out, output, "report")
     roles = None if roles_from is None else RoleTable.load(roles_from)
     if out is None:
-        show(report_redundancy(model, roles, options), output)
+        console.show(report_redundancy(model, roles, options), output)
     else:
         fill(out, Redundancy, output, lambda: report_redundancy(model, roles, options))
 

@@ -1,25 +1,19 @@
-"""Commands of studies, in the order of work.
-
-Most are made from the declaration of the study in `headroles.registry`; the others are in the
-module of ``headroles.cli`` with the name of their package in ``headroles.studies``.
-"""
+"""Commands that are made from the declaration of their study in `headroles.registry`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from headroles.cli import console
-from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, OptionalOut, Out, ScoredArgument, TaskArgument
-from headroles.cli.flags import FolderOptions, ReportedOptions, ResumeOptions, command
+from headroles.cli.flags import FolderOptions, ReportedOptions, ResumeOptions
 from headroles.cli.running import fill, refuse_idle_overwrite, resumable, save_or_show
 from headroles.options import split_names
-from headroles.results.study import FOLDERS, SCORES, TASK, Study, studies
+from headroles.results.study import FOLDERS, SCORES, TASK, Study
 
 Names = Annotated[
     str | None,
@@ -31,25 +25,15 @@ Names = Annotated[
 ]
 
 
-def add_commands() -> None:
-    """Register the commands of all studies."""
-    for study in studies():
-        for name in study.commands:
-            if study.over and name == study.commands[0]:
-                _add(study)
-            else:
-                import_module(f"headroles.cli.{study.package}")
-
-
-def _add(study: Study) -> None:
+def make_function(study: Study) -> Callable[..., None]:
+    """Make the function of the first command of a study from its declaration."""
     made = {SCORES: _over_scores, TASK: _over_task, FOLDERS: _over_folders}[study.over](study)
-    made.__name__ = study.commands[0].replace("-", "_")
-    made.__doc__ = study.help
+    made.__doc__ = next(iter(study.commands.values()))
     made.__annotations__ |= {
         "options": study.load("options"),
-        "output": ReportedOptions if study.page else FolderOptions,
+        "output": ReportedOptions if study.page or not study.package else FolderOptions,
     }
-    command(app)(made)
+    return made
 
 
 def _over_scores(study: Study) -> Callable[..., None]:
@@ -76,8 +60,8 @@ def _over_task(study: Study) -> Callable[..., None]:
         from headroles.results.stored import new_folder, write_together
 
         opened = new_folder(out, [study.load("result")], output.overwrite, resuming.resume)
-        with resumable(opened, options, study.kind) as (folder, asked):
-            result = study.load("function")(model, task, asked)
+        with resumable(opened, options, study.kind) as (folder, resumed):
+            result = study.load("function")(model, task, resumed)
             write_together(folder, [result])
         console.finish(out, output, result)
 
@@ -90,8 +74,8 @@ def _over_folders(study: Study) -> Callable[..., None]:
     ) -> None:
         def work() -> Any:
             sets = [study.load("of").load(folder) for folder in folders]
-            called = names_of(folders) if names is None else split_names(names)
-            return study.load("function")(sets, called, options)
+            labels = names_of(folders) if names is None else split_names(names)
+            return study.load("function")(sets, labels, options)
 
         fill(out, study.load("result"), output, work)
 

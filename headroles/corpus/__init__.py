@@ -3,16 +3,14 @@
 from headroles.corpus.conllu_files import read_conllu as read_conllu
 from headroles.corpus.documents import NEWDOC as NEWDOC
 from headroles.corpus.files import read_lines as read_lines
+from headroles.corpus.id_map import IdMap as IdMap
 from headroles.corpus.objects import make_corpus as make_corpus
 from headroles.corpus.opening import as_corpus as as_corpus
 from headroles.corpus.opening import open_corpus as open_corpus
 from headroles.corpus.options import GIVEN as GIVEN
 from headroles.corpus.options import CorpusOptions as CorpusOptions
-from headroles.corpus.places import Places as Places
 from headroles.corpus.prepared import PreparedCorpus as PreparedCorpus
-from headroles.corpus.prepared import find_prepared as find_prepared
 from headroles.corpus.prepared import prepared as prepared
-from headroles.corpus.prepared import prepared_in as prepared_in
 from headroles.corpus.schemes import DEFAULT_RELATIONS as DEFAULT_RELATIONS
 from headroles.corpus.schemes import fold_subtype as fold_subtype
 from headroles.corpus.sentence import MISSING as MISSING

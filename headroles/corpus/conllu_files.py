@@ -6,16 +6,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import conllu
 from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value, parse_line
 
-from headroles.corpus.documents import COMMENT, Documents, Keys
+from headroles.corpus.documents import Comments, Documents
 from headroles.corpus.files import CorpusFile, PathLike, find_files
+from headroles.corpus.id_map import IdMap
 from headroles.corpus.options import GIVEN, ConlluOptions
-from headroles.corpus.places import Places
 from headroles.corpus.saved_parses import TREES, common_scheme, scheme_of_file, skipped_in
 from headroles.corpus.sentence import (
     ANNOTATIONS,
@@ -63,29 +64,56 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
     >>> first.words[:4], first.governors[:4]
     (('The', 'town', 'council', 'approved'), (2, 2, 3, -1))
     """
-    found = find_files(paths, *SUFFIXES)
+    files, found = find_files(paths, *SUFFIXES)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
-        reader = _Reader(options)
-        for file in found.files:
-            for outcome in reader.read(file, skipped):
-                if isinstance(outcome, Sentence):
-                    yield outcome
-                elif options.on_bad_sentence == "skip":
-                    skipped["defective sentences"] += 1
-                else:
-                    raise outcome
-        if scheme := reader.end():  # known when all is read
+        places = IdMap()  # of sentences, whose ids must all differ
+        schemes: dict[str, str] = {}
+        """The first file of each scheme that files name."""
+        comments = Comments(options.documents)
+        for number, file in enumerate(files):
+            documents = Documents(file, options.documents)
+            columns = CONLLU_COLUMNS
+            for count, block in enumerate(_blocks(file), start=1):
+                if count == 1:
+                    columns = _columns(file, block)
+                    schemes.setdefault(scheme_of_file(block.metadata), str(file))
+                skipped.update(skipped_in(block.metadata))
+                comments.see(block.metadata)
+                name = f"{file.stem}-{count}"
+                if options.ids == GIVEN:
+                    name = block.metadata.get("sent_id") or name
+                document, position = documents.place(block.metadata, name)
+                try:
+                    here = block.first_line * _MOST_FILES + number
+                    if (first := places.setdefault(name, here)) != here:
+                        line, earlier = divmod(first, _MOST_FILES)
+                        raise _Defect(
+                            f"has the id of the sentence at {files[earlier]}, line {line}",
+                            advice='correct it, name sentences by place with `ids="place"`,',
+                        )
+                    sentence = _sentence(block, columns, name, document, position)
+                except _Defect as defect:
+                    if options.on_bad_sentence == "skip":
+                        skipped["defective sentences"] += 1
+                        continue
+                    raise CorpusError(
+                        f"{file}, line {defect.line or block.first_line}: sentence "
+                        f"{shortened(name)!r} {defect}; {defect.advice} or pass "
+                        '`on_bad_sentence="skip"`'
+                    ) from defect
+                yield sentence
+        comments.refuse_absent()
+        if scheme := common_scheme(schemes):  # known when all is read
             source["scheme"] = scheme
 
     source: CorpusSource = {
         "format": "conllu",
-        **found.source,
+        **found,
         "documents_by": options.documents,
         "ids_by": options.ids,
     }
-    stems = frozenset(file.stem for file in found.files)
-    return Corpus(source=source, read=read, undivided=stems)
+    return Corpus(source=source, read=read, undivided=frozenset(file.stem for file in files))
 
 
 @dataclass(frozen=True)
@@ -102,66 +130,6 @@ class _Block:
         return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-class _Reader:
-    """Reader of the files of a treebank, whose sentence ids must all differ."""
-
-    def __init__(self, options: ConlluOptions) -> None:
-        self._options = options
-        self._files: list[CorpusFile] = []
-        self._seen = Places()
-        self._schemes: dict[str, str] = {}
-        """The first file of each scheme that files name."""
-        kind, _, key = options.documents.partition(":")
-        self._keys = Keys(key.strip()) if kind == COMMENT else None
-
-    def read(self, file: CorpusFile, skipped: Skipped) -> Iterator[Sentence | CorpusError]:
-        """Yield sentences, or an error for each defective one. Raises CorpusError for other
-        defects.
-        """
-        self._files.append(file)
-        documents = Documents(file, self._options.documents)
-        columns = CONLLU_COLUMNS
-        for count, block in enumerate(_blocks(file), start=1):
-            if count == 1:
-                columns = _columns(file, block)
-                self._schemes.setdefault(scheme_of_file(block.metadata), str(file))
-            skipped.update(skipped_in(block.metadata))
-            if self._keys is not None:
-                self._keys.see(block.metadata)
-            name = f"{file.stem}-{count}"
-            if self._options.ids == GIVEN:
-                name = block.metadata.get("sent_id") or name
-            document, position = documents.place(block.metadata, name)
-            try:
-                self._refuse_repeat(name, block.first_line)
-                yield _sentence(block, columns, name, document, position)
-            except _Defect as defect:
-                line = f"line {defect.line or block.first_line}"
-                yield CorpusError(
-                    f"{file}, {line}: sentence {shortened(name)!r} {defect}; "
-                    f'{defect.advice} or pass on_bad_sentence="skip" (--on-bad-sentence skip)'
-                )
-
-    def _refuse_repeat(self, name: str, line: int) -> None:
-        here = line * _MOST_FILES + len(self._files)
-        place = self._seen.setdefault(name, here)
-        if place != here:
-            line, file = divmod(place, _MOST_FILES)
-            raise _Defect(
-                f"has the id of the sentence at {self._files[file - 1]}, line {line}",
-                advice='correct it, name sentences by place with ids="place" (--ids place),',
-            )
-
-    def end(self) -> str:
-        """Return the scheme that the files name, empty if none.
-
-        Raises CorpusError if a required comment occurred in no file, and for two schemes.
-        """
-        if self._keys is not None:
-            self._keys.refuse_absent()
-        return common_scheme(self._schemes)
-
-
 class _Defect(Exception):
     """Defect of a sentence, its line in the file if known, and advice to the user."""
 
@@ -172,18 +140,12 @@ class _Defect(Exception):
 
 
 def _blocks(file: CorpusFile) -> Iterator[_Block]:
-    lines: list[str] = []
-    first = 1
-    for number, line in enumerate(file.lines(), start=1):
-        if line.strip():
-            if not lines:
-                first = number
-            lines.append(line)
-        elif lines:
-            yield _Block(lines, first)
-            lines = []
-    if lines:
-        yield _Block(lines, first)
+    for is_text, block in groupby(
+        enumerate(file.lines(), start=1), lambda one: one[1].strip() != ""
+    ):
+        if is_text:
+            numbers, lines = zip(*block, strict=True)
+            yield _Block(list(lines), numbers[0])
 
 
 def _columns(file: CorpusFile, first: _Block) -> tuple[str, ...]:
@@ -271,7 +233,7 @@ def _wrong_columns(line: str, n_needed: int) -> str:
         return described
     if len(line.split()) == n_needed:
         return f"{described}, and spaces between them"
-    return f"{described}; a file of plain text must be called .txt (--parser)"
+    return f"{described}; a file of plain text must be called .txt"
 
 
 def _number(parse: Callable[[str], Any]) -> Callable[[list[str], int], Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from headroles.corpus.files import CorpusFile
@@ -45,29 +44,28 @@ def prefix_of(sentence_id: str) -> str:
     return found[1] if found else ""
 
 
-@dataclass
-class Keys:
-    """Comments seen in a corpus, to list them if the required one is missing."""
+class Comments:
+    """Comments seen in a corpus, to list them if the one that names documents is missing."""
 
-    asked: str
-    seen: dict[str, None] = field(default_factory=dict)
+    def __init__(self, rule: str) -> None:
+        kind, _, key = rule.partition(":")
+        self._key = key.strip() if kind == COMMENT else None
+        self._seen: set[str] = set()
 
     def see(self, metadata: Mapping[str, str]) -> None:
         """Note the comments of a sentence."""
-        if self.asked not in self.seen and len(self.seen) < _MOST_KEYS:
-            self.seen.update(dict.fromkeys(metadata))
-        elif self.asked in metadata:
-            self.seen[self.asked] = None
+        if self._key in metadata:
+            self._key = None
+        elif self._key is not None and len(self._seen) < _MOST_KEYS:
+            self._seen.update(metadata)
 
     def refuse_absent(self) -> None:
         """Raise CorpusError if no sentence had the required comment."""
-        if self.asked in self.seen:
+        if self._key is None:
             return
-        others = sorted(set(self.seen) - _OF_SENTENCES)
+        others = sorted(self._seen - _OF_SENTENCES)
         has = f"use one of: {listed(others, 10)}" if others else "the corpus has none that could"
-        raise CorpusError(
-            f"no sentence has a comment {self.asked!r} to tell documents by (--documents); {has}"
-        )
+        raise CorpusError(f"no sentence has a comment {self._key!r} to tell `documents` by; {has}")
 
 
 class Documents:
@@ -124,5 +122,5 @@ class Documents:
         raise CorpusError(
             f"{self._file}: the id of sentence {sentence_id!r} names no document: it lacks "
             f"{lacking}; pass a regular expression for the part that names the document, as in "
-            "documents='sent_id:^.{6}' (--documents 'sent_id:^.{6}')"
+            "`documents='sent_id:^.{6}'`"
         )

@@ -8,17 +8,19 @@ import lzma
 import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
 import weakref
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike as OsPathLike
 from pathlib import Path
 from typing import IO, Any
 
+from headroles import storage
 from headroles.corpus.sentence import CorpusSource, FolderSource
 from headroles.errors import CorpusError
 from headroles.role_names import is_relation
@@ -87,115 +89,100 @@ def read_lines(path: Path) -> Iterator[str]:
     return CorpusFile(path, str(path), path.stem).lines()
 
 
-@dataclass(frozen=True)
-class FoundFiles:
-    """Files of a corpus in order, and the part of its record about them and their folders."""
-
-    files: tuple[CorpusFile, ...]
-    source: CorpusSource
-
-
-def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> FoundFiles:
+def find_files(
+    paths: PathLike | Iterable[PathLike], *suffixes: str
+) -> tuple[tuple[CorpusFile, ...], CorpusSource]:
     """Find files; folders are replaced by their files with one of ``suffixes``, sorted.
 
     Files may be compressed, as ``.gz``, ``.bz2`` or ``.xz``; ``-`` is standard input, which is read
-    at once.
+    at once. Also returns the part of the record of a corpus about its files and folders.
 
     Raises CorpusError for a path that does not exist, a folder without such a file, a file given
-    twice, or no path at all.
+    twice, a pipe or a device, or no path at all.
     """
     if isinstance(paths, str | OsPathLike):
         paths = [paths]
     found: list[Path | CorpusFile] = []
     folders: list[FolderSource] = []
     for path in map(Path, paths):
-        if str(path) == STANDARD_INPUT:
-            if any(isinstance(one, CorpusFile) for one in found):
-                raise CorpusError("- (standard input) was given twice; give it once")
-            found.append(_standard_input())
-        elif is_dataset(path):
-            found.append(path)
-        elif _asked(path, Path.is_dir):
-            inside, folder = _look_into(path, suffixes)
-            found += inside
-            folders.append(folder)
-        elif _asked(path, Path.exists):
-            found.append(path)
-        else:
-            advice = f"give a file or a folder of {suffixes[0]} files"
-            if is_relation(str(path)):
-                both = f"nsubj,{path}"
-                advice = f"separate relations with commas: relations='{both}' (--relations {both})"
-            raise CorpusError(f"{path} does not exist; {advice}")
+        try:
+            if str(path) == STANDARD_INPUT:
+                if any(isinstance(one, CorpusFile) for one in found):
+                    raise CorpusError("- (standard input) was given twice; give it once")
+                found.append(_standard_input())
+            elif not is_dataset(path) and stat.S_ISDIR(path.stat().st_mode):
+                inside, folder = _look_into(path, suffixes)
+                found += inside
+                folders.append(folder)
+            else:
+                refuse_special(path)
+                found.append(path)
+        except FileNotFoundError:
+            raise CorpusError(f"{path} does not exist; {_advice(path, suffixes[0])}") from None
+        except OSError as error:  # a name that is too long, a folder without permission
+            raise CorpusError(f"{path} cannot be read: {error.strerror or error}") from error
     if not found:
         raise CorpusError("no corpus was given; give at least one file or folder")
-    paths_found = [one for one in found if isinstance(one, Path)]
-    _refuse_repeats(paths_found)
-    stems = _stems(paths_found)
+    stems = _stems([one for one in found if isinstance(one, Path)])
     files = tuple(
         CorpusFile(one, printable(one), stems[one]) if isinstance(one, Path) else one
         for one in found
     )
     known: CorpusSource = {"folders": folders} if folders else {}
-    return FoundFiles(files, {"files": list(map(str, files)), **known})
+    return files, {"files": list(map(str, files)), **known}
+
+
+def _advice(path: Path, suffix: str) -> str:
+    if is_relation(str(path)):
+        return f"separate relations with commas: `relations='nsubj,{path}'`"
+    return f"give a file or a folder of {suffix} files"
 
 
 def is_dataset(path: PathLike) -> bool:
     """Tell whether a path names a data set of Hugging Face: on the hub, or saved in a folder."""
-    folder = Path(path)
+    names = ("dataset_dict.json", "dataset_info.json")
     return str(path).startswith(HUB_PREFIX) or any(
-        _asked(folder / name, Path.exists) for name in ("dataset_dict.json", "dataset_info.json")
+        os.path.exists(Path(path) / name)  # noqa: PTH110  false for names that are too long
+        for name in names
     )
+
+
+def refuse_special(path: Path) -> None:
+    """Raise CorpusError for a pipe, a device or the like, which may block or never end."""
+    if storage.is_special(path):
+        raise CorpusError(
+            f"{path} is a pipe or a device, not a regular file; copy it to a file, or give a "
+            "corpus as - (standard input)"
+        )
 
 
 def kind_of(path: PathLike) -> str:
     """Return the extension that names the content of a file, in lower case, without compression."""
-    path = Path(path)
-    if path.suffix.lower() in COMPRESSED:
-        path = path.with_suffix("")
-    return path.suffix.lower()
+    return _uncompressed(Path(path)).suffix.lower()
 
 
-def _asked(path: Path, question: Callable[[Path], bool]) -> bool:
-    """Ask the file system about a path. Raises CorpusError if it cannot answer."""
-    try:
-        return question(path)
-    except OSError as error:  # a name that is too long, a folder without permission
-        raise CorpusError(f"{path} cannot be read: {error.strerror or error}") from error
+def _uncompressed(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
 
 
 def _look_into(path: Path, suffixes: Sequence[str]) -> tuple[list[Path], FolderSource]:
     """Return the files of a folder to read, and the part of a record about the folder."""
-    try:
-        inside = sorted(path.iterdir())
-        taken = [file for file in inside if kind_of(file) in suffixes and file.is_file()]
-        known = set(taken)
-        left = [one for one in inside if one not in known and not one.name.startswith(".")]
-        deeper = [one for one in left if one.is_dir()]
-        if not taken:
-            holding = [
-                one for one in deeper if any(kind_of(file) in suffixes for file in one.iterdir())
-            ]
-            advice = (
-                f"its folders do: {listed(holding)}" if holding else "name the files themselves"
-            )
-            if (path / "config.json").is_file():
-                advice = "it holds a model; give the model first, then the corpus"
-            raise CorpusError(f"folder {path} holds no {suffixes[0]} file; {advice}")
-    except OSError as error:
-        raise CorpusError(f"{path} cannot be read: {error.strerror or error}") from error
+    inside = sorted(path.iterdir())
+    taken = [file for file in inside if kind_of(file) in suffixes and file.is_file()]
+    left = [one for one in inside if one not in {*taken} and not one.name.startswith(".")]
+    deeper = [one for one in left if one.is_dir()]
+    if not taken:
+        holding = [
+            one for one in deeper if any(kind_of(file) in suffixes for file in one.iterdir())
+        ]
+        advice = f"its folders do: {listed(holding)}" if holding else "name the files themselves"
+        if (path / "config.json").is_file():
+            advice = "it holds a model; give the model first, then the corpus"
+        raise CorpusError(f"folder {path} holds no {suffixes[0]} file; {advice}")
     names = [printable(f"{one.name}/" if one in deeper else one.name) for one in left[:_MOST_LEFT]]
     return taken, FolderSource(
         folder=printable(path), taken=len(taken), left=names, n_left=len(left)
     )
-
-
-def _refuse_repeats(files: Sequence[Path]) -> None:
-    seen: set[Path] = set()
-    for file in files:
-        if file.resolve() in seen:
-            raise CorpusError(f"{file} was given twice; give every file once")
-        seen.add(file.resolve())
 
 
 def _standard_input() -> CorpusFile:
@@ -217,8 +204,18 @@ def _standard_input() -> CorpusFile:
 
 
 def _stems(paths: Sequence[Path]) -> dict[Path, str]:
-    """Name files by their stems, with as many parent folders as make the names unique."""
-    parts = {path: (*path.resolve().parts[:-1], _stem(path)) for path in paths}
+    """Name files by their stems, with as many parent folders as make the names unique.
+
+    Raises CorpusError for a file that is given twice.
+    """
+    parts: dict[Path, tuple[str, ...]] = {}
+    resolved: set[Path] = set()
+    for path in paths:
+        whole = path.resolve()
+        if whole in resolved:
+            raise CorpusError(f"{path} was given twice; give every file once")
+        resolved.add(whole)
+        parts[path] = (*whole.parts[:-1], _uncompressed(path).stem)
     depth = dict.fromkeys(paths, 1)
     while True:
         stems = {path: printable("/".join(parts[path][-depth[path] :])) for path in paths}
@@ -232,13 +229,10 @@ def _stems(paths: Sequence[Path]) -> dict[Path, str]:
             depth[path] += 1
 
 
-def _stem(path: Path) -> str:
-    return path.with_suffix("").stem if path.suffix.lower() in COMPRESSED else path.stem
-
-
 def _open(path: Path) -> IO[bytes]:
+    refuse_special(path)
     with path.open("rb") as stream:
-        beginning = stream.read(10) if path.is_file() else b""
+        beginning = stream.read(10)
     for packing, opened in _PACKINGS:
         if packing.match(beginning):
             unpacked: IO[bytes] = opened(path, "rb")

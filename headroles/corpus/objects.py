@@ -5,30 +5,35 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headroles.corpus.items import (
-    Items,
-    of_docs,
-    of_sentences,
-    of_trees,
-    parse_cells,
-    parse_lines,
-    parse_texts,
+from headroles.corpus.parsing import (
+    Pipeline,
+    is_from_spacy,
+    load_pipeline,
+    paragraphs,
+    sentence_of,
+    spans,
 )
-from headroles.corpus.parsing import is_from_spacy, load_pipeline
-from headroles.corpus.sentence import Corpus, Sentence, Skipped
-from headroles.errors import UsageError
+from headroles.corpus.sentence import MISSING, Corpus, Sentence, Skipped, tree_defect
+from headroles.errors import CorpusError, UsageError
 from headroles.wording import has_halves, listed, not_among
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
+Items = Iterator[tuple[int, Sentence]]
+"""Sentences with the number of their item, not yet assigned to documents."""
+
 _WANTED = (
     "come from read_conllu, read_text, read_pairs or make_corpus, or be the path of a treebank, "
     "a list of spaCy documents, of triples (words, governors, relations) or of Sentence, or, with "
     "a parser, texts"
+)
+_HALVES = (
+    "halves of characters (surrogates), which UTF-8 cannot encode; decode it from its bytes again"
 )
 
 
@@ -72,67 +77,178 @@ def make_corpus(
     [('Dogs', 'bark')]
     """
     if text_columns is not None or _columns_of(given) is not None:
-        given, kind = _rows(given, text_columns), _ROWS
+        kind, given = "row", _rows(given, text_columns)
     else:
         given = _held(given)
         kind = _kind_of(given)
     _refuse_contradictions(kind, parser, documents, lines)
     names = None if documents is None else _document_names(documents, len(given))
-    if kind.parsed is not None:
-        sentences = tuple(_placed(kind.parsed(given, Counter()), kind, names))
-        return Corpus(
-            source={"format": kind.format, "files": []}, read=lambda skipped: iter(sentences)
-        )
+    if kind in _PARSED:
+        known = tuple(_placed(_PARSED[kind](given), kind, names))
+        source = "docs" if kind == "doc" else "sentences"
+        return Corpus({"format": source, "files": []}, lambda skipped: iter(known))
     assert parser is not None
     pipeline = load_pipeline(parser)
-    parse = parse_cells if kind is _ROWS else (parse_lines if lines else parse_texts)
+    parse = _of_rows if kind == "row" else partial(_of_texts, whole=lines)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
         return _placed(parse(pipeline, given, skipped), kind, names)
 
-    source = pipeline.source(kind.format, {"files": []})
-    if kind is _ROWS:
-        source["text_columns"] = list(text_columns or ())
+    made = pipeline.source(f"{kind}s", {"files": []})
+    if kind == "row":
+        made["text_columns"] = list(text_columns or ())
     else:
-        source["lines"] = lines
-    return Corpus(source, read)
+        made["lines"] = lines
+    return Corpus(made, read)
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """A kind of items: its name, its format, and the function that yields its sentences."""
-
-    name: str
-    format: str
-    parsed: Callable[[Sequence[Any], Skipped], Items] | None = None
-    apart: bool = False
-    """Whether sentences of two items are never adjacent."""
+# The five kinds of objects, each with a function that yields its sentences
 
 
-_TEXTS = _Kind("text", "texts")
-_ROWS = _Kind("row", "rows", apart=True)
-_DOCS = _Kind("doc", "docs", of_docs)
-_TREES = _Kind("tree", "sentences", of_trees)
-_SENTENCES = _Kind("sentence", "sentences", of_sentences)
+def _of_texts(pipeline: Pipeline, texts: Sequence[Any], skipped: Skipped, whole: bool) -> Items:
+    """Yield the sentences of every text, whose paragraphs blank lines end; or each text whole."""
+
+    def parts() -> Iterator[tuple[str, int]]:
+        for item, text in enumerate(texts):
+            checked = _checked(text, "text", item)
+            some = list(paragraphs([checked] if whole else checked.split("\n")))
+            if not some:
+                skipped[_WITHOUT_WORDS] += 1
+            yield from ((part, item) for part in some)
+
+    counts: Counter[int] = Counter()
+    for span, item in spans(pipeline, parts(), whole=whole):
+        name = f"text-{item + 1}" if whole else f"text-{item + 1}.{counts[item] + 1}"
+        if sentence := sentence_of(span, name):
+            counts[item] += 1
+            yield item, sentence
 
 
-def _kind_of(given: Sequence[Any]) -> _Kind:
+def _of_rows(pipeline: Pipeline, rows: Sequence[Any], skipped: Skipped) -> Items:
+    """Yield every cell as one sentence, with the trees of all that the pipeline finds in it."""
+
+    def cells() -> Iterator[tuple[str, tuple[int, str]]]:
+        for item, row in enumerate(rows):
+            for place, cell in enumerate(row):
+                name = f"row-{item + 1}" + (f".{place + 1}" if len(row) > 1 else "")
+                yield " ".join(_checked(cell, "row", item).split()), (item, name)
+
+    for doc, (item, name) in spans(pipeline, cells(), whole=True):
+        if sentence := sentence_of(doc, name):
+            yield item, sentence
+        else:
+            skipped[_WITHOUT_WORDS] += 1
+
+
+def _of_docs(docs: Sequence[Any]) -> Items:
+    """Yield the sentences of every `Doc`, by its own sentence boundaries."""
+    for item, doc in enumerate(docs):
+        if not is_from_spacy(doc, "tokens", "Doc"):
+            raise CorpusError(
+                f"item {item + 1} is a {type(doc).__name__} among spaCy documents; remove it"
+            )
+        if all(token.is_space for token in doc):
+            continue
+        if any(not token.dep_ for token in doc if not token.is_space):
+            raise CorpusError(
+                f"doc-{item + 1} has words without a dependency relation; parse it with a pipeline "
+                "that has a dependency parser"
+            )
+        some = (span for span in doc.sents if not all(token.is_space for token in span))
+        for number, span in enumerate(some, start=1):
+            sentence = sentence_of(span, f"doc-{item + 1}.{number}")
+            assert sentence is not None
+            yield item, sentence
+
+
+def _of_trees(triples: Sequence[Any]) -> Items:
+    """Yield a sentence for each triple (words, governors, relations)."""
+    for item, triple in enumerate(triples):
+        name = f"tree-{item + 1}"
+        try:
+            words, governors, relations = map(tuple, triple)
+        except (TypeError, ValueError) as error:
+            raise CorpusError(
+                f"{name} is not a triple; give (words, governors, relations)"
+            ) from error
+        if not len(words) == len(governors) == len(relations):
+            raise CorpusError(
+                f"{name} has {len(words)} words, {len(governors)} governors and {len(relations)} "
+                "relations; give one of each for every word"
+            )
+        if not words:
+            raise CorpusError(f"{name} has no words; remove it")
+        for place, word in enumerate(words):
+            if not isinstance(word, str) or not word.strip() or has_halves(word):
+                raise CorpusError(f"{name}: the word at place {place} is {word!r}; give a text")
+        for place, label in enumerate(relations):
+            if not isinstance(label, str) or label in ("", MISSING) or not label.isprintable():
+                raise CorpusError(
+                    f"{name}: the relation at place {place} is {label!r}; give a label"
+                )
+        yield item, Sentence(name, "", 0, words, _tree(name, governors), relations)
+
+
+def _of_sentences(sentences: Sequence[Any]) -> Items:
+    """Yield the sentences themselves."""
+    for item, sentence in enumerate(sentences):
+        if not isinstance(sentence, Sentence):
+            raise CorpusError(
+                f"item {item + 1} is a {type(sentence).__name__} among Sentences; remove it"
+            )
+        if any(map(has_halves, (sentence.id, sentence.document, *sentence.words))):
+            raise CorpusError(f"sentence {item + 1} has {_HALVES}")
+        yield item, sentence
+
+
+_PARSED: dict[str, Callable[[Sequence[Any]], Items]] = {
+    "doc": _of_docs,
+    "tree": _of_trees,
+    "sentence": _of_sentences,
+}
+_WITHOUT_WORDS = "texts without words"
+
+
+def _checked(text: Any, kind: str, item: int) -> str:
+    if not isinstance(text, str):
+        raise CorpusError(
+            f"{kind} {item + 1} is a {type(text).__name__}; give a text, or remove it"
+        )
+    if has_halves(text):
+        raise CorpusError(f"{kind} {item + 1} has {_HALVES}")
+    return text
+
+
+def _tree(name: str, given: tuple[Any, ...]) -> tuple[int, ...]:
+    try:
+        governors = tuple(map(operator.index, given))
+    except TypeError:
+        raise CorpusError(
+            f"{name} has governors that are not integers; give places of words from 0, and -1 "
+            "for the root"
+        ) from None
+    if defect := tree_defect(governors):
+        raise CorpusError(
+            f"{name} {defect} (words numbered from 1); give governors as places of words from 0, "
+            "and -1 for the root"
+        )
+    return governors
+
+
+# What was given
+
+
+def _kind_of(given: Sequence[Any]) -> str:
     first = given[0] if len(given) else None
     if isinstance(first, str):
-        return _TEXTS
+        return "text"
     if isinstance(first, Sentence):
-        return _SENTENCES
+        return "sentence"
     if is_from_spacy(first, "tokens", "Doc"):
-        return _DOCS
-    if _is_triple(first):
-        return _TREES
-    raise UsageError(f"the corpus is {named(given)}; it must {_WANTED}")
-
-
-def _is_triple(given: object) -> bool:
-    return (
-        isinstance(given, tuple | list) and len(given) == 3 and all(_is_many(one) for one in given)
-    )
+        return "doc"
+    if isinstance(first, tuple | list) and len(first) == 3 and all(map(_is_many, first)):
+        return "tree"
+    raise UsageError(f"the corpus is {_described(given)}; it must {_WANTED}")
 
 
 def _is_many(given: object) -> bool:
@@ -142,7 +258,7 @@ def _is_many(given: object) -> bool:
 def _held(given: object) -> Sequence[Any]:
     """Return items that can be iterated repeatedly. Raises UsageError for other objects."""
     if not _is_many(given):
-        raise UsageError(f"the corpus is {named(given)}; it must {_WANTED}")
+        raise UsageError(f"the corpus is {_described(given)}; it must {_WANTED}")
     assert isinstance(given, Iterable)
     return given if isinstance(given, Sequence) else tuple(given)
 
@@ -158,7 +274,7 @@ def _rows(given: Any, wanted: Sequence[str] | None) -> list[tuple[Any, ...]]:
     names = _columns_of(given)
     if names is None:
         raise UsageError(
-            f"text_columns need a table, but the corpus is {named(given)}; omit text_columns"
+            f"text_columns need a table, but the corpus is {_described(given)}; omit text_columns"
         )
     wanted = [wanted] if isinstance(wanted, str) else list(wanted or ())
     if not 1 <= len(wanted) <= 2 or len(set(wanted)) < len(wanted):
@@ -172,8 +288,7 @@ def _rows(given: Any, wanted: Sequence[str] | None) -> list[tuple[Any, ...]]:
     return list(zip(*(given[name] for name in wanted), strict=True))
 
 
-def named(given: object) -> str:
-    """Describe an object that was given as a corpus, for messages."""
+def _described(given: object) -> str:
     if isinstance(given, Sequence) and not isinstance(given, str | bytes):
         kinds = listed(sorted({type(one).__name__ for one in given}))
         return (
@@ -182,16 +297,16 @@ def named(given: object) -> str:
     return f"a {type(given).__name__}"
 
 
-def _refuse_contradictions(kind: _Kind, parser: object, documents: object, lines: bool) -> None:
-    if kind.parsed is None and parser is None:
+def _refuse_contradictions(kind: str, parser: object, documents: object, lines: bool) -> None:
+    if kind not in _PARSED and parser is None:
         raise UsageError(
             "texts must be parsed; name a spaCy pipeline: make_corpus(TEXTS, parser=PIPELINE)"
         )
-    if kind.parsed is not None and parser is not None:
-        raise UsageError(f"{kind.name}s are parsed already; omit parser, or give texts")
-    if lines and kind is not _TEXTS:
-        raise UsageError(f"lines applies to texts, but these are {kind.name}s; omit lines")
-    if documents is not None and kind is _SENTENCES:
+    if kind in _PARSED and parser is not None:
+        raise UsageError(f"{kind}s are parsed already; omit parser, or give texts")
+    if lines and kind != "text":
+        raise UsageError(f"lines applies to texts, but these are {kind}s; omit lines")
+    if documents is not None and kind == "sentence":
         raise UsageError("a Sentence names its document itself; omit documents")
 
 
@@ -211,18 +326,18 @@ def _document_names(given: Iterable[Any], n_items: int) -> tuple[str, ...]:
     return tuple(map(str, names))
 
 
-def _placed(items: Items, kind: _Kind, names: tuple[str, ...] | None) -> Iterator[Sentence]:
+def _placed(items: Items, kind: str, names: tuple[str, ...] | None) -> Iterator[Sentence]:
     """Yield sentences with their documents, and their positions there."""
     last: dict[str, int] = {}
     before: tuple[int, str] | None = None
     for item, sentence in items:
-        if kind is _SENTENCES:
+        if kind == "sentence":
             yield sentence
             continue
-        document = f"{kind.name} {item + 1}" if names is None else names[item]
+        document = f"{kind} {item + 1}" if names is None else names[item]
         position = last.get(document, -1) + 1
         # a gap in positions separates a sentence from one it does not follow
         if position and before != (item, document):
-            position += kind.apart or before is None or before[1] != document
+            position += kind == "row" or before is None or before[1] != document
         last[document], before = position, (item, document)
         yield replace(sentence, document=document, position=position)

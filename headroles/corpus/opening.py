@@ -17,10 +17,10 @@ from headroles.corpus.options import (
     TextOptions,
 )
 from headroles.corpus.sentence import Corpus
-from headroles.corpus.table_files import TABLES
+from headroles.corpus.tables import TABLES
 from headroles.corpus.text import read_pairs, read_text
 from headroles.errors import UsageError
-from headroles.options import fields_of
+from headroles.options import Options, fields_of
 from headroles.wording import shortened
 
 
@@ -31,63 +31,44 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
     tab-separated files. Raises UsageError if paths and options contradict each other, and the
     errors of `read_conllu`, `read_text` and `read_pairs`.
     """
-    _refuse_idle(options)
-    suffixes = {kind_of(path) for path in paths}
-    if options.parser is None:
-        if options.text_columns is not None:
-            raise UsageError(
-                "text columns must be parsed; name a spaCy pipeline with parser (--parser)"
-            )
-        if suffixes & {*TABLES} or any(map(is_dataset, paths)):
-            raise UsageError(
-                "text must be parsed; name a spaCy pipeline with parser (--parser), and the "
-                "columns that hold the text with text_columns (--text-columns)"
-            )
-        if ".txt" in suffixes:
-            raise UsageError("text must be parsed; name a spaCy pipeline with parser (--parser)")
-        return read_conllu(paths, **options.as_group(ConlluOptions).record())
-    if suffixes & {*SUFFIXES, ".conll"}:
-        raise UsageError("a treebank is parsed already; omit parser (--parser), or give text")
+    kinds: set[str] = {kind_of(path) for path in paths}
+    is_table = bool(kinds & {*TABLES}) or any(map(is_dataset, paths))
     if options.text_columns is not None:
-        return read_pairs(
-            paths, options.parser, options.text_columns, **vars(options.as_group(PairsOptions))
-        )
-    if suffixes & {*TABLES} or any(map(is_dataset, paths)):
-        raise UsageError(
-            "no text columns were given; number them from 0 with text_columns (--text-columns)"
-        )
+        _refuse_idle(options, PairsOptions)
+    else:
+        _refuse_idle(options, ConlluOptions if options.parser is None else TextOptions)
+    if options.parser is None:
+        if options.text_columns is not None or is_table or ".txt" in kinds:
+            columns = ", and the columns that hold the text with `text_columns`" * (
+                is_table and options.text_columns is None
+            )
+            raise UsageError(f"text must be parsed; name a spaCy pipeline with `parser`{columns}")
+        return read_conllu(paths, **options.as_group(ConlluOptions).record())
+    if kinds & {*SUFFIXES, ".conll"}:
+        raise UsageError("a treebank is parsed already; omit `parser`, or give text")
+    if options.text_columns is not None:
+        group = options.as_group(PairsOptions)
+        return read_pairs(paths, options.parser, options.text_columns, **vars(group))
+    if is_table:
+        raise UsageError("no text columns were given; number them from 0 with `text_columns`")
     return read_text(paths, options.parser, **vars(options.as_group(TextOptions)))
 
 
-def _refuse_idle(options: CorpusOptions) -> None:
-    """Raise UsageError for options of another kind of corpus."""
-    if options.separator is not None and options.text_columns is None:
-        raise UsageError(
-            "separator (--separator) applies to tables; name columns with text_columns "
-            "(--text-columns), or omit it"
-        )
-    if options.header is not None and options.text_columns is None:
-        raise UsageError(
-            "header (--header) applies to tab-separated text; name its columns with text_columns "
-            "(--text-columns), or omit it"
-        )
-    if options.lines and (options.parser is None or options.text_columns is not None):
-        raise UsageError(
-            "lines (--lines) applies to plain text; name a parser (--parser) for it, or omit it"
-        )
-    if options.parser is None:
-        usual_parsing = vars(ParsingOptions())
-        for one in fields_of(ParsingOptions):
-            if getattr(options, one.name) != usual_parsing[one.name]:
-                raise UsageError(
-                    f"{one.name} applies to text that is parsed, not to a treebank; name a parser "
-                    f"(--parser), or omit {one.name} ({one.flag})"
-                )
-        return
-    given, usual = options.as_group(ConlluOptions).record(), ConlluOptions().record()
-    for one in fields_of(ConlluOptions):
-        if given[one.name] != usual[one.name]:
-            raise UsageError(f"{one.name} applies to treebanks, not to text; omit it")
+_APPLIES_TO = {
+    ConlluOptions: "treebanks, not to text; omit it",
+    ParsingOptions: "text that is parsed; name a `parser`, or omit it",
+    TextOptions: "plain text; name a `parser` for it, or omit it",
+    PairsOptions: "tables; name their columns with `text_columns`, or omit it",
+}
+
+
+def _refuse_idle(options: CorpusOptions, group: type[Options]) -> None:
+    """Raise UsageError for options of another kind of corpus than that of ``group``."""
+    own = {one.name for one in fields_of(group)}
+    for other, applies_to in _APPLIES_TO.items():
+        for one in fields_of(other):
+            if one.name not in own and getattr(options, one.name) != one.default:
+                raise UsageError(f"`{one.name}` applies to {applies_to}")
 
 
 def as_corpus(given: object) -> Corpus:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from headroles.corpus.schemes import recognise_scheme
 from headroles.corpus.sentence import MISSING, ROOT, CorpusSource, Sentence
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc, Span, Token
 
+T = TypeVar("T")
 # Pipes that a dependency parse does not need; all others run as the pipeline's author intended.
 _UNNEEDED_PIPES = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel")
 
@@ -32,12 +35,13 @@ class Pipeline:
 
     def source(self, kind: str, found: CorpusSource) -> CorpusSource:
         """Return the origin of a corpus of this kind that the pipeline parses."""
-        own: CorpusSource = {
+        return {
+            "format": kind,
+            **found,
             "parser": self.name,
             "language": self.nlp.lang,
             "scheme": self.scheme,
         }
-        return {"format": kind, **found, **own}
 
     @property
     def frequent(self) -> frozenset[str]:
@@ -58,7 +62,12 @@ def load_pipeline(parser: str | PathLike[str] | Language) -> Pipeline:
             "of one"
         )
     full_name = f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}"
-    labels = [label for pipe in nlp.pipe_names for label in _dependency_labels(nlp, pipe)]
+    labels = [
+        str(label)
+        for pipe in nlp.pipe_names
+        if "parser" in nlp.get_pipe_meta(pipe).factory
+        for label in getattr(nlp.get_pipe(pipe), "labels", ())
+    ]
     if not labels:
         shown = parser if isinstance(parser, str) else full_name
         raise ParserError(
@@ -97,10 +106,19 @@ def _load(name: str | PathLike[str]) -> Language:
         ) from error
 
 
-def _dependency_labels(nlp: Language, pipe: str) -> list[str]:
-    if "parser" not in nlp.get_pipe_meta(pipe).factory:
-        return []
-    return [str(label) for label in getattr(nlp.get_pipe(pipe), "labels", ())]
+def spans(
+    pipeline: Pipeline, texts: Iterable[tuple[str, T]], *, whole: bool, n_processes: int = 1
+) -> Iterator[tuple[Span | Doc, T]]:
+    """Parse texts; yield their sentences, or each text as one, with what came beside the text."""
+    for doc, beside in pipeline.nlp.pipe(texts, as_tuples=True, n_process=n_processes):
+        yield from ((span, beside) for span in ([doc] if whole else doc.sents))
+
+
+def paragraphs(lines: Iterable[str]) -> Iterator[str]:
+    """Join the lines between blank ones with single spaces."""
+    for is_text, together in groupby(lines, lambda line: bool(line.strip())):
+        if is_text:
+            yield " ".join(" ".join(together).split())
 
 
 def sentence_of(
@@ -111,6 +129,12 @@ def sentence_of(
     if not tokens:
         return None
     index = {token.i: k for k, token in enumerate(tokens)}
+    columns = {
+        "lemma": (token.lemma_ for token in tokens),
+        "upos": (token.pos_ for token in tokens),
+        "xpos": (token.tag_ for token in tokens),
+        "feats": (str(token.morph) for token in tokens),
+    }
     return Sentence(
         id=name,
         document=document,
@@ -118,12 +142,7 @@ def sentence_of(
         words=tuple(token.text for token in tokens),
         governors=tuple(index.get(_governor(token), ROOT) for token in tokens),
         relations=tuple(token.dep_ for token in tokens),
-        annotations={
-            "lemma": tuple(token.lemma_ or MISSING for token in tokens),
-            "upos": tuple(token.pos_ or MISSING for token in tokens),
-            "xpos": tuple(token.tag_ or MISSING for token in tokens),
-            "feats": tuple(str(token.morph) or MISSING for token in tokens),
-        },
+        annotations={name: tuple(x or MISSING for x in texts) for name, texts in columns.items()},
     )
 
 

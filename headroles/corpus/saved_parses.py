@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import IO
-
-from conllu.models import Metadata, Token, TokenList
 
 from headroles import storage
 from headroles.corpus.schemes import CLEAR, OTHER, UD
@@ -31,7 +29,7 @@ def save_parses(corpus: Corpus, file: Path | None) -> Corpus:
     """
     if file is None:
         return corpus
-    if file.exists() and not storage.is_special(file):
+    if file.exists():
         raise UsageError(
             f"{file} already exists; give it as the corpus, without a parser, or name another "
             "file for the parses"
@@ -39,39 +37,23 @@ def save_parses(corpus: Corpus, file: Path | None) -> Corpus:
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
         with storage.whole_file(file) as draft, draft.open("w", encoding="utf-8") as stream:
-            writer = _Writer(stream, corpus.source.get("scheme", ""), Counter(skipped))
-            for sentence in corpus.read(skipped):
-                writer.take(sentence, skipped)
-                yield sentence
-            writer.take(None, skipped)
+            scheme, recorded = corpus.source.get("scheme", ""), Counter(skipped)
+            before: Sentence | None = None
+            document: str | None = None
+            # one sentence behind, so that a sentence has the text that was skipped after it
+            for sentence in chain(corpus.read(skipped), [None]):
+                if before is not None:
+                    comments = {SCHEME: scheme} if scheme else {}
+                    if more := skipped - recorded:
+                        comments[SKIPPED] = json.dumps(more)
+                    begins = before.document != document
+                    stream.write(to_conllu(before, comments, begins_document=begins))
+                    scheme, recorded, document = "", Counter(skipped), before.document
+                if sentence is not None:
+                    yield sentence
+                before = sentence
 
     return replace(corpus, read=read)
-
-
-@dataclass
-class _Writer:
-    """Writer that lags one sentence behind, so that it can record text skipped after a sentence.
-
-    ``recorded`` are the counts of skipped text recorded so far, or from other corpora.
-    """
-
-    stream: IO[str]
-    scheme: str
-    recorded: Counter[str]
-    waiting: Sentence | None = None
-    document: str | None = None
-
-    def take(self, sentence: Sentence | None, skipped: Skipped) -> None:
-        """Write the waiting sentence, and make ``sentence`` wait."""
-        if self.waiting is not None:
-            comments = {SCHEME: self.scheme} if self.scheme else {}
-            if more := skipped - self.recorded:
-                comments[SKIPPED] = json.dumps(more)
-            begins = self.waiting.document != self.document
-            self.stream.write(to_conllu(self.waiting, comments, begins_document=begins))
-            self.scheme, self.recorded = "", Counter(skipped)
-            self.document = self.waiting.document
-        self.waiting = sentence
 
 
 def scheme_of_file(metadata: Mapping[str, str]) -> str:
@@ -113,30 +95,17 @@ def to_conllu(
     sentence: Sentence, comments: Mapping[str, str] | None = None, *, begins_document: bool
 ) -> str:
     """Format a sentence as CoNLL-U, with these comments before its own, and a blank line."""
-    metadata = Metadata()
-    metadata.update(comments or {})
+    metadata = dict(comments or {})
     if begins_document:
         metadata["newdoc id"] = sentence.document
     metadata["sent_id"] = sentence.id
-    n_trees = sentence.governors.count(ROOT)
-    if n_trees > 1:
+    if (n_trees := sentence.governors.count(ROOT)) > 1:
         metadata[TREES] = str(n_trees)
-    columns = [
-        sentence.annotations.get(name) or (MISSING,) * len(sentence.words) for name in ANNOTATIONS
-    ]
-    tokens = [
-        Token(  # keys are written in order, which is that of the columns
-            id=k + 1,
-            form=sentence.words[k],
-            lemma=lemma,
-            upos=upos,
-            xpos=xpos,
-            feats=feats,
-            head=sentence.governors[k] + 1,
-            deprel=sentence.relations[k],
-            deps=deps,
-            misc=misc,
-        )
-        for k, (lemma, upos, xpos, feats, deps, misc) in enumerate(zip(*columns, strict=True))
-    ]
-    return str(TokenList(tokens, metadata).serialize())
+    lines = [f"# {key} = {value}" for key, value in metadata.items()]
+    empty = (MISSING,) * len(sentence.words)
+    columns = [sentence.annotations.get(name) or empty for name in ANNOTATIONS]
+    for k, (lemma, upos, xpos, feats, deps, misc) in enumerate(zip(*columns, strict=True)):
+        tree = [str(sentence.governors[k] + 1), sentence.relations[k]]
+        cells = [str(k + 1), sentence.words[k], lemma, upos, xpos, feats, *tree, deps, misc]
+        lines.append("\t".join(cells))
+    return "\n".join(lines) + "\n\n"

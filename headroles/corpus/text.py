@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import repeat
 
 from headroles.corpus.files import CorpusFile, PathLike, find_files
 from headroles.corpus.options import PairsOptions, TextOptions
-from headroles.corpus.parsing import load_pipeline, sentence_of
+from headroles.corpus.parsing import load_pipeline, paragraphs, sentence_of, spans
 from headroles.corpus.saved_parses import save_parses
 from headroles.corpus.sentence import Corpus, Sentence, Skipped
-from headroles.corpus.table_files import (
-    TABLES,
-    check_text_columns,
-    check_width,
-    has_names,
-    place_of,
-    read_rows,
-)
+from headroles.corpus.tables import TABLES, check_text_columns, read_columns
 from headroles.errors import UsageError
 from headroles.options import takes
-from headroles.wording import shortened
 
 
 @takes(TextOptions)
@@ -52,22 +43,23 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOp
     ...     [sentence.words for sentence in corpus]
     [('Dogs', 'bark', '.'), ('Cats', 'sleep', '.')]
     """
-    found = find_files(paths, ".txt")
+    files, found = find_files(paths, ".txt")
     pipeline = load_pipeline(parser)
-    texts = _lines if options.lines else paragraphs
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
-        for file in found.files:
+        for file in files:
+            lines = (" ".join(line.split()) for line in file.lines() if line.strip())
+            texts = zip(lines if options.lines else paragraphs(file.lines()), repeat(None))
             position = 0
-            for doc in pipeline.nlp.pipe(texts(file.lines()), n_process=options.parser_processes):
-                for span in [doc] if options.lines else doc.sents:
-                    name = f"{file.stem}-{position + 1}"
-                    sentence = sentence_of(span, name, file.stem, position)
-                    if sentence is not None:
-                        yield sentence
-                        position += 1
+            for span, _ in spans(
+                pipeline, texts, whole=options.lines, n_processes=options.parser_processes
+            ):
+                name = f"{file.stem}-{position + 1}"
+                if sentence := sentence_of(span, name, file.stem, position):
+                    yield sentence
+                    position += 1
 
-    source = pipeline.source("text", found.source)
+    source = pipeline.source("text", found)
     corpus = Corpus({**source, "lines": options.lines}, read, frequent=pipeline.frequent)
     return save_parses(corpus, options.keep_parses)
 
@@ -111,78 +103,30 @@ def read_pairs(
     check_text_columns(columns)
     if len(set(map(str, columns))) < len(columns):
         raise UsageError(f"the text column {columns[0]!r} was given twice; give two columns")
-    found = find_files(paths, *TABLES)
+    files, found = find_files(paths, *TABLES)
     pipeline = load_pipeline(parser)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
-        for file in found.files:
-            cells = _cells(file, columns, options.header, options.separator)
-            for doc, (row, position) in pipeline.nlp.pipe(
-                cells, as_tuples=True, n_process=options.parser_processes
+        for file in files:
+            cells = _cells(file, columns, options)
+            for doc, (row, place) in spans(
+                pipeline, cells, whole=True, n_processes=options.parser_processes
             ):
-                name = f"{file.stem}-{row}" + (f".{position + 1}" if len(columns) > 1 else "")
-                sentence = sentence_of(doc, name, f"{file.stem}#{row}", position)
-                if sentence is None:
-                    skipped["cells without words"] += 1
-                else:
+                name = f"{file.stem}-{row}" + (f".{place + 1}" if len(columns) > 1 else "")
+                if sentence := sentence_of(doc, name, f"{file.stem}#{row}", place):
                     yield sentence
+                else:
+                    skipped["cells without words"] += 1
 
-    source = pipeline.source("pairs", found.source)
+    source = pipeline.source("pairs", found)
     corpus = Corpus({**source, "text_columns": list(columns)}, read, frequent=pipeline.frequent)
     return save_parses(corpus, options.keep_parses)
 
 
-def _lines(lines: Iterable[str]) -> Iterator[str]:
-    return (" ".join(line.split()) for line in lines if line.strip())
-
-
-def paragraphs(lines: Iterable[str]) -> Iterator[str]:
-    """Join the lines between blank ones with single spaces."""
-    together: list[str] = []
-    for line in lines:
-        if line.strip():
-            together.append(" ".join(line.split()))
-        elif together:
-            yield " ".join(together)
-            together = []
-    if together:
-        yield " ".join(together)
-
-
 def _cells(
-    file: CorpusFile, columns: Sequence[str | int], header: bool | None, separator: str | None
+    file: CorpusFile, columns: Sequence[str | int], options: PairsOptions
 ) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield the chosen cells as (text, (row, place among the columns)); rows count from 1."""
-    rows = read_rows(file, separator)
-    number, first = next(rows)
-    names = first if header or header is None or has_names(file) else None
-    width = len(first)
-    chosen = [place_of(file, column, names, width) for column in columns]
-    if header is None and not has_names(file):
-        _ask_about_header(file, first, columns, chosen)
-    if names is None:
-        rows = chain([(number, first)], rows)
-    for row, (line, cells) in enumerate(rows, start=1):
-        check_width(file, line, cells, width)
-        for position, column in enumerate(chosen):
-            yield " ".join(cells[column].split()), (row, position)
-
-
-def _ask_about_header(
-    file: CorpusFile, first: list[str], columns: Sequence[str | int], chosen: list[int]
-) -> None:
-    """Raise UsageError for a first line that looks like data, unless columns are named by it."""
-    if any(isinstance(column, str) and not column.isdecimal() for column in columns):
-        return
-    suspect = [cell for cell in first if _A_NUMBER.fullmatch(cell.strip())]
-    suspect += [first[column] for column in chosen if _A_SENTENCE.search(first[column].strip())]
-    if suspect:
-        raise UsageError(
-            f"{file}, line 1: {shortened(suspect[-1])!r} looks like data, not like a column name; "
-            "pass header=False (--no-header) if this is the first row, or header=True (--header) "
-            "if it is a header"
-        )
-
-
-_A_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
-_A_SENTENCE = re.compile(r"(\S+\s+){3}\S|[.?!\u3002\uff1f\uff01]$")
+    rows = read_columns(file, lambda _: columns, header=options.header, separator=options.separator)
+    for row, (_, cells) in enumerate(rows, start=1):
+        yield from ((" ".join(cell.split()), (row, k)) for k, cell in enumerate(cells))

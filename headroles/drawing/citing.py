@@ -77,6 +77,7 @@ def _model(model: RecordedModel) -> str:
 
 def _data(record: Record) -> str:
     first = next(iter(record.sets.values())) if isinstance(record, SetsRecord) else record
+    first = next(iter(first.sources.values()), first)
     if isinstance(first, TaskRecord):
         return f" on {printable(Path(first.corpus.file).name)}"
     if not isinstance(first, CorpusRecord) or first.is_by_hand:

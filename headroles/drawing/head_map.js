@@ -82,7 +82,6 @@ class HeadMap {
       return field;
     };
     const has = (test) => this.views.some(test);
-    this.contrasts = add("contrasts", false, has((one) => one.contrast));
     const places = has((one) => one.position.size);
     this.places = add("heads that may only look at a distance", true, places);
     this.others = add("all other heads", true, this.found.size);
@@ -177,8 +176,7 @@ class HeadMap {
   list() {
     const wanted = (this.wanted?.value ?? "").toLowerCase();
     this.chosen = this.views.filter((one) => {
-      const isWanted = `${one.words} ${one.name}`.toLowerCase().includes(wanted);
-      return isWanted && (this.contrasts.checked || !one.contrast);
+      return `${one.words} ${one.name}`.toLowerCase().includes(wanted);
     });
     const groups = new Map();
     for (const view of this.chosen) {

@@ -67,7 +67,6 @@ class View:
         facts: further numbers or texts of each head, by name; a pair of arrays is a range.
         unit: of the values.
         line: the threshold, if there is one.
-        is_contrast: whether the view is a contrast, which filters can hide.
         only_position: (layers, heads) whether the head may only look at a distance.
         arrow: values before and after.
         best: the first head to show; if None, the head with the largest value.
@@ -82,7 +81,6 @@ class View:
     facts: Mapping[str, tuple[Cells, ...]]
     unit: str
     line: float | None = None
-    is_contrast: bool = False
     only_position: Cells | None = None
     arrow: tuple[Cells, Cells] | None = None
     best: tuple[int, int] | None = None
@@ -97,7 +95,6 @@ class View:
             "group": self.group,
             "unit": self.unit,
             "line": self.line,
-            "contrast": self.is_contrast,
             "values": _column(self.values),
             "marks": _column(self.marks),
             "facts": [[name, *map(_column, cells)] for name, cells in self.facts.items()],

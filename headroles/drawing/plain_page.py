@@ -28,7 +28,7 @@ def plain_page(
 
     ``own_tables`` stand before those of the details; sections of ``more`` follow the details.
     """
-    answer, tables = split_shown(result.shown())
+    answer, tables = split_shown(result.summarize())
     texts, details = split_shown(result.details())
     sections = []
     if tables:
@@ -76,8 +76,11 @@ def _how_made(record: Record) -> Section:
 
 
 def _facts(record: Record) -> Iterator[tuple[str, str]]:
+    sources = list(record.sources.values())
+    first = sources[0] if len(sources) == 1 else record
     pieces = {
         **plain(record.models),
+        **{name: plain(getattr(first, name, None)) for name in _OF_SOURCE},
         **{name: plain(getattr(record, name, None)) for name in _PIECES},
     }
     for name, piece in pieces.items():
@@ -95,6 +98,7 @@ def _written(value: Any) -> str:
     return printable(value)
 
 
-_PIECES = ("corpus", "examples", "skipped", "options", "tests", "plan", "versions", "created")
+_OF_SOURCE = ("corpus", "examples", "skipped")
+_PIECES = ("options", "tests", "plan", "versions", "created")
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 _ELSEWHERE = ("warnings", "left_out", "why_left_out")

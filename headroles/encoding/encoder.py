@@ -28,7 +28,7 @@ def refuse_unknown(n_unknown: int, n_pieces: int, text: str) -> None:
     if n_unknown > MOST_UNKNOWN * n_pieces:
         raise TokenizerError(
             f"{n_unknown / n_pieces:.0%} of the word pieces of {text} are unknown to the "
-            "tokenizer; pass the tokenizer that the model was trained with (--tokenizer), or text "
+            "tokenizer; pass the `tokenizer` that the model was trained with, or text "
             "of the kind that it knows"
         )
 
@@ -72,46 +72,37 @@ class ExampleEncoder:
         sentence, but no ``block`` score, which needs two sentences.
         """
         examples = list(examples)
-        encoded: list[EncodedExample | None] = [None] * len(examples)
+        encoded: dict[int, EncodedExample] = {}
         for n_segments in (1, 2):
-            chosen = [
-                k for k, example in enumerate(examples) if len(example.sentences) == n_segments
-            ]
-            outcomes = self._encode_alike([examples[k] for k in chosen], skipped)
-            for k, outcome in zip(chosen, outcomes, strict=True):
-                encoded[k] = outcome
-        return [example for example in encoded if example is not None]
+            chosen = [k for k, one in enumerate(examples) if len(one.sentences) == n_segments]
+            for k, cut in zip(chosen, self._cut([examples[k] for k in chosen]), strict=True):
+                if len(cut.input_ids) > self._max_tokens:
+                    skipped[TOO_LONG] += 1
+                elif (cut.segments == SPECIAL).all():
+                    skipped[NO_PIECES] += 1
+                else:
+                    encoded[k] = self._encoded(examples[k], cut)
+        return [encoded[k] for k in sorted(encoded)]
 
-    def _encode_alike(
-        self, examples: list[Example], skipped: Skipped
-    ) -> Iterator[EncodedExample | None]:
-        """Encode examples that have the same number of sentences."""
-        for example, cut in zip(examples, self._cut(examples), strict=True):
-            input_ids, type_ids, segments, word_ids = cut
-            if len(input_ids) > self._max_tokens:
-                skipped[TOO_LONG] += 1
-                yield None
-                continue
-            if (segments == SPECIAL).all():
-                skipped[NO_PIECES] += 1
-                yield None
-                continue
-            starts, sizes = _spans(example, segments, word_ids)
-            words_of = _number_words(example, segments, word_ids)
-            self._count(input_ids, words_of, sizes)
-            yield EncodedExample(
-                id=example.id,
-                document=example.document,
-                input_ids=input_ids,
-                token_type_ids=type_ids,
-                segments=segments,
-                words=words_of,
-                starts=starts,
-                sizes=sizes,
-                governors=_all_governors(example),
-                relations=sum((sentence.relations for sentence in example.sentences), ()),
-                sentences=example.sentences,
-            )
+    def _encoded(self, example: Example, cut: Cut) -> EncodedExample:
+        input_ids, type_ids, segments, word_ids = cut
+        starts, sizes = _spans(example, segments, word_ids)
+        # the words of the second sentence are numbered after those of the first
+        words = np.where(segments == 1, word_ids + len(example.sentences[0].words), word_ids)
+        self._count(input_ids, words, sizes)
+        return EncodedExample(
+            id=example.id,
+            document=example.document,
+            input_ids=input_ids,
+            token_type_ids=type_ids,
+            segments=segments,
+            words=words,
+            starts=starts,
+            sizes=sizes,
+            governors=_all_governors(example),
+            relations=sum((sentence.relations for sentence in example.sentences), ()),
+            sentences=example.sentences,
+        )
 
     def _cut(self, examples: list[Example]) -> Iterator[Cut]:
         """Cut examples that have the same number of sentences."""
@@ -148,14 +139,8 @@ class ExampleEncoder:
         self.counts["words_without_pieces"] += int((sizes == 0).sum())
 
 
-def _number_words(example: Example, segments: IntArray, word_ids: IntArray) -> IntArray:
-    """Return the word of each token (n,), with the second sentence's numbered after the first's."""
-    in_second = segments == 1
-    return np.where(in_second, word_ids + len(example.sentences[0].words), word_ids)
-
-
 def _all_governors(example: Example) -> IntArray:
-    """Return the governor of each word of the example (W,), numbered as in `_number_words`."""
+    """Return the governor of each word of the example (W,), numbered through the example."""
     first = len(example.sentences[0].words)
     tables = [np.asarray(sentence.governors, dtype=np.int64) for sentence in example.sentences]
     tables[1:] = [np.where(table == ROOT, ROOT, table + first) for table in tables[1:]]

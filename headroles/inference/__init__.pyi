@@ -6,9 +6,6 @@ from ._columns import Alternative as Alternative
 from ._columns import resolution_of as resolution_of
 from .betting import BettingTest as BettingTest
 from .betting import RunningBets as RunningBets
-from .bootstrap import bca_interval as bca_interval
-from .bootstrap import bootstrap_t_interval as bootstrap_t_interval
-from .bootstrap import bootstrap_t_test as bootstrap_t_test
 from .combined import ENOUGH_DRAWS as ENOUGH_DRAWS
 from .combined import CombinedSample as CombinedSample
 from .combined import contrast_sample as contrast_sample
@@ -30,14 +27,10 @@ from .permutation import shuffle_labels as shuffle_labels
 from .power import design_effect as design_effect
 from .power import power_of as power_of
 from .power import smallest_n as smallest_n
+from .ranks import draw_test as draw_test
 from .ranks import mcnemar_test as mcnemar_test
 from .ranks import p_of_draws as p_of_draws
 from .ranks import rank_test as rank_test
-from .resampling import sign_flip_test as sign_flip_test
-from .resampling import simultaneous_intervals as simultaneous_intervals
-from .resampling import step_down_max_t as step_down_max_t
 from .sample import Sample as Sample
-from .wilcoxon import WilcoxonResult as WilcoxonResult
-from .wilcoxon import wilcoxon_signed_rank as wilcoxon_signed_rank
 from .wilson import difference_interval as difference_interval
 from .wilson import wilson_interval as wilson_interval

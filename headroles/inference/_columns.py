@@ -13,7 +13,6 @@ from headroles.errors import StatisticsError
 from headroles.memory import column_slices
 
 Alternative: TypeAlias = Literal["greater", "less", "two-sided"]
-Seed: TypeAlias = int | np.random.Generator
 
 ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
 OK, UNTESTABLE, DEGENERATE = "", "untestable", "degenerate"
@@ -59,12 +58,6 @@ def check_thresholds(threshold: ArrayLike, n_tests: int) -> FloatArray:
     if not np.isfinite(given).all():
         raise StatisticsError("a threshold is infinite or missing (NaN); give finite numbers")
     return np.broadcast_to(given, (n_tests,))
-
-
-def check_resamples(n_resamples: int) -> None:
-    """Raise StatisticsError for fewer than one resample."""
-    if n_resamples < 1:
-        raise StatisticsError(f"the number of resamples is {n_resamples}; give at least 1")
 
 
 def check_clusters(clusters: ArrayLike | None, n_examples: int) -> IndexArray:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from headroles.arrays import BoolArray, FloatArray, IndexArray
+from headroles.arrays import BoolArray, IndexArray
 from headroles.errors import StatisticsError
 from headroles.inference._columns import resolution_of
 from headroles.inference.moments import Moments
@@ -46,20 +46,10 @@ class CombinedSample(Sample):
         flat.__dict__["skewness"] = np.where(columns, np.nan, self.skewness)
         return flat
 
-    def about(self, threshold: ArrayLike) -> FloatArray:
-        """Raise StatisticsError: cluster sums need values."""
-        raise StatisticsError("this sample has moments only; pass one with its values")
-
-    @cached_property
-    def cluster_sizes(self) -> FloatArray:
-        """Raise StatisticsError, as `about`."""
-        return self.about(0)
-
     @cached_property
     def gaps(self) -> list[tuple[IndexArray, IndexArray]]:
-        """Raise StatisticsError, as `about`."""
-        self.about(0)
-        return []
+        """Raise StatisticsError: there are no values."""
+        raise StatisticsError("this sample has moments only; pass one with its values")
 
 
 def contrast_sample(samples: Sequence[Sample], weights: ArrayLike) -> Sample:

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from headroles.arrays import BoolArray, FloatArray, IntArray
 from headroles.errors import StatisticsError
-from headroles.inference._columns import check_resamples
 
 
 def permute_within(
@@ -94,7 +93,8 @@ def shuffle_labels(
     Raises:
         StatisticsError: no shuffles, or arrays of different groups or items.
     """
-    check_resamples(n_resamples)
+    if n_resamples < 1:
+        raise StatisticsError(f"the number of resamples is {n_resamples}; give at least 1")
     if labels.shape[:2] != likeness.shape[:2] or likeness.shape[1] != likeness.shape[2]:
         raise StatisticsError(
             f"likeness has shape {likeness.shape} and labels have shape {labels.shape}; give "

@@ -12,19 +12,16 @@ from headroles.inference._columns import (
     check_thresholds,
     check_values,
 )
+from headroles.inference.one_sample import p_of_t
 
 
-def p_of_draws(
-    reached: NDArray[np.integer], n_draws: int | NDArray[np.integer], *, complete: bool = False
-) -> FloatArray:
+def p_of_draws(reached: NDArray[np.integer], n_draws: int | NDArray[np.integer]) -> FloatArray:
     """Return p-values from the number of draws under H0 at least as extreme as the observation.
 
     The observation counts as one more draw, so that no p-value is 0 and the test keeps its level at
-    any number of draws (Phipson and Smyth 2010). ``complete`` draws are all possible ones and
-    include the observation.
+    any number of draws (Phipson and Smyth 2010).
     """
-    extra = 0 if complete else 1
-    return np.asarray((np.asarray(reached) + extra) / (np.asarray(n_draws) + extra))
+    return np.asarray((np.asarray(reached) + 1) / (np.asarray(n_draws) + 1))
 
 
 def rank_test(
@@ -63,6 +60,31 @@ def rank_test(
     both = np.minimum(1, 2 * np.minimum(greater, less))
     p = {"greater": greater, "less": less, "two-sided": both}[alternative]
     return np.where(n_draws > 0, p, np.nan)
+
+
+def draw_test(
+    drawn: ArrayLike, observed: ArrayLike, alternative: Alternative = "greater"
+) -> FloatArray:
+    """Test whether each observation is larger, or smaller, than one more draw would be.
+
+    By t: the observation less the mean of n draws has the variance s^2 (1 + 1/n) if it is one more
+    of them. Exact for normal draws; five of them can have small p-values, unlike in `rank_test`,
+    which decides where draws do not vary.
+
+    Args, returned values and errors are those of `rank_test`.
+
+    >>> draw_test([[1.0], [2.0], [3.0]], [7.0]).round(3).tolist()
+    [0.025]
+    """
+    values = check_values(drawn, "draws")
+    limits = check_thresholds(observed, values.shape[1])
+    n = (~np.isnan(values)).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.nanstd(values, axis=0, ddof=1) * np.sqrt(1 + 1 / n)
+        statistic = (limits - np.nanmean(values, axis=0)) / spread
+    by_t = p_of_t(statistic, n - 1, alternative)
+    by_rank = rank_test(values, limits, 0.0, alternative)
+    return np.where((n > 1) & (spread > 0), by_t, by_rank)
 
 
 def mcnemar_test(differences: ArrayLike) -> FloatArray:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,9 +12,7 @@ from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.errors import StatisticsError
 from headroles.inference._columns import (
     check_clusters,
-    check_thresholds,
     check_values,
-    cluster_sums,
     columns_with_the_same_gaps,
     renumber,
     resolution_of,
@@ -34,7 +31,6 @@ class Sample:
     values: NDArray[np.floating]
     clusters: IndexArray
     ddof: int = 1
-    _sums: dict[bytes, FloatArray] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -149,25 +145,3 @@ class Sample:
         with np.errstate(invalid="ignore", divide="ignore"):
             n = self.moments.n
             return np.asarray(third / n / (second / n) ** 1.5)
-
-    def about(self, threshold: ArrayLike) -> FloatArray:
-        """Sum value - threshold in each cluster (clusters, tests); missing values are ignored."""
-        limits = check_thresholds(threshold, self.n_tests)
-        key = limits.tobytes()
-        if key not in self._sums:
-            self._sums[key] = self._sums_by_cluster(
-                lambda part: np.nan_to_num(self.values[:, part].astype(np.float64) - limits[part])
-            )
-        return self._sums[key]
-
-    def _sums_by_cluster(self, made: Callable[[slice], FloatArray]) -> FloatArray:
-        """Sum the values that ``made`` returns for each part of the columns, by cluster."""
-        sums: FloatArray = new_array((self.n_clusters, self.n_tests), np.float64)
-        for part in self.column_slices:
-            sums[:, part] = cluster_sums(made(part), self.clusters)
-        return sums
-
-    @cached_property
-    def cluster_sizes(self) -> FloatArray:
-        """Number of values (clusters, tests) in each cluster."""
-        return self._sums_by_cluster(lambda part: (~np.isnan(self.values[:, part])).astype(float))

@@ -67,7 +67,7 @@ _XLM_PATHS = _inside("attentions.{}", "q_lin", "k_lin", "v_lin", "out_lin")
 
 
 INTERFACE, DROPOUT = "attention interface", "attention dropout"
-RETURNED, RETURNED_AT_ONCE = "returned attentions", "returned attentions, all layers at once"
+RETURNED = "returned attentions"
 """Ways to reach attention weights."""
 
 
@@ -295,12 +295,12 @@ def find_family(model: PreTrainedModel) -> Family:
     Raises ModelSupportError for decoders, encoder-decoders and the families of ``REFUSED``.
     """
     config = model.config
-    refuse_unsupported(config)
+    check_supported(config)
     kind = config.model_type.removesuffix("_text")  # of T5Gemma 2, taken out of its model
     return FAMILIES.get(kind, Family(config.model_type, paths=None))
 
 
-def refuse_unsupported(config: PreTrainedConfig) -> None:
+def check_supported(config: PreTrainedConfig) -> None:
     """Raise ModelSupportError, with the reason, if such a model cannot be scored."""
     kind = config.model_type
     if kind in REFUSED and not _forms_whole_rows(config):
@@ -316,7 +316,7 @@ def refuse_unsupported(config: PreTrainedConfig) -> None:
             f"config.json to one of its languages ({listed(config.languages)})"
         )
     if is_encoder_decoder(config):
-        _refuse_inputs_beside_text(config)
+        _check_reads_text(config)
     if getattr(config, "is_decoder", False) or is_decoder_only(config):
         raise ModelSupportError(
             f"{kind} is a decoder, whose tokens attend to earlier tokens alone; "
@@ -346,13 +346,13 @@ def encoder_of(model: PreTrainedModel) -> PreTrainedModel:
         return base
     encoder: Any = base.get_encoder()
     if getattr(encoder, "config", None) is None:
-        from headroles.models.classes import EncoderHalf
+        from headroles.models.halves import EncoderHalf
 
         encoder = EncoderHalf(model.config, encoder)
     return cast("PreTrainedModel", getattr(encoder, "text_model", encoder))
 
 
-def _refuse_inputs_beside_text(config: PreTrainedConfig) -> None:
+def _check_reads_text(config: PreTrainedConfig) -> None:
     """Raise ModelSupportError for an encoder-decoder whose encoder does not read text."""
     from transformers import MODEL_MAPPING
 

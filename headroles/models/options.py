@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from headroles.options import Option, Options
+from headroles.options import CIRCUMSTANCE, Options
 
-DTYPES = FLOAT32, BFLOAT16, _ = ("float32", "bfloat16", "float16")
 WEIGHTS, NORMS = MEASURES = ("weights", "norms")
 """Attention weights: where a head looks; norms: the vectors that it takes from there."""
 ABLATIONS = ZERO, MEAN, UNIFORM = ("zero", "mean", "uniform")
@@ -24,30 +23,16 @@ class ModelOptions(Options):
 
     title: ClassVar[str] = "Model"
 
-    tokenizer: Annotated[
-        Any,
-        Option(
-            "Folder or hub id of the tokenizer, if it does not come with the model.",
-            more="From Python also a loaded one.",
-            convert=lambda given: given,
-            recorded=False,
-        ),
-    ] = None
-    device: Annotated[
-        str, Option("Where it runs: auto, cpu, cuda, cuda:1, ..., or mps.", recorded=False)
-    ] = "auto"
-    dtype: Annotated[
-        str,
-        Option(
-            "Precision of the model; scores are float32 throughout.",
-            words="the dtype",
-            choices=DTYPES,
-            recorded=False,
-        ),
-    ] = FLOAT32
-    revision: Annotated[str | None, Option("Revision of the model on the hub.", recorded=False)] = (
-        None
-    )
-    trust_remote_code: Annotated[
-        bool, Option("Run code that comes with the model.", recorded=False)
-    ] = False
+    tokenizer: Annotated[Any, CIRCUMSTANCE] = None
+    """Folder or hub id of the tokenizer, if it does not come with the model.
+
+    From Python also a loaded one.
+    """
+    device: Annotated[str, CIRCUMSTANCE] = "auto"
+    """Where it runs: auto, cpu, cuda, cuda:1, ..., or mps."""
+    dtype: Annotated[Literal["float32", "bfloat16", "float16"], CIRCUMSTANCE] = "float32"
+    """Precision of the model; scores are float32 throughout."""
+    revision: Annotated[str | None, CIRCUMSTANCE] = None
+    """Revision of the model on the hub."""
+    trust_remote_code: Annotated[bool, CIRCUMSTANCE] = False
+    """Run code that comes with the model."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.encoding import EncodedExample, pad
-from headroles.models.loading import LoadedEncoder
+from headroles.models.loading.encoder import LoadedEncoder
 from headroles.passes.loop import Budget, Passes
 
 T = TypeVar("T")

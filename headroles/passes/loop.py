@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil
 from typing import Generic, Protocol, TypeVar
 
@@ -11,12 +11,11 @@ import torch
 from torch import Tensor
 
 from headroles.errors import ModelError
-from headroles.memory import HeldMemory, lacks_memory
+from headroles.memory import lacks_memory
 from headroles.passes.options import OnProgress, Progress
 
 _LINEAR_WIDTH = 64
 _TOKENS = {"cpu": 1024, "cuda": 65536, "mps": 8192}
-_MEMORY_SLACK = 64 * 2**20  # bytes that stay reserved, since memory given back is slow to regain
 
 
 class HasIndices(Protocol):
@@ -36,7 +35,6 @@ class Budget:
     """Largest number of ``tokens`` of a batch, padding included; reduced when memory runs out."""
 
     tokens: int
-    held_memory: HeldMemory = field(default_factory=lambda: HeldMemory(_MEMORY_SLACK))
 
     @classmethod
     def of(cls, device: torch.device, asked: int | None) -> Budget:
@@ -123,7 +121,6 @@ class Passes(Generic[B]):
                     waiting.append(one)
                     continue
                 yield one, found[0]
-                self.budget.held_memory.release()
 
     def _tried(self, batch: B, read: Callable[[B], R]) -> tuple[R] | None:
         """Return the result of ``read``, None if memory ran out; its memory is then free again."""
@@ -142,7 +139,7 @@ class Passes(Generic[B]):
         if len(batch.indices) == 1:
             raise ModelError(
                 f"memory ran out for {self.name(batch.indices[0])} alone ({width} tokens); use a "
-                "device with more memory (--device cpu), or remove the long text"
+                "device with more memory (`device='cpu'`), or remove the long text"
             )
         self.budget.halve(len(batch.indices), width)
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Annotated, TypeAlias, TypeVar
 
+from msgspec import Meta
+
 from headroles.models.options import ModelOptions
-from headroles.options import Option
+from headroles.options import CIRCUMSTANCE, NO_FLAG
 
 OnProgress: TypeAlias = Callable[[int, int], None]
 """Function called with the amount of work done and the total amount."""
@@ -20,24 +22,17 @@ OnProgress: TypeAlias = Callable[[int, int], None]
 class PassOptions(ModelOptions):
     """Options of loading and running the model."""
 
-    batch_tokens: Annotated[
-        int | None,
-        Option(
-            "Most tokens of a batch, padding included.",
-            more="If left out, it fits the device. Batches get smaller where memory runs out.",
-            least=1,
-        ),
-    ] = None
-    on_progress: Annotated[
-        OnProgress | None,
-        Option(
-            "Called with the amount done and the total: sentences of a corpus; of a task, passes "
-            "over a batch, or updates. The total of some studies changes as they go on.",
-            more="If left out, notebooks show a bar.",
-            has_flag=False,
-            recorded=False,
-        ),
-    ] = None
+    batch_tokens: Annotated[int | None, Meta(ge=1)] = None
+    """Most tokens of a batch, padding included.
+
+    If left out, it fits the device. Batches get smaller where memory runs out.
+    """
+    on_progress: Annotated[OnProgress | None, NO_FLAG, CIRCUMSTANCE] = None
+    """Called with the amount done and the total: sentences of a corpus; of a task, passes over a
+    batch, or updates. The total of some studies changes as they go on.
+
+    If left out, notebooks show a bar.
+    """
 
 
 Given = TypeVar("Given", bound=PassOptions)

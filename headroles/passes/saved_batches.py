@@ -30,7 +30,7 @@ class SavedBatches:
         if self.parts is None:
             return compute()
         if name in self.parts:
-            return self.parts.decode(name, lambda content: _decode(content, types, n))
+            return self.parts.read(name, lambda content: _decode(content, types, n))
         arrays = compute()
         self.parts.write(name, encode_arrays(arrays))
         return arrays

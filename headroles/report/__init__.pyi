@@ -20,7 +20,7 @@ from headroles.studies.inspection.figures import draw_attention as draw_attentio
 from headroles.studies.inspection.figures import draw_matrix as draw_matrix
 from headroles.studies.inspection.figures import draw_token_group as draw_token_group
 from headroles.studies.inspection.figures import draw_token_groups as draw_token_groups
-from headroles.studies.planning.page import draw_plan as draw_plan
-from headroles.studies.pruning.page import draw_pruning_curves as draw_pruning_curves
-from headroles.studies.replication.page import draw_layer_counts as draw_layer_counts
-from headroles.studies.replication.page import draw_replication as draw_replication
+from headroles.studies.power import draw_power as draw_power
+from headroles.studies.pruning.curves import draw_pruning_curves as draw_pruning_curves
+from headroles.studies.replicate import draw_layer_counts as draw_layer_counts
+from headroles.studies.replicate import draw_replication as draw_replication

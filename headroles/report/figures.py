@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headroles import storage
-from headroles.drawing.figure_options import KINDS, FigureOptions
+from headroles.drawing.figure_options import FigureOptions
 from headroles.drawing.saving import check_figure_file, save_figure
 from headroles.drawing.style import figure_of, of_width
 from headroles.errors import UsageError
@@ -32,7 +32,7 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
     result = study.load("result").load(folder)
     draw = study.load_figure(options.kind)
     with of_width(options.width):
-        drawn = draw(result, **dict(_arguments(study, options, result)))
+        drawn = draw(result, **dict(figure_arguments(study, options, result)))
     figure = drawn if hasattr(drawn, "savefig") else figure_of(drawn)
     if options.heading is not None:
         _set_title(figure, options.heading)
@@ -50,17 +50,11 @@ def write_figure(folder: str | Path, out: str | Path, options: FigureOptions) ->
 
 def _found(folder: Path, kind: str | None) -> Study:
     """Return the study whose results are drawn: the main one, or one with figures of a kind."""
-    storage.finish_swap(folder)
     main = study_in(folder)
     if kind is not None:
         return _with_kind(folder, kind, main)
-    if main.caption:
+    if main.kinds_of_figures():
         return main
-    if main.figures:
-        raise UsageError(
-            f"name the kind of figure for results of the kind {main.kind}: kind (--kind) "
-            + " or ".join(main.figures)
-        )
     raise UsageError(f"results of the kind {main.kind} have no figure")
 
 
@@ -69,13 +63,15 @@ def _with_kind(folder: Path, kind: str, main: Study) -> Study:
     held = storage.kinds_in(folder)
     there = [study for study in studies() if study.kind in held]
     for study in there:
-        if kind in study.figures:
+        if kind in study.kinds_of_figures():
             return study
-    known = [one for one in KINDS if any(one in study.figures for study in there)]
+    known = [kind for study in there for kind in study.kinds_of_figures()]
     raise UsageError(not_among(f"figure of the {main.kind} called", kind, known))
 
 
-def _arguments(study: Study, options: FigureOptions, result: Any) -> Iterator[tuple[str, Any]]:
+def figure_arguments(
+    study: Study, options: FigureOptions, result: Any
+) -> Iterator[tuple[str, Any]]:
     """Yield arguments of the function. Raises UsageError for an option of another kind."""
     taken = inspect.signature(study.load_figure(options.kind)).parameters
     for name in ("role", "checkpoint", "estimator", "measure"):
@@ -83,29 +79,27 @@ def _arguments(study: Study, options: FigureOptions, result: Any) -> Iterator[tu
         if given is not None and name not in taken:
             kinds = _kinds_with(name, study) if options.kind is None else ""
             add = f"add {kinds}, or " if kinds else ""
-            raise UsageError(
-                f"this figure has no choice of {name}; {add}leave {name} (--{name}) out"
-            )
+            raise UsageError(f"this figure has no choice of {name}; {add}leave `{name}` out")
         if given is not None:
             yield name, given
         elif name == "role" and name in taken and taken[name].default is inspect.Parameter.empty:
             yield name, result.clearest_role()
     if "head" in taken:
         if options.head is None:
-            raise UsageError("this figure is of one head; name it with head (--head 4-0)")
+            raise UsageError("this figure is of one head; name it with `head='4-0'`")
         yield from zip(("layer", "head"), read_head(options.head), strict=True)
     elif options.head is not None:
-        raise UsageError("this figure has no choice of a head; leave head (--head) out")
+        raise UsageError("this figure has no choice of a head; leave `head` out")
 
 
 def _kinds_with(name: str, study: Study) -> str:
     """Name the kinds of figures of a study that take an argument of this name."""
     taking = [
         kind
-        for kind in study.figures
+        for kind in study.kinds_of_figures()
         if name in inspect.signature(study.load_figure(kind)).parameters
     ]
-    return " or ".join(f"kind={one!r} (--kind {one})" for one in taking)
+    return " or ".join(f"`kind={kind!r}`" for kind in taking)
 
 
 def _set_title(figure: Figure, text: str) -> None:

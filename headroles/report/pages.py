@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from headroles import storage
-from headroles.drawing.page import Page
+from headroles.drawing.figure_options import FigureOptions
+from headroles.drawing.page import Page, Picture
 from headroles.drawing.plain_page import plain_page
-from headroles.errors import StorageError, UsageError
+from headroles.drawing.style import figure_of
+from headroles.errors import HeadRolesError, StorageError, UsageError
+from headroles.report.figures import figure_arguments
+from headroles.results.result import Result
 from headroles.results.stored import study_in
+from headroles.results.study import Study
 
 _ENDINGS = (".html", ".htm")
 
@@ -24,15 +29,25 @@ def make_report(folder: str | Path, roles: Sequence[str] = (), model: str | None
     Raises StorageError for a folder without results, or with unreadable ones.
     """
     folder = Path(folder)
-    storage.finish_swap(folder)
     study = study_in(folder)
     result = study.load("result").load(folder)
     if not study.page:
-        return plain_page(result)
+        return plain_page(result, result.question, tuple(_pictures(study, result)))
     page: Page = study.load("page")(
         result, *([folder, roles, model] if study.page_has_sentences else [])
     )
     return page
+
+
+def _pictures(study: Study, result: Result) -> Iterator[Picture]:
+    """Yield every kind of figure that can be drawn of a result."""
+    for kind in study.kinds_of_figures():
+        arguments = dict(figure_arguments(study, FigureOptions(kind=kind), result))
+        try:
+            drawn = study.load_figure(kind)(result, **arguments)
+        except HeadRolesError:  # such as a table without rows to draw
+            continue
+        yield Picture((figure_of(drawn),), study.describe_figure(kind))
 
 
 def write_report(
@@ -53,7 +68,7 @@ def write_report(
     if out is None and (file.is_symlink() or (file.exists() and not file.is_file())):
         raise StorageError(
             f"{file} is no plain file, and links are not followed; remove it, or name another "
-            "file with out (--out)"
+            "file with `out`"
         )
     text = make_report(folder, roles, model).to_html()
     storage.write_bytes(file, text.encode("utf-8", errors="backslashreplace"))

@@ -49,15 +49,15 @@ class Column:
             raise ValueError(f"it holds texts other than {', '.join(map(repr, self.texts))}")
 
 
-def _is_of(kind: str, found: pa.DataType) -> bool:
+def _is_of(kind: str, stored: pa.DataType) -> bool:
     from pyarrow import types
 
-    is_whole = types.is_integer(found)
+    is_whole = types.is_integer(stored)
     kinds: dict[str, bool] = {
-        TEXT: types.is_string(found) or types.is_large_string(found),
-        FLAG: types.is_boolean(found),
+        TEXT: types.is_string(stored) or types.is_large_string(stored),
+        FLAG: types.is_boolean(stored),
         WHOLE: is_whole,
-        NUMBER: is_whole or types.is_floating(found),
+        NUMBER: is_whole or types.is_floating(stored),
     }
     return kinds[kind]
 
@@ -98,7 +98,9 @@ COLUMNS: Mapping[str, Column] = {
         "difference certified_difference difference_low difference_high log_e normalised "
         "importance importance_difference loss_difference removed_loss removed_difference "
         "drawn_loss drawn_low drawn_high whole without relative_drop deviation deviation_low "
-        "deviation_high offset_mean gain gain_ci_low gain_ci_high accuracy_change",
+        "deviation_high beyond_distance beyond_low beyond_high "
+        "mean_trees mean_words mean_weights "
+        "offset_mean gain gain_ci_low gain_ci_high accuracy_change",
     ),
     **_each(
         Column(NUMBER, 0, gaps=True),
@@ -111,8 +113,9 @@ COLUMNS: Mapping[str, Column] = {
     ),
     **_each(
         Column(NUMBER, 0, 1, gaps=True),
-        "share share_of_arcs offset_share_of_arcs overlap alpha_per_test p_value p_adjusted "
-        "p_below p_below_adjusted p_equivalent p_equivalent_adjusted p_equivalence "
+        "share share_of_arcs offset_share offset_share_of_arcs overlap alpha_per_test p_beyond "
+        "p_value p_adjusted p_below p_below_adjusted p_changed p_changed_adjusted p_equivalent "
+        "p_equivalent_adjusted p_equivalence "
         "p_equivalence_adjusted p_accuracy p_accuracy_adjusted p_deviation p_deviation_adjusted "
         "p_importance p_importance_adjusted p_loss p_loss_adjusted p_removed p_removed_adjusted "
         "query_p_value query_p_adjusted key_p_value key_p_adjusted",
@@ -160,7 +163,7 @@ def check_rows(frame: pd.DataFrame, axes: Axes) -> None:
     for axis, needed in axes.items():
         there = set(frame[[*axis]].drop_duplicates().itertuples(index=False, name=None))
         n_needed *= len(there)
-        if lacking := [one for one in needed if one not in there]:
+        if lacking := [row for row in needed if row not in there]:
             raise ValueError(f"it has no row of {' and '.join(axis)} {lacking[0]}")
     if axes and len(frame) != n_needed:
         names = ", ".join(" and ".join(axis) for axis in axes)

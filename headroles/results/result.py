@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from headroles import storage
 from headroles.arrays import BoolArray
 from headroles.errors import HeadRolesError, StorageError, UsageError
-from headroles.formats import export_frame
+from headroles.formats import export_frame, readable, to_records
+from headroles.options import Options
 from headroles.record import Record
 from headroles.results.columns import Axes, Column, check_rows, check_table
 from headroles.results.papers import for_paper, with_units
-from headroles.results.shown import Summary, Warned, as_html, as_text, brief
+from headroles.results.shown import Grid, Shown, Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
 from headroles.results.study import study_of
 from headroles.role_names import find_roles
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
 
 _DOTS_PER_INCH = 90
 _FOR_MACHINES = frozenset(
-    "remedy kind spares stem own may_be_empty axes shown details method clearest_role facts "
-    "next_steps read_files write_files read_record record_type".split()
+    "remedy kind spares stem own may_be_empty axes summarize details method clearest_role to_json "
+    "options_type question figures next_steps read_files write_files read_record "
+    "record_type".split()
 )
 """Attributes that only the package itself uses; tab completion hides them."""
 
@@ -43,8 +45,9 @@ _FOR_MACHINES = frozenset(
 class Result(Stored, Summary):
     """A table with the record of its origin.
 
-    ``frame`` has the columns of ``columns``, and is stored in files called ``stem``. The ``views``
-    are other tables that follow from it, by name; the first, ``"long"``, is the frame itself.
+    ``frame`` has the columns of ``columns``, and is stored in files called ``stem``, by default as
+    its kind. The ``views`` are other tables that follow from it, by name; the first, ``"long"``, is
+    the frame itself.
 
     A table is read back only if it has rows, among them those of `axes`, and if its columns are as
     `COLUMNS` declares, or as ``own`` does for columns that differ. A kind of result with further
@@ -60,8 +63,54 @@ class Result(Stored, Summary):
     own: ClassVar[Mapping[str, Column]] = {}
     may_be_empty: ClassVar[bool] = False
     views: ClassVar[tuple[str, ...]] = ("long",)
-    texts: ClassVar[tuple[str, ...]] = ()
-    """Views that are Markdown and no table."""
+    options_type: ClassVar[type[Options] | None] = None
+    """Options of the study, which its record has and which loading makes and checks again."""
+    question: ClassVar[str] = ""
+    """Title of the page: the question that the result answers."""
+    figures: ClassVar[Mapping[str, str]] = {}
+    """Functions that draw the result, by kind of figure, in the module of its class."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "kind" in vars(cls) and not hasattr(cls, "stem"):
+            cls.stem = cls.kind.replace(" ", "_")
+        if "kind" in vars(cls) and not hasattr(cls, "remedy"):
+            cls.remedy = f"make one with: headroles {cls.kind}"
+
+    @property
+    def options(self) -> Any:
+        """The options of the study, as a group that was checked."""
+        assert self.options_type is not None
+        return self.options_type(**self.record.options)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Facts that the study found beside the table."""
+        return self.record.facts
+
+    def details(self) -> Iterator[Shown]:
+        """Yield all tables of `views`, whole."""
+        for name in self.views:
+            table = _flat(self.view(name)).apply(readable)
+            yield name.replace("_", " ").capitalize()
+            rows = table.astype(str).itertuples(index=False, name=None)
+            yield Grid(tuple(map(str, table.columns)), tuple(rows))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return options, facts and rows for scripts; null for missing and infinite numbers."""
+        made = {"options": self.record.options, "facts": self.record.facts}
+        return {**storage.plain(made), "rows": to_records(self.frame)}
+
+    def plot(self, kind: str | None = None, **options: Any) -> Any:
+        """Draw a kind of figure, by default the usual one; ``options`` are those of its function.
+
+        Raises UsageError for results without such a figure.
+        """
+        study = study_of(self.kind)
+        kinds = study.kinds_of_figures() if study is not None else ()
+        if study is None or not kinds or kind not in (None, *kinds):
+            raise UsageError(not_among(f"figure of the {self.kind} called", kind, kinds))
+        return study.load_figure(kind)(self, **options)
 
     def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return sentences on the method, for a paper, and the keys of the works to cite for it."""
@@ -74,7 +123,7 @@ class Result(Stored, Summary):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Cautions about the result, a sentence each."""
-        return tuple(addressed(one.text) for one in self.shown() if isinstance(one, Warned))
+        return tuple(addressed(part.text) for part in self.summarize() if isinstance(part, Warned))
 
     def where(
         self,
@@ -90,9 +139,9 @@ class Result(Stored, Summary):
         whole run are dropped. Raises UsageError for a role or layer that the table lacks.
         """
         is_chosen = np.ones(len(self.frame), dtype=bool)
-        for column, asked in (("role", role), ("layer", layer)):
-            if asked is not None:
-                is_chosen &= self._rows_of(column, np.atleast_1d(np.asarray(asked, dtype=object)))
+        for column, names in (("role", role), ("layer", layer)):
+            if names is not None:
+                is_chosen &= self._rows_of(column, np.atleast_1d(np.asarray(names, dtype=object)))
         if only_assigned:
             if "assigned" not in self.frame:
                 raise UsageError(f"the {self.kind} does not say which roles are assigned")
@@ -106,15 +155,15 @@ class Result(Stored, Summary):
         """Return the names for tab completion, without those that only the package uses."""
         return [name for name in super().__dir__() if name not in _FOR_MACHINES]
 
-    def _rows_of(self, column: str, asked: NDArray[np.object_]) -> BoolArray:
+    def _rows_of(self, column: str, names: NDArray[np.object_]) -> BoolArray:
         if column not in self.frame:
             raise UsageError(f"the rows of the {self.kind} are not by {column}")
-        known = {str(one): one for one in self.frame[column].unique()}
+        known = {str(value): value for value in self.frame[column].unique()}
         chosen = []
-        for name in map(str, asked):
-            matching = [own for text, own in known.items() if fnmatchcase(text, name)]
+        for name in map(str, names):
+            matching = [value for text, value in known.items() if fnmatchcase(text, name)]
             if not matching and column == "role":
-                matching = [known[one] for one in find_roles(name, list(known))]
+                matching = [known[role] for role in find_roles(name, list(known))]
             if not matching:
                 raise UsageError(not_among(column, name, list(known)))
             chosen += matching
@@ -127,12 +176,11 @@ class Result(Stored, Summary):
         for another name or value.
         """
         if name not in self.views:
-            known = ", ".join((*self.views, *self.texts))
+            known = ", ".join(self.views)
             raise UsageError(f"the view is {name!r}; it must be one of {known}")
         if value is not None and name != "wide":
             raise UsageError(
-                "value (--value) chooses the cells of a wide table; pass view='wide' (--view wide) "
-                "with it"
+                "`value` chooses the cells of a wide table; pass `view='wide'` with it"
             )
         if name == "long":
             return self.frame
@@ -157,12 +205,7 @@ class Result(Stored, Summary):
         table of heads. LaTeX has roles in words, a ``caption`` and a ``label``. Raises UsageError
         for an unknown format or column, and as `view`.
         """
-        if view in self.texts:
-            return self._text(fmt, view, value, columns)
-        table = self.view(view, value)
-        if not isinstance(table.index, pd.RangeIndex) and table.index.name is not None:
-            table = table.reset_index()
-        table = table.rename(columns=str)
+        table = _flat(self.view(view, value))
         for name in columns or ():
             if name not in table.columns:
                 raise UsageError(not_among("column", name, list(table.columns)))
@@ -171,23 +214,14 @@ class Result(Stored, Summary):
         elif fmt == "latex" and (view == "long" or "head" in table):
             table = for_paper(table)
         if fmt == "latex":
-            table = with_units(table, getattr(self.record, "score", ""))
+            table = with_units(table, score_of(self.record))
         named = caption or self._caption()
         label = label or f"tab:{self.kind.replace(' ', '-')}"
         return export_frame(table, fmt, self.record, named, label)
 
-    def _text(self, fmt: str, view: str, value: str | None, columns: Sequence[str] | None) -> bytes:
-        if fmt != "markdown" or value is not None or columns is not None:
-            raise UsageError(
-                f"the {view} is Markdown and no table; pass fmt='markdown' "
-                "(--format markdown), without value (--value) and columns (--columns)"
-            )
-        text: str = getattr(self, view)()
-        return text.encode()
-
     def _caption(self) -> str:
         """Return a caption that names the kind of table, the model and the corpus."""
-        names = [Path(one.model).name for one in self.record.models.values() if one.model]
+        names = [Path(model.model).name for model in self.record.models.values() if model.model]
         of = f" of {names[0]}" if len(names) == 1 else ""
         over = ", ".join(Path(name).name for name in self.record.files[:3])
         return f"{self.kind.capitalize()}{of}{f' over {over}' if over else ''}."
@@ -213,7 +247,9 @@ class Result(Stored, Summary):
             check_table(stored, cls.own, record.shape)
             made = cls(stored.to_pandas(ignore_metadata=True), record)
             check_rows(made.frame, made.axes())
-        except ValueError as error:
+            if cls.options_type is not None:
+                cls.options_type(**record.options)
+        except (ValueError, TypeError, UsageError) as error:
             raise StorageError(f"{file}: {error}; {remedy}") from error
         return made
 
@@ -233,16 +269,30 @@ class Result(Stored, Summary):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return as_text(brief(self.shown()))
+        return as_text(brief(self.summarize()))
 
     def _repr_html_(self) -> str:
-        return picture(self) + as_html(brief(self.shown()))
+        return picture(self) + as_html(brief(self.summarize()))
+
+
+def _flat(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a view with the names of its rows in a column."""
+    if not isinstance(table.index, pd.RangeIndex) and table.index.name is not None:
+        table = table.reset_index()
+    return table.rename(columns=str)
+
+
+def score_of(record: Any) -> str:
+    """Return the score that a result is about, or its first source; empty if none."""
+    if hasattr(record, "score"):
+        return str(record.score)
+    return next(filter(None, map(score_of, record.sources.values())), "")
 
 
 def draw(result: Result) -> Figure | None:
     """Return the figure of a result; None if it has none, or no rows to draw."""
     study = study_of(result.kind)
-    if study is None or not study.caption:
+    if study is None or not study.kinds_of_figures():
         return None
     try:
         figure: Figure = study.load_figure()(result).get_figure(root=True)
@@ -262,7 +312,7 @@ def picture(result: Result) -> str:
     page = io.BytesIO()
     figure.savefig(page, format="png", dpi=_DOTS_PER_INCH)
     data = base64.b64encode(page.getvalue()).decode()
-    return f'<img alt="{html.escape(study.caption)}" src="data:image/png;base64,{data}">'
+    return f'<img alt="{html.escape(study.describe_figure())}" src="data:image/png;base64,{data}">'
 
 
 def widened(

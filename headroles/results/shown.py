@@ -24,7 +24,7 @@ _LINE = 100
 _SUMMARY = 17
 """Lines of a summary: with next steps and the folder it fills a screen of 20."""
 _MOST_WARNINGS, _FEWEST_ROWS = 3, 3
-SEE_FULL = "see .in_full() (--full)."
+SEE_FULL = "see `.in_full()`."
 """End of a sentence about omitted lines."""
 
 
@@ -76,16 +76,16 @@ class Summary(ABC):
     """Results as people read them: a summary, details, facts for scripts, next steps."""
 
     @abstractmethod
-    def shown(self) -> Iterable[Shown]:
+    def summarize(self) -> Iterable[Shown]:
         """Yield the summary: sentences, grids, warnings."""
 
     @abstractmethod
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the same for scripts, as an object that JSON can have."""
 
     def in_full(self) -> str:
         """Return the summary with whole warnings, and all details, as text."""
-        return as_text(chain(self.shown(), self.details()))
+        return as_text(chain(self.summarize(), self.details()))
 
     def details(self) -> Iterable[Shown]:
         """Yield the details that the summary omits, printed with ``--full``."""
@@ -123,7 +123,7 @@ def _first(warned: Sequence[Warned], n: int) -> Iterable[Shown]:
     left = len(warned) - n
     return (
         *warned[:n],
-        *[f"{left} more warning{'s' * (left > 1)}: see .warnings (--full)."] * (left > 0),
+        *[f"{left} more warning{'s' * (left > 1)}: see `.warnings`."] * (left > 0),
     )
 
 

@@ -54,7 +54,7 @@ class Stored(ABC):
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Read a result that `save` wrote. Raises StorageError if that fails."""
-        folder = Path(folder)
+        folder = storage.committed(Path(folder))
         return cls.read_files(folder, cls.read_record(folder))
 
     @classmethod
@@ -70,7 +70,6 @@ class Stored(ABC):
         Raises StorageError if a file is missing or was changed, or if the folder holds no result of
         this kind.
         """
-        storage.finish_swap(folder)
         run = storage.read_run(folder)
         if cls.kind not in run.files:
             held = ", ".join(run.files) or "nothing"
@@ -79,23 +78,23 @@ class Stored(ABC):
                 f"{cls.remedy.format(folder=folder)}"
             )
         storage.check_files(folder, run.files[cls.kind])
-        own, others = cls.record_type(), _names_of_others(cls.kind, run.files)
+        form, others = cls.record_type(), _names_of_others(cls.kind, run.files)
         return storage.read_record(
             folder,
             {
                 name: value
                 for name, value in run.content.items()
-                if name in own.__struct_encode_fields__ or name not in others
+                if name in form.__struct_encode_fields__ or name not in others
             },
-            own,
+            form,
         )
 
 
 def _names_of_others(kind: str, held: Iterable[str]) -> set[str]:
     """Return the names in the records of the other kinds of results that a folder holds."""
-    others = [study for one in held if one != kind and (study := study_of(one)) is not None]
+    others = [study for other in held if other != kind and (study := study_of(other)) is not None]
     types = [study.load("result").record_type() for study in others]
-    return {name for one in types for name in one.__struct_encode_fields__}
+    return {name for form in types for name in form.__struct_encode_fields__}
 
 
 def save_together(folder: str | Path, results: Sequence[Stored], overwrite: bool = False) -> Path:
@@ -103,7 +102,7 @@ def save_together(folder: str | Path, results: Sequence[Stored], overwrite: bool
 
     Raises StorageError as `new_folder` does.
     """
-    with new_folder(folder, [type(one) for one in results], overwrite) as staging:
+    with new_folder(folder, [type(result) for result in results], overwrite) as staging:
         write_together(staging, results)
     return Path(folder)
 
@@ -133,18 +132,18 @@ def new_folder(
 
 def write_together(staging: Path, results: Sequence[Stored]) -> None:
     """Write results into an empty folder, with their records as one."""
-    files = {one.kind: one.write_files(staging) for one in results}
+    files = {result.kind: result.write_files(staging) for result in results}
     digests = {kind: storage.digests_of(staging, names) for kind, names in files.items()}
-    content = {name: value for one in results for name, value in storage.plain(one.record).items()}
+    content = {
+        name: value for result in results for name, value in storage.plain(result.record).items()
+    }
     storage.write_run(staging, content, digests)
 
 
 def put_into(folder: str | Path, result: Stored) -> None:
     """Put a result into the folder of the results it was made from; replace an earlier one."""
-    folder = Path(folder)
-    storage.finish_swap(folder)
-    run = storage.read_run(folder)
-    with storage.changed_folder(folder, run.files.get(result.kind, ())) as staging:
+    with storage.changed_folder(folder) as staging:
+        run = storage.read_run(Path(folder))
         files = storage.digests_of(staging, result.write_files(staging))
         content = {**run.content, **storage.plain(result.record)}
         storage.write_run(staging, content, {**run.files, result.kind: files})
@@ -172,6 +171,5 @@ def load(folder: str | Path) -> Result:
     Raises StorageError if there is none, or it cannot be read.
     """
     folder = Path(folder)
-    storage.finish_swap(folder)
     result: Result = study_in(folder).load("result").load(folder)
     return result

@@ -6,6 +6,8 @@ result, function, page or figure of a study is needed.
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
@@ -19,43 +21,42 @@ SCORES, TASK, FOLDERS = "scores", "task", "folders"
 class Study:
     """A study, known without loading it.
 
-    Its pieces are named as ``module:name``; a name that begins with a dot is in the package of the
-    study, ``headroles.studies.PACKAGE``.
+    Its pieces are named as ``module:name``, in ``headroles.studies``; a name that begins with a dot
+    is in the package of the study, ``headroles.studies.PACKAGE``. A study in one file needs no more
+    than ``kind``, ``function``, ``over`` and ``help``.
 
     Attributes:
         package: the package in ``headroles.studies`` that the study is in.
         kind: the name of the result in its folder.
-        result: the class of the result, a `Result`.
         function: the function under `takes` that makes the result.
-        options: the group of options of the function, in a module that loads nothing heavy.
-        commands: names of its commands. Those that are not made from this declaration are in the
-            module ``headroles.cli.PACKAGE``.
+        result: the class of the result, a `Result`; by default what the function returns.
+        options: the group of options of the function; by default those that it takes.
+        commands: its commands and their help. Those that are not made from this declaration are
+            functions in the module ``headroles.cli.PACKAGE``, whose docstring begins with the help.
         over: ``SCORES``, ``TASK`` or ``FOLDERS`` if the first command is made from this
             declaration: the function then takes stored scores, or a model and the file of a task,
             or several results and their names.
         of: the class of the results in these folders.
         written_by: the commands that write these folders, for the help.
-        help: the help of a command that is made from this declaration.
         figures: functions that draw the result, by kind of figure; the first is drawn where no kind
-            is asked for.
-        caption: one sentence on the first figure, for readers who cannot see it; without a caption
-            a notebook shows no figure of the result.
-        page: a function from the result to its `Page`; without one, the page has
-            the sentences and tables of the result.
+            is asked for. Without any, those that the class of the result names.
+        caption: one sentence on the first figure, for readers who cannot see it; without one, the
+            first line of the text of its function.
+        page: a function from the result to its `Page`; without one, the page has the sentences,
+            figures and tables of the result.
         page_has_sentences: whether the page also takes the folder, the roles of users that it may
             import, and the model.
     """
 
-    package: str
     kind: str
-    result: str
     function: str
-    options: str
-    commands: tuple[str, ...] = ()
+    package: str = ""
+    result: str = ""
+    options: str = ""
+    commands: Mapping[str, str] = field(default_factory=dict)
     over: str = ""
     of: str = ""
     written_by: str = ""
-    help: str = ""
     figures: Mapping[str, str] = field(default_factory=dict)
     caption: str = ""
     page: str = ""
@@ -63,22 +64,48 @@ class Study:
 
     def load(self, piece: str) -> Any:
         """Import a piece by the name of its attribute: ``result``, ``function``, ``page``."""
-        return self._resolve(getattr(self, piece))
+        if name := getattr(self, piece):
+            return self._resolve(name)
+        function = self.load("function")
+        if piece == "options":
+            return function.options
+        returned = inspect.signature(function).return_annotation
+        return getattr(sys.modules[function.__module__], returned)
+
+    def kinds_of_figures(self) -> tuple[str, ...]:
+        """Return the kinds of figures of the result; the first is drawn by default."""
+        return tuple(self.figures or self.load("result").figures)
 
     def load_figure(self, kind: str | None = None) -> Any:
         """Import the function that draws a kind of figure, by default the first."""
-        return self._resolve(self.figures[kind or next(iter(self.figures))])
+        kind = kind or self.kinds_of_figures()[0]
+        if self.figures:
+            return self._resolve(self.figures[kind])
+        result = self.load("result")
+        return resolve_name(f"{result.__module__}:{result.figures[kind]}")
+
+    def describe_figure(self, kind: str | None = None) -> str:
+        """Describe a kind of figure in a sentence, by default the first."""
+        if self.caption and kind in (None, next(iter(self.figures))):
+            return self.caption
+        return str(inspect.getdoc(self.load_figure(kind))).partition("\n")[0]
 
     def _resolve(self, name: str) -> Any:
-        is_relative = name.startswith(".")
-        return resolve_name(f"headroles.studies.{self.package}{name}" if is_relative else name)
+        if name.startswith("."):
+            name = f"headroles.studies.{self.package}{name}"
+        return resolve_name(name if name.startswith("headroles.") else f"headroles.studies.{name}")
 
 
 _STUDIES: dict[str, Study] = {}
 
 
 def declare(**pieces: Any) -> None:
-    """Make a study known by the attributes of `Study`; its commands follow those known before."""
+    """Make a study known by the attributes of `Study`; its commands follow those known before.
+
+    With ``help``, its one command has the name of its kind.
+    """
+    if "help" in pieces:
+        pieces["commands"] = {pieces["kind"]: pieces.pop("help")}
     study = Study(**pieces)
     _STUDIES[study.kind] = study
 

@@ -7,10 +7,16 @@ model and nothing else of a corpus.
 
 from headroles.role_names import contrast_of as contrast_of
 from headroles.role_names import find_role as find_role
+from headroles.role_names import find_roles as find_roles
 from headroles.role_names import in_words as in_words
+from headroles.role_names import is_arc as is_arc
 from headroles.role_names import is_contrast as is_contrast
+from headroles.role_names import is_other_trees as is_other_trees
+from headroles.role_names import other_trees_of as other_trees_of
+from headroles.role_names import without_other_trees as without_other_trees
 from headroles.roles.batch import PaddedBatch as PaddedBatch
 from headroles.roles.batch import Scope as Scope
+from headroles.roles.catalogue import refuse_too_far as refuse_too_far
 from headroles.roles.choice import RoleOptions as RoleOptions
 from headroles.roles.choice import choose_roles as choose_roles
 from headroles.roles.choice import is_own as is_own
@@ -21,7 +27,7 @@ from headroles.roles.first_choices import WORDS as WORDS
 from headroles.roles.first_choices import Candidates as Candidates
 from headroles.roles.marking import marked_words as marked_words
 from headroles.roles.marking import sieve_cells as sieve_cells
-from headroles.roles.position import refuse_too_far as refuse_too_far
+from headroles.roles.other_trees import with_other_trees as with_other_trees
 from headroles.roles.readout import Readout as Readout
 from headroles.roles.readout import bounds_of as bounds_of
 from headroles.roles.readout import make_readout as make_readout

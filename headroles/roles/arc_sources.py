@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from headroles.corpus import MISSING, Sentence
+from headroles.corpus import MISSING, ROOT, Sentence
 from headroles.errors import CorpusError, UsageError
 from headroles.options import whole_number
 from headroles.wording import shortened
@@ -27,19 +27,22 @@ def check_source(given: Any) -> str:
     source = str(given)
     if source not in (BASIC, ENHANCED) and (not source.startswith(MISC) or source == MISC):
         raise UsageError(
-            f"arcs={source!r} (--arcs) is no source of arcs; pass {BASIC}, {ENHANCED} or "
+            f"`arcs={source!r}` is no source of arcs; pass {BASIC}, {ENHANCED} or "
             f"{MISC}KEY, with a key of the column MISC"
         )
     return source
 
 
 def arcs_of(source: str, sentence: Sentence) -> list[Arc]:
-    """Return the arcs of a sentence, without those to the root; ``source`` is not the basic one.
+    """Return the arcs of a sentence, without those to the root.
 
     In DEPS, arcs from or to empty nodes are ignored, and a repeated arc counts once. In MISC,
     ``KEY=4`` is an arc from the word to word 4, ``KEY=4:label`` an arc with its own label, and
     commas separate several arcs. Raises CorpusError for text that does not describe an arc.
     """
+    if source == BASIC:
+        arcs = map(Arc, range(len(sentence.words)), sentence.governors, sentence.relations)
+        return [arc for arc in arcs if arc.governor != ROOT]
     if source == ENHANCED:
         texts, separator = sentence.annotations.get("deps", ()), "|"
         columns = [text if text != MISSING else "" for text in texts]
@@ -76,6 +79,6 @@ def count_arcs(source: str, sentences: Iterable[Sentence]) -> Counter[str]:
         column = "DEPS" if source == ENHANCED else "MISC"
         raise CorpusError(
             f"no sentence of the corpus has arcs of the source {source!r} in its column {column}; "
-            "give a treebank with such arcs, or omit arcs (--arcs)"
+            "give a treebank with such arcs, or omit `arcs`"
         )
     return counts

@@ -9,35 +9,25 @@ from typing import Annotated, Any
 
 from headroles.corpus import Sentence
 from headroles.errors import CorpusError, UsageError
-from headroles.options import Option, fields_of, split_names
-from headroles.role_names import contrast_of, meant_by
-from headroles.roles import (
-    block,
-    delimiter,
-    local,
-    position,
-    punctuation,
-    quantities,
-    rare,
-    syntactic,
-)
-from headroles.roles.frequencies import FrequencyOptions
-from headroles.roles.local import LocalOptions
+from headroles.options import DEFAULT, PUBLISHED, Convert, fields_of, split_names
+from headroles.role_names import GROUP, POOLED, contrast_of, meant_by, relation_of
+from headroles.roles import catalogue, quantities, syntactic
+from headroles.roles.catalogue import FrequencyOptions, LocalOptions, is_position, offset_of
 from headroles.roles.own import own_roles
 from headroles.roles.role import Context, Role
-from headroles.roles.scores import Score
+from headroles.roles.scores import BIAS, Score
 from headroles.roles.syntactic import SyntacticOptions
 from headroles.wording import listed
 
 ROLE_GROUPS: dict[str, Callable[[Any, Context], Iterator[Role]]] = {
-    "local": local.roles,
-    "delimiter": delimiter.roles,
-    "block": block.roles,
+    "local": catalogue.local_roles,
+    "delimiter": catalogue.delimiter_roles,
+    "block": catalogue.block_roles,
     "syntactic": syntactic.roles,
-    "position": position.roles,
-    "self": position.itself,
-    "punctuation": punctuation.roles,
-    "rare": rare.roles,
+    "position": catalogue.position_roles,
+    "self": catalogue.self_roles,
+    "punctuation": catalogue.punctuation_roles,
+    "rare": catalogue.rare_roles,
     "confidence": quantities.confidence,
     "entropy": quantities.entropy,
     "distance": quantities.distance,
@@ -54,9 +44,9 @@ def _names(given: Any) -> tuple[str, ...]:
     """Return names of groups or roles, with positions written as in tables."""
     names = split_names(given)
     if not names:
-        raise UsageError("roles (--roles) names no role; name at least one, or omit it")
+        raise UsageError("`roles` names no role; name at least one, or omit it")
     plain = (
-        f"{position.GROUP}:{position.offset_of(name):+d}" if position.is_one(name) else name
+        f"{catalogue.POSITION}:{offset_of(name):+d}" if is_position(name) else name
         for name in names
     )
     return tuple(dict.fromkeys(plain))  # a role named twice would be tested twice
@@ -66,17 +56,14 @@ def _names(given: Any) -> tuple[str, ...]:
 class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
     """Options that choose the roles to score."""
 
-    roles: Annotated[
-        Sequence[str] | None,
-        Option(
-            "Roles to score, separated by commas: groups "
-            f"({', '.join(ROLE_GROUPS)}), ids such as position:-2, all, or "
-            "MODULE:FUNCTION for a function of yours.",
-            more=f"By default: {', '.join(DEFAULT_GROUPS)}. A group stands for all of its roles: "
-            "delimiter also scores delimiter:cls and delimiter:sep.",
-            convert=_names,
-        ),
-    ] = None
+    roles: Annotated[Sequence[str] | None, Convert(_names)] = None
+    """Roles to score, separated by commas: groups (local, delimiter, block, syntactic, position,
+    self, punctuation, rare, confidence, entropy, distance), ids such as position:-2, all, or
+    MODULE:FUNCTION for a function of yours.
+
+    By default: local, delimiter, block, syntactic. A group stands for all of its roles: delimiter
+    also scores delimiter:cls and delimiter:sep.
+    """
 
     def check(self) -> None:
         """Reject options of roles that are not scored. Raises UsageError."""
@@ -88,7 +75,7 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
             if not is_used and getattr(self, one.name) not in (one.default, ()):
                 raise UsageError(
                     f"{one.name} ({one.flag}) has no effect without the role {group}; add the "
-                    "role to roles (--roles), or omit the option"
+                    "role to `roles`, or omit the option"
                 )
 
 
@@ -129,7 +116,7 @@ def choose_roles(
 
 
 _SOME = ("nsubj", "obj")
-"""Relations whose arcs are pooled in ``syntactic``: it takes several."""
+"""Relations whose arcs are pooled in ``syntactic:any``: it takes several."""
 
 
 def role_of(name: str, score: Score) -> Role:
@@ -144,8 +131,11 @@ def role_of(name: str, score: Score) -> Role:
     if is_own(name):
         return Role(name)
     plain, group = name.removesuffix(contrast_of("")), name.partition(":")[0]
-    relation = plain.removeprefix("syntactic:").rpartition(":")[0] if group == "syntactic" else ""
-    options = RoleOptions(roles=(group if group == "syntactic" else plain,))
+    relation = relation_of(plain) if group == GROUP and relation_of(plain) != POOLED else ""
+    options = RoleOptions(
+        roles=(group if group == GROUP else plain,),
+        preset=PUBLISHED if (name, score) == ("block", BIAS) else DEFAULT,
+    )
     try:
         known = choose_roles(options, (relation,) if relation else _SOME, score)
     except CorpusError:  # the role needs a corpus to be scored, not to be tested
@@ -177,8 +167,8 @@ def _refuse_unknown(name: str) -> None:
         ids, relations = meant_by(name)
         if relations:
             raise UsageError(
-                f"there is no role {name!r}; pass roles='syntactic' (--roles syntactic), with the "
-                f"relation {' or '.join(relations)} among relations (--relations)"
+                f"there is no role {name!r}; pass `roles='syntactic'`, with the "
+                f"relation {' or '.join(relations)} among `relations`"
             )
         groups = ", ".join((*ROLE_GROUPS, ALL))
         near = ids or get_close_matches(name.partition(":")[0], ROLE_GROUPS, n=1)

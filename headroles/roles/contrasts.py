@@ -60,7 +60,7 @@ class BeyondOffset(Links):
         is_scored = pieces.is_scored.copy()
         is_scored[pieces.directions[lacks_control], pieces.links[lacks_control]] = False
         weights = find_link_weights(alike, table, pieces, is_scored, batch.size)
-        runs = _Runs.of(controls)
+        runs = _Runs.from_controls(controls)
         of_cells = _weights_of_cells(weights, pieces, cells, controls)
         return ContrastReadout(
             pairs=pieces.pairs(batch),
@@ -74,7 +74,9 @@ class BeyondOffset(Links):
             counts=weights.counts,
             lows=-_total_weights(weights, pieces),
             highs=weights.highs - weights.constants,
-            controls=_count_controls(pieces, is_scored, lacks_control),
+            controls=_count_controls(pieces, is_scored, lacks_control)
+            if table.beside is None
+            else Counter(),
         )
 
 
@@ -126,7 +128,7 @@ class _Runs:
     within: IntArray
 
     @classmethod
-    def of(cls, controls: Controls) -> _Runs:
+    def from_controls(cls, controls: Controls) -> _Runs:
         sizes = np.bincount(controls.cells, minlength=len(controls.owners))
         # rounded up: the last run of a cell may be shorter
         n_runs = -(-sizes // RUN)

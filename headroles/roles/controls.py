@@ -9,7 +9,7 @@ arc joins two words in either direction; each pair is listed once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -143,6 +143,9 @@ def _joined(
     second: IntArray,
 ) -> BoolArray:
     """Tell which words of the tokens ``first`` and ``second`` an arc joins, or a link."""
+    if table.beside is not None:
+        beside = _joined(batch, table.beside, words, row, first, second)
+        return beside | _joined(batch, replace(table, beside=None), words, row, first, second)
     ends = words[row, first], words[row, second]
     if table.in_tree:
         governors = pad([_of_pieces(one, one.governors) for one in batch.examples], PADDING)

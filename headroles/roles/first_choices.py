@@ -36,15 +36,15 @@ class Candidates:
 
     ``barred`` (B, N) marks tokens outside of words. ``starts`` (B, W) is the first piece of each
     word with pieces, ``n_pieces`` (B, W) the number of its pieces, ``words`` (B, N) the place of
-    each token's word among these words; all are 0 where undefined. ``further`` has the examples,
-    tokens and words (3, P) of all second pieces, then of all third ones, and so on.
+    each token's word among these words; all are 0 where undefined. ``extra_pieces`` has the
+    examples, tokens and words (3, P) of all second pieces, then of all third ones, and so on.
     """
 
     barred: BoolArray
     starts: IntArray
     words: IntArray
     n_pieces: Float32Array
-    further: tuple[IntArray, ...]
+    extra_pieces: tuple[IntArray, ...]
 
 
 def find_candidates(batch: PaddedBatch) -> Candidates:
@@ -61,8 +61,8 @@ def find_candidates(batch: PaddedBatch) -> Candidates:
     word = places[example, token]
     rank = token - starts[example, word]
     pieces = np.stack([example, token, word])
-    further = tuple(pieces[:, rank == k] for k in range(1, 1 + int(rank.max(initial=0))))
-    return Candidates(~batch.in_words, starts, np.maximum(places, 0), n_pieces, further)
+    extra_pieces = tuple(pieces[:, rank == k] for k in range(1, 1 + int(rank.max(initial=0))))
+    return Candidates(~batch.in_words, starts, np.maximum(places, 0), n_pieces, extra_pieces)
 
 
 def among_in(scope: Scope, among: str) -> str | None:

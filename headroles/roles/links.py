@@ -35,6 +35,7 @@ class LinkTable:
     hold the first piece and the number of pieces of each end. ``labels`` (L,) are numbers of
     labels, of which there are ``n_labels``. ``n_lost`` links had a word without pieces. ``in_tree``
     says that all links are arcs of the tree, so that words which no arc joins are not linked.
+    ``beside`` are further links of the same words, if words that they join are no controls.
     """
 
     owners: IntArray
@@ -44,12 +45,13 @@ class LinkTable:
     n_labels: int
     n_lost: int
     in_tree: bool = False
+    beside: LinkTable | None = None
 
     def __len__(self) -> int:
         return len(self.owners)
 
     @classmethod
-    def of(
+    def from_examples(
         cls, batch: PaddedBatch, find: Callable[[EncodedExample], IntArray], n_labels: int = 1
     ) -> LinkTable:
         """Make a table of the links that ``find`` returns of each example.

@@ -6,11 +6,10 @@ import numpy as np
 
 from headroles.arrays import BoolArray, IntArray
 from headroles.roles.batch import PaddedBatch
-from headroles.roles.key_sets import SharedSieve
 from headroles.roles.links import FORTH, Links
 from headroles.roles.offsets import Offsets
 from headroles.roles.role import Role
-from headroles.roles.word_sets import WordSets
+from headroles.roles.sets import Sets
 
 
 def marked_words(role: Role, batch: PaddedBatch) -> tuple[set[int], list[tuple[int, int]]]:
@@ -23,7 +22,7 @@ def marked_words(role: Role, batch: PaddedBatch) -> tuple[set[int], list[tuple[i
     if isinstance(role.sieve, Links):
         queries, keys = (words[ends[:, 0]].tolist() for ends in _ends(role.sieve, batch))
         return set(keys), list(zip(queries, keys, strict=True))
-    if isinstance(role.sieve, SharedSieve | WordSets):
+    if isinstance(role.sieve, Sets):
         sets = [shared.keys[0] for shared in batch.of(role.sieve.find)]
         found = words[np.any(sets, axis=0)]
         return set(found[found >= 0].tolist()), []
@@ -41,7 +40,7 @@ def sieve_cells(role: Role, batch: PaddedBatch) -> BoolArray:
     if isinstance(sieve, Links):
         for query, key in zip(*_ends(sieve, batch), strict=True):
             cells[slice(query[0], query.sum()), slice(key[0], key.sum())] = True
-    elif isinstance(sieve, SharedSieve | WordSets):
+    elif isinstance(sieve, Sets):
         for queries, keys in batch.of(sieve.find):
             cells |= queries[0][:, None] & keys[0]
     elif isinstance(sieve, Offsets):

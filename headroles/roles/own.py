@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice, permutations
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -26,11 +26,10 @@ from headroles.corpus import Sentence
 from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
 from headroles.roles.batch import PaddedBatch, placed_sentences
-from headroles.roles.key_sets import Shared
 from headroles.roles.links import BACK, FORTH, Links, LinkTable
 from headroles.roles.role import ARCS, Context, Role
+from headroles.roles.sets import Shared, WordSets, sets_of_sentences
 from headroles.roles.syntactic import beyond_offset
-from headroles.roles.word_sets import WordSets, sets_of_sentences
 from headroles.wording import as_given, shortened, with_type
 
 _MOST_REPEATED = 10_000
@@ -171,19 +170,28 @@ class FindPairs:
     """Finder of links from the pairs of a user's function."""
 
     find: Finder
+    n_labels: ClassVar[int] = 1
 
     def __call__(self, batch: PaddedBatch) -> LinkTable:
         """Find the links of all examples."""
-        return LinkTable.of(batch, self._of)
+        return LinkTable.from_examples(batch, self._of)
 
     def _of(self, example: EncodedExample) -> IntArray:
         """Return the places of both words of each link, and 0 (links, 3)."""
         pairs = [
             (before + one, before + other, 0)
             for before, sentence in placed_sentences(example)
-            for one, other in self.find.of(sentence)
+            for one, other in self.joined_in(sentence)
         ]
         return np.array(pairs, dtype=np.int64).reshape(-1, 3)
+
+    def of_sentence(self, sentence: Sentence) -> list[tuple[int, int, int]]:
+        """Return the places of both words of each link of a sentence, and 0."""
+        return [(one, other, 0) for one, other in self.joined_in(sentence)]
+
+    def joined_in(self, sentence: Sentence) -> list[tuple[int, int]]:
+        """Return the places of both words of each link of a sentence."""
+        return self.find.of(sentence)
 
 
 @dataclass(frozen=True)

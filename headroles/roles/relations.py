@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar
 
 from headroles.corpus import DEFAULT_RELATIONS, Sentence, fold_subtype
 from headroles.errors import CorpusError, UsageError
-from headroles.options import Option, Options, split_names
-from headroles.roles.arc_sources import BASIC, ENHANCED, MISC, check_source, count_arcs
+from headroles.options import Convert, Options, split_names
+from headroles.roles.arc_sources import BASIC, MISC, check_source, count_arcs
 from headroles.wording import listed
 
 ALL_RELATIONS, NO_RELATIONS = "all", "none"
@@ -21,7 +21,7 @@ def _relations(given: Any) -> str | tuple[str, ...]:
     named = split_names(given)
     if isinstance(given, str) and not named:
         raise UsageError(
-            "relations (--relations) names no relation; omit it for the defaults, or pass none to "
+            "`relations` names no relation; omit it for the defaults, or pass none to "
             "score without syntax"
         )
     if named == (NO_RELATIONS,):
@@ -35,30 +35,21 @@ class RelationOptions(Options):
 
     title: ClassVar[str] = "Roles"
 
-    relations: Annotated[
-        str | Sequence[str] | None,
-        Option(
-            "Relations to score, separated by commas, or all of them (all), or not one (none).",
-            more="By default four relations of the corpus's label scheme: "
-            + "; ".join(
-                f"{', '.join(names)} in {scheme.upper()}"
-                for scheme, names in DEFAULT_RELATIONS.items()
-            )
-            + ".",
-            convert=_relations,
-        ),
-    ] = None
-    keep_subtypes: Annotated[bool, Option("Treat nsubj:pass as a relation of its own.")] = False
-    arcs: Annotated[
-        str,
-        Option(
-            f"Where arcs come from: {BASIC}, {ENHANCED} (DEPS), or {MISC}KEY (MISC).",
-            more="A key of MISC names the other word by its number, with or without a label "
-            "(Coref=4, Coref=4:label), with commas between several. All labels are scored unless "
-            "relations are named. Only basic arcs have contrasts.",
-            convert=check_source,
-        ),
-    ] = BASIC
+    relations: Annotated[str | Sequence[str] | None, Convert(_relations)] = None
+    """Relations to score, separated by commas, or all of them (all), or not one (none).
+
+    By default four relations of the corpus's label scheme: nsubj, obj, amod, advmod in UD; nsubj,
+    dobj, amod, advmod in CLEAR.
+    """
+    keep_subtypes: bool = False
+    """Treat nsubj:pass as a relation of its own."""
+    arcs: Annotated[str, Convert(check_source)] = BASIC
+    """Where arcs come from: basic, enhanced (DEPS), or misc:KEY (MISC).
+
+    A key of MISC names the other word by its number, with or without a label (Coref=4,
+    Coref=4:label), with commas between several. All labels are scored unless relations are named.
+    Only basic arcs have contrasts.
+    """
 
 
 def choose_relations(
@@ -85,7 +76,7 @@ def choose_relations(
         if scheme not in DEFAULT_RELATIONS:
             raise CorpusError(
                 "the labels of the corpus are neither UD nor CLEAR, so there are no default "
-                f"relations; name some of: {listed(sorted(present), 50)} (--relations), or pass "
+                f"relations; name some with `relations`: {listed(sorted(present), 50)}; or pass "
                 "none to score without syntax"
             )
         return tuple(name for name in DEFAULT_RELATIONS[scheme] if present[name])
@@ -109,7 +100,7 @@ def _absent(relation: str, present: Counter[str]) -> str:
     if fold_subtype(relation) != relation and present[fold_subtype(relation)]:
         return (
             f"relation {relation!r} has a subtype, but subtypes are folded; "
-            "pass keep_subtypes=True (--keep-subtypes)"
+            "pass `keep_subtypes=True`"
         )
     if relation in (ALL_RELATIONS, NO_RELATIONS):
         every = "every relation" if relation == ALL_RELATIONS else "no relation"

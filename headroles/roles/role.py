@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from headroles.record import RecordedRole
+from headroles.role_names import is_contrast, is_other_trees
 from headroles.storage import plain
 
 if TYPE_CHECKING:
@@ -71,8 +72,9 @@ class Role:
 
     @property
     def is_tested(self) -> bool:
-        """Whether this is a role, and not a measure of one or a quantity."""
-        return not self.measure_of and not self.is_described
+        """Whether this is a role, and no measure, contrast or control of one, and no quantity."""
+        of_another = self.measure_of or is_contrast(self.id) or is_other_trees(self.id)
+        return not (of_another or self.is_described)
 
     def threshold(self, score: Score, asked: float | None = None) -> float:
         """Return the number that a head's mean is compared with; ``asked`` is the user's."""

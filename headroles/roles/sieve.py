@@ -9,7 +9,7 @@ scores are linear in that mass:
 
 W and c are fixed before the model runs, so scoring is a contraction of attention with them. There
 are few kinds of sieves, each of which keeps W small in its own way, and all are exact: key sets
-that many queries share (`headroles.roles.key_sets`), keys at fixed offsets
+that many queries share (`headroles.roles.sets`), keys at fixed offsets
 (`headroles.roles.offsets`), and pairs of words (`headroles.roles.links`).
 """
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from headroles.arrays import IntArray
-from headroles.corpus import ROOT, fold_subtype
+from headroles.corpus import ROOT, Sentence, fold_subtype
 from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
-from headroles.options import Option
-from headroles.presets import PresetOptions
+from headroles.options import PresetOptions
 from headroles.role_names import contrast_of
 from headroles.roles.arc_sources import BASIC, arcs_of
 from headroles.roles.batch import PaddedBatch, placed_sentences
@@ -30,20 +30,15 @@ _WHOLE_ARCS = "arcs between words that have pieces, in examples that are not too
 class SyntacticOptions(RelationOptions, PresetOptions):
     """Options that choose the syntactic roles."""
 
-    beyond_offset: Annotated[
-        bool, Option("Contrast syntactic roles with other words at the same offset.")
-    ] = True
-    columns: Annotated[
-        bool,
-        Option(
-            "With score='hit' (--score hit), also test whether the governor is the "
-            "word that attends most to its "
-            "dependent.",
-            more="Adds the roles ...:from_governor: attention is read by columns, between words, "
-            "as one of the two readings of Clark et al. (2019). The roles ...:to_governor read "
-            "it by rows.",
-        ),
-    ] = False
+    beyond_offset: bool = True
+    """Contrast syntactic roles with other words at the same offset."""
+    columns: bool = False
+    """With `score='hit'`, also test whether the governor is the word that attends most to its
+    dependent.
+
+    Adds the roles ...:from_governor: attention is read by columns, between words, as one of the
+    two readings of Clark et al. (2019). The roles ...:to_governor read it by rows.
+    """
 
     def check(self) -> None:
         """Turn contrasts off for the published preset, which has none."""
@@ -62,9 +57,7 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     if not context.relations:
         return
     if options.columns and not context.score.of_first_choice:
-        raise UsageError(
-            "columns (--columns) need first choices; pass score='hit' (--score hit), or omit them"
-        )
+        raise UsageError("`columns` need first choices; pass `score='hit'`, or omit them")
     arcs = Arcs(context.relations, options.keep_subtypes, options.arcs)
     syntactic = [*_pooled(arcs), *_by_relation(arcs)]
     yield from syntactic
@@ -84,7 +77,6 @@ def beyond_offset(role: Role) -> Role:
         words=f"{role.words}, more than other words at the same offset",
         baseline=0.0,
         needs="other words at the offset of an arc",
-        in_window=", fewer at the ends: a uniform head has a contrast near 0, not exactly 0",
         sieve=BeyondOffset(links.find, links.labels, links.direction),
     )
 
@@ -116,6 +108,11 @@ class Arcs:
     source: str = BASIC
 
     @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return len(self.relations)
+
+    @property
     def meaning(self) -> dict[str, Any]:
         """Facts that distinguish these arcs from others with the same names."""
         own = {} if self.source == BASIC else {"arcs": self.source}
@@ -123,31 +120,41 @@ class Arcs:
 
     def __call__(self, batch: PaddedBatch) -> LinkTable:
         """Find the arcs of all examples, word by word."""
-        numbers = {relation: number for number, relation in enumerate(self.relations)}
-        found = LinkTable.of(
-            batch, lambda example: self._arcs(example, numbers), len(self.relations)
-        )
+        found = LinkTable.from_examples(batch, self._arcs, self.n_labels)
         return replace(found, in_tree=self.source == BASIC)
 
-    def _arcs(self, example: EncodedExample, numbers: dict[str, int]) -> IntArray:
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {relation: number for number, relation in enumerate(self.relations)}
+
+    def _arcs(self, example: EncodedExample) -> IntArray:
         """Return dependent, governor and label (arcs, 3) of each arc."""
         if self.source != BASIC:
-            return self._arcs_elsewhere(example, numbers)
-        labels = np.array([numbers.get(self._name(label), -1) for label in example.relations])
+            return self._arcs_elsewhere(example)
+        labels = np.array([self._number(label) for label in example.relations])
         dependents = np.flatnonzero((labels >= 0) & (example.governors != ROOT))
         return np.column_stack([dependents, example.governors[dependents], labels[dependents]])
 
-    def _arcs_elsewhere(self, example: EncodedExample, numbers: dict[str, int]) -> IntArray:
+    def _arcs_elsewhere(self, example: EncodedExample) -> IntArray:
         found = [
-            (before + arc.dependent, before + arc.governor, number)
+            (before + dependent, before + governor, label)
             for before, sentence in placed_sentences(example)
-            for arc in arcs_of(self.source, sentence)
-            if (number := numbers.get(self._name(arc.label), -1)) >= 0
+            for dependent, governor, label in self.of_sentence(sentence)
         ]
         return np.array(found, dtype=np.int64).reshape(-1, 3)
 
-    def _name(self, relation: str) -> str:
-        return relation if self.keep_subtypes else fold_subtype(relation)
+    def of_sentence(self, sentence: Sentence) -> list[tuple[int, int, int]]:
+        """Return dependent, governor and label of each arc of a sentence."""
+        numbered = [(arc, self._number(arc.label)) for arc in arcs_of(self.source, sentence)]
+        return [(arc.dependent, arc.governor, label) for arc, label in numbered if label >= 0]
+
+    def joined_in(self, sentence: Sentence) -> list[tuple[int, int]]:
+        """Return the words that an arc of any relation joins."""
+        return [(arc.dependent, arc.governor) for arc in arcs_of(self.source, sentence)]
+
+    def _number(self, relation: str) -> int:
+        name = relation if self.keep_subtypes else fold_subtype(relation)
+        return self._numbers.get(name, -1)
 
 
 def _pooled(arcs: Arcs) -> Iterator[Role]:
@@ -155,8 +162,8 @@ def _pooled(arcs: Arcs) -> Iterator[Role]:
     meaning = {"relations": sorted(arcs.relations), **arcs.meaning}
     every = frozenset(range(len(arcs.relations)))
     for role, words, direction in (
-        ("syntactic", f"the governor of a word ({listed})", FORTH),
-        ("syntactic:to_dependent", f"the dependents of a word ({listed})", BACK),
+        ("syntactic:any:to_governor", f"the governor of a word ({listed})", FORTH),
+        ("syntactic:any:to_dependent", f"the dependents of a word ({listed})", BACK),
     ):
         links = Links(arcs, every, direction)
         yield Role(role, words, ARCS, meaning=meaning, needs=_WHOLE_ARCS, sieve=links)

@@ -1,13 +1,13 @@
 """Scoring of examples batch by batch: the encoder runs and its attention is read meanwhile.
 
-Blocks pass through three steps, so that a device need not wait: batches are prepared, which needs
-no device and can run while another block is computed; they are launched; their results are fetched.
+Windows pass through two steps, so that a device need not wait: they are launched, and their scores
+are fetched when the next one is launched. A thread prepares each batch while the one before runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
@@ -17,11 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headroles.arrays import Float32Array
+from headroles.arrays import Float32Array, IntArray
 from headroles.encoding import EncodedExample
 from headroles.errors import ModelError
-from headroles.models.attention import AttentionReader
-from headroles.models.loading import LoadedEncoder
+from headroles.models.attention.reader import AttentionReader
+from headroles.models.loading.encoder import LoadedEncoder
 from headroles.passes.examples import as_tensors, collate, on_device, to_host
 from headroles.passes.loop import Budget, Passes
 from headroles.roles import (
@@ -34,51 +34,58 @@ from headroles.roles import (
     bounds_of,
     make_readout,
 )
-from headroles.scoring.blocks import Counts, ScoreBlock
 from headroles.scoring.layer import read_scores
+from headroles.scoring.scores import Counts, HeadScores
+from headroles.scoring.windows import one_ahead
+
+Reach: TypeAlias = int | None
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the scores of R roles for B examples before the model runs.
+
+    ``counts`` (B, R) are those of layers with each reach; ``shares`` (B, R, offsets) and counts of
+    skipped arcs and controls those of the layers with the widest; ``bounds`` (B, R, 2) hold for
+    all layers. Role r is scored in the column ``columns[r]``.
+    """
+
+    examples: list[EncodedExample]
+    counts: dict[Reach, IntArray]
+    columns: tuple[int, ...]
+    bounds: Float32Array
+    shares: Float32Array | None
+    skipped: Counter[str]
+    controls: Counter[str]
+
+    @classmethod
+    def of(cls, examples: list[EncodedExample], readouts: Mapping[Reach, Readout]) -> Known:
+        """Take what is known from the readouts of a batch."""
+        every = list(readouts.values())
+        widest = max(every, key=lambda readout: int(readout.counts.sum()))
+        return cls(
+            examples,
+            {reach: readout.counts for reach, readout in readouts.items()},
+            every[0].columns,
+            bounds_of(every),
+            widest.offset_shares,
+            widest.skipped,
+            widest.controls,
+        )
 
 
 @dataclass(frozen=True)
 class PreparedBatch:
-    """Examples (B,) at some ``indices`` of a block, with readouts of their attention.
-
-    ``readouts`` are keyed by the reach of layers; ``to_read`` holds the inputs of the model and the
-    same readouts as tensors.
-    """
+    """Examples at some ``indices``: inputs of the model, and readouts by the reach of layers."""
 
     indices: list[int]
-    examples: list[EncodedExample]
-    readouts: dict[int | None, Readout]
-    to_read: tuple[dict[str, Tensor], dict[int | None, Readout]]
-
-    @property
-    def widest(self) -> Readout:
-        """Readout of the widest-reaching layers; batch statistics come from it."""
-        return max(self.readouts.values(), key=lambda readout: int(readout.counts.sum()))
+    known: Known
+    inputs: dict[str, Tensor]
+    readouts: dict[Reach, Readout]
 
 
-@dataclass(frozen=True)
-class PreparedBlock:
-    """Examples that are scored together, in batches, some of which may still be unprepared."""
-
-    examples: list[EncodedExample]
-    passes: Passes[PreparedBatch]
-    batches: Iterable[PreparedBatch]
-
-
-Launched: TypeAlias = tuple[PreparedBatch, Callable[[], Float32Array]]
-"""A batch, and a function that waits for its scores and returns them."""
-
-
-@dataclass(frozen=True)
-class LaunchedBlock:
-    """Examples whose scores (B, layers, heads, columns) are on their way from the device.
-
-    ``read`` holds the batches.
-    """
-
-    examples: list[EncodedExample]
-    read: list[Launched]
+Launched: TypeAlias = tuple[list[int], Known, Callable[[], Float32Array]]
+"""A batch: its indices, and a function that waits for its scores and returns them."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,7 @@ class ScoreListener:
         self.layers.append(read_scores(weights, self.readouts[layer]))
 
     def values(self) -> Tensor:
-        """Return values (B, layers, heads, columns), undefined where the readout's counts are 0."""
+        """Return values (B, layers, heads, columns), undefined where counts are 0."""
         return torch.stack(self.layers, dim=1)
 
 
@@ -110,32 +117,12 @@ class BlockScorer:
     ) -> None:
         self._encoder = encoder
         self._reader = reader
-        self._roles = roles
+        self._roles = tuple(roles)
         self._score = score
         self._budget = budget
 
-    def prepare(
-        self, examples: list[EncodedExample], worker: Executor | None = None
-    ) -> PreparedBlock:
-        """Divide examples into batches; may run in another thread than the other steps.
-
-        A ``worker`` prepares the batches after the return, one after the other.
-        """
-        passes = Passes(
-            [len(example) for example in examples],
-            partial(self.prepare_batch, examples),
-            lambda index: f"the example {examples[index].id!r}",
-            self._budget,
-        )
-        if worker is None:
-            return PreparedBlock(examples, passes, passes.batches())
-        indices = self._budget.batches(passes.lengths)
-        return PreparedBlock(examples, passes, worker.map(passes.make, indices))
-
-    def prepare_batch(
-        self, examples: Sequence[EncodedExample], indices: list[int]
-    ) -> PreparedBatch:
-        """Prepare the examples at these indices."""
+    def prepare(self, examples: Sequence[EncodedExample], indices: list[int]) -> PreparedBatch:
+        """Prepare the batch of the examples at these indices; needs no device."""
         own = [examples[index] for index in indices]
         batch = PaddedBatch(own)
         readouts = {
@@ -143,82 +130,85 @@ class BlockScorer:
             for reach in dict.fromkeys(self._reader.reaches)
         }
         inputs = collate(own, self._encoder.tokenizer.pad_token_id or 0)
-        return PreparedBatch(
-            indices, own, readouts, as_tensors((inputs, readouts), self._encoder.device)
-        )
+        known = Known.of(own, readouts)
+        return PreparedBatch(indices, known, *as_tensors((inputs, readouts), self._encoder.device))
 
-    def launch(self, block: PreparedBlock, report: Callable[[int], None]) -> LaunchedBlock:
-        """Run the encoder on the batches; devices other than the CPU may finish after the return.
+    def launch(
+        self, examples: Sequence[EncodedExample], report: Callable[[int], None]
+    ) -> list[Launched]:
+        """Run the encoder on all examples; devices other than the CPU may finish later.
 
         ``report`` is called with the number of examples done.
         """
-        read: list[Launched] = []
+        lengths = [len(example) for example in examples]
+        make = partial(self.prepare, examples)
+        passes = Passes(
+            lengths, make, lambda index: f"the example {examples[index].id!r}", self._budget
+        )
+        launched: list[Launched] = []
         done = 0
-        for batch, coming in self.run(block):
-            read.append((batch, coming))
+        batches = one_ahead(map(make, self._budget.batches(lengths)))
+        for batch, coming in passes.run(batches, lambda one: to_host(self.read(one))):
+            launched.append((batch.indices, batch.known, coming))
             done += len(batch.indices)
             report(done)
-        return LaunchedBlock(block.examples, read)
-
-    def run(self, block: PreparedBlock) -> Iterator[Launched]:
-        """Run the encoder on one batch after the other, each when it is asked for."""
-        return block.passes.run(block.batches, lambda one: to_host(self.read(one)))
+        return launched
 
     def read(self, batch: PreparedBatch) -> Tensor:
-        """Read values (B, layers, heads, columns), undefined where the readout's counts are 0."""
-        inputs, _ = batch.to_read
+        """Read values (B, layers, heads, columns), undefined where counts are 0."""
         listener = self.listen(batch)
-        names = [example.id for example in batch.examples]
-        self._reader.read(on_device(inputs, self._encoder.device), listener, names)
+        names = [example.id for example in batch.known.examples]
+        self._reader.read(on_device(batch.inputs, self._encoder.device), listener, names)
         return listener.values()
 
     def listen(self, batch: PreparedBatch) -> ScoreListener:
         """Return what reads the scores of a batch from the weights of each layer."""
-        readouts = on_device(batch.to_read[1], self._encoder.device)
+        readouts = on_device(batch.readouts, self._encoder.device)
         return ScoreListener([readouts[reach] for reach in self._reader.reaches])
 
-    def fetch(self, launched: LaunchedBlock, counts: Counts) -> ScoreBlock:
-        """Wait for the scores and return them in example order; add skipped arcs to ``counts``.
+    def fetch(self, launched: Sequence[Launched], counts: Counts) -> HeadScores:
+        """Wait for scores and return them in the order of examples.
 
-        Counts, offset shares and skipped arcs are those of the layers with the widest reach; bounds
-        hold for all layers.
+        Numbers of skipped arcs and of controls are added to ``counts``.
         """
-        examples, n_roles = launched.examples, len(self._roles)
-        shape = (len(examples), self._reader.n_layers, self._reader.n_heads, n_roles)
-        values = np.empty(shape, dtype=np.float32)
-        units = np.empty((len(examples), n_roles), dtype=np.int64)
-        shares = np.full((*units.shape, len(OFFSETS)), np.nan, dtype=np.float32)
-        bounds = np.empty((*units.shape, 2), dtype=np.float32)
-        for batch, arrived in launched.read:
-            indices, readouts = batch.indices, list(batch.readouts.values())
-            values[indices] = self._values(batch, arrived())
-            units[indices] = np.max([readout.counts for readout in readouts], axis=0)
-            bounds[indices] = bounds_of(readouts)
-            widest = batch.widest
-            if widest.offset_shares is not None:
-                shares[indices] = widest.offset_shares
-            counts.skipped += widest.skipped
-            counts.controls += widest.controls
-        return ScoreBlock(
-            ids=[example.id for example in examples],
-            documents=[example.document for example in examples],
-            lengths=np.array([len(example) for example in examples]),
+        n, n_roles = sum(len(indices) for indices, _, _ in launched), len(self._roles)
+        examples: dict[int, EncodedExample] = {}
+        values = np.empty((n, self._reader.n_layers, self._reader.n_heads, n_roles), np.float32)
+        units = np.empty((n, n_roles), dtype=np.int64)
+        shares = np.full((n, n_roles, len(OFFSETS)), np.nan, dtype=np.float32)
+        bounds = np.empty((n, n_roles, 2), dtype=np.float32)
+        for indices, known, arrived in launched:
+            examples.update(zip(indices, known.examples, strict=True))
+            values[indices] = self._values(known, arrived())
+            units[indices] = np.max(list(known.counts.values()), axis=0)
+            bounds[indices] = known.bounds
+            if known.shares is not None:
+                shares[indices] = known.shares
+            counts.skipped += known.skipped
+            counts.controls += known.controls
+        ordered = [examples[index] for index in range(n)]
+        return HeadScores(
+            ids=tuple(example.id for example in ordered),
+            documents=tuple(example.document for example in ordered),
+            lengths=np.array([len(example) for example in ordered]),
+            roles=self._roles,
             values=values,
             counts=units,
-            digests=[example.digest for example in examples],
+            score=self._score,
+            digests=tuple(example.digest for example in ordered),
             offset_shares=shares if self._score.of_first_choice else None,
             bounds=bounds,
         )
 
-    def _values(self, batch: PreparedBatch, read: Float32Array) -> Float32Array:
+    def _values(self, known: Known, read: Float32Array) -> Float32Array:
         """Return values (B, layers, heads, roles), NaN where an example or a head has none."""
-        refuse_not_finite(read, batch.examples, self._encoder)
+        refuse_not_finite(read, known.examples, self._encoder)
         for layer, head in self._reader.removed:
             read[:, layer, head] = np.nan
-        columns = next(iter(batch.readouts.values())).columns
+        columns = known.columns
         values = read if columns == tuple(range(len(columns))) else read[..., columns]
         for layer, reach in enumerate(self._reader.reaches):
-            values[:, layer].swapaxes(1, 2)[batch.readouts[reach].counts == 0] = np.nan
+            values[:, layer].swapaxes(1, 2)[known.counts[reach] == 0] = np.nan
         return np.asarray(values)
 
 

@@ -148,7 +148,7 @@ class FirstChoices:
         rows = first_rows.view(batch, heads, 1) + given.starts[:, None]
         picked = to_words.flatten(0, 2).index_select(0, rows.flatten())
         between: Tensor = picked.view(batch, heads, n_words, n_words)
-        for examples, tokens, words in given.further:
+        for examples, tokens, words in given.extra_pieces:
             between[examples, :, words] += to_words[examples, :, tokens]
         return between
 
@@ -163,7 +163,7 @@ class FirstChoices:
             return self._layer.masses_of(is_piece.float())
         columns = given.starts[:, None, None].expand(-1, heads, width, -1)
         to_words: Tensor = attention.gather(3, columns)
-        for examples, tokens, words in given.further:
+        for examples, tokens, words in given.extra_pieces:
             to_words[examples, :, :, words] += attention[examples, :, :, tokens]
         # no attention to places beyond the words of an example
         return to_words.mul_(given.n_pieces.clamp_max(1)[:, None, None])

@@ -12,10 +12,7 @@ from msgspec import structs
 from headroles import storage
 from headroles.errors import StorageError, UsageError
 from headroles.record import PieceCounts, RecordedPart, ScoresRecord
-from headroles.roles import SCORES
-from headroles.scoring.blocks import Counts, ScoreBlock
-from headroles.scoring.scores import HeadScores, write_scores
-from headroles.scoring.tables import read_blocks
+from headroles.scoring.scores import Counts, HeadScores, read_blocks, write_scores
 
 
 class _Run(NamedTuple):
@@ -36,11 +33,9 @@ def merge_scores(folders: Sequence[str | Path], staging: Path) -> ScoresRecord:
         UsageError: folders of different runs, or a part that is missing or given twice.
         StorageError: a folder that cannot be read, or that headroles did not write.
     """
-    runs = _in_order([_open(Path(folder)) for folder in folders])
-    ids = [role.id for role in runs[0].record.roles]
+    runs = _in_order([_open(storage.committed(Path(folder))) for folder in folders])
     merged = _merged(runs)
-    blocks = _interleaved(runs, ids)
-    return write_scores(staging, blocks, ids, bool(merged.rounded), lambda: merged)
+    return write_scores(staging, _interleaved(runs), bool(merged.rounded), lambda: merged)
 
 
 def _open(folder: Path) -> _Run:
@@ -83,14 +78,9 @@ def _settings(run: _Run) -> dict[str, Any]:
     return {**run.part.plan, "parts": run.part.of, **shape}
 
 
-def _interleaved(runs: list[_Run], ids: list[str]) -> Iterator[ScoreBlock]:
-    """Yield blocks in corpus order; the windows were dealt out to the parts in turn."""
-    readers = [
-        read_blocks(
-            run.folder, ids, (run.record.layers, run.record.heads), SCORES[run.record.score]
-        )
-        for run in runs
-    ]
+def _interleaved(runs: list[_Run]) -> Iterator[HeadScores]:
+    """Yield scores in corpus order; the windows were dealt out to the parts in turn."""
+    readers = [read_blocks(run.folder, run.record) for run in runs]
     n_windows = sum(len(run.part.sizes) for run in runs)
     for window in range(n_windows):
         turn, place = window % len(runs), window // len(runs)
@@ -98,7 +88,7 @@ def _interleaved(runs: list[_Run], ids: list[str]) -> Iterator[ScoreBlock]:
         if not run.part.sizes[place]:
             continue
         block = next(readers[turn], None)
-        if block is None or len(block.ids) != run.part.sizes[place]:
+        if block is None or block.n_examples != run.part.sizes[place]:
             raise StorageError(
                 f"{run.folder} does not hold its windows one by one; score that part again"
             )
@@ -111,7 +101,7 @@ def _merged(runs: list[_Run]) -> ScoresRecord:
     pieces = {} if first.pieces is None else structs.asdict(first.pieces)
     counts = Counts(Counter(first.skipped), Counter(first.controls), Counter(pieces))
     for run in runs[1:]:
-        counts.add(Counts.from_record(structs.asdict(run.part.counts)))
+        counts.add(Counts.of(run.part.counts))
     now = ScoresRecord.now()
     return structs.replace(
         first,

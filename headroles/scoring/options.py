@@ -5,18 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from headroles.corpus import PAIRINGS
 from headroles.errors import UsageError
-from headroles.models.options import DTYPES, FLOAT32, MEASURES, WEIGHTS
-from headroles.options import Option, Options
+from headroles.models.options import WEIGHTS
+from headroles.options import Convert, Flag, Options, split_names
 from headroles.passes.options import PassOptions
-from headroles.roles import BIAS, SCORES, RoleOptions
+from headroles.roles import BIAS, RoleOptions
 
-PRECISIONS = _, HALF = ("float32", "float16")
-AUTO = "auto"
-"""The dtype that a run chooses when it has scored its first examples in both precisions."""
+CONTROLS = TREES, WORDS, PERMUTED_WEIGHTS = ("trees", "words", "weights")
+NO_CONTROLS = "none"
+HALF = "float16"
+
+
+def _controls(given: Any) -> tuple[str, ...]:
+    """Return names of controls. Raises UsageError for another name."""
+    named = split_names(given)
+    if named == (NO_CONTROLS,):
+        return ()
+    for name in named:
+        if name not in CONTROLS:
+            raise UsageError(
+                f"there is no control {name!r}; give some of {', '.join(CONTROLS)}, or none"
+            )
+    return tuple(name for name in CONTROLS if name in named)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,50 +37,45 @@ class PairingOptions(Options):
 
     title: ClassVar[str] = "Roles"
 
-    pairing: Annotated[
-        str,
-        Option(
-            "Whether two adjacent sentences make an example.",
-            words="the pairing",
-            choices=PAIRINGS,
-        ),
-    ] = PAIRINGS[0]
+    pairing: Literal["adjacent", "none"] = "adjacent"
+    """Whether two adjacent sentences make an example."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringOptions(PairingOptions, RoleOptions):
     """Options that choose roles, score and measure."""
 
-    score: Annotated[
-        str,
-        Option(
-            "; ".join(f"{score.name}: {score.words}" for score in SCORES.values()) + ".",
-            more="bias is the published score. excess is 0 for uniform attention and 1 where all "
-            "of it is in the sieve, for every role and length; its contrasts are differences of "
-            "two shares, whose intervals may reach beyond 1. hit is the share of queries whose "
-            "largest weight is in the sieve, read between words for roles of words.",
-            words="the score",
-            choices=tuple(SCORES),
-        ),
-    ] = BIAS.name
-    measure: Annotated[
-        str,
-        Option(
-            "weights: where a head looks; norms: what it takes from there.",
-            more="Norms are weights times the length ||f(x)|| of the vector that the head takes "
-            "from each token, each row divided by its sum (Kobayashi et al. 2020).",
-            words="the measure",
-            choices=MEASURES,
-        ),
-    ] = WEIGHTS
+    score: Literal["bias", "excess", "hit"] = "bias"
+    """bias: times uniform attention; excess: share beyond uniform; hit: share of first choices.
+
+    bias is the published score. excess is 0 for uniform attention and 1 where all of it is in the
+    sieve, for every role and length; its contrasts are differences of two shares, whose intervals
+    may reach beyond 1. hit is the share of queries whose largest weight is in the sieve, read
+    between words for roles of words.
+    """
+    measure: Literal["weights", "norms"] = "weights"
+    """weights: where a head looks; norms: what it takes from there.
+
+    Norms are weights times the length ||f(x)|| of the vector that the head takes from each token,
+    each row divided by its sum (Kobayashi et al. 2020).
+    """
+    controls: Annotated[str | Sequence[str], Convert(_controls)] = TREES
+    """Controls of answers, separated by commas: trees, words, weights; or none.
+
+    trees: arcs of other sentences of as many words, in the same pass. words: the words of each
+    sentence permuted, under the same tree; weights: each weight matrix of the model permuted within
+    itself; one more pass each, only with classify.
+    """
 
     def check(self) -> None:
         """Reject scores and measures that were not published. Raises UsageError."""
         super().check()
         if self.is_published and self.score != BIAS.name:
-            raise UsageError("published numbers are bias scores; pass score='bias' (--score bias)")
+            raise UsageError("published numbers are bias scores; pass `score='bias'`")
         if self.is_published and self.measure != WEIGHTS:
-            raise UsageError("published numbers are of weights; omit measure (--measure)")
+            raise UsageError("published numbers are of weights; omit `measure`")
+        if self.is_published:  # which has no controls
+            object.__setattr__(self, "controls", ())
 
 
 @dataclass(frozen=True)
@@ -107,14 +114,8 @@ class PartOptions(Options):
 
     title: ClassVar[str] = "Corpus"
 
-    corpus_part: Annotated[
-        CorpusPart | None,
-        Option(
-            "Score a part of the corpus, such as 2/8; headroles merge joins all of them.",
-            convert=CorpusPart.accept,
-            flag="--part",
-        ),
-    ] = None
+    corpus_part: Annotated[CorpusPart | None, Convert(CorpusPart.accept), Flag("--part")] = None
+    """Score a part of the corpus, such as 2/8; headroles merge joins all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,26 +124,9 @@ class ScoreOptions(ScoringOptions, PassOptions):
 
     title: ClassVar[str] = "Model"
 
-    dtype: Annotated[
-        str,
-        Option(
-            "Precision of the model; scores are float32 throughout. auto: bfloat16 if faster.",
-            more="auto scores the first 64 examples in float32 and in bfloat16, where the device "
-            "multiplies bfloat16 itself, and takes the faster one. After bfloat16, classify scores "
-            "again in float32 what may change an answer, and assign names these answers.",
-            words="the dtype",
-            choices=(*DTYPES, AUTO),
-            recorded=False,
-        ),
-    ] = FLOAT32
-    precision: Annotated[
-        str,
-        Option(
-            "Precision of stored scores; float16 takes half the space.",
-            more="float16 rounds each score, and its bounds, before it is tested and stored, by at "
-            "most one part in 2,048 (below 0.00006 by at most 0.00000003). Comparisons need scores "
-            "of one precision.",
-            words="the precision of scores",
-            choices=PRECISIONS,
-        ),
-    ] = PRECISIONS[0]
+    precision: Literal["float32", "float16"] = "float32"
+    """Precision of stored scores; float16 takes half the space.
+
+    float16 rounds each score, and its bounds, before it is tested and stored, by at most one part
+    in 2,048 (below 0.00006 by at most 0.00000003). Comparisons need scores of one precision.
+    """

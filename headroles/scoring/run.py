@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 from msgspec import structs
 
-from headroles.corpus import Corpus, PreparedCorpus, as_corpus
-from headroles.encoding import TOO_LONG
-from headroles.errors import CorpusError, UsageError
-from headroles.models.attention import AttentionReader, open_reader
-from headroles.models.loading import Attending, LoadedEncoder, load_encoder
-from headroles.models.options import FLOAT32
+from headroles.corpus import Corpus, PreparedCorpus, as_corpus, prepared
+from headroles.encoding import TOO_LONG, EncodedExample
+from headroles.errors import CorpusError
+from headroles.models.attention.reader import AttentionReader, open_reader
+from headroles.models.loading.encoder import Attending, LoadedEncoder, load_encoder
 from headroles.options import takes
 from headroles.passes.loop import Budget
 from headroles.passes.options import shown_in_notebooks
-from headroles.record import PartCounts, PieceCounts, RecordedPart, ScoresRecord
+from headroles.record import PieceCounts, RecordedPart, ScoresRecord
 from headroles.roles import (
     SCORES,
     Role,
@@ -28,16 +27,20 @@ from headroles.roles import (
     choose_relations,
     choose_roles,
     refuse_too_far,
+    with_other_trees,
 )
-from headroles.scoring.block_scoring import BlockScorer
-from headroles.scoring.blocks import Counts, SavedWindows, ScoreBlock, ScoredWindow
-from headroles.scoring.half_precision import EncoderInDtype, SecondPass, choose_dtype
-from headroles.scoring.options import AUTO, HALF, ScoreOptions
-from headroles.scoring.pipeline import WindowScorer
+from headroles.scoring.block_scoring import BlockScorer, Launched
+from headroles.scoring.options import HALF, TREES, ScoreOptions
 from headroles.scoring.run_notes import advice_on_length
-from headroles.scoring.scores import HeadScores, describe_scores, write_scores
-from headroles.scoring.sharing import ALONE, Sharing
-from headroles.scoring.windows import WINDOW_EXAMPLES, Window, examples_of, windows_of
+from headroles.scoring.scores import (
+    Counts,
+    HeadScores,
+    ScoredWindow,
+    describe_scores,
+    write_scores,
+)
+from headroles.scoring.sharing import ALONE, SavedWindows, Sharing
+from headroles.scoring.windows import WINDOW_BYTES, WINDOW_EXAMPLES, Window, one_ahead, windows_of
 from headroles.storage import plain
 from headroles.wording import listed
 
@@ -70,28 +73,19 @@ def score_heads(  # noqa: D417 - sharing is for commands
     >>> uniform = np.full((1, 2, 4, 4), 1 / 4)  # one layer of two heads, four pieces
     >>> saved = SavedAttention({"tree-1": uniform}, {"tree-1": [None, 0, 1, None]})
     >>> scores = score_heads(saved, corpus, roles="syntactic", relations="nsubj", pairing="none")
-    >>> scores.of_head((0, 1), "syntactic")  # uniform attention has a bias score of 1
+    >>> scores.of_head((0, 1), "nsubj")  # uniform attention has a bias score of 1
     array([1.], dtype=float32)
     """
     with open_scoring(model, corpus, options, sharing=sharing) as run:
         return run.scores()
 
 
-def score_to_folder(
-    run: ScoringRun,
-    folder: Path,
-    blocks: Iterable[ScoreBlock] | None = None,
-    record: Callable[[], ScoresRecord] | None = None,
-) -> ScoresRecord:
+def score_to_folder(run: ScoringRun, folder: Path) -> ScoresRecord:
     """Write the scores of ``run`` into an existing folder as they come, and return their record.
 
-    ``blocks`` default to those of the run, and ``record``, which is called when they are exhausted,
-    to its own. Memory does not grow with the number of examples. The files are those of
-    `HeadScores.save`.
+    Memory does not grow with the number of examples. The files are those of `HeadScores.save`.
     """
-    ids = [role.id for role in run.roles]
-    is_half = run.precision == HALF
-    return write_scores(folder, blocks or run.blocks(), ids, is_half, record or run.record)
+    return write_scores(folder, run.blocks(), run.options.precision == HALF, run.record)
 
 
 @contextmanager
@@ -99,47 +93,27 @@ def open_scoring(
     model: Attending,
     corpus: Corpus,
     options: ScoreOptions,
-    arrange: Callable[[PreparedCorpus], PreparedCorpus] = lambda corpus: corpus,
     sharing: Sharing = ALONE,
-    second_pass: SecondPass = lambda _: 0.0,
 ) -> Iterator[ScoringRun]:
     """Open a scoring run that yields its results block by block.
 
-    The corpus is read, and its relations checked, before the model is loaded; ``arrange`` may
-    reorder its sentences. ``sharing`` is that of `ScoringRun`. ``second_pass`` is that of
-    `choose_dtype`, which chooses a dtype. Errors are those of `score_heads`.
+    The corpus is read, and its relations checked, before the model is loaded. ``sharing`` is that
+    of `ScoringRun`. Errors are those of `score_heads`.
     """
-    _refuse_choices(options, sharing)
-    with shown_in_notebooks(options) as options, sharing.prepared(as_corpus(corpus)) as read:
-        ready = arrange(read)
+    with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as ready:
         chosen = _choose(options, ready)
-        asked = (chosen[1], SCORES[options.score])
-        dtype = sharing.known_dtype() if options.dtype == AUTO else None
-        in_dtype = choose_dtype(model, ready, options, asked, dtype, second_pass)
-        with open_reader(in_dtype.encoder.network, options.measure) as reader:
-            yield ScoringRun(in_dtype.encoder, reader, ready, options, sharing, chosen, in_dtype)
+        encoder = load_encoder(model, options)
+        with open_reader(encoder.network, options.measure) as reader:
+            yield ScoringRun(encoder, reader, ready, options, sharing, chosen)
 
 
-def _refuse_choices(options: ScoreOptions, sharing: Sharing) -> None:
-    """Raise UsageError where runs that must have one dtype would each choose their own."""
-    if options.dtype == AUTO and sharing.corpus_part is not None:
-        raise UsageError(
-            "each part of a corpus would choose a dtype by itself, and only parts of one dtype "
-            "can be merged; pass dtype='float32' or 'bfloat16' (--dtype float32)"
-        )
-
-
-def assist(model: Attending, options: ScoreOptions, sharing: Sharing) -> None:
-    """Score the unscored windows of a run that another process opened and will finish.
+def assist(model: Attending, corpus: Corpus, options: ScoreOptions, sharing: Sharing) -> None:
+    """Score and save this process's windows of a run that the first process finishes.
 
     Raises StorageError if this process would score differently from that process.
     """
-    encoder = None if options.dtype == AUTO else load_encoder(model, options)
-    with sharing.find_prepared() as corpus:
-        if encoder is None:
-            encoder = load_encoder(model, replace(options, dtype=sharing.known_dtype() or FLOAT32))
-        with open_reader(encoder.network, options.measure) as reader:
-            ScoringRun(encoder, reader, corpus, options, sharing).assist()
+    with open_scoring(model, corpus, options, sharing=sharing) as run:
+        run.assist()
 
 
 _Chosen: TypeAlias = tuple[tuple[str, ...], tuple[Role, ...]]
@@ -148,7 +122,14 @@ _Chosen: TypeAlias = tuple[tuple[str, ...], tuple[Role, ...]]
 def _choose(options: ScoreOptions, corpus: PreparedCorpus) -> _Chosen:
     """Choose relations and roles. Raises errors where the corpus lacks what they need."""
     relations = choose_relations(options, corpus.scheme, corpus.relations, corpus)
-    return relations, choose_roles(options, relations, SCORES[options.score], corpus)
+    roles = choose_roles(options, relations, SCORES[options.score], corpus)
+    if TREES in options.controls:
+        roles += tuple(with_other_trees(roles, corpus))
+    return relations, roles
+
+
+_VERSIONS = ("headroles", "torch", "transformers", "tokenizers", "numpy")
+_Waiting: TypeAlias = tuple[int, list[Launched], Counts, ScoredWindow | None]
 
 
 class ScoringRun:
@@ -162,43 +143,27 @@ class ScoringRun:
         options: ScoreOptions,
         sharing: Sharing = ALONE,
         chosen: _Chosen | None = None,
-        in_dtype: EncoderInDtype | None = None,
     ) -> None:
         """Open a run; ``sharing`` says where windows are saved and which processes score them.
 
-        ``chosen`` are relations and roles if they are chosen already. ``in_dtype`` says how the
-        dtype of the encoder was chosen, if it was.
+        ``chosen`` are relations and roles if they are chosen already.
         """
         self._sharing = sharing
         self._encoder = encoder
         self._reader = reader
         self.corpus = corpus
         self.options = options
-        self._in_dtype = in_dtype or EncoderInDtype(encoder)
         self.score = SCORES[options.score]
         self.relations, self.roles = chosen or _choose(options, corpus)
         refuse_too_far((role.id for role in self.roles), encoder.max_tokens)
         budget = Budget.of(encoder.device, options.batch_tokens)
         self.batch_tokens = budget.tokens
         self.scorer = BlockScorer(encoder, reader, self.roles, self.score, budget)
-        self._windows = WindowScorer(
-            encoder.example_encoder(),
-            self.scorer,
-            options.precision == HALF,
-            self._report,
-        )
+        self._pieces = encoder.example_encoder()
         self._opened = self._open_record()
-        self.n_sentences, self.n_documents = corpus.n_sentences, corpus.documents
-        self.sentences_done = self._reported = 0
-        self.precision = options.precision
-        self._is_stopped = False
         self._counts = Counts(skipped=Counter(corpus.skipped))
         self._part: RecordedPart | None = None
         self._n_examples = self._n_scores = 0
-
-    def stop(self) -> None:
-        """Stop after the block that was yielded last."""
-        self._is_stopped = True
 
     def _open_record(self) -> ScoresRecord:
         """Return what is known before anything is scored, all that scores depend on."""
@@ -226,87 +191,141 @@ class ScoringRun:
             self._opened,
             examples=self._n_examples,
             scores=self._n_scores,
-            skipped=counts["skipped"],
-            controls=counts["controls"],
-            pieces=PieceCounts(**counts["pieces"]) if counts["pieces"] else None,
+            skipped=counts.skipped,
+            controls=counts.controls,
+            pieces=PieceCounts(**counts.pieces) if counts.pieces else None,
             part=self._part,
-            half_precision=self._in_dtype.half,
-            chosen_dtype=self._in_dtype.chosen,
         )
 
     def scores(self) -> HeadScores:
         """Return the scores of all examples, with their record."""
-        blocks = list(self.blocks())
-        record = self.record()
-        return HeadScores.from_blocks(blocks, self.roles, self.score, record, record.scores)
+        return HeadScores.joined(list(self.blocks()), self.record())
 
-    def blocks(
-        self,
-        n_examples: int | None = None,
-        scored: Iterable[tuple[Window, ScoredWindow]] | None = None,
-    ) -> Iterator[ScoreBlock]:
-        """Yield the scores of all examples in corpus order, at most ``n_examples`` at a time.
-
-        ``scored`` are the results of all windows if another loop read them.
-        """
-        n_examples = n_examples or WINDOW_EXAMPLES
+    def blocks(self) -> Iterator[HeadScores]:
+        """Yield the scores of all examples in corpus order, a window at a time."""
         counts = Counts()
         sizes: list[int] = []
-        for window, result in scored or self._scored(n_examples):
-            self.sentences_done += window.n_sentences
-            counts.add(result.counts)
-            self._counts.add(result.counts)
-            sizes.append(len(result.block.ids) if result.block is not None else 0)
-            if result.block is not None:
-                self._n_examples += len(result.block.ids)
-                self._n_scores += result.block.n_scores
-                yield result.block
-            if self._is_stopped:
-                break
+        for scores, found in self._scored():
+            counts.add(found)
+            self._counts.add(found)
+            sizes.append(0 if scores is None else scores.n_examples)
+            if scores is not None:
+                self._n_examples += scores.n_examples
+                self._n_scores += scores.record.scores
+                yield scores
         if self._sharing.corpus_part is not None:
             self._sharing.corpus_part.refuse_empty(sizes)
             self._part = RecordedPart(
                 **vars(self._sharing.corpus_part),
                 sizes=sizes,
-                counts=PartCounts(**counts.record()),
-                plan=self._settings(n_examples),
+                counts=counts.record(),
+                plan=self._settings(),
             )
         self._refuse_nothing()
 
-    def _scored(self, n_examples: int) -> Iterator[tuple[Window, ScoredWindow]]:
-        """Yield each window with its result, in corpus order."""
-        windows = (
-            (window, examples)
-            for window, examples in windows_of(self.corpus, self.options.pairing, n_examples)
-            if self._sharing.has(window.number)
-        )
-        if self._sharing.team is not None:
-            shared = [window for window, _ in windows]
-            saved = self._sharing.share(self._settings(n_examples), shared)
-            self._score_unclaimed(saved, shared)
-            yield from ((window, saved.read(window.number)) for window in shared)
+    def _scored(self) -> Iterator[ScoredWindow]:
+        """Yield the result of each window, in corpus order."""
+        if self._sharing.team is None:
+            yield from (one for _, one in self._score(self._open_windows()))
             return
-        saved = self._sharing.keep(lambda: self._settings(n_examples))
-        yield from self._windows.score(windows, saved)
+        saved = self._open_windows()
+        numbers = [number for number, _ in self._score(saved)]
+        self._sharing.wait()
+        yield from map(saved.read, numbers)
 
-    def assist(self, n_examples: int | None = None) -> None:
-        """Score windows that no process has scored yet, until none is left."""
-        saved, windows = self._sharing.join(self._settings(n_examples or WINDOW_EXAMPLES))
-        self._score_unclaimed(saved, windows)
-
-    def _score_unclaimed(self, saved: SavedWindows, windows: list[Window]) -> None:
-        unclaimed = (
-            (window, examples_of(self.corpus, window, self.options.pairing))
-            for window in self._sharing.unclaimed(saved, windows)
-        )
-        for _ in self._windows.score(
-            unclaimed, saved, lambda: self._sharing.sentences_done(saved, windows)
-        ):
+    def assist(self) -> None:
+        """Score and save the windows of this process, and wait until all processes have done so."""
+        for _ in self._score(self._open_windows()):
             pass
         self._sharing.wait()
 
-    def _settings(self, n_examples: int) -> dict[str, Any]:
-        return settings_of(self._encoder, self.corpus, self._opened, n_examples)
+    def _open_windows(self) -> SavedWindows:
+        shape = (0, self._reader.n_layers, self._reader.n_heads, len(self.roles))
+        values, counts = np.empty(shape, np.float32), np.empty((0, shape[-1]), np.int64)
+        none = HeadScores((), (), np.empty(0, np.int64), self.roles, values, counts, self.score)
+        return self._sharing.open(self._settings, none)
+
+    def _score(self, saved: SavedWindows) -> Iterator[tuple[int, ScoredWindow]]:
+        """Yield the numbers and results of windows; empty if another process scores them.
+
+        Results are saved. A window is fetched once the next one is launched, so that a device need
+        not wait.
+        """
+        waiting: _Waiting | None = None
+        for window, counts, examples, known in one_ahead(self._encoded(saved)):
+            launched = self._launch(window, examples) if examples else []
+            if waiting is not None:
+                yield self._fetched(*waiting, saved)
+            waiting = window.number, launched, counts, known
+        if waiting is not None:
+            yield self._fetched(*waiting, saved)
+
+    def _encoded(
+        self, saved: SavedWindows
+    ) -> Iterator[tuple[Window, Counts, list[EncodedExample], ScoredWindow | None]]:
+        """Yield windows with their examples in word pieces, or with the results that are known."""
+        for window in windows_of(self.corpus, self.options.pairing, self._n_examples_at_once):
+            counts = Counts()
+            if not self._sharing.has(window.number):
+                continue
+            if not self._sharing.scores_here(window.number):
+                yield window, counts, [], ScoredWindow(None, counts)
+            elif (known := saved.find(window.number)) is not None:
+                yield window, counts, [], known
+            else:
+                self._pieces.counts.clear()
+                encoded = self._pieces.encode(window.examples, counts.skipped)
+                counts.pieces.update(self._pieces.counts)
+                yield window, counts, encoded, None
+
+    @property
+    def _n_examples_at_once(self) -> int:
+        """Most examples of a window."""
+        bytes_each = 4 * self._reader.n_layers * self._reader.n_heads * len(self.roles)
+        return max(1, min(WINDOW_EXAMPLES, WINDOW_BYTES // bytes_each))
+
+    def _launch(self, window: Window, examples: list[EncodedExample]) -> list[Launched]:
+        def report(done: int) -> None:
+            if self.options.on_progress is not None:
+                sentences = window.first + window.n_sentences * done // len(examples)
+                self.options.on_progress(sentences, self.corpus.n_sentences)
+
+        return self.scorer.launch(examples, report)
+
+    def _fetched(
+        self,
+        number: int,
+        launched: list[Launched],
+        counts: Counts,
+        known: ScoredWindow | None,
+        saved: SavedWindows,
+    ) -> tuple[int, ScoredWindow]:
+        if known is not None:
+            return number, known
+        scores = self.scorer.fetch(launched, counts) if launched else None
+        if scores is not None and self.options.precision == HALF:
+            scores = scores.rounded()
+        scored = ScoredWindow(scores, counts)
+        saved.write(number, scored)
+        return number, scored
+
+    def _settings(self) -> dict[str, Any]:
+        """Return all that results of windows depend on.
+
+        Files and folders are among them by content, not by path; a user's own roles by their ids
+        alone.
+        """
+        record, corpus = self._opened, self.corpus
+        # the roles describe the file of frequencies by its content, so its path does not matter
+        options = {name: one for name, one in record.options.items() if name != "frequencies"}
+        return {
+            "corpus": {"sentences": corpus.n_sentences, "digest": corpus.content_digest()},
+            **self._encoder.identity,
+            "options": options,
+            "roles": {role.id: plain(role) for role in record.roles},
+            "examples of a part": self._n_examples_at_once,
+            "versions": {name: record.versions[name] for name in _VERSIONS},
+        }
 
     def _refuse_nothing(self) -> None:
         """Raise CorpusError if there is no example, or none with a score."""
@@ -322,32 +341,5 @@ class ScoringRun:
             self._sharing.forget()
             raise CorpusError(
                 f"no example has a score for {listed([role.id for role in self.roles])}; choose "
-                "other roles (--roles) or another corpus"
+                "other `roles` or another corpus"
             )
-
-    def _report(self, sentences: int) -> None:
-        if self.options.on_progress is not None:
-            self._reported = max(self._reported, sentences)  # counts of other processes lag
-            self.options.on_progress(self._reported, self.corpus.n_sentences)
-
-
-_VERSIONS = ("headroles", "torch", "transformers", "tokenizers", "numpy")
-
-
-def settings_of(
-    encoder: LoadedEncoder, corpus: PreparedCorpus, record: ScoresRecord, n_examples: int
-) -> dict[str, Any]:
-    """Return the settings of a run over windows of ``n_examples``.
-
-    Files and folders are among them by content, not by path; a user's own roles by their ids alone.
-    """
-    # the roles describe the file of frequencies by its content, so its path does not matter
-    options = {name: one for name, one in record.options.items() if name != "frequencies"}
-    return {
-        "corpus": {"sentences": corpus.n_sentences, "digest": corpus.content_digest()},
-        **encoder.identity,
-        "options": options,
-        "roles": {role.id: plain(role) for role in record.roles},
-        "examples of a part": n_examples,
-        "versions": {name: record.versions[name] for name in _VERSIONS},
-    }

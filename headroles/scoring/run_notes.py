@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headroles.encoding import TOO_LONG
-from headroles.record import ChosenDtype, CorpusRecord, PieceCounts, RecordedCorpus, ScoresRecord
+from headroles.record import CorpusRecord, PieceCounts, RecordedCorpus, ScoresRecord
 from headroles.results.shown import Shown, Summary, Warned
 from headroles.roles import BIAS
 from headroles.storage import plain
@@ -53,7 +53,7 @@ def about_length(record: ScoresRecord) -> str:
         return ""
     return (
         f"Bias scores grow with the length of examples (here {length:.0f} word pieces on average). "
-        "To compare corpora, score with score='excess' (--score excess)."
+        "To compare corpora, score with `score='excess'`."
     )
 
 
@@ -67,6 +67,7 @@ def warnings_of_run(record: CorpusRecord) -> list[str]:
         _without_pieces(record),
         _too_long(record),
         _of_part(record),
+        _half_precision(record),
     )
     return [warning for warning in found if warning]
 
@@ -79,7 +80,7 @@ def _other_language(record: CorpusRecord) -> str:
         return (
             f"only {share:.0%} of the words are frequent words of the parser's language "
             f"({corpus.language}): if the text is in another language, its trees are wrong. Name "
-            "a pipeline for that language with parser (--parser)."
+            "a pipeline for that language with `parser`."
         )
     language = corpus.language or _of_treebank(corpus.files)
     if language and known and language not in known:
@@ -156,11 +157,18 @@ def _of_part(record: CorpusRecord) -> str:
     )
 
 
+def _half_precision(record: CorpusRecord) -> str:
+    dtype = record.model.dtype
+    if dtype not in ("bfloat16", "float16"):
+        return ""
+    return f"the model ran in {dtype}: answers near a limit may differ from those of float32"
+
+
 def advice_on_length(record: CorpusRecord) -> str:
     """Return advice for examples that are too long, as the end of a sentence."""
     if record.pairing == "none":
         return ""
-    return " (single sentences are shorter than pairs: pairing='none' (--pairing none))"
+    return " (single sentences are shorter than pairs: `pairing='none'`)"
 
 
 def describe_run(record: ScoresRecord) -> str:
@@ -183,11 +191,10 @@ def describe_run(record: ScoresRecord) -> str:
         )
     if record.examples < corpus.sentences and record.pairing != "none":
         lines.append(
-            "        examples are pairs of adjacent sentences (--pairing none: single ones)"
+            "        examples are pairs of adjacent sentences (single ones: `pairing='none'`)"
         )
     if absent := record.absent_relations:
         lines.append(f"        no arcs of the default relations {', '.join(absent)}")
-    lines += [f"scores  {line}" for line in _describe_dtype(record)]
     skipped = [f"{reason}: {count}" for reason, count in record.skipped.items()]
     lines += [f"pieces  {line}" for line in describe_pieces(record)]
     if rounded := record.rounded:
@@ -196,53 +203,20 @@ def describe_run(record: ScoresRecord) -> str:
     return "\n".join(lines)
 
 
-def _describe_dtype(record: ScoresRecord) -> Iterator[str]:
-    """Say which dtype a run chose and why, and how far half precision moves scores."""
-    half, chosen = record.half_precision, record.chosen_dtype
-    if chosen is not None:
-        yield f"in {chosen.dtype}, chosen by auto: {_why_chosen(chosen)}"
-    if half is not None:
-        yield (
-            f"in {half.dtype}: up to {half.scores:.2g} from float32 in the first "
-            f"{half.examples} examples, means up to {max(half.means.values(), default=0):.2g}"
-        )
-
-
-def _why_chosen(chosen: ChosenDtype) -> str:
-    """Return the reason for a choice of dtype, as the end of a sentence."""
-    if not chosen.is_native:
-        return "this device does not multiply bfloat16 itself"
-    if chosen.time is None:
-        return "the interrupted run had chosen it"
-    over = f"bfloat16 took {chosen.time:.2f} of the time over the first {chosen.examples} examples"
-    if not chosen.second_pass:
-        return over
-    return (
-        f"{over},\n        and a second pass in float32, for answers that bfloat16 may change, "
-        f"would take about {chosen.second_pass:.2f}"
-    )
-
-
 def _describe_reading(record: ScoresRecord) -> Iterator[str]:
     """Describe how attention was read, if it was read from the model's output."""
-    way = record.model.read_through
-    if "returned" not in way:
-        return
-    line = "        attention read from the model's output"
-    if "at once" in way:
+    if "returned" in record.model.read_through:
         mib = record.layers * record.heads * 4 * 128**2 / 2**20
-        line += f", all layers at once: {mib:.1f} MiB of memory for a text of 128 tokens"
-    yield line
+        yield (
+            "        attention read from the model's output, all layers at once: "
+            f"{mib:.1f} MiB of memory for a text of 128 tokens"
+        )
 
 
 def facts_of_run(record: ScoresRecord) -> dict[str, Any]:
     """Return the description of a run for scripts."""
     names = ("model", "corpus", "layers", "heads", "examples", "skipped", "pieces", "options")
-    dtypes = {"chosen_dtype": record.chosen_dtype, "half_precision": record.half_precision}
-    return {
-        **{name: plain(getattr(record, name)) for name in names},
-        **{name: plain(one) for name, one in dtypes.items() if one is not None},
-    }
+    return {name: plain(getattr(record, name)) for name in names}
 
 
 @dataclass(frozen=True)
@@ -251,11 +225,11 @@ class RunSummary(Summary):
 
     record: ScoresRecord
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Yield the description of the run and its warnings."""
         yield describe_run(self.record)
         yield from map(Warned, warnings_of_run(self.record))
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the summary for scripts."""
         return {**facts_of_run(self.record), "warnings": warnings_of_run(self.record)}

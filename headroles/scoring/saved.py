@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
-from headroles.corpus import PAIRINGS, Corpus, as_corpus
+from headroles.corpus import Corpus, as_corpus
 from headroles.errors import UsageError
-from headroles.models.saved_attention import SavedAttention
-from headroles.options import Option, takes
+from headroles.models.attention.saved import SavedAttention
+from headroles.options import takes
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import score_heads
 from headroles.scoring.scores import HeadScores
@@ -24,15 +24,11 @@ class SavedOptions(ScoreOptions):
 
     title: ClassVar[str] = "Roles"
 
-    pairing: Annotated[
-        str,
-        Option(
-            "Whether two adjacent sentences make an example.",
-            more="A pair has one array, named by both sentence ids joined by a plus sign.",
-            words="the pairing",
-            choices=PAIRINGS,
-        ),
-    ] = PAIRINGS[1]
+    pairing: Literal["adjacent", "none"] = "none"
+    """Whether two adjacent sentences make an example.
+
+    A pair has one array, named by both sentence ids joined by a plus sign.
+    """
 
 
 @takes(SavedOptions)
@@ -64,7 +60,7 @@ def score_attention(
     >>> corpus = make_corpus([(("Dogs", "bark"), (1, -1), ("nsubj", "root"))])
     >>> uniform = np.full((1, 2, 4, 4), 1 / 4)  # one layer of two heads, four pieces
     >>> scores = score_attention([uniform], corpus, [[None, 0, 1, None]], relations="nsubj")
-    >>> scores.of_head((0, 1), "syntactic")  # uniform attention has a bias score of 1
+    >>> scores.of_head((0, 1), "nsubj")  # uniform attention has a bias score of 1
     array([1.], dtype=float32)
     """
     corpus = as_corpus(sentences)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -15,14 +18,20 @@ from numpy.typing import ArrayLike, NDArray
 from headroles import storage
 from headroles.arrays import Float32Array, IntArray
 from headroles.errors import StorageError, UsageError
-from headroles.record import Record, RecordedRole, ScoresRecord
+from headroles.record import PartCounts, Record, RecordedRole, ScoresRecord
 from headroles.results.shown import Grid, Shown, Warned, as_html
 from headroles.results.stored import Stored
-from headroles.roles import BIAS, SCORES, Role, Score, find_role, role_of
-from headroles.scoring.blocks import ScoreBlock
+from headroles.roles import BIAS, SCORES, Role, Score, find_role, is_other_trees, role_of
 from headroles.scoring.options import HALF
 from headroles.scoring.run_notes import warnings_of_run
-from headroles.scoring.tables import SCORES_FILE, ScoreWriter, long_table, read_block
+from headroles.scoring.tables import (
+    SCORES_FILE,
+    ScoreWriter,
+    long_table,
+    read_fields,
+    read_row_groups,
+)
+from headroles.wording import as_given
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,35 +85,25 @@ class HeadScores(Stored):
     def __post_init__(self, n_scores: int | None) -> None:
         """Make the record describe the arrays."""
         said = describe_scores(self.roles, self.score, *self.values.shape[1:3])
-        count = self.block.n_scores if n_scores is None else n_scores
-        record = structs.replace(self.record, **said, scores=count)
+        if n_scores is None:  # an example at a time saves memory
+            n_scores = sum(int(np.count_nonzero(~np.isnan(one))) for one in self.values)
+        record = structs.replace(self.record, **said, scores=n_scores)
         object.__setattr__(self, "record", record)
 
     @classmethod
-    def from_blocks(
-        cls,
-        blocks: Sequence[ScoreBlock],
-        roles: Sequence[Role],
-        score: Score,
-        record: ScoresRecord,
-        n_scores: int | None = None,
-    ) -> HeadScores:
-        """Join all ``blocks`` in order; ``n_scores`` is their number of scores, if known."""
-        whole = ScoreBlock.joined(blocks)
-        return cls(
-            score=score,
-            ids=tuple(whole.ids),
-            documents=tuple(whole.documents),
-            lengths=whole.lengths,
-            roles=tuple(roles),
-            values=whole.values,
-            counts=whole.counts,
-            record=record,
-            digests=tuple(whole.digests),
-            offset_shares=whole.offset_shares,
-            bounds=whole.bounds,
-            n_scores=n_scores,
-        )
+    def joined(cls, parts: Sequence[HeadScores], record: ScoresRecord) -> HeadScores:
+        """Join scores of the same roles; what is unknown in one part is unknown in the whole."""
+        joined: dict[str, Any] = {}
+        for name in ("ids", "documents", "digests"):
+            joined[name] = tuple(chain.from_iterable(getattr(one, name) for one in parts))
+        if len(joined["digests"]) < len(joined["ids"]):
+            joined["digests"] = ()
+        for name in ("lengths", "values", "counts", "offset_shares", "bounds"):
+            arrays = [getattr(one, name) for one in parts]
+            is_known = all(array is not None for array in arrays)
+            joined[name] = np.concatenate(arrays) if is_known else None
+        n_scores = sum(one.record.scores for one in parts)
+        return replace(parts[0], **joined, record=record, n_scores=n_scores)
 
     @classmethod
     def by_hand(
@@ -192,13 +191,15 @@ class HeadScores(Stored):
         )
 
     def _repr_html_(self) -> str:
-        return as_html(self.shown())
+        return as_html(self.summarize())
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Yield a table of examples with a score and mean over all heads, for each role."""
         yield repr(self)
         rows = []
         for place, role in enumerate(self.roles):
+            if is_other_trees(role.id):
+                continue
             n = int((self.counts[:, place] > 0).sum())
             mean = f"{np.nanmean(self.values[..., place]):.3f}" if n else "-"
             rows.append((role.id, str(n), mean))
@@ -207,22 +208,20 @@ class HeadScores(Stored):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table ``example, layer, head, role, score, count``, without missing scores."""
-        frame: pd.DataFrame = long_table(self.block, self.role_ids).to_pandas()
+        frame: pd.DataFrame = long_table(self).to_pandas()
         return frame
 
-    @property
-    def block(self) -> ScoreBlock:
-        """The same scores as one block."""
-        return ScoreBlock(
-            list(self.ids),
-            list(self.documents),
-            self.lengths,
-            self.values,
-            self.counts,
-            list(self.digests),
-            self.offset_shares,
-            self.bounds,
+    def rounded(self) -> HeadScores:
+        """Return the scores with values and bounds rounded to float16, stored as float32.
+
+        Rounding is monotonic, so rounded values still lie between rounded bounds.
+        """
+        values, bounds = (
+            None if one is None else one.astype(np.float16).astype(np.float32)
+            for one in (self.values, self.bounds)
         )
+        assert values is not None
+        return replace(self, values=values, bounds=bounds)
 
     def column(self, role: str) -> Float32Array:
         """Return the scores (examples, layers * heads) of one role, named as `find_role` allows.
@@ -257,16 +256,21 @@ class HeadScores(Stored):
 
         Raises UsageError for a head that does not exist, or a role that was not scored.
         """
-        for axis, place, n in zip(("layer", "head"), head, self.values.shape[1:3], strict=True):
+        try:
+            places = tuple(map(operator.index, head))
+        except TypeError:
+            places = ()
+        if len(places) != 2:
+            raise UsageError(f"the head is {as_given(head)}; give two whole numbers: (layer, head)")
+        for axis, place, n in zip(("layer", "head"), places, self.values.shape[1:3], strict=True):
             if not 0 <= place < n:
                 raise UsageError(f"the {axis} is {place}; it must be 0 to {n - 1}")
-        return self.column(role)[:, head[0] * self.n_heads + head[1]]
+        return self.column(role)[:, places[0] * self.n_heads + places[1]]
 
     def write_files(self, folder: Path) -> list[str]:
         """Write ``scores.parquet``, ``examples.parquet`` and, if any, the offset shares."""
-        is_half = self.record.rounded == HALF
-        with ScoreWriter(folder, self.role_ids, is_half) as writer:
-            writer.write(self.block)
+        with ScoreWriter(folder, self.record.rounded == HALF) as writer:
+            writer.write(self)
         return writer.files
 
     @classmethod
@@ -275,10 +279,10 @@ class HeadScores(Stored):
         said = ScoresRecord.extending(record)
         try:
             roles = tuple(map(Role.from_record, said.roles))
-            ids = [role.id for role in roles]
-            block = read_block(folder, ids, said.shape, SCORES[said.score], said.scores)
-            _refuse_empty_heads(block.values, said.removed_heads)
-            return cls.from_blocks([block], roles, SCORES[said.score], said, said.scores)
+            found = read_fields(folder, said)
+            scores = cls(**found, roles=roles, score=SCORES[said.score], record=said)
+            _refuse_empty_heads(scores.values, said.removed_heads)
+            return scores
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
             raise StorageError(
                 f"{folder / SCORES_FILE} does not match {storage.RUN_FILE} beside it ({error!r}); "
@@ -323,20 +327,57 @@ def _refuse_empty_heads(values: Float32Array, removed: Sequence[tuple[int, int]]
 
 def write_scores(
     folder: Path,
-    blocks: Iterable[ScoreBlock],
-    role_ids: Sequence[str],
+    blocks: Iterable[HeadScores],
     is_half: bool,
     record: Callable[[], ScoresRecord],
 ) -> ScoresRecord:
-    """Write blocks into an existing folder as they come, then their record; return it.
+    """Write scores into an existing folder as they come, then their record; return it.
 
-    ``record`` is called when all blocks are written. Memory does not grow with their number, and
-    the files are those of `HeadScores.save`.
+    ``record`` is called when all are written. Memory does not grow with their number, and the files
+    are those of `HeadScores.save`.
     """
-    with ScoreWriter(folder, role_ids, is_half) as writer:
+    with ScoreWriter(folder, is_half) as writer:
         for block in blocks:
             writer.write(block)
     files = storage.digests_of(folder, writer.files)
     made = record()
     storage.write_run(folder, made, {HeadScores.kind: files})
     return made
+
+
+def read_blocks(folder: Path, record: ScoresRecord) -> Iterator[HeadScores]:
+    """Yield the scores of `write_scores` as they were written, one by one."""
+    roles = tuple(map(Role.from_record, record.roles))
+    for fields_of_one in read_row_groups(folder, record):
+        yield HeadScores(**fields_of_one, roles=roles, score=SCORES[record.score])
+
+
+@dataclass
+class Counts:
+    """Counts of skipped examples and arcs, of controls, and of word pieces, as in a record."""
+
+    skipped: Counter[str] = field(default_factory=Counter)
+    controls: Counter[str] = field(default_factory=Counter)
+    pieces: Counter[str] = field(default_factory=Counter)
+
+    def record(self) -> PartCounts:
+        """Return the counts as a record has them."""
+        return PartCounts(dict(self.skipped), dict(self.controls), dict(self.pieces))
+
+    @classmethod
+    def of(cls, record: PartCounts) -> Counts:
+        """Rebuild counts from `record`."""
+        return cls(Counter(record.skipped), Counter(record.controls), Counter(record.pieces))
+
+    def add(self, other: Counts) -> None:
+        """Add the counts of other examples."""
+        self.skipped.update(other.skipped)
+        self.controls.update(other.controls)
+        self.pieces.update(other.pieces)
+
+
+class ScoredWindow(NamedTuple):
+    """Scores of a window, None if all its examples were skipped, and what was counted."""
+
+    scores: HeadScores | None
+    counts: Counts

@@ -1,22 +1,22 @@
-"""Sharing of a run: where its windows are saved, and which processes score them together."""
+"""Sharing of a run: how its windows are saved, and which processes score them together."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
-from headroles.corpus import Corpus, PreparedCorpus, find_prepared, prepared, prepared_in
-from headroles.errors import HeadRolesError, UsageError
-from headroles.scoring.blocks import SavedWindows
+import numpy as np
+
+from headroles.errors import HeadRolesError, StorageError, UsageError
+from headroles.record import PartCounts
+from headroles.roles import OFFSETS
 from headroles.scoring.options import CorpusPart
-from headroles.scoring.windows import Window
-from headroles.storage import Parts, read_json, write_json
+from headroles.scoring.scores import Counts, HeadScores, ScoredWindow
+from headroles.storage import OpenParts, Parts, decode_arrays, decode_notes, encode_arrays, plain
 
 _PATIENCE = timedelta(days=30)
 """Longest wait for other processes; one of them may be reading a large corpus."""
@@ -33,11 +33,6 @@ class Team:
     index: int
     count: int
     _state: Any
-
-    @property
-    def is_first(self) -> bool:
-        """Whether this process reads the corpus, merges the results and prints."""
-        return self.index == 0
 
     def wait(self) -> None:
         """Wait until all processes wait. Raises TeamError if one of them has ended.
@@ -85,18 +80,13 @@ def find_team() -> Team | None:
     return Team(state.process_index, state.num_processes, state)
 
 
-_WINDOWS = "windows.json"
-
-
 @dataclass(frozen=True)
 class Sharing:
     """The saved parts of a run and the processes that share it, each None if absent.
 
-    ``corpus_part`` is the part of the corpus that the run scores, None for all of it.
-
-    All processes see the folder of the parts. The first reads the corpus and lists its windows;
-    each process then claims one window after the other, those with most words first, so that a slow
-    process delays the others by at most two windows, its current one and the next.
+    Windows are dealt out in turn: to the parts of a corpus that are scored apart (``corpus_part``
+    is that of this run), and to the processes of a ``team``, which all see the folder of the parts.
+    The first process joins the saved windows of all.
     """
 
     parts: Parts | None = None
@@ -106,88 +96,115 @@ class Sharing:
     @property
     def assists(self) -> bool:
         """Whether this process only scores for another one."""
-        return self.team is not None and not self.team.is_first
-
-    def prepared(self, corpus: Corpus) -> AbstractContextManager[PreparedCorpus]:
-        """Prepare the corpus where the other processes find it."""
-        if self.team is None:
-            return prepared(corpus)
-        return prepared_in(self._shared_folder, corpus)
-
-    @contextmanager
-    def find_prepared(self) -> Iterator[PreparedCorpus]:
-        """Open the corpus that the first process reads, as soon as it has listed all windows."""
-        self.wait()
-        with find_prepared(self._shared_folder) as corpus:
-            yield corpus
-
-    def keep(self, settings: Callable[[], dict[str, Any]]) -> SavedWindows:
-        """Open the saved windows of a run; without ``parts``, windows are not saved."""
-        if self.parts is None:
-            return SavedWindows(None)
-        return SavedWindows(self.parts.open({**settings(), **self._of_part}))
-
-    def known_dtype(self) -> str | None:
-        """Return the dtype of the run that goes on here, or that another process began.
-
-        None if no run has begun.
-        """
-        if self.parts is None or not (self.parts.count or self.assists):
-            return None
-        dtype: str | None = self.parts.settings().get("model", {}).get("dtype")
-        return dtype
+        return self.team is not None and self.team.index > 0
 
     def has(self, window: int) -> bool:
         """Tell whether a window, by its number, belongs to this run."""
         return self.corpus_part is None or self.corpus_part.has(window)
+
+    def scores_here(self, window: int) -> bool:
+        """Tell whether this process scores a window of the run."""
+        return self.team is None or window % self.team.count == self.team.index
+
+    def open(self, settings: Callable[[], dict[str, Any]], of: HeadScores) -> SavedWindows:
+        """Open the saved windows of a run; without ``parts``, windows are not saved.
+
+        ``of`` is one of its windows, with any examples or none.
+
+        Raises StorageError for windows of other settings, or a process with other settings.
+        """
+        if self.parts is None:
+            return SavedWindows(None, of)
+        of_part = {} if self.corpus_part is None else {"part": vars(self.corpus_part)}
+        if self.assists:
+            self.wait()
+            return SavedWindows(self.parts.join({**settings(), **of_part}), of)
+        opened = self.parts.open({**settings(), **of_part})
+        self.wait()
+        return SavedWindows(opened, of)
+
+    def wait(self) -> None:
+        """Wait until all processes wait, if there are several."""
+        if self.team is not None:
+            self.team.wait()
 
     def forget(self) -> None:
         """Remove the saved windows, which a later run cannot use."""
         if self.parts is not None:
             self.parts.remove()
 
-    def share(self, settings: dict[str, Any], windows: Sequence[Window]) -> SavedWindows:
-        """Open the saved windows and list all windows for the other processes."""
-        saved = self.keep(lambda: settings)
-        listed = {"windows": [asdict(window) for window in windows]}
-        write_json(self._shared_folder / _WINDOWS, listed)
-        self.wait()
-        return saved
-
-    def join(self, settings: dict[str, Any]) -> tuple[SavedWindows, list[Window]]:
-        """Open what the first process shares. Raises StorageError for other settings."""
-        assert self.parts is not None
-        opened = self.parts.join({**settings, **self._of_part})
-        windows = read_json(self._shared_folder / _WINDOWS)["windows"]
-        return SavedWindows(opened), [Window(**one) for one in windows]
-
-    def unclaimed(self, saved: SavedWindows, windows: Sequence[Window]) -> Iterator[Window]:
-        """Claim and yield windows for this process until none is left."""
-        assert saved.parts is not None
-        for window in sorted(windows, key=lambda one: -one.n_words):
-            if window.number not in saved.parts and saved.parts.claim(window.number):
-                yield window
-
-    def sentences_done(self, saved: SavedWindows, windows: Sequence[Window]) -> int:
-        """Count the sentences in windows that any process has scored."""
-        assert saved.parts is not None
-        done = saved.parts.numbers()
-        return sum(window.n_sentences for window in windows if window.number in done)
-
-    def wait(self) -> None:
-        """Wait until all processes wait."""
-        assert self.team is not None
-        self.team.wait()
-
-    @property
-    def _of_part(self) -> dict[str, Any]:
-        return {} if self.corpus_part is None else {"part": vars(self.corpus_part)}
-
-    @property
-    def _shared_folder(self) -> Path:
-        assert self.parts is not None
-        return self.parts.place
-
 
 ALONE = Sharing()
 """Sharing of a single process that saves nothing."""
+
+_NAMES = ("ids", "documents", "digests")
+"""Fields of scores that are saved as JSON."""
+
+
+@dataclass(frozen=True)
+class SavedWindows:
+    """Saved results of windows, by their numbers; without ``parts`` nothing is saved.
+
+    ``like`` has the roles, the layers and the heads of all windows, and no examples.
+    """
+
+    parts: OpenParts | None
+    like: HeadScores
+
+    def find(self, number: int) -> ScoredWindow | None:
+        """Return the result of a window, None if it is not saved."""
+        return self.read(number) if self.parts is not None and number in self.parts else None
+
+    def write(self, number: int, scored: ScoredWindow) -> None:
+        """Save the result of a window."""
+        if self.parts is not None:
+            self.parts.write(number, pack(scored))
+
+    def read(self, number: int) -> ScoredWindow:
+        """Return the result of a window. Raises StorageError if none is saved."""
+        if self.parts is None:
+            raise StorageError("this run saves no windows; score again")
+        return self.parts.read(number, lambda content: unpack(content, self.like))
+
+
+def pack(scored: ScoredWindow) -> bytes:
+    """Encode a result as safetensors: the arrays of its scores, and the rest as JSON."""
+    scores, counts = scored
+    notes: dict[str, Any] = {"counts": plain(counts.record())}
+    if scores is None:
+        return encode_arrays({}, notes)
+    notes["scores"] = {name: getattr(scores, name) for name in _NAMES}
+    found = {name: getattr(scores, name) for name in _types(scores, 0)}
+    return encode_arrays(found, notes)
+
+
+def unpack(content: bytes, like: HeadScores) -> ScoredWindow:
+    """Decode the result that `pack` made. Raises ValueError, KeyError or TypeError otherwise.
+
+    ``like`` is as in `SavedWindows`.
+    """
+    arrays, notes = decode_arrays(content), decode_notes(content)
+    counts = Counts.of(PartCounts.read(notes["counts"]))
+    if "scores" not in notes:
+        return ScoredWindow(None, counts)
+    names: dict[str, Any] = {name: tuple(notes["scores"][name]) for name in _NAMES}
+    found = {name: (one.dtype, one.shape) for name, one in arrays.items()}
+    needed = _types(like, len(names["ids"]))
+    if found != needed or len({len(one) for one in names.values()}) > 1:
+        raise ValueError(f"it holds {found} instead of {needed}")
+    fields: dict[str, Any] = {**names, **arrays}
+    return ScoredWindow(replace(like, **fields), counts)
+
+
+def _types(like: HeadScores, n: int) -> dict[str, tuple[Any, tuple[int, ...]]]:
+    """Return the type and the shape of each array of scores for n examples."""
+    n_roles = len(like.roles)
+    types = {
+        "lengths": (np.dtype(np.int64), (n,)),
+        "values": (np.dtype(np.float32), (n, like.n_layers, like.n_heads, n_roles)),
+        "counts": (np.dtype(np.int64), (n, n_roles)),
+        "bounds": (np.dtype(np.float32), (n, n_roles, 2)),
+    }
+    if like.score.of_first_choice:
+        types["offset_shares"] = (np.dtype(np.float32), (n, n_roles, len(OFFSETS)))
+    return types

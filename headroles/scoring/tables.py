@@ -1,4 +1,4 @@
-"""Parquet tables of blocks of scores."""
+"""Parquet tables of scores: from `HeadScores`, and back to its fields."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from headroles import storage
 from headroles.arrays import Float32Array, IntArray
 from headroles.memory import new_array
-from headroles.roles import OFFSETS, Score
-from headroles.scoring.blocks import ScoreBlock
+from headroles.record import ScoresRecord
+from headroles.roles import OFFSETS, SCORES
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from headroles.scoring.scores import HeadScores
 
 SCORES_FILE = "scores.parquet"
 EXAMPLES_FILE = "examples.parquet"
@@ -32,9 +34,8 @@ class ScoreWriter:
     almost nothing, and a file is smaller than four bytes per score.
     """
 
-    def __init__(self, folder: Path, roles: Sequence[str], is_half: bool = False) -> None:
-        """Open the files; ``roles`` are ids, and ``is_half`` stores scores as float16."""
-        self._roles = tuple(roles)
+    def __init__(self, folder: Path, is_half: bool = False) -> None:
+        """Open the files; ``is_half`` stores scores as float16."""
         self._is_half = is_half
         self._scores = storage.TableWriter(folder / SCORES_FILE, ["score"])
         self._examples = storage.TableWriter(folder / EXAMPLES_FILE)
@@ -49,87 +50,86 @@ class ScoreWriter:
         self._examples.close()
         self._offsets.close()
 
-    def write(self, block: ScoreBlock) -> None:
+    def write(self, block: HeadScores) -> None:
         """Append one block."""
-        self._scores.write(long_table(block, self._roles, self._is_half))
+        self._scores.write(long_table(block, self._is_half))
         self._examples.write(_examples_table(block))
         if block.offset_shares is not None:
-            self._offsets.write(_shares_table(block.ids, self._roles, block.offset_shares))
+            self._offsets.write(_shares_table(block, block.offset_shares))
             self.files = [SCORES_FILE, EXAMPLES_FILE, OFFSETS_FILE]
 
 
-def read_block(
-    folder: Path, roles: Sequence[str], heads: tuple[int, int], score: Score, n_scores: int
-) -> ScoreBlock:
-    """Read all scores in ``folder``, of these roles and of ``heads`` (layers, heads).
+def read_fields(folder: Path, record: ScoresRecord) -> dict[str, Any]:
+    """Read all scores in ``folder``: fields of `HeadScores`, as ``record`` describes them.
 
     Raises StorageError for unreadable files, and ValueError, KeyError or TypeError for files with
     other content.
     """
-    scores, *others = [folder / name for name in files_of(score)]
+    scores, *others = [folder / name for name in files_of(record)]
     tables = map(storage.read_table, others)
-    block = _to_block(storage.read_batches(scores), *tables, roles=roles, heads=heads)
-    if (found := block.n_scores) != n_scores:
-        raise ValueError(f"{found} scores instead of {n_scores}")
-    return block
+    read = _to_fields(storage.read_batches(scores), *tables, record=record)
+    if (found := read["n_scores"]) != record.scores:
+        raise ValueError(f"{found} scores instead of {record.scores}")
+    return read
 
 
-def read_blocks(
-    folder: Path, roles: Sequence[str], heads: tuple[int, int], score: Score
-) -> Iterator[ScoreBlock]:
-    """Yield the blocks as they were written, one by one; otherwise as `read_block`."""
-    files = [storage.read_row_groups(folder / name) for name in files_of(score)]
+def read_row_groups(folder: Path, record: ScoresRecord) -> Iterator[dict[str, Any]]:
+    """Yield such fields block by block, as they were written."""
+    files = [storage.read_row_groups(folder / name) for name in files_of(record)]
     for scores, *others in zip(*files, strict=True):
-        yield _to_block(scores.to_batches(), *others, roles=roles, heads=heads)
+        yield _to_fields(scores.to_batches(), *others, record=record)
 
 
-def files_of(score: Score) -> tuple[str, ...]:
-    """Return the names of the files in which scores of a kind are stored."""
-    return (SCORES_FILE, EXAMPLES_FILE, *([OFFSETS_FILE] if score.of_first_choice else []))
+def files_of(record: ScoresRecord) -> tuple[str, ...]:
+    """Return the names of the files in which scores are stored."""
+    has_offsets = SCORES[record.score].of_first_choice
+    return (SCORES_FILE, EXAMPLES_FILE, *([OFFSETS_FILE] if has_offsets else []))
 
 
-def _to_block(
+def _to_fields(
     scores: Iterable[pa.RecordBatch],
     of_examples: pa.Table,
     *of_offsets: pa.Table,
-    roles: Sequence[str],
-    heads: tuple[int, int],
-) -> ScoreBlock:
-    """Build a block from the tables of the files that `files_of` names."""
+    record: ScoresRecord,
+) -> dict[str, Any]:
+    """Build fields from the tables of the files that `files_of` names."""
+    roles = [role.id for role in record.roles]
     examples = of_examples.drop_columns(list(_BOUNDS)).to_pydict()
     ids = examples["example"]
-    values, counts, n_rows = _from_long(scores, ids, roles, (len(ids), *heads))
-    block = ScoreBlock(
-        ids=ids,
-        documents=examples["document"],
-        lengths=np.asarray(examples["tokens"], dtype=np.int64),
-        values=values,
-        counts=counts,
-        digests=[] if None in examples["digest"] else examples["digest"],
-        offset_shares=_from_shares(of_offsets[0], ids, roles) if of_offsets else None,
-        bounds=_known_bounds(of_examples, len(roles)),
-    )
-    if n_rows != block.n_scores:
+    if None in ids or None in examples["document"]:
+        raise ValueError("examples without an id or a document")
+    values, counts, n_rows = _from_long(scores, ids, roles, (len(ids), *record.shape))
+    if n_rows != sum(int(np.count_nonzero(~np.isnan(one))) for one in values):
         raise ValueError("scores that occur twice")
-    return block
+    return {
+        "ids": tuple(ids),
+        "documents": tuple(examples["document"]),
+        "lengths": np.asarray(examples["tokens"], dtype=np.int64),
+        "values": values,
+        "counts": counts,
+        "digests": () if None in examples["digest"] else tuple(examples["digest"]),
+        "offset_shares": _from_shares(of_offsets[0], ids, roles) if of_offsets else None,
+        "bounds": _known_bounds(of_examples, len(roles)),
+        "n_scores": n_rows,
+    }
 
 
-def _examples_table(block: ScoreBlock) -> pa.Table:
+def _examples_table(block: HeadScores) -> pa.Table:
     import pyarrow as pa
 
     unknown = [None] * len(block.ids)
     return pa.table(
         {
-            "example": block.ids,
-            "document": block.documents,
+            "example": list(block.ids),
+            "document": list(block.documents),
             "tokens": pa.array(block.lengths, pa.int32()),
-            "digest": pa.array(block.digests or unknown, pa.string()),
+            "digest": pa.array(list(block.digests) or unknown, pa.string()),
             **{name: _bounds_column(block, side) for side, name in enumerate(_BOUNDS)},
         }
     )
 
 
-def _shares_table(ids: Sequence[str], roles: Sequence[str], shares: Float32Array) -> pa.Table:
+def _shares_table(block: HeadScores, shares: Float32Array) -> pa.Table:
     """Return a row per example and role with shares, a column per offset."""
     import pyarrow as pa
 
@@ -137,8 +137,8 @@ def _shares_table(ids: Sequence[str], roles: Sequence[str], shares: Float32Array
     found = shares[example, role].T
     columns = {_named(offset): own for offset, own in zip(OFFSETS, found, strict=True)}
     index = {
-        "example": pa.DictionaryArray.from_arrays(example.astype(np.int32), list(ids)),
-        "role": pa.DictionaryArray.from_arrays(role.astype(np.int16), list(roles)),
+        "example": pa.DictionaryArray.from_arrays(example.astype(np.int32), list(block.ids)),
+        "role": pa.DictionaryArray.from_arrays(role.astype(np.int16), list(block.role_ids)),
     }
     return pa.table({**index, **columns})
 
@@ -158,7 +158,7 @@ def _from_shares(table: pa.Table, ids: Sequence[str], roles: Sequence[str]) -> F
     return shares
 
 
-def _bounds_column(block: ScoreBlock, side: int) -> pa.Array:
+def _bounds_column(block: HeadScores, side: int) -> pa.Array:
     """Return, for each example, a list of one bound per role."""
     import pyarrow as pa
 
@@ -178,25 +178,25 @@ def _known_bounds(examples: pa.Table, n_roles: int) -> Float32Array | None:
     return np.stack(sides, axis=-1).astype(np.float32)
 
 
-def long_table(block: ScoreBlock, roles: Sequence[str], is_half: bool = False) -> pa.Table:
+def long_table(block: HeadScores, is_half: bool = False) -> pa.Table:
     """Return a table ``example, layer, head, role, score, count``, without missing scores."""
     import pyarrow as pa
 
-    columns = zip(*(_columns_of(block, role) for role in range(len(roles))), strict=True)
+    columns = zip(*(_columns_of(block, role) for role in range(len(block.roles))), strict=True)
     example, layer, head, role, score, count = map(np.concatenate, columns)
     return pa.table(
         {
-            "example": pa.DictionaryArray.from_arrays(example, block.ids),
+            "example": pa.DictionaryArray.from_arrays(example, list(block.ids)),
             "layer": layer,
             "head": head,
-            "role": pa.DictionaryArray.from_arrays(role, list(roles)),
+            "role": pa.DictionaryArray.from_arrays(role, list(block.role_ids)),
             "score": score.astype(np.float16) if is_half else score,
             "count": count,
         }
     )
 
 
-def _columns_of(block: ScoreBlock, role: int) -> tuple[NDArray[Any], ...]:
+def _columns_of(block: HeadScores, role: int) -> tuple[NDArray[Any], ...]:
     """Return the columns of one role; several at once would take memory for their indices."""
     values = np.moveaxis(block.values[..., role], 0, -1)
     present = ~np.isnan(values)

@@ -2,78 +2,71 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
-from headroles.corpus import Example, Places, PreparedCorpus, Sentence, make_examples
+from headroles.corpus import Example, IdMap, PreparedCorpus, make_examples
 from headroles.errors import CorpusError
 
-WINDOW_EXAMPLES = 192
-"""Number of examples of a window, which are sorted by length, scored and saved together.
+WINDOW_EXAMPLES, WINDOW_WORDS, WINDOW_BYTES = 1024, 2**15, 2**26
+"""Most examples and words of a window, and most bytes of its scores.
 
-Large enough for batches of similar lengths; small enough that memory does not depend on the size of
-the corpus, and that an interrupted run loses little.
+Examples of a window are sorted by length, scored and saved together: enough for batches of similar
+lengths, and so few that memory does not grow with the corpus, and that an interrupted run of a slow
+model loses minutes.
 """
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Adjacent examples of a corpus.
-
-    ``first`` is the number of sentences before them, ``place`` that of their first sentence in the
-    spool.
-    """
+    """Adjacent examples of a corpus; ``first`` is the number of sentences before them."""
 
     number: int
     first: int
-    place: int
-    n_sentences: int
-    n_words: int
+    examples: list[Example]
+
+    @property
+    def n_sentences(self) -> int:
+        """Number of sentences in the window."""
+        return sum(len(example.sentences) for example in self.examples)
 
 
 def windows_of(
     corpus: PreparedCorpus, pairing: str, n_examples: int = WINDOW_EXAMPLES
-) -> Iterator[tuple[Window, list[Example]]]:
-    """Yield windows of ``n_examples`` each (the last may be smaller) with their examples.
+) -> Iterator[Window]:
+    """Yield windows of ``n_examples`` at most.
 
     Raises CorpusError for two examples with one id.
     """
-    waiting: deque[tuple[int, Sentence]] = deque()
-
-    def read() -> Iterator[Sentence]:
-        for place, sentence in corpus.with_places():
-            waiting.append((place, sentence))
-            yield sentence
-
-    seen = Places()
-    examples: list[Example] = []
-    number = first = n_sentences = n_words = place = 0
-    for example in make_examples(read(), pairing):
-        _refuse_repeat(example.id, seen)
-        own = [waiting.popleft() for _ in example.sentences]
-        place = place if examples else own[0][0]
-        examples.append(example)
-        n_sentences += len(own)
-        n_words += sum(len(sentence.words) for _, sentence in own)
-        if len(examples) == n_examples:
-            yield Window(number, first, place, n_sentences, n_words), examples
-            number, first = number + 1, first + n_sentences
-            examples, n_sentences, n_words = [], 0, 0
-    if examples:
-        yield Window(number, first, place, n_sentences, n_words), examples
+    seen, n_words = IdMap(), 0
+    window = Window(0, 0, [])
+    for example in make_examples(corpus, pairing):
+        place = len(seen)
+        if seen.setdefault(example.id, place) != place:
+            raise CorpusError(
+                f"two examples would have the id {example.id!r}; rename their sentences so that "
+                "ids joined by + differ"
+            )
+        n_more = sum(len(sentence.words) for sentence in example.sentences)
+        n_words += n_more
+        if window.examples and (len(window.examples) >= n_examples or n_words > WINDOW_WORDS):
+            yield window
+            window = Window(window.number + 1, window.first + window.n_sentences, [])
+            n_words = n_more
+        window.examples.append(example)
+    if window.examples:
+        yield window
 
 
-def examples_of(corpus: PreparedCorpus, window: Window, pairing: str) -> list[Example]:
-    """Return the examples of a window, without reading other sentences."""
-    return list(make_examples(corpus.span(window.first, window.place, window.n_sentences), pairing))
-
-
-def _refuse_repeat(name: str, seen: Places) -> None:
-    """Raise CorpusError for an id that is in ``seen``; add it."""
-    place = len(seen)
-    if seen.setdefault(name, place) != place:
-        raise CorpusError(
-            f"two examples would have the id {name!r}; rename their sentences so that ids joined "
-            "by + differ"
-        )
+def one_ahead(items: Iterator[T]) -> Iterator[T]:
+    """Yield ``items``, making the next one in a thread while the caller uses the current one."""
+    end = object()
+    with ThreadPoolExecutor(1, "headroles-ahead") as worker:
+        coming = worker.submit(next, items, end)
+        while (item := coming.result()) is not end:
+            coming = worker.submit(next, items, end)
+            yield cast(T, item)

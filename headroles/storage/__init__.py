@@ -1,7 +1,9 @@
 """Storage: files and folders that appear whole or not at all, and their records."""
 
+from headroles.storage.files import check_regular as check_regular
 from headroles.storage.files import encode_json as encode_json
 from headroles.storage.files import is_special as is_special
+from headroles.storage.files import open_regular as open_regular
 from headroles.storage.files import parse_json as parse_json
 from headroles.storage.files import plain as plain
 from headroles.storage.files import read_json as read_json
@@ -10,22 +12,23 @@ from headroles.storage.files import write_bytes as write_bytes
 from headroles.storage.files import write_json as write_json
 from headroles.storage.folders import changed_folder as changed_folder
 from headroles.storage.folders import check_result_folder as check_result_folder
-from headroles.storage.folders import finish_swap as finish_swap
 from headroles.storage.folders import parts_beside as parts_beside
 from headroles.storage.folders import parts_in as parts_in
 from headroles.storage.folders import result_folder as result_folder
-from headroles.storage.names import HIDDEN as HIDDEN
 from headroles.storage.parts import OpenParts as OpenParts
 from headroles.storage.parts import Parts as Parts
 from headroles.storage.parts import decode_arrays as decode_arrays
+from headroles.storage.parts import decode_notes as decode_notes
 from headroles.storage.parts import differences as differences
 from headroles.storage.parts import encode_arrays as encode_arrays
 from headroles.storage.run_file import FORMAT as FORMAT
+from headroles.storage.run_file import HIDDEN as HIDDEN
 from headroles.storage.run_file import REPORT_FILE as REPORT_FILE
 from headroles.storage.run_file import RUN_FILE as RUN_FILE
 from headroles.storage.run_file import Count as Count
 from headroles.storage.run_file import Run as Run
 from headroles.storage.run_file import check_files as check_files
+from headroles.storage.run_file import committed as committed
 from headroles.storage.run_file import digests_of as digests_of
 from headroles.storage.run_file import has_old_report as has_old_report
 from headroles.storage.run_file import kinds_in as kinds_in

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -9,13 +10,13 @@ import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from headroles.errors import StorageError
-from headroles.interrupts import completed
 
 
 def cannot_be_written(place: Path, error: OSError) -> StorageError:
@@ -25,7 +26,18 @@ def cannot_be_written(place: Path, error: OSError) -> StorageError:
 
 def cannot_be_read(file: Path, error: Exception) -> StorageError:
     """Make the error for a file of a result folder that is damaged or not allowed to be read."""
-    return StorageError(f"{file} cannot be read: {error}; score again")
+    reason = error.strerror if isinstance(error, OSError) else error
+    return StorageError(f"{file} cannot be read: {reason or error}; score again")
+
+
+def refuse_odd_name(place: Path) -> None:
+    """Raise StorageError for a path that is not UTF-8: Parquet and weights cannot be there."""
+    try:
+        str(place).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise StorageError(
+            f"the name of {place} is not UTF-8, which the files in it need; rename the folder"
+        ) from error
 
 
 def missing(file: Path) -> StorageError:
@@ -75,7 +87,6 @@ def write_bytes(file: Path, content: bytes) -> None:
         return
     with whole_file(file) as draft:
         draft.write_bytes(content)
-    completed(f"{file} was written")
 
 
 def is_special(file: Path) -> bool:
@@ -85,6 +96,22 @@ def is_special(file: Path) -> bool:
     except OSError:
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def check_regular(file: Path) -> None:
+    """Raise OSError for a pipe, a device or the like, which may block or never end.
+
+    Call it before a library opens a file that someone else may have put there. Missing files and
+    folders pass: opening them fails by itself.
+    """
+    if is_special(file):
+        raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", str(file))
+
+
+def open_regular(file: Path) -> BufferedReader:
+    """Open a regular file to read its bytes. Raises OSError as `check_regular` and ``open`` do."""
+    check_regular(file)
+    return file.open("rb")
 
 
 def sync(place: Path) -> None:
@@ -136,14 +163,25 @@ def parse_json(text: str | bytes) -> Any:
     return json.loads(text, parse_constant=_refuse_constant)
 
 
+def _refuse_depth(content: Any, levels: int = 50) -> None:
+    if not levels:
+        raise ValueError("its lists and objects are nested too deep")
+    inner = content.values() if isinstance(content, dict) else content
+    if isinstance(content, dict | list):
+        for one in inner:
+            _refuse_depth(one, levels - 1)
+
+
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """Read a JSON object. Raises StorageError if there is none."""
+    """Read a JSON object. Raises StorageError if there is none, or one that is nested too deep."""
     try:
-        content = parse_json(file.read_text(encoding="utf-8"))
+        with open_regular(file) as stream:
+            content = parse_json(stream.read().decode("utf-8"))
+        _refuse_depth(content)
     except FileNotFoundError as error:
         raise missing(file) from error
     except (OSError, ValueError, RecursionError) as error:

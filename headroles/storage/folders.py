@@ -1,24 +1,37 @@
-"""Result folders: claimed by one run at a time, and changed whole or not at all.
+"""Result folders: of one run at a time, and changed whole or not at all.
 
-While a run works, it writes to the hidden sub-folder ``.headroles`` of its result folder. At the
-end its files replace earlier results.
+A run writes into ``.headroles/new`` of its result folder. When all is written, one rename of that
+folder commits it, and from then on readers find the results there (`committed`). Its files then get
+their names in the result folder, and it is removed. These steps can be repeated: the next command
+that writes into the folder finishes what a killed one began.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+import filecmp
+import os
+import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from headroles.errors import HeadRolesError, StorageError
-from headroles.storage.claims import PARTS, Claim, claimed
-from headroles.storage.files import cannot_be_written
-from headroles.storage.names import HIDDEN
-from headroles.storage.parts import Parts
+from filelock import FileLock, Timeout
 
-_PATIENCE = 10.0
-"""Seconds to wait for the renames of another process, which take a moment."""
+from headroles.errors import HeadRolesError, StorageError
+from headroles.storage.files import cannot_be_written, keep_permissions, refuse_odd_name, sync
+from headroles.storage.parts import Parts
+from headroles.storage.run_file import (
+    ADDED,
+    HIDDEN,
+    REPLACED,
+    RUN_FILE,
+    refuse_foreign,
+    result_files,
+    unchanged_files,
+)
+
+_NEW, _PLACED, _PARTS, _LOCK, _DRAFT = "new", "placed", "parts", "lock", "draft"
 
 
 @contextmanager
@@ -27,48 +40,39 @@ def result_folder(
 ) -> Iterator[Path]:
     """Yield a folder to write into, whose files become those of ``folder`` if the block succeeds.
 
-    Results may also lie in sub-folders; all are put into place together. ``folder`` belongs to this
-    run until then. If the block fails or is interrupted, the folder is unchanged, except for the
-    parts that the block saved in `parts_beside`. With ``overwrite``, earlier results are replaced;
-    other files stay. New results that cannot be put into place are saved beside the old ones. Parts
-    of an unfinished run are left to the block with ``resume``, and removed if it is False.
+    With ``overwrite``, earlier results are replaced; files of others stay. If the block fails,
+    ``folder`` is unchanged but for the parts that the block saved (`parts_beside`). ``resume``
+    leaves the parts of an unfinished run to the block; False removes them.
 
-    Raises StorageError at once if ``folder`` is not empty and ``overwrite`` is not set, if it holds
-    an unfinished run and ``resume`` is None, if it is a file, if it cannot be written, or if
-    another run is writing into it.
+    Raises StorageError at once for a folder that is not empty, without ``overwrite``; that holds an
+    unfinished run, if ``resume`` is None; that cannot be written, or that another run writes into.
     """
-    with claimed(folder) as claim:
-        claim.keep_parts(resume)
-        if not overwrite and claim.holds_anything():
-            is_finished = resume and not claim.parts.count
-            nothing = ", and has no unfinished run to resume" if is_finished else ""
+    with _claimed(folder) as place:
+        parts = parts_in(place)
+        if resume is False:
+            parts.remove()
+        elif resume is None and parts.count:
             raise StorageError(
-                f"folder {claim.folder} is not empty{nothing}; "
-                "name another one, or pass overwrite=True (--overwrite)"
+                f"{place} holds {parts.describe()} of an unfinished run; to continue "
+                "it, run the same command with --resume, to start anew with --no-resume"
             )
-        try:
-            yield from claim.fill(replaced=None)
-        except OSError as error:
-            raise claim.noted(cannot_be_written(claim.folder, error)) from error
-        except HeadRolesError as error:
-            claim.noted(error)
-            raise
-
-
-def parts_beside(staging: Path) -> Parts:
-    """Return the place where work into a folder of `result_folder` can save its parts."""
-    return Parts(staging.parent / PARTS)
+        if not overwrite and any(entry.name != HIDDEN for entry in place.iterdir()):
+            nothing = ", and has no unfinished run to resume" * bool(resume and not parts.count)
+            raise StorageError(
+                f"folder {place} is not empty{nothing}; name another one, or pass `overwrite=True`"
+            )
+        yield from _fill(place, REPLACED)
 
 
 @contextmanager
-def changed_folder(folder: str | Path, replaced: Iterable[str]) -> Iterator[Path]:
+def changed_folder(folder: str | Path) -> Iterator[Path]:
     """Yield a folder to write into, whose files join those of ``folder`` if the block succeeds.
 
-    The files called ``replaced`` are removed, and files of the same names replaced. Otherwise as
-    `result_folder`.
+    Files that the new ``run.json`` no longer lists are removed. Raises StorageError for a folder
+    that cannot be written, or that another run writes into.
     """
-    with claimed(folder) as claim:
-        yield from claim.fill(replaced=tuple(replaced))
+    with _claimed(folder) as place:
+        yield from _fill(place, ADDED)
 
 
 def check_result_folder(
@@ -79,19 +83,189 @@ def check_result_folder(
         raise _NothingToDo
 
 
-def parts_in(folder: str | Path) -> Parts:
-    """Return the place where another process that fills ``folder`` saves its parts."""
-    return Parts(Path(folder).absolute() / HIDDEN / PARTS)
-
-
 class _NothingToDo(Exception):
     """Exception that leaves a claimed folder unchanged."""
 
 
-def finish_swap(folder: Path) -> None:
-    """Finish interrupted renames in ``folder`` or its parent; call before reading it."""
-    for place in (folder.absolute().parent, folder):
-        claim = Claim(place)
-        if claim.hidden.is_symlink() or claim.swap.is_begun:
-            with claimed(place, patience=_PATIENCE):
-                pass
+def parts_in(folder: str | Path) -> Parts:
+    """Return the place where a run that fills ``folder`` saves its parts."""
+    return Parts(Path(folder).absolute() / HIDDEN / _PARTS)
+
+
+def parts_beside(staging: Path) -> Parts:
+    """Return the place where work into a folder of `result_folder` can save its parts."""
+    return Parts(staging.parent / _PARTS)
+
+
+@contextmanager
+def _claimed(folder: str | Path) -> Iterator[Path]:
+    """Claim ``folder`` for this process alone; create it if necessary."""
+    folder = Path(folder).absolute()
+    refuse_odd_name(folder)
+    hidden = folder / HIDDEN
+    made: list[Path] = []
+    try:
+        made = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
+        _make(folder)
+        refuse_foreign(hidden)
+        hidden.mkdir(exist_ok=True)
+        with _locked(hidden):
+            _clear(folder)  # the remains of a killed run
+            _finish(folder)
+            try:
+                yield folder
+            finally:
+                _clear(folder)
+    except OSError as error:
+        raise cannot_be_written(folder, error) from error
+    finally:
+        for place in (hidden, *made):  # those that are still empty
+            with contextlib.suppress(OSError):
+                place.rmdir()
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise StorageError(
+            f"{folder} cannot be a folder: it, or one above it, is a file or a link that leads "
+            "nowhere; name another folder for the results"
+        ) from error
+
+
+@contextmanager
+def _locked(hidden: Path) -> Iterator[None]:
+    lock = FileLock(hidden / _LOCK, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise StorageError(
+            f"another run is writing into {hidden.parent}; wait for it, or name another folder"
+        ) from None
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            (hidden / _LOCK).unlink()  # while it is held: the next process makes a new one
+        lock.release()
+
+
+def _clear(folder: Path) -> None:
+    """Remove what is neither a result nor a part of a run."""
+    for name in (_NEW, _PLACED):
+        shutil.rmtree(folder / HIDDEN / name, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        (folder / HIDDEN / _DRAFT).unlink()
+    if not parts_in(folder).count:
+        parts_in(folder).remove()
+
+
+def _fill(folder: Path, commit: str) -> Iterator[Path]:
+    """Yield the folder to write into; then commit it by a rename to the hidden name ``commit``."""
+    hidden, had_results = folder / HIDDEN, (folder / RUN_FILE).exists()
+    new = hidden / _NEW
+    new.mkdir()
+    try:
+        yield new
+        _prepare(new, folder)
+        new.rename(hidden / commit)
+        sync(hidden)
+        _finish(folder)
+    except KeyboardInterrupt as stop:
+        stop.args = stop.args or (_state(folder, had_results),)
+        raise
+    except (HeadRolesError, OSError) as error:
+        shown = error if isinstance(error, HeadRolesError) else cannot_be_written(folder, error)
+        if parts_in(folder).count or not new.exists():
+            shown.add_note(_state(folder, had_results))
+        raise shown from (error if shown is not error else error.__cause__)
+
+
+def _prepare(new: Path, folder: Path) -> None:
+    """Make ``new`` complete, on the disk. Raises StorageError as `_refuse_in_the_way`."""
+    _refuse_in_the_way(folder, new)
+    for file in sorted(new.rglob("*")):
+        keep_permissions(folder / file.relative_to(new), file)
+        sync(file)
+    for name in result_files(new):  # those that stay as they are
+        if not (new / name).exists() and (folder / name).is_file():
+            _give_name(folder / name, new / name)
+    sync(new)
+
+
+def _finish(folder: Path) -> None:
+    """Give the files of committed results their names in ``folder``."""
+    hidden = folder / HIDDEN
+    for commit in (REPLACED, ADDED):
+        results = hidden / commit
+        if not os.path.lexists(results):
+            continue
+        if commit == REPLACED:
+            parts_in(folder).remove()
+        _refuse_in_the_way(folder, results)
+        for source in (*(place for place in results.iterdir() if place.is_dir()), results):
+            _replace(folder / source.relative_to(results), source, hidden / _DRAFT)
+        results.rename(hidden / _PLACED)
+        _clear(folder)
+
+
+def _refuse_in_the_way(target: Path, source: Path) -> None:
+    """Raise StorageError if what is no result in ``target`` has the name of one in ``source``.
+
+    Nor may a link have the name of a folder.
+    """
+    listed = result_files(target)
+    for file in source.iterdir():
+        place = target / file.name
+        if file.is_dir():
+            is_free = not place.is_symlink() and (place.is_dir() or not place.exists())
+        elif place.is_dir() or not os.path.lexists(place):
+            is_free = not place.is_dir()
+        else:
+            is_free = file.name in listed or (place.is_file() and filecmp.cmp(place, file, False))
+        if not is_free:
+            raise StorageError(
+                f"{place} is in the way of a file or folder of the results; remove it"
+            )
+        if file.is_dir():
+            _refuse_in_the_way(place, file)
+
+
+def _replace(target: Path, source: Path, draft: Path) -> None:
+    """Replace the results in ``target`` by those in ``source``, which keeps its files."""
+    target.mkdir(exist_ok=True)
+    for name in unchanged_files(target).difference(result_files(source)):
+        (target / name).unlink()
+    for file in sorted(source.iterdir(), key=lambda file: file.name == RUN_FILE):
+        place = target / file.name
+        if file.is_dir() or (place.exists() and place.samefile(file)):
+            continue
+        _give_name(file, draft)
+        draft.replace(place)
+    sync(target)
+
+
+def _give_name(file: Path, name: Path) -> None:
+    """Give a file a second name; where the file system has no such links, copy it."""
+    name.unlink(missing_ok=True)
+    try:
+        os.link(file.resolve(), name)
+    except OSError:
+        shutil.copy2(file, name)
+        sync(name)
+
+
+def _state(folder: Path, had_results: bool) -> str:
+    """Say what ``folder`` holds if the run ends now."""
+    if not (folder / HIDDEN / _NEW).exists():
+        return f"the results in {folder} are the new ones"
+    parts = parts_in(folder)
+    found = [f"the results in {folder} are unchanged"] * had_results
+    if parts.count:
+        verb = "is" if parts.count == 1 else "are"
+        found.append(
+            f"{parts.describe()} of the work {verb} saved in {folder}; "
+            "to continue, run the same command with --resume"
+        )
+    return ", and ".join(found) or f"nothing was written to {folder}"

@@ -7,7 +7,6 @@ settings is rejected.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import shutil
@@ -19,14 +18,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from safetensors import SafetensorError
 
 from headroles.errors import StorageError
-from headroles.storage.files import cannot_be_written, encode_json, read_json, write_bytes
+from headroles.storage.files import (
+    cannot_be_written,
+    encode_json,
+    open_regular,
+    read_json,
+    write_bytes,
+)
 from headroles.wording import shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_SETTINGS, _CLAIMS = "plan.json", "claims"
+_NOTES = "notes"
+_SETTINGS = "plan.json"
 _PREFIX = "part-"
 _DIGEST_BYTES, _NAME_LENGTH = 16, 16
 _MOST_DIFFERENCES = 4
@@ -55,7 +61,7 @@ class Parts:
         """Return the parts of a piece of the work with settings of its own; they count here too."""
         return Parts(self.place / name)
 
-    def settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, Any]:
         """Return the settings that were saved last. Raises StorageError if they cannot be read."""
         try:
             return read_json(self.place / _SETTINGS)
@@ -71,7 +77,7 @@ class Parts:
         Raises StorageError, naming the differences, if there are parts with other settings.
         """
         plain = _plain(settings)
-        if self.count and (known := self.settings()) != plain:
+        if self.count and (known := self._settings()) != plain:
             raise StorageError(
                 f"the unfinished run saved in {self.place} has other settings: "
                 f"{differences(known, plain)}; run it with its first options, or run the "
@@ -83,7 +89,6 @@ class Parts:
         except OSError as error:
             raise cannot_be_written(opened.folder, error) from error
         write_bytes(self.place / _SETTINGS, encode_json(plain))
-        opened.clear()
         return opened
 
     def join(self, settings: Mapping[str, Any]) -> OpenParts:
@@ -91,7 +96,7 @@ class Parts:
 
         Raises StorageError, naming the differences, if its settings are others.
         """
-        plain, known = _plain(settings), read_json(self.place / _SETTINGS)
+        plain, known = _plain(settings), self._settings()
         if known != plain:
             raise StorageError(
                 f"this process has other settings than the first one: {differences(known, plain)}; "
@@ -128,58 +133,25 @@ class OpenParts:
     def __contains__(self, name: int | str) -> bool:
         return self._file(name).exists()
 
-    def numbers(self) -> set[int]:
-        """Return the numbers of saved parts, if all have numbers."""
-        names = (file.name.removeprefix(_PREFIX) for file in self.folder.glob(f"{_PREFIX}*"))
-        return {int(name) for name in names if name.isdecimal()}
-
-    def read(self, name: int | str) -> bytes:
-        """Read a part. Raises StorageError if it cannot be read or was changed."""
+    def read(self, name: int | str, decode: Callable[[bytes], T]) -> T:
+        """Read and decode a part. Raises StorageError if it was changed, or cannot be read."""
         file = self._file(name)
         try:
-            content = file.read_bytes()
-        except OSError as error:
-            raise StorageError(f"{file} cannot be read: {error.strerror or error}") from error
-        digest, content = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
-        if digest != self._sealed(name, content):
+            with open_regular(file) as stream:
+                content = stream.read()
+            digest, content = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+            if digest != self._sealed(name, content):
+                raise ValueError("it is damaged, or belongs to another run or version")
+            return decode(content)
+        except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
             raise StorageError(
-                f"{file} is damaged, or belongs to another run, other work or another version; "
-                "remove it and run the command with --resume, or with --no-resume to start anew"
-            )
-        return content
-
-    def decode(self, name: int | str, decoder: Callable[[bytes], T]) -> T:
-        """Decode a part with ``decoder``. Raises StorageError as `read`, and if decoding fails."""
-        content = self.read(name)
-        try:
-            return decoder(content)
-        except (SafetensorError, KeyError, ValueError, TypeError) as error:
-            raise StorageError(
-                f"part {name} in {self.folder} cannot be read ({error}); run the command "
-                "with --no-resume to start anew"
+                f"{file} cannot be read ({error}); remove it and run the command with --resume, "
+                "or with --no-resume to start anew"
             ) from error
 
     def write(self, name: int | str, content: bytes) -> None:
         """Save a part, replacing an earlier one. Raises StorageError if it cannot be written."""
         write_bytes(self._file(name), self._sealed(name, content) + content)
-
-    def claim(self, number: int) -> bool:
-        """Claim a part for this process; False if it was claimed before."""
-        try:
-            (self.folder / _CLAIMS).mkdir(exist_ok=True)
-            (self.folder / _CLAIMS / str(number)).open("x").close()
-        except FileExistsError:
-            return False
-        except OSError as error:
-            raise cannot_be_written(self.folder, error) from error
-        return True
-
-    def clear(self) -> None:
-        """Remove claims of processes that have ended, and their half-written files."""
-        shutil.rmtree(self.folder / _CLAIMS, ignore_errors=True)
-        for draft in self.folder.glob(".*"):
-            with contextlib.suppress(OSError):
-                draft.unlink()
 
     def _sealed(self, name: int | str, content: bytes) -> bytes:
         return _digest(content, key=_digest(str(name).encode(), key=self.seal))
@@ -223,13 +195,14 @@ def _shown(settings: Mapping[str, Any], name: str) -> str:
     return shortened(json.dumps(settings[name]), _LONGEST_VALUE) if known else "missing"
 
 
-def encode_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Encode arrays of any layout as bytes."""
+def encode_arrays(arrays: Mapping[str, NDArray[Any]], notes: Any = None) -> bytes:
+    """Encode arrays of any layout, and ``notes`` that JSON can hold, as bytes of safetensors."""
     import numpy as np
     from safetensors.numpy import save
 
     # save() writes the memory of an array as it is, so strides must be removed first
-    return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    dense = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    return save(dense, metadata={_NOTES: json.dumps(notes)})
 
 
 def decode_arrays(content: bytes) -> dict[str, NDArray[Any]]:
@@ -237,3 +210,9 @@ def decode_arrays(content: bytes) -> dict[str, NDArray[Any]]:
     from safetensors.numpy import load
 
     return load(content)
+
+
+def decode_notes(content: bytes) -> Any:
+    """Decode the notes of `encode_arrays`. Raises ValueError or KeyError for other bytes."""
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    return json.loads(header["__metadata__"][_NOTES])

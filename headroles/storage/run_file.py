@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeGuard, TypeVar
 
 import msgspec
 
@@ -16,25 +18,23 @@ from headroles.storage.files import (
     cannot_be_read,
     encode_json,
     missing,
+    open_regular,
     plain,
     read_json,
+    refuse_odd_name,
     write_json,
 )
-from headroles.storage.names import is_result_name
 
 FORMAT = 3
 """Format of result folders. A folder of another format is rejected, never converted."""
 RUN_FILE = "run.json"
+HIDDEN = ".headroles"
+"""Folder within a result folder for what is not a result, or not yet."""
+REPLACED, ADDED = "done", "added"
+"""Names in it of complete results: all that a run made, or those that a run changed."""
+_LONGEST_NAME = 100
 REPORT_FILE = "report.html"
 """Default name of the report page in a result folder."""
-_FILES_OF_FORMAT_1 = (
-    "scores.parquet",
-    "examples.parquet",
-    "roles.csv",
-    "roles.parquet",
-    "shifts.csv",
-    "shifts.parquet",
-)
 
 S = TypeVar("S", bound=msgspec.Struct)
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -67,9 +67,9 @@ def write_run(
 
 def read_run(folder: Path) -> Run:
     """Read the record of ``folder``. Raises StorageError if missing, changed or unreadable."""
-    file = folder / RUN_FILE
+    file = committed(folder) / RUN_FILE
     content = read_json(file)
-    found = content.get("format", content.get("schema"))
+    found = content.get("format")
     if found != FORMAT:
         raise StorageError(
             f"{file} has format {found!s:.20}, this version reads {FORMAT}; "
@@ -95,48 +95,88 @@ def read_record(folder: Path, content: Mapping[str, Any], form: type[S]) -> S:
                 raise msgspec.ValidationError(f"Object missing required field `{name}`")
         return msgspec.convert(content, form)
     except (msgspec.ValidationError, UnicodeError) as error:
+        said = str(error).replace("`", "'")  # which would mark an option
         raise StorageError(
-            f"{folder / RUN_FILE} does not have the form that this version writes ({error}); "
+            f"{folder / RUN_FILE} does not have the form that this version writes ({said}); "
             "score again"
         ) from error
 
 
-def _are_files(files: Any) -> bool:
+def _are_files(files: Any) -> TypeGuard[dict[str, dict[str, str]]]:
     return isinstance(files, dict) and all(
         isinstance(own, dict)
-        and all(is_result_name(name) and isinstance(own[name], str) for name in own)
+        and all(_is_plain(name) and isinstance(own[name], str) for name in own)
         for own in files.values()
     )
 
 
+def _is_plain(name: str) -> bool:
+    """Tell whether a name is that of a file in the folder itself, not elsewhere, and not hidden."""
+    is_name = 0 < len(name) < _LONGEST_NAME and name.isprintable()
+    return is_name and not name.startswith(".") and not {*"/\\:"} & {*name}
+
+
+def committed(folder: Path) -> Path:
+    """Return where to read the results of ``folder``: in it, or where a killed run left them.
+
+    Nothing is moved for that. Raises StorageError as `refuse_foreign` and `refuse_odd_name`.
+    """
+    refuse_odd_name(folder)
+    for name in (REPLACED, ADDED):
+        if os.path.lexists(folder / HIDDEN / name):
+            refuse_foreign(folder / HIDDEN)
+            return folder / HIDDEN / name
+    return folder
+
+
+def refuse_foreign(hidden: Path) -> None:
+    """Raise StorageError for links, pipes and devices in the folder ``hidden`` or instead of it.
+
+    A folder from someone else may hold links to files of the person who opens it.
+    """
+    walked = os.walk(hidden)
+    inner = [Path(top, name) for top, folders, files in walked for name in (*folders, *files)]
+    for place in (hidden, *inner):
+        try:
+            mode = place.lstat().st_mode
+        except FileNotFoundError:
+            continue
+        if not (stat.S_ISDIR(mode) or (stat.S_ISREG(mode) and place != hidden)):
+            kind = "a symbolic link" if stat.S_ISLNK(mode) else "a file, a pipe or the like"
+            raise StorageError(
+                f"{place} is {kind}, which headroles does not make there; nothing was "
+                "followed or changed. Remove it, and run the command again"
+            )
+
+
 def kinds_in(folder: Path) -> tuple[str, ...]:
     """Return the kinds of results that ``folder`` holds by its record; empty without one."""
-    content = _content_at_least(folder)
-    if "format" in content:
-        return tuple(content["holds"]) if _are_files(content.get("holds")) else ()
-    return ("scores",) if "scores" in content else ()  # a count of scores in format 1
+    return tuple(_files_in(committed(folder)))
 
 
 def result_files(folder: Path) -> list[str]:
-    """List the files of the results in ``folder``, without files that headroles did not write."""
-    content = _content_at_least(folder)
-    if not content:
-        return [RUN_FILE] if (folder / RUN_FILE).exists() else []
-    held: Any = content.get("holds")
-    names: Iterable[str] = ()
-    if "format" in content and _are_files(held):
-        names = [name for own in held.values() for name in own]
-    elif "schema" in content:
-        names = _FILES_OF_FORMAT_1
-    return [RUN_FILE, *(name for name in names if (folder / name).exists())]
+    """List the files of the results in ``folder`` that its run file names, itself included."""
+    names = [name for own in _files_in(folder).values() for name in own]
+    return [RUN_FILE, *names] if (folder / RUN_FILE).exists() else []
 
 
-def _content_at_least(folder: Path) -> dict[str, Any]:
-    """Read the run file without checks; empty if it cannot be read."""
+def unchanged_files(folder: Path) -> set[str]:
+    """Return the names of the files that the run file lists, without those that were changed."""
+    return {
+        name
+        for own in _files_in(folder).values()
+        for name, digest in own.items()
+        if (folder / name).is_file() and _digest(folder / name) == digest
+    }
+
+
+def _files_in(folder: Path) -> dict[str, dict[str, str]]:
+    """Read the files of each kind of result without checks; empty if they cannot be read."""
     try:
-        return read_json(folder / RUN_FILE)
+        held = read_json(folder / RUN_FILE).get("holds")
     except StorageError:
         return {}
+    return held if _are_files(held) else {}
 
 
 def digests_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
@@ -162,7 +202,7 @@ def check_files(folder: Path, digests: Mapping[str, str]) -> None:
 
 
 def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
+    with open_regular(file) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headroles.storage.files import cannot_be_read, missing
+from headroles.storage.files import cannot_be_read, check_regular, missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,6 +96,7 @@ def _reported_defects(file: Path) -> Iterator[None]:
     import pyarrow as pa
 
     try:
+        check_regular(file)
         yield
     except FileNotFoundError as error:
         raise missing(file) from error

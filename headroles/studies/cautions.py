@@ -19,11 +19,8 @@ def warn_of_documents(
 ) -> list[str]:
     """Warn of a corpus that does not name its documents, with advice.
 
-    There is no warning if the user takes examples as independent, if scores were made by hand, or
-    if answers are about this corpus alone, from which examples are drawn at random.
+    There is no warning if the user takes examples as independent, or if scores were made by hand.
     """
-    if record.drawn_from is not None:
-        return []
     corpus = record.corpus
     undivided, n_sentences = corpus.undivided, corpus.sentences
     if options.clusters == "none" or not n_sentences:
@@ -34,7 +31,7 @@ def warn_of_documents(
         return [
             "the corpus is one document, so tests take examples as independent, and answers are "
             "too sure if they are not; put each text into its own file, or pass "
-            "clusters='none' (--clusters none) if examples are independent"
+            "`clusters='none'` if examples are independent"
         ]
     return []
 
@@ -49,13 +46,13 @@ def _undivided(corpus: RecordedCorpus, is_clustered: bool) -> str:
     if is_clustered:
         counted = "each file counts as one document"
     rule = corpus.documents_by or NEWDOC
-    named_by = "# newdoc" if rule == NEWDOC else f"documents={rule!r} (--documents {rule})"
-    by_id = f"documents='sent_id' (--documents sent_id), as ids name {corpus.documents_by_id}; "
+    named_by = "# newdoc" if rule == NEWDOC else f"`documents={rule!r}`"
+    by_id = f"`documents='sent_id'`, as ids name {corpus.documents_by_id}; "
     return (
         f"{which} no documents ({named_by}): {counted}, and neighbouring sentences are paired; "
-        f"pass {by_id * (corpus.documents_by_id > 1)}documents='comment:KEY' "
-        "(--documents comment:KEY) if a comment names them; pairing='none' (--pairing none) if "
-        "neighbours are of different texts; or clusters='none' (--clusters none) if examples are "
+        f"pass {by_id * (corpus.documents_by_id > 1)}`documents='comment:KEY'`"
+        " if a comment names them; `pairing='none'` if "
+        "neighbours are of different texts; or `clusters='none'` if examples are "
         "independent"
     )
 
@@ -70,7 +67,7 @@ def _why_absent(role: Role, record: ScoresRecord) -> str:
         return role.needs and f"there are no {role.needs}"
     corpus = record.corpus
     if record.pairing == "none":
-        return f"that takes {PAIRS}, and with pairing='none' (--pairing none) there are no pairs"
+        return f"that takes {PAIRS}, and with `pairing='none'` there are no pairs"
     if corpus.sentences and corpus.sentences == corpus.documents:
         return (
             f"that takes {PAIRS}, and each of the {corpus.sentences} sentences is a document of "

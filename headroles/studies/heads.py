@@ -19,17 +19,15 @@ from headroles.inference.sample import Sample
 from headroles.memory import column_slices, new_array
 from headroles.record import ScoresRecord
 from headroles.roles import Role, Score
-from headroles.scoring.blocks import ScoreBlock
 from headroles.scoring.scores import HeadScores
 from headroles.studies.offsets import rival_of
 from headroles.studies.options import ThresholdOptions
-from headroles.studies.stopped import EXAMPLE, drawn_units, refuse_stopped
 from headroles.testing.hypotheses import Hypotheses, size_of_scores
 from headroles.testing.options import LevelOptions, UnitOptions
 
 _ONE_DOCUMENT = (
     "all examples are of one document, so there are no documents to cluster by; "
-    "pass clusters='none' (--clusters none) to take examples as independent"
+    "pass `clusters='none'` to take examples as independent"
 )
 
 
@@ -87,17 +85,6 @@ class HeadColumns:
         """Return the columns of the role at a place."""
         n_heads = self.n_layers * self.n_heads
         return slice(place * n_heads, (place + 1) * n_heads)
-
-    def read(
-        self, block: ScoreBlock, scored: tuple[Role, ...], score: Score, clustered: bool
-    ) -> tuple[Float32Array, Bounds | None, IndexArray | None]:
-        """Return values, bounds and clusters (if ``clustered``) of a block of whole documents.
-
-        ``scored`` are the roles that the block has scores for.
-        """
-        found = HeadScores.from_blocks([block], scored, score, ScoresRecord())
-        codes = np.unique(block.documents, return_inverse=True)[1] if clustered else None
-        return self.values(found), self.bounds(found), codes
 
     def thresholds(self, score: Score, asked: float | None) -> FloatArray:
         """Return (T,): the thresholds of the columns, if not offsets."""
@@ -173,15 +160,13 @@ def hypotheses_of(
     ``against`` says what means are compared with, None for the usual: the threshold of each role,
     or for first choices between words the best fixed offset and a margin.
 
-    Raises UsageError for examples that cannot be clustered as ``options`` say, and for scores that
-    stopped early and are to be compared with offsets that are found in them.
+    Raises UsageError for examples that cannot be clustered as ``options`` say.
     """
     against = against or ThresholdOptions()
     values: NDArray[np.floating] = columns.values(scores)
     thresholds = columns.thresholds(scores.score, against.threshold)
     shifts = None
     if scores.offset_shares is not None and against.threshold is None:
-        refuse_stopped(scores, "the best fixed offsets, which are found in the scores, take")
         shifts, means = columns.rivals(scores, values)
         values = _shifted(values, shifts, columns.by_layer)
         of_offsets = means[columns.by_layer] + against.offset_margin
@@ -194,10 +179,8 @@ def hypotheses_of(
         size=size_of_scores(sample),
         labels=columns.places[0],
         names=columns.ids,
-        family=options.family,
         is_clustered=clusters is not None,
         bounds=columns.bounds(scores, shifts),
-        n_population=scores.record.drawn_from,
     )
 
 
@@ -212,12 +195,7 @@ def _shifted(
 
 
 def clusters_of(scores: HeadScores, options: UnitOptions) -> IndexArray | None:
-    """Return the cluster (examples,) of each example, from 0; None for independent examples.
-
-    Scores that stopped early have the units of their random order.
-    """
-    if drawn_units(scores, options) == EXAMPLE:
-        return None
+    """Return the cluster (examples,) of each example, from 0; None for independent examples."""
     return clusters_in(scores.documents, options)
 
 

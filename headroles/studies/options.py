@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from msgspec import Meta
+
 from headroles.errors import UsageError
-from headroles.options import Option, Options, split_names
-from headroles.roles import SCORES
+from headroles.options import CIRCUMSTANCE, Convert, Options, split_names
 from headroles.wording import shortened
 
 _HEAD = re.compile(r"(\d{1,6})-(\d{1,6})")
-POPULATIONS = CORPUS, _ = ("corpus", "text")
 
 
 def read_head(named: str) -> tuple[int, int]:
@@ -28,36 +28,30 @@ def read_head(named: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def usual(name: str) -> str:
-    """Return the thresholds or margins of all scores, for people."""
-    return ", ".join(f"{getattr(score, name):g} ({score.name})" for score in SCORES.values())
-
-
 @dataclass(frozen=True, kw_only=True)
 class ThresholdOptions(Options):
     """Options of the thresholds of means."""
 
     title: ClassVar[str] = "Tests"
 
-    threshold: Annotated[
-        float | None,
-        Option(
-            f"Mean score to exceed; left out: {usual('threshold')}.",
-            more="3 is the published one, three times as much attention as uniform. Contrasts are "
-            "always compared with 0.",
-            words="the threshold",
-        ),
-    ] = None
-    offset_margin: Annotated[
-        float,
-        Option(
-            "Share of hits that a head needs beyond the best fixed offset.",
-            more="For first choices between words (score hit), unless a threshold is given; "
-            "0.1 is the published one (Voita et al. 2019).",
-            words="the margin beyond offsets",
-            least=0,
-        ),
-    ] = 0.1
+    threshold: float | None = None
+    """Mean score to exceed; left out: 3 (bias), 0.1 (excess), 0.5 (hit).
+
+    3 is the published one, three times as much attention as uniform.
+    """
+    offset_margin: Annotated[float, Meta(ge=0)] = 0.1
+    """Share of hits that a head needs beyond the best fixed offset.
+
+    For first choices between words (score hit), unless a threshold is given; 0.1 is the published
+    one (Voita et al. 2019).
+    """
+    distance_margin: Annotated[float, Meta(ge=0)] | None = None
+    """What roles of pairs of words need beyond distance; left out: 0.5 (bias), 0.025 (excess).
+
+    A head has such a role if, beside its mean, the mean of its contrast is shown to exceed this
+    margin: the attention that it gives to these pairs less that to other words at the same
+    distance.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,26 +60,17 @@ class ImportOptions(Options):
 
     title: ClassVar[str] = "Roles"
 
-    roles: Annotated[
-        Sequence[str] | None,
-        Option(
-            "Roles of users that may be imported again, as MODULE:FUNCTION.",
-            more="Reading results imports no code unless it is named here.",
-            convert=split_names,
-            recorded=False,
-        ),
-    ] = None
+    roles: Annotated[Sequence[str] | None, Convert(split_names), CIRCUMSTANCE] = None
+    """Roles of users that may be imported again, as MODULE:FUNCTION.
+
+    Reading results imports no code unless it is named here.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(ImportOptions):
     """Options of the sentences and weights of a page."""
 
-    model: Annotated[
-        str | None,
-        Option(
-            "Model that was scored, for weights beside sentences; if left out, the folder that "
-            "was scored, if it is still there.",
-            recorded=False,
-        ),
-    ] = None
+    model: Annotated[str | None, CIRCUMSTANCE] = None
+    """Model that was scored, for weights beside sentences; if left out, the folder that was scored,
+    if it is still there."""

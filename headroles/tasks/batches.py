@@ -14,7 +14,7 @@ from torch import Tensor
 from headroles.arrays import BoolArray, FloatArray
 from headroles.encoding import refuse_unknown
 from headroles.errors import CorpusError, ModelError, TokenizerError
-from headroles.models.loading import LoadedEncoder
+from headroles.models.loading.encoder import LoadedEncoder
 from headroles.passes.loop import Budget, Passes
 from headroles.tasks.options import MASKED_LM, REGRESSION, TaskOptions
 from headroles.tasks.reading import Task

@@ -10,15 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from headroles.corpus.files import CorpusFile, is_dataset, read_lines
-from headroles.corpus.table_files import (
-    check_text_columns,
-    check_width,
-    has_names,
-    hint_of_separator,
-    place_of,
-    read_rows,
-)
+from headroles.corpus.files import CorpusFile, is_dataset, read_lines, refuse_special
+from headroles.corpus.tables import check_text_columns, hint_of_separator, read_columns
 from headroles.errors import CorpusError, UsageError
 from headroles.record import RecordedTaskFile
 from headroles.tasks.options import TaskOptions
@@ -32,7 +25,6 @@ _TEXTS = (
     ("sentence",),
     ("text",),
 )
-_WITHOUT_HEADER = ", or pass header=False (--no-header) if the first line is no header"
 _LABELS = ("label", "gold_label", "Quality", "is_duplicate", "score")
 
 
@@ -76,7 +68,7 @@ class Task:
         if not math.isfinite(value):
             raise CorpusError(
                 f"{self.file}, line {line}: the label is {label!r}; a model for regression needs "
-                "numbers (name their column with label_column (--label-column))"
+                "numbers (name their column with `label_column`)"
             )
         return value
 
@@ -96,6 +88,7 @@ def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> 
         UsageError: columns that are neither named nor known by their names in GLUE files.
     """
     path = Path(file)
+    refuse_special(path)
     if not (path.is_file() or is_dataset(path)):
         raise CorpusError(f"there is no file {path}; name a file of the task's examples")
     rows = list(_labelled(path, options) if labelled else _plain(path))
@@ -121,21 +114,13 @@ def _plain(file: Path) -> Iterator[tuple[int, tuple[str, ...], str]]:
 
 
 def _labelled(file: Path, options: TaskOptions) -> Iterator[tuple[int, tuple[str, ...], str]]:
+    def choose(names: Sequence[str]) -> list[str | int]:
+        return [*_texts(file, options, names), _label(file, options, names)]
+
     table = CorpusFile(file, str(file), file.stem)
-    lines = read_rows(table, options.separator)
-    names = next(lines)[1] if options.header or has_names(table) else []
-    texts: tuple[int, ...] = ()
-    label = width = 0
-    for number, cells in lines:
-        if not width:
-            width = len(names or cells)
-            known = names or None
-            texts = tuple(place_of(file, one, known, width) for one in _texts(file, options, names))
-            label = place_of(file, _label(file, options, names), known, width)
-        if cells == [""]:
-            continue
-        check_width(file, number, cells, width, _WITHOUT_HEADER)
-        yield number, tuple(" ".join(cells[one].split()) for one in texts), cells[label].strip()
+    rows = read_columns(table, choose, header=options.header, separator=options.separator)
+    for number, (*texts, label) in rows:
+        yield number, tuple(" ".join(text.split()) for text in texts), label.strip()
 
 
 def _texts(file: Path, options: TaskOptions, names: Sequence[str]) -> Sequence[str | int]:
@@ -146,8 +131,8 @@ def _texts(file: Path, options: TaskOptions, names: Sequence[str]) -> Sequence[s
         if set(known) <= set(names):
             return known
     raise UsageError(
-        f"no columns of {file} are known to hold the text; name them with text_columns "
-        f"(--text-columns){_listed(names)}{hint_of_separator(names)}"
+        f"no columns of {file} are known to hold the text; name them with `text_columns`"
+        f"{_listed(names)}{hint_of_separator(names)}"
     )
 
 
@@ -158,8 +143,8 @@ def _label(file: Path, options: TaskOptions, names: Sequence[str]) -> str | int:
         if known in names:
             return known
     raise UsageError(
-        f"no column of {file} is known to hold the label; name it with label_column "
-        f"(--label-column){_listed(names)}"
+        f"no column of {file} is known to hold the label; name it with `label_column`"
+        f"{_listed(names)}{hint_of_separator(names)}"
     )
 
 

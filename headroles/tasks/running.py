@@ -20,17 +20,23 @@ from torch import Tensor
 from headroles.arrays import FloatArray
 from headroles.errors import ModelError
 from headroles.memory import lacks_memory
-from headroles.models.gates import (
+from headroles.models.heads.gates import (
     Ablation,
     GateGradients,
     HeadSites,
     MeanOutputs,
     gated,
 )
-from headroles.models.loading import LoadedEncoder, Model, load_encoder, weight_digest
+from headroles.models.heads.shared_passes import SharedPasses, first_tokens_alone
+from headroles.models.loading.encoder import (
+    LoadedEncoder,
+    Model,
+    check_is_model,
+    load_encoder,
+    weight_digest,
+)
+from headroles.models.loading.weights import load_config
 from headroles.models.options import MEAN, UNIFORM, ZERO
-from headroles.models.shared_passes import SharedPasses, first_tokens_alone
-from headroles.models.weights import load_config
 from headroles.passes.options import Progress, Rounds, shown_in_notebooks
 from headroles.passes.saved_batches import Arrays, ArrayTypes, SavedBatches
 from headroles.record import RecordedTask, TaskRecord
@@ -83,7 +89,7 @@ class TaskRun:
     @property
     def sites(self) -> HeadSites:
         """Sites of the heads that the model has at present."""
-        return HeadSites.of(self.encoder.model)
+        return HeadSites.from_model(self.encoder.model)
 
     def groups(self, n_examples: int) -> list[list[TaskBatch]]:
         """Divide all examples into groups of similar length, each with its batches."""
@@ -320,6 +326,7 @@ def open_run(model: Model, file: str | Path, options: TaskOptions) -> TaskRun:
         CorpusError, UsageError: as `read_task`; labels that the model does not know.
         ModelError: as `load_encoder`; no head that was trained for the objective.
     """
+    check_is_model(model)
     config = load_config(str(model), options) if isinstance(model, str | Path) else model.config
     masked = objective_of(options.objective, config) == MASKED_LM
     task = read_task(file, options, labelled=not masked)

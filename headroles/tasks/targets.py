@@ -38,23 +38,23 @@ def find_targets(task: Task, objective: str, config: Any, labels: Sequence[str] 
     """
     if labels and objective != CLASSIFICATION:
         raise UsageError(
-            f"labels (--labels) are for classification, and the objective is {objective}; leave "
-            "them out"
+            f"`labels` are for classification, and the objective is {objective}; leave them out"
         )
     if objective == MASKED_LM:
         return np.full(len(task), np.nan)
     if objective == REGRESSION:
         return np.array(task.numbers())
-    names = {str(name).lower(): number for name, number in (config.label2id or {}).items()}
+    numbered = config.label2id or {name: number for number, name in (config.id2label or {}).items()}
+    names = {str(name).lower(): number for name, number in numbered.items()}
     known = {str(number): number for number in range(config.num_labels)} | names
     known |= _classes_given(labels, config.num_labels)
     for line, label in zip(task.lines, task.labels, strict=True):
         if label.lower() not in known:
             raise CorpusError(
                 f"{task.file}, line {line}: the model does not know the label {label!r}; it knows "
-                f"{listed(sorted(known), 8)}. Name the column of labels with label_column "
-                f"(--label-column), or give labels their classes: labels='{label}=0,...' "
-                f"(--labels {label}=0,...)"
+                f"{listed(sorted(known), 8)}. Name the column of labels with `label_column`"
+                f", or give labels their classes: `labels='{label}=0,...'`"
+                f""
             )
     targets = np.array([known[label.lower()] for label in task.labels], dtype=np.float64)
     if len(np.unique(targets)) < 2:

@@ -1,21 +1,24 @@
-"""Answers from tests, in any words; certified ones by betting, also while values still come."""
+"""Answers from tests, in any words; certified ones by betting."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headroles.arrays import FloatArray, IndexArray
+from headroles.arrays import FloatArray
 from headroles.errors import StatisticsError
-from headroles.inference import Bounds, RunningBets, Sample
 from headroles.testing.catalogue import BETTING
-from headroles.testing.evidence import PValues, find_p_values, of_bets
-from headroles.testing.hypotheses import Hypotheses, families_of
-from headroles.testing.options import LevelOptions, TestOptions
+from headroles.testing.evidence import PValues, find_p_values
+from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.options import TestOptions
 
 YES, NO, UNDECIDED, UNTESTABLE = ANSWERS = ("yes", "no", "undecided", "untestable")
+POSITIONAL = "positional"
+"""Answer about a role of pairs of words: as much attention to any word at that distance."""
+ROLE_ANSWERS = (YES, POSITIONAL, NO, UNDECIDED, UNTESTABLE)
 
 
 def answers(
@@ -59,7 +62,7 @@ def answer(above: PValues, below: PValues, alpha: float) -> NDArray[np.str_]:
     return np.where(missing, UNTESTABLE, answers(yes | no, yes * 1.0 - no))
 
 
-CORRECTION = "fdr_bh"
+CORRECTION: Final = "fdr_bh"
 """Correction of 1 / E: e-BH (Wang and Ramdas 2022), valid under any dependence between tests."""
 
 
@@ -80,49 +83,10 @@ def by_betting(options: TestOptions) -> TestOptions:
 
 
 def certify(hypotheses: Hypotheses, options: TestOptions) -> Certified:
-    """Answer by betting, at the level and over the families of ``options``."""
+    """Answer by betting, at the level of ``options``."""
     if hypotheses.bounds is None:
         nothing = np.full(hypotheses.n_tests, "", dtype=f"U{len(UNTESTABLE)}")
         return Certified(nothing, np.full(hypotheses.n_tests, np.nan))
     asked = by_betting(options)
     above, below = (find_p_values(hypotheses, asked, side) for side in ("greater", "less"))
     return Certified(answer(above, below, options.alpha), hypotheses.betting.test("greater").mean)
-
-
-class RunningAnswers:
-    """Running answers: those of `find_p_values` by betting, and `answer`, for all values so far.
-
-    They may be read after every part: betting keeps its level however often one looks. Columns that
-    vary only by rounding are bet on too; such bets win and lose nothing.
-
-    Args:
-        threshold: (T,), as in `Hypotheses`.
-        labels: (T,), as in `Hypotheses`.
-        options: level, correction and family.
-        n_population: as in `Hypotheses`; parts then come in the order of drawing.
-    """
-
-    def __init__(
-        self,
-        threshold: FloatArray,
-        labels: IndexArray,
-        options: LevelOptions,
-        n_population: int | None = None,
-    ) -> None:
-        self._bets = RunningBets(threshold, n_population)
-        self._families = families_of(labels, options.family)
-        self._options = options
-
-    def add(
-        self, values: NDArray[np.floating], bounds: Bounds, clusters: IndexArray | None = None
-    ) -> None:
-        """Add values (examples, T) of new units, their bounds, and their clusters if any."""
-        self._bets.add(Sample.of(values, clusters), bounds)
-
-    def look(self) -> NDArray[np.str_]:
-        """Return the answers (T,) so far."""
-        above, below = (
-            of_bets(self._bets.test(side).log_e, self._families, self._options)
-            for side in ("greater", "less")
-        )
-        return answer(above, below, self._options.alpha)

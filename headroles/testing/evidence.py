@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from headroles import inference
 from headroles.arrays import BoolArray, FloatArray, IndexArray
-from headroles.inference import CORRECTIONS, Alternative, Sample
+from headroles.inference import Alternative, adjust_p_values
 from headroles.testing.catalogue import TESTS, Found, T
 from headroles.testing.hypotheses import Hypotheses
-from headroles.testing.options import MAX_T, CorrectionOptions, ResamplingOptions, TestOptions
+from headroles.testing.options import CorrectionOptions, TestOptions
 
 
 @dataclass(frozen=True)
 class PValues:
     """p-values of tests in one direction, all (T,), NaN where a test was not made.
 
-    ``statistic`` is that of the chosen test: t, Wilcoxon's sum of ranks, or the logarithm of the
-    gain of bets. ``adjusted`` are corrected within families. ``direction`` is the side that the
+    ``statistic`` is that of the chosen test: t, or the logarithm of the gain of bets. ``adjusted``
+    are corrected for the number of tests. ``direction`` is the side that the
     evidence favours: 1 above the threshold, -1 below, 0 at it. ``by_bound`` are corrected p-values
     of columns without variance, from a bound on the values of other units.
     """
@@ -36,6 +36,10 @@ class PValues:
         """Make p-values without statistics and directions."""
         nothing = np.full(len(single), np.nan)
         return cls(nothing, single, adjusted, nothing, nothing)
+
+    def take(self, places: IndexArray) -> PValues:
+        """Return the tests at ``places``."""
+        return PValues(*(getattr(self, one.name)[places] for one in fields(self)))
 
     @property
     def evidence(self) -> FloatArray:
@@ -55,20 +59,32 @@ def find_p_values(
 ) -> PValues:
     """Compute p-values of H1: the mean is greater or less than the threshold, or differs from it.
 
-    The test is ``test``, by default that of ``options``. Resampling starts from the same seed in
-    both directions.
+    The test is ``test``, by default that of ``options``. All tests are one family.
     """
     found = _single(hypotheses, options, alternative, test)
-    if options.correction == MAX_T:
-        adjusted = _max_t(hypotheses, options, alternative)
-    else:
-        adjusted = _adjust(found.p_value, hypotheses.families, options)
+    adjusted = adjust_p_values(found.p_value, options.correction)
     by_bound = _by_bound(hypotheses, options, alternative)
     by_bound[~np.isnan(found.p_value)] = np.nan  # betting and draws need no variance
     return PValues(found.statistic, found.p_value, adjusted, found.direction, by_bound)
 
 
-def find_equivalence(hypotheses: Hypotheses, options: TestOptions, margin: float) -> PValues:
+def both(one: PValues, other: PValues, options: CorrectionOptions) -> PValues:
+    """Compute p-values of H1: both of two H1 hold, by one intersection-union test each.
+
+    p is the larger of both (the E-value the smaller), and is corrected once. Statistics and
+    directions are those of ``one``. Where only a bound decides one of them, both are taken as
+    corrected among their own tests.
+    """
+    single = np.maximum(one.single, other.single)  # NaN if either is
+    corrected = (
+        np.where(np.isnan(own.adjusted), own.by_bound, own.adjusted) for own in (one, other)
+    )
+    by_bound = np.where(np.isnan(single), np.maximum(*corrected), np.nan)
+    adjusted = adjust_p_values(single, options.correction)
+    return PValues(one.statistic, single, adjusted, one.direction, by_bound)
+
+
+def find_equivalence(hypotheses: Hypotheses, options: CorrectionOptions, margin: float) -> PValues:
     """Compute p-values of H1: the mean is less than ``margin`` away from 0, in either direction.
 
     By two one-sided tests (Schuirmann 1987), p is the larger of both, and needs no correction for
@@ -80,25 +96,41 @@ def find_equivalence(hypotheses: Hypotheses, options: TestOptions, margin: float
     sides = [(hypotheses.against(limit), side) for limit, side in ends]
     both = [_single(own, options, side) for own, side in sides]
     single = np.maximum(both[0].p_value, both[1].p_value)
-    if options.correction == MAX_T:
-        adjusted = _max_t_of_equivalence(hypotheses, options, margin)
-    else:
-        adjusted = _adjust(single, hypotheses.families, options)
+    adjusted = adjust_p_values(single, options.correction)
     by_bound = np.maximum(*(_by_bound(own, options, side) for own, side in sides))
     return PValues(both[0].statistic, single, adjusted, hypotheses.direction, by_bound)
 
 
-def find_replicated(
-    several: Sequence[Hypotheses], at_least: int, independent: bool, options: CorrectionOptions
-) -> PValues:
-    """Compute p-values of H1: the mean is above the threshold in ``at_least`` of several sets.
+def find_change(hypotheses: Hypotheses, options: CorrectionOptions, margin: float) -> PValues:
+    """Compute p-values of H1: the mean is more than ``margin`` away from 0, on either side.
 
-    The evidence is that of betting in each set (`partial_conjunction`), with its logarithm as the
-    ``statistic``; ``independent`` says whether the sets share no example.
+    p is twice the smaller of two one-sided tests, against both ends of the margin: at most one of
+    them can be right. With ``margin`` 0 this is the two-sided test. The thresholds of
+    ``hypotheses`` are ignored; statistics are those of the nearer end.
     """
-    log_e = np.array([one.betting.test("greater").log_e for one in several])
+    ends: tuple[tuple[float, Alternative], ...] = ((margin, "greater"), (-margin, "less"))
+    sides = [(hypotheses.against(limit), side) for limit, side in ends]
+    above, below = (_single(own, options, side) for own, side in sides)
+    single = np.minimum(1, 2 * np.minimum(above.p_value, below.p_value))
+    by_bound = np.minimum(
+        1, 2 * np.minimum(*(_by_bound(own, options, side) for own, side in sides))
+    )
+    statistic = np.where(above.p_value <= below.p_value, above.statistic, below.statistic)
+    adjusted = adjust_p_values(single, options.correction)
+    return PValues(statistic, single, adjusted, hypotheses.against(0).direction, by_bound)
+
+
+def find_replicated(
+    log_e: FloatArray, at_least: int, independent: bool, options: CorrectionOptions
+) -> PValues:
+    """Compute p-values of H1: single H1 hold in ``at_least`` of several sets.
+
+    ``log_e`` (sets, T) is the logarithm of the evidence of betting in each set
+    (`partial_conjunction`), and the combined one the ``statistic``; ``independent`` says whether
+    the sets share no example.
+    """
     combined = inference.partial_conjunction(log_e, at_least, independent)
-    return of_bets(combined, several[0].families, options)
+    return of_bets(combined, options)
 
 
 def in_at_least(found: PValues, at_least: int) -> PValues:
@@ -117,13 +149,13 @@ def in_at_least(found: PValues, at_least: int) -> PValues:
 def corrected_together(several: Sequence[PValues], options: CorrectionOptions) -> PValues:
     """Correct the p-values of tests of different kinds as one family."""
     p = np.concatenate([one.evidence for one in several])
-    return PValues.alone(p, _adjust(p, np.zeros(len(p), dtype=np.intp), options))
+    return PValues.alone(p, adjust_p_values(p, options.correction))
 
 
-def of_bets(log_e: FloatArray, families: IndexArray, options: CorrectionOptions) -> PValues:
+def of_bets(log_e: FloatArray, options: CorrectionOptions) -> PValues:
     """Compute p-values from the logarithm of the evidence (T,) of bets, which may continue."""
     single = np.exp(-np.maximum(log_e, 0))
-    adjusted = _adjust(single, families, options)
+    adjusted = adjust_p_values(single, options.correction)
     return PValues(log_e, single, adjusted, np.sign(log_e), np.full(len(log_e), np.nan))
 
 
@@ -134,12 +166,8 @@ def _single(
     test: str | None = None,
 ) -> Found:
     """Run each test, uncorrected."""
-    resampling = options if isinstance(options, ResamplingOptions) else ResamplingOptions()
     name = test or (options.test if isinstance(options, TestOptions) else T)
-    found = [
-        TESTS[name].find(some, alternative, resampling.resamples, resampling.seed)
-        for some in hypotheses.by_slice()
-    ]
+    found = [TESTS[name].find(some, alternative) for some in hypotheses.by_slice()]
     return Found(*map(np.concatenate, zip(*found, strict=True)))
 
 
@@ -149,7 +177,7 @@ def _by_bound(
     """Compute p-values (T,) of columns without variance, NaN for all others.
 
     The t-test has no error for them. If values are bounded, betting decides, corrected over all
-    tests of the family. Else assume that no unit is farther on the other side of the threshold m
+    tests. Else assume that no unit is farther on the other side of the threshold m
     than the size of the summed or subtracted numbers: if the mean were m, at most the share size /
     (size + |c - m|) of units could have the value c, and all n units have it with the n-th power of
     that probability.
@@ -163,9 +191,7 @@ def _by_bound(
         p = _of_alike(hypotheses, alternative)
         p = np.where(alike, p, np.nan)
     p = np.where(alike & (hypotheses.direction == 0), 1.0, p)
-    # max-T flips signs, which changes nothing in columns that do not vary
-    correction = options.correction if options.correction in CORRECTIONS else "holm"
-    return np.where(alike, _adjust(p, hypotheses.families, options, correction), np.nan)
+    return np.where(alike, adjust_p_values(p, options.correction), np.nan)
 
 
 def _of_alike(hypotheses: Hypotheses, alternative: Alternative) -> FloatArray:
@@ -175,55 +201,3 @@ def _of_alike(hypotheses: Hypotheses, alternative: Alternative) -> FloatArray:
     if alternative == "two-sided":
         return np.asarray(np.minimum(1, 2 * p))
     return np.where(distance > 0 if alternative == "greater" else distance < 0, p, 1.0)
-
-
-def _adjust(
-    single: FloatArray,
-    families: IndexArray,
-    options: CorrectionOptions,
-    correction: str | None = None,
-) -> FloatArray:
-    """Correct p-values (T,) within families."""
-    return inference.adjust_p_values(
-        single, correction or options.correction, families, options.alpha
-    )
-
-
-def _max_t(
-    hypotheses: Hypotheses, options: CorrectionOptions, alternative: Alternative
-) -> FloatArray:
-    assert isinstance(options, TestOptions)  # only these have the correction max_t
-    adjusted = np.full(hypotheses.n_tests, np.nan)
-    for columns in hypotheses.columns_by_family:
-        adjusted[columns] = inference.step_down_max_t(
-            hypotheses.sample.take(columns),
-            hypotheses.threshold[columns],
-            n_resamples=options.resamples,
-            seed=options.seed,
-            alternative=alternative,
-        )
-    return adjusted
-
-
-def _max_t_of_equivalence(
-    hypotheses: Hypotheses, options: TestOptions, margin: float
-) -> FloatArray:
-    """Return the larger max-T p-value of both one-sided tests of each mean.
-
-    All tests of a family, at both ends, are flipped together: a mean wrongly found equivalent lies
-    beyond one end of the margin only, but another mean may lie beyond the other end.
-    """
-    adjusted = np.full(hypotheses.n_tests, np.nan)
-    values = np.where(hypotheses.is_tested, hypotheses.sample.values, np.nan)
-    for columns in hypotheses.columns_by_family:
-        own = values[:, columns]
-        # both differences are above 0 exactly if the mean lies within the margin
-        ends = np.concatenate([margin + own, margin - own], axis=1)
-        stepped = inference.step_down_max_t(
-            Sample(ends, hypotheses.sample.clusters),
-            0,
-            n_resamples=options.resamples,
-            seed=options.seed,
-        )
-        adjusted[columns] = stepped.reshape(2, -1).max(axis=0)
-    return adjusted

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from headroles import inference
 from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.errors import StatisticsError, UsageError
-from headroles.inference import DEGENERATE, OK, Bounds, Moments, RunningBets, Sample
+from headroles.inference import DEGENERATE, OK, Bounds, Intervals, Moments, RunningBets, Sample
 from headroles.rounding import MODEL_TERMS, rounding_bound
 
-_OF_TESTS = ("threshold", "size", "labels", "families")
+_OF_TESTS = ("threshold", "size", "labels")
 """Fields of `Hypotheses` that have an entry for each test."""
 
 
@@ -27,11 +27,9 @@ class Hypotheses:
     examples. ``threshold`` (T,) is in units of the values. ``size`` (T,) is the summed size of the
     numbers that the values are sums or differences of; smaller differences may be rounding.
     ``labels`` (T,) number the subjects of tests, and ``names`` are their names in messages.
-    ``families`` (T,) label tests that are corrected together. ``bounds`` are those of the values,
-    None if unknown. ``n_population`` is the number of units (clusters, or examples) from which the
-    sample was drawn in random order, if means are over such a population; None for means over all
-    possible units. ``called`` names the values in messages, if they are not the scores of roles.
-    ``n_draws`` is the number of random draws that examples were crossed with, None without draws.
+    ``bounds`` are those of the values, None if unknown. ``called`` names the values in messages, if
+    they are not the scores of roles. ``n_draws`` is the number of random draws that examples were
+    crossed with, None without draws.
     """
 
     sample: Sample
@@ -39,10 +37,8 @@ class Hypotheses:
     size: FloatArray
     labels: IndexArray
     names: tuple[str, ...]
-    families: IndexArray
     is_clustered: bool
     bounds: Bounds | None = None
-    n_population: int | None = None
     called: str = ""
     n_draws: int | None = None
 
@@ -55,11 +51,9 @@ class Hypotheses:
         size: ArrayLike,
         labels: IndexArray | None = None,
         names: tuple[str, ...] = ("tests",),
-        family: str = "all",
         clusters: IndexArray | None = None,
         is_clustered: bool | None = None,
         bounds: Bounds | None = None,
-        n_population: int | None = None,
         called: str = "",
         n_draws: int | None = None,
     ) -> Hypotheses:
@@ -71,7 +65,6 @@ class Hypotheses:
             threshold, size: a number, or one for each test; the size is for example `size_of` the
                 subtracted values.
             labels: (T,); None for tests of one kind.
-            family: that of `LevelOptions`.
 
         Raises:
             StatisticsError: as `Sample.of`, or a size that is negative or not finite.
@@ -89,10 +82,8 @@ class Hypotheses:
             size=sizes,
             labels=kinds,
             names=names,
-            families=families_of(kinds, family),
             is_clustered=clusters is not None if is_clustered is None else is_clustered,
             bounds=bounds,
-            n_population=n_population,
             called=called,
             n_draws=n_draws,
         )
@@ -163,15 +154,19 @@ class Hypotheses:
         """(mean - threshold) / sd of each test, NaN without variance."""
         return inference.t_test(self.sample, self.threshold).effect_size
 
+    def intervals(self, alpha: float) -> Intervals:
+        """Compute the t interval of each mean, for each test separately, at level 1 - alpha."""
+        return inference.t_interval(self.sample, confidence=1 - alpha)
+
     @cached_property
     def betting(self) -> RunningBets:
         """Bets on all values. Raises UsageError if the bounds of the values are unknown."""
         if self.bounds is None:
             raise UsageError(
                 "betting needs the bounds of scores, which are not stored with these; score again, "
-                "or pass another test (--test)"
+                "or pass another `test`"
             )
-        bets = RunningBets(self.threshold, self.n_population)
+        bets = RunningBets(self.threshold)
         bets.add(self.sample, self.bounds)
         return bets
 
@@ -184,11 +179,6 @@ class Hypotheses:
     def is_alike(self) -> BoolArray:
         """Whether the values of each test (T,) do not vary, except for rounding."""
         return np.asarray(self.moments.status == DEGENERATE)
-
-    @cached_property
-    def columns_by_family(self) -> list[IndexArray]:
-        """Places of the tests of each family."""
-        return [np.flatnonzero(self.families == label) for label in np.unique(self.families)]
 
     @property
     def rounding(self) -> FloatArray:
@@ -208,11 +198,6 @@ class Hypotheses:
     def units(self) -> str:
         """Word for the independent units."""
         return "documents" if self.is_clustered else "examples"
-
-
-def families_of(labels: IndexArray, family: str) -> IndexArray:
-    """Label the tests (T,) that are corrected together, for the ``family`` of `LevelOptions`."""
-    return labels if family == "role" else np.zeros_like(labels)
 
 
 def size_of(*values: NDArray[np.floating]) -> FloatArray:

@@ -31,16 +31,14 @@ class RecordedLevel(RecordedUnits, frozen=True, kw_only=True):
     """Options of tests against a threshold."""
 
     correction: str
-    family: str
     threshold: float
     offset_margin: float = 0
+    distance_margin: float | None = None
 
 
 class RecordedTests(RecordedLevel, frozen=True, kw_only=True):
     """Options of tests against a threshold, with the test itself."""
 
-    resamples: int
-    seed: int
     test: str
 
     def __post_init__(self) -> None:

@@ -51,7 +51,10 @@ def reports(
     classifier: Path,  # noqa: F811
     labelled: Path,  # noqa: F811
 ) -> dict[str, Path]:
-    """Pages of the four kinds with a map, two of a corpus with words that look like tags."""
+    """Pages of the four kinds with a map, of a corpus with words that look like tags, or of these.
+
+    The page ``tags`` has roles of arcs without control of distance, which random heads have too.
+    """
     folder = tmp_path_factory.mktemp("reports")
     treebank = folder / "evil.conllu"
     evil = [(EVIL, 2, "nsubj"), ("sleep", 0, "root"), (f"[{EVIL}]", 2, "obj")]
@@ -70,7 +73,12 @@ def reports(
     scores[0] = changed(scores[0], command=["headroles", "classify", EVIL])
     table = assign_roles(scores[0], threshold=0.5, correction="none")
     shifts = compare_roles(*scores, names=[EVIL])
+    (folder / "tags.conllu").write_text(own + "\n\n", "utf-8")
+    tags = read_conllu(folder / "tags.conllu")
+    arcs = score_heads(model, tags, roles="syntactic", beyond_offset=False)
+    has_arcs = assign_roles(arcs, threshold=0.1, correction="none")
     return {
+        "tags": write_report(save_together(folder / "tags", [arcs, has_arcs])),
         "roles": write_report(save_together(folder / "roles", [scores[0], table])),
         "comparison": write_report(shifts.save(folder / "comparison")),
         "importance": write_report(find_importance(classifier, labelled).save(folder / "worth")),

@@ -54,9 +54,7 @@ def test_a_click_opens_the_head(open_page: Open, reports: dict[str, Path], width
     opened = page.get_by_role("region", name="opened head")
     assert opened.locator("h3").inner_text() == f"Head {head}"
     shown = opened.locator("tbody tr").count()
-    assert shown == sum(
-        not one["contrast"] and not one["summary"] for one in data_of(page)["views"]
-    )
+    assert shown == sum(not one["summary"] for one in data_of(page)["views"])
     arcs = opened.locator(".arcs b, .arcs span").all_inner_texts()
     assert arcs
     assert all(re.fullmatch(r".+ ← .+ [01]\.\d\d", one) for one in arcs)
@@ -87,14 +85,10 @@ def test_importance_and_ablations_answer_when_touched(
     assert page.said == []
 
 
-def test_contrasts_and_roles_are_hidden(open_page: Open, reports: dict[str, Path]) -> None:
+def test_roles_are_hidden(open_page: Open, reports: dict[str, Path]) -> None:
     page = open_page(reports["roles"])
     names = page.locator(".controls option")
     without = names.count()
-    assert not any("beyond distance" in text for text in names.all_inner_texts())
-    page.get_by_role("checkbox", name="contrasts").check()
-    assert names.count() > without
-    assert any("beyond distance" in text for text in names.all_inner_texts())
     page.get_by_label("Roles with").fill("subject")
     assert all("subject" in text for text in names.all_inner_texts())
     assert 0 < names.count() < without

@@ -50,7 +50,7 @@ def test_words_that_look_like_tags_are_words(open_page: Open, report: Path) -> N
 
 
 def test_marks_are_those_of_the_role(open_page: Open, reports: dict[str, Path]) -> None:
-    marked = open_page(reports["roles"]).locator("mark").all_inner_texts()
+    marked = open_page(reports["tags"]).locator("mark").all_inner_texts()
     assert f"[{EVIL}]" in " ".join(marked)
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from headroles import load_model
-from headroles.models.surgery import removed_from, zero_heads
+from headroles.models.heads.surgery import removed_from, zero_heads
 from tests.commands import names, run, run_well
 from tests.models.test_attention import make_inputs
 from tests.rounding import assert_same_outputs, tolerance
@@ -53,45 +53,6 @@ class TestTask:
             out = run_well("ablate", folder, labelled, "--out", made.parent / when, "--json")
             assert json.loads(out.stdout)["ablated"]["measured"] == pytest.approx(task[when])
 
-    def test_they_are_shown(self, classifier: Path, labelled: Path, tmp_path: Path) -> None:
-        arguments = (*ASKED, "--task", labelled, "--out", tmp_path / "out")
-        shown = run_well("collaborate", classifier, *arguments).stdout
-        assert f"8 examples of {labelled}" in shown
-        assert "matthews" in shown
-        assert "The loss changes by " in shown
-
-    def test_columns_are_those_of_the_task(self, classifier: Path, tmp_path: Path) -> None:
-        file = tmp_path / "task.tsv"
-        file.write_text("good\tthe cat sat\nbad\tit is for that\n")
-        columns = ("--no-header", "--text-columns", 1, "--label-column", 0)
-        arguments = (*ASKED, "--task", file, *columns, "--out", tmp_path / "out", "--json")
-        facts = json.loads(run_well("collaborate", classifier, *arguments).stdout)
-        assert facts["whole"]["task"]["examples"] == 2
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            (("--label-column", 1), "--label-column without a task"),
-            (("--no-header",), "name it with --sample"),
-            (("--report", "--task", "x.tsv"), "leave out --task, or --report"),
-        ],
-    )
-    def test_wrong_usage(
-        self, classifier: Path, tmp_path: Path, arguments: tuple[object, ...], message: str
-    ) -> None:
-        rank = () if "--report" in arguments else ("--rank", 8, "--out", tmp_path / "out")
-        result = run("collaborate", classifier, *rank, *arguments)
-        assert result.exit_code == 2
-        assert message in result.stderr
-
-    def test_a_model_that_was_trained_for_none(
-        self, bert_folder: Path, labelled: Path, tmp_path: Path
-    ) -> None:
-        arguments = (*ASKED, "--task", labelled, "--out", tmp_path / "out")
-        result = run("collaborate", bert_folder, *arguments)
-        assert result.exit_code == 1
-        assert "nothing trained on top of its encoder" in result.stderr
-
 
 class TestHeadsOfACollaborativeModel:
     def test_pruning_equals_masking(self, made: Path, tmp_path: Path) -> None:
@@ -117,13 +78,6 @@ class TestHeadsOfACollaborativeModel:
         shown = run_well("prune", first, labelled, *asked, "--keep", 4, "--out", second).stdout
         assert "4 of 8 heads removed" in shown
         assert "accuracy" in shown
-
-    def test_zeroed_it_keeps_its_size(self, made: Path, tmp_path: Path) -> None:
-        asked = ("--order", "bottom", "--keep", 10)
-        run_well("prune", made, *asked, "--as", "zeroed", "--out", tmp_path / "zeroed")
-        run_well("prune", made, *asked, "--out", tmp_path / "pruned")
-        found = [logits(tmp_path / name) for name in ("zeroed", "pruned")]
-        assert_same_outputs(*found)
 
     def test_importance_ablation_and_gates(
         self, made: Path, labelled: Path, tmp_path: Path

@@ -27,8 +27,8 @@ def test_best(hits: Path, tmp_path: Path) -> None:
     found = find_best_heads(HeadScores.load(hits))
     assert shown.split() == repr(found).replace(".in_full()", "--full").split()
     printed = json.loads(run_well("best", hits, "--alpha", "0.1", "--json").stdout)
-    assert printed["best"]["alpha"] == 0.1
-    assert len(printed["heads"]) == len(found)
+    assert printed["options"]["alpha"] == 0.1
+    assert len(printed["rows"]) == len(found)
     run_well("best", hits, "--out", tmp_path / "best")
     assert run_well("export", tmp_path / "best").stdout.startswith("role,half,layer,head")
 
@@ -103,7 +103,7 @@ def test_margins_beyond_offsets(hits: Path) -> None:
     for margin in ("0", "0.9"):
         printed = json.loads(run_well("assign", hits, "--offset-margin", margin, "--json").stdout)
         assert printed["tests"]["offset_margin"] == float(margin)
-        answers[margin] = printed["answers_per_role"]["syntactic"]["no"]
+        answers[margin] = printed["answers_per_role"]["syntactic:any:to_governor"]["no"]
     assert answers["0.9"] == 12
     assert answers["0"] <= answers["0.9"]
 

@@ -14,7 +14,6 @@ def test_versions_processor_and_devices() -> None:
     shown = json.loads(run("info", "--json").stdout)
     assert shown["versions"]["torch"] == version("torch")  # of the build for CUDA without "+cu"
     assert shown["processor"]["instructions"] == torch.backends.cpu.get_cpu_capability()
-    assert shown["processor"]["bfloat16"] in ("native", "emulated")
     assert shown["devices"]["default"] in ("cpu", "cuda", "mps")
     assert shown["encoders"]["families"] > 30
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from headroles import HeadScores
-from headroles.models import loading
+from headroles.models.loading import encoder as loading
 from tests.commands import run
 from tests.conftest import make_bert
 from tests.rounding import assert_same_sums
@@ -102,7 +102,7 @@ COMMANDS = {
     "gate, trained": f"{GATE} --weights trained --weight-rate 0.01",
     "collaborate": "collaborate STEADY --rank 16 --task LABELLED",
     "claims": "claims STEADY SAMPLE --task LABELLED --claims "
-    "layers-alike,separators-middle,middle-layers-matter",
+    "single-heads,separators-middle,prunable-share",
 }
 """Every command that runs a model over several examples, with places in capital letters."""
 

@@ -73,15 +73,6 @@ def test_parts_are_merged(bert_folder: Path, sample: Path, tmp_path: Path) -> No
     assert found == {**expected, "command": found["command"]}
 
 
-def test_until_is_for_one_process(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
-    result = run(
-        *("score", bert_folder, sample, "--out", tmp_path / "out"),
-        *("--until", 0.5, "--score", "excess", "--part", "1/2"),
-    )
-    assert result.exit_code == 2
-    assert "run it as one process, over the whole corpus" in result.stderr
-
-
 def large(sample: Path, folder: Path) -> Path:
     """The sample six times: 474 examples, three windows of the usual size."""
     text = sample.read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from headroles.wording import printable_lines
-from tests.commands import run
+from tests.commands import read_terminal, run
 from tests.conftest import CAT, DOG, conllu_sentence
 
 WORD = "Ca\x9bts\u202e\x1b]0;x"
@@ -94,17 +94,6 @@ def test_exported_tables_keep_names_but_on_a_terminal(nasty: Path, tmp_path: Pat
 def on_terminal(command: list[str]) -> str:
     """What a command writes to a terminal, without the colours of errors."""
     ours, theirs = pty.openpty()
-    done = subprocess.Popen(command, stdout=theirs, stderr=subprocess.STDOUT)
-    os.close(theirs)
-    found = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # Linux says so when the other end is closed
-            break
-        if not part:
-            break
-        found += part
-    os.close(ours)
-    done.wait(60)
-    return found.decode().replace("\r\n", "\n")
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.STDOUT):
+        os.close(theirs)
+        return read_terminal(ours).decode().replace("\r\n", "\n")

@@ -11,11 +11,10 @@ from headroles.corpus import (
     ROOT,
     Corpus,
     Sentence,
-    Skipped,
-    make_corpus,
     prepared,
     read_conllu,
 )
+from headroles.corpus.schemes import CLEAR, OTHER, UD, recognise_scheme
 from headroles.errors import CorpusError
 from headroles.record import RecordedCorpus
 from tests.conftest import CAT, DOG, conllu_sentence
@@ -59,11 +58,6 @@ def test_counts(treebank: Path) -> None:
         )
 
 
-def test_relations_are_counted_with_subtypes_and_without_roots() -> None:
-    with prepared(corpus_of(sentence("s", "nsubj:pass", "nsubj", "nsubj:pass"))) as corpus:
-        assert corpus.relations == {"nsubj:pass": 2, "nsubj": 1}
-
-
 def test_spool_gives_back_every_sentence_as_often_as_asked(treebank: Path) -> None:
     direct = list(read_conllu(treebank))
     with prepared(read_conllu(treebank)) as corpus:
@@ -77,20 +71,6 @@ def test_spool_keeps_every_character(word: str) -> None:
     given = sentence("s", "obj", word=word)
     with prepared(corpus_of(given, given)) as corpus:
         assert list(corpus) == [given, given]
-
-
-def test_source_is_read_once() -> None:
-    reads = []
-
-    def read(skipped: Skipped) -> list[Sentence]:
-        reads.append(1)
-        skipped["odd ones"] += 2
-        return [sentence("s", "obj")]
-
-    with prepared(Corpus({}, lambda skipped: iter(read(skipped)))) as corpus:
-        assert list(corpus) == list(corpus)
-        assert corpus.skipped == {"odd ones": 2}
-    assert reads == [1]
 
 
 def test_same_content_has_the_same_digest(tmp_path: Path) -> None:
@@ -143,16 +123,21 @@ def test_corpus_of_which_all_was_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("relations", "scheme"), [("obl", "ud"), ("dobj", "clear"), ("SB", "other"), ("nsubj", "ud")]
+    ("labels", "scheme"),
+    [
+        (["nsubj", "obj", "root"], UD),
+        (["nsubj:pass", "obl:tmod"], UD),
+        (["nsubj", "amod"], UD),
+        (["nsubj", "ROOT"], UD),
+        ([], UD),
+        (["nsubj", "dobj"], CLEAR),
+        (["nsubj", "amod", "pobj", "ROOT"], CLEAR),
+        (["SB", "OA", "NK"], OTHER),
+        (["nsubj", "no_such_label"], OTHER),
+    ],
 )
-def test_scheme_comes_from_the_labels(relations: str, scheme: str) -> None:
-    with prepared(corpus_of(sentence("s", relations))) as corpus:
-        assert corpus.scheme == scheme
-
-
-def test_scheme_of_a_parser_goes_before_the_labels() -> None:
-    with prepared(corpus_of(sentence("s", "nsubj"), scheme="clear")) as corpus:
-        assert corpus.scheme == "clear"
+def test_scheme_is_recognised(labels: list[str], scheme: str) -> None:
+    assert recognise_scheme(labels) == scheme
 
 
 def test_two_schemes_are_refused_with_the_sentences_that_show_them() -> None:
@@ -163,22 +148,3 @@ def test_two_schemes_are_refused_with_the_sentences_that_show_them() -> None:
     )
     with pytest.raises(CorpusError, match=pattern), prepared(corpus_of(*mixed)):
         pass
-
-
-def test_mixing_is_seen_before_the_rest_is_read() -> None:
-    def read(skipped: Skipped) -> object:
-        yield sentence("one", "dobj", "obl")
-        pytest.fail("read on after the mixture was clear")
-
-    with (
-        pytest.raises(CorpusError, match=r"'dobj' \(sentence 'one'\)"),
-        prepared(Corpus({}, read)),  # type: ignore[arg-type]
-    ):
-        pass
-
-
-def test_a_watched_corpus_reports_how_much_was_read() -> None:
-    reported: list[int] = []
-    given = make_corpus([(["x"], [-1], ["root"])] * 600)
-    assert list(given.watched(reported.append)) == list(given)
-    assert reported == [256, 512]

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from headroles.corpus import make_examples, prepared, read_conllu
-from headroles.corpus.documents import prefix_of
 from headroles.errors import CorpusError, UsageError
 from tests.conftest import CAT, conllu_sentence
 
@@ -63,25 +62,6 @@ def test_a_document_that_comes_back_is_one_cluster_and_no_neighbour(tmp_path: Pa
     assert pairs(file) == ["a", "b", "c+d"]
     with prepared(read_conllu(file)) as corpus:
         assert corpus.documents == 2
-
-
-@pytest.mark.parametrize(
-    ("name", "prefix"),
-    [
-        ("weblog-blogspot.com_x_2004-0001", "weblog-blogspot.com_x_2004"),
-        ("b101.1", "b101"),
-        ("dev-s12", "dev"),
-        ("annodis.er_00001", "annodis.er"),
-        ("cmpr9406-001-p2s1", "cmpr9406-001"),
-        ("file01218.txt_144", "file01218.txt"),
-        ("n01001011", ""),
-        ("0001.dev", ""),
-        ("12", ""),
-        ("", ""),
-    ],
-)
-def test_what_stands_before_the_number(name: str, prefix: str) -> None:
-    assert prefix_of(name) == prefix
 
 
 def test_documents_by_the_ids_of_sentences(tmp_path: Path) -> None:

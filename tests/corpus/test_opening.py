@@ -10,28 +10,10 @@ from headroles.corpus import CorpusOptions, as_corpus, open_corpus, prepared
 from headroles.errors import CorpusError, UsageError
 
 
-def test_paths_without_a_parser_are_treebanks(treebank: Path) -> None:
-    assert [s.id for s in open_corpus([treebank], CorpusOptions())] == [
-        "a-1",
-        "a-2",
-        "a-3",
-        "b-1",
-        "b-2",
-    ]
-    assert [s.id for s in open_corpus([str(treebank.parent)], CorpusOptions())][:1] == ["a-1"]
-
-
-def test_policy_for_bad_sentences_is_passed_on(treebank: Path) -> None:
-    treebank.write_text("# only a comment\n\n" + treebank.read_text("utf-8"), "utf-8")
-    assert len(list(open_corpus([treebank], CorpusOptions(on_bad_sentence="skip")))) == 5
-    with pytest.raises(CorpusError, match="has no words"):
-        list(open_corpus([treebank], CorpusOptions()))
-
-
 @pytest.mark.parametrize(
     ("path", "options", "message"),
     [
-        ("x.conllu", {"text_columns": [0]}, "text columns must be parsed; name a spaCy pipeline"),
+        ("x.conllu", {"text_columns": [0]}, "text must be parsed; name a spaCy pipeline"),
         ("x.txt", {}, "text must be parsed; name a spaCy pipeline with parser"),
         ("x.TSV", {}, "text must be parsed; name a spaCy pipeline with parser"),
         ("x.csv", {}, "text must be parsed; name a spaCy pipeline with parser"),
@@ -43,8 +25,8 @@ def test_policy_for_bad_sentences_is_passed_on(treebank: Path) -> None:
         ("x.conllu", {"on_bad_sentence": "drop"}, "on_bad_sentence is 'drop'"),
         ("x.txt.gz", {}, "text must be parsed; name a spaCy pipeline with parser"),
         ("x.cupt.xz", {"parser": "p"}, "a treebank is parsed already; omit parser"),
-        ("x.conllu", {"header": True}, "header applies to tab"),
-        ("x.conllu", {"header": False}, "header applies to tab"),
+        ("x.conllu", {"header": True}, "header applies to tables"),
+        ("x.conllu", {"header": False}, "header applies to tables"),
         ("x.conllu", {"lines": True}, "lines applies to plain text"),
         ("x.tsv", {"parser": "p", "text_columns": [0], "lines": True}, "lines applies to plain"),
         ("x.txt", {"parser": "p", "documents": "sent_id"}, "documents applies"),
@@ -66,11 +48,6 @@ def test_missing_text_is_found_before_the_parser_is_loaded(
 
 
 # What is given where a corpus is wanted
-
-
-def test_a_corpus_is_itself(treebank: Path) -> None:
-    corpus = open_corpus([treebank], CorpusOptions())
-    assert as_corpus(corpus) is corpus
 
 
 def test_paths_of_treebanks_are_read(treebank: Path) -> None:
@@ -103,8 +80,3 @@ def test_sentences_are_a_corpus(treebank: Path) -> None:
 def test_what_is_no_corpus_is_named(given: object, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         as_corpus(given)
-
-
-def test_a_treebank_that_is_not_there() -> None:
-    with pytest.raises(CorpusError, match=r"none\.conllu does not exist"):
-        as_corpus("none.conllu")

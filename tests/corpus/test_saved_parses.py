@@ -116,6 +116,10 @@ def test_a_file_that_is_there_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="already exists; give it as the corpus"):
         save_parses(make_corpus([CATS]), file)
     assert file.read_text() == "mine"
+    file.unlink()
+    file.symlink_to("/dev/null")  # which root could replace
+    with pytest.raises(UsageError, match="already exists; give it as the corpus"):
+        save_parses(make_corpus([CATS]), file)
 
 
 @pytest.mark.parametrize("idle", [{"keep_parses": "x"}, {"parser_processes": 2}])

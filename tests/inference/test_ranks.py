@@ -25,9 +25,8 @@ def test_what_differs_by_rounding_ties() -> None:
     assert rank_test(drawn, observed, rounding=1e-8).tolist() == [2 / 3]
 
 
-def test_the_observation_counts_unless_draws_are_complete() -> None:
+def test_the_observation_counts_as_a_draw() -> None:
     assert p_of_draws(np.array([0, 4]), 9).tolist() == [0.1, 0.5]
-    assert p_of_draws(np.array([1, 4]), 8, complete=True).tolist() == [1 / 8, 1 / 2]
 
 
 @pytest.mark.parametrize("alternative", ["greater", "less", "two-sided"])

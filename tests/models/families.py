@@ -167,25 +167,25 @@ UNPROJECTED = tuple(kind for kind in CONFIGS if kind not in PROJECTED)
 """Families that have no norms, and whose heads are not gated or removed."""
 
 
-def make_whole(kind: str, task: str = "Model", attention: str = "eager") -> PreTrainedModel:
+def make_whole(
+    kind: str, task: str = "Model", attention: str = "eager", **sizes: int
+) -> PreTrainedModel:
     """A model of ``kind`` with random weights, an encoder-decoder with its decoder."""
-    return _make(kind, task, attention, 0)
+    return _make(kind, task, attention, 0, **sizes)
 
 
 def make_model(
-    kind: str, task: str = "Model", attention: str = "eager", seed: int = 0
+    kind: str, task: str = "Model", attention: str = "eager", seed: int = 0, **sizes: int
 ) -> PreTrainedModel:
     """A model of ``kind`` with random weights, ready to be read; of some the encoder alone."""
-    return (
-        encoder_of(_make(kind, task, attention, seed))
-        if kind in HALVES
-        else (_make(kind, task, attention, seed))
-    )
+    made = _make(kind, task, attention, seed, **sizes)
+    return encoder_of(made) if kind in HALVES else made
 
 
-def _make(kind: str, task: str, attention: str, seed: int) -> PreTrainedModel:
+def _make(kind: str, task: str, attention: str, seed: int, **others: int) -> PreTrainedModel:
     name, options = CONFIGS[kind]
-    sizes = {name: size for name, size in {**_COMMON, **options}.items() if size is not None}
+    given = {**_COMMON, **options, **others}
+    sizes = {name: size for name, size in given.items() if size is not None}
     config = getattr(hf, f"{name}Config")(**sizes)
     made = getattr(hf, f"{name}{task}", None) or getattr(hf, f"{name}Encoder")
     config._attn_implementation = attention if made._supports_sdpa else "eager"

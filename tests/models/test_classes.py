@@ -14,17 +14,16 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load, save
-from transformers import AutoModelForSequenceClassification, PreTrainedModel
+from transformers import PreTrainedModel
 
 from headroles import HeadScores, assign_roles, load_model, read_conllu, score_heads
 from headroles.errors import ModelError, ModelSupportError
-from headroles.models.loading import load_encoder
-from headroles.models.saved_models import PrunedModel, PrunedRecord
-from headroles.models.surgery import remove_heads, removed_from, zero_heads
+from headroles.models.heads.surgery import remove_heads, removed_from, zero_heads
+from headroles.models.loading.encoder import load_encoder
+from headroles.models.loading.saved_models import PrunedModel, PrunedRecord
 from tests.conftest import change_json, make_bert, make_tokenizer
-from tests.models.families import PROJECTED, make_model
-from tests.models.test_surgery import A_LAYER, INPUTS, SOME, of_family, outputs
-from tests.rounding import SUMS, assert_same_outputs, assert_same_sums, sizes_of_scores
+from tests.models.test_surgery import A_LAYER, INPUTS, SOME
+from tests.rounding import assert_same_outputs, assert_same_sums, sizes_of_scores
 from tests.tasks.conftest import make_task_model
 
 
@@ -41,27 +40,6 @@ def pruned_folder(tmp_path: Path) -> Path:
     return save_model(model, make_tokenizer(), tmp_path / "pruned")
 
 
-@pytest.mark.parametrize("kind", PROJECTED)
-class TestEveryFamily:
-    def test_is_read_as_it_was(self, kind: str, tmp_path: Path) -> None:
-        model = make_model(kind, attention="sdpa")
-        heads = of_family(kind, SOME + A_LAYER)
-        remove_heads(model, heads)
-        save_model(model, make_tokenizer(), tmp_path / "pruned")
-        read = load_model(tmp_path / "pruned")
-        assert type(read) is type(model)
-        assert_same_outputs(outputs(read), outputs(model), SUMS)
-        assert removed_from(read) == removed_from(model) == sorted(set(heads))
-
-    def test_zeroed_folders_are_for_everybody(self, kind: str, tmp_path: Path) -> None:
-        removed, full = make_model(kind), make_model(kind)
-        heads = of_family(kind, SOME)
-        remove_heads(removed, heads)
-        save_model(full, make_tokenizer(), tmp_path / "zeroed", zeroed=heads)
-        read = type(full).from_pretrained(tmp_path / "zeroed")
-        assert_same_outputs(outputs(read), outputs(removed))
-
-
 def test_what_is_on_top_comes_along(pruned_folder: Path) -> None:
     model = make_task_model()
     remove_heads(model, SOME)
@@ -73,12 +51,6 @@ def test_what_is_on_top_comes_along(pruned_folder: Path) -> None:
     config = json.loads((pruned_folder / "config.json").read_text())
     assert config["pruned_heads"] == {"0": [1], "1": [0, 3], "2": [2]}
     assert config["architectures"] == ["BertForSequenceClassification"]
-
-
-def test_transformers_does_not_read_it_by_itself(pruned_folder: Path) -> None:
-    """If a version of transformers reads it again, headroles need not do so."""
-    with pytest.raises(RuntimeError, match="mismatch"):
-        AutoModelForSequenceClassification.from_pretrained(pruned_folder)
 
 
 def test_in_a_process_of_its_own(tmp_path: Path) -> None:
@@ -128,13 +100,6 @@ def test_a_broken_folder_is_refused(pruned_folder: Path, tmp_path: Path) -> None
     change_json(pruned_folder / "config.json", pruned_heads={"0": [], "1": [0, 3], "2": [2]})
     with pytest.raises(ModelError, match=r"cannot be loaded|another shape"):
         load_model(pruned_folder)
-
-
-def test_a_head_that_was_never_trained_is_refused(tmp_path: Path) -> None:
-    make_model("bert").save_pretrained(tmp_path)
-    make_tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match=r"nothing trained on top.*classifier.*fine-tune it"):
-        load_encoder(tmp_path, head="classification")
 
 
 def test_zeros_need_the_whole_model(pruned_folder: Path, tmp_path: Path) -> None:

@@ -10,13 +10,12 @@ import torch
 from transformers import AutoModel, PreTrainedModel, Trainer, TrainingArguments
 
 from headroles.errors import ModelError, ModelSupportError
-from headroles.models.collaborative import (
+from headroles.models.loading.encoder import load_encoder, load_model, load_whole
+from headroles.models.options import FACTOR_METHODS, ModelOptions
+from headroles.models.shared.collaborative import (
     RECORD_FILE,
     WEIGHTS_FILE,
-    is_collaborative,
 )
-from headroles.models.loading import load_encoder, load_model, load_whole
-from headroles.models.options import FACTOR_METHODS, ModelOptions
 from tests.conftest import change_json, make_tokenizer
 from tests.models.families import HEADS
 from tests.models.test_attention import make_inputs
@@ -24,7 +23,6 @@ from tests.models.test_low_rank import (
     PLAIN,
     low_rank,
     outputs,
-    weights_of,
     with_biases,
     with_vocabulary,
 )
@@ -80,14 +78,6 @@ def test_shared_weights_of_a_language_model_stay_shared(tmp_path: Path) -> None:
     assert loaded.get_output_embeddings().weight is embeddings
 
 
-def test_it_is_an_encoder_like_any_other(folder: Path) -> None:
-    encoder = load_encoder(folder)
-    assert encoder.description.model == str(folder)
-    assert encoder.description.model_type == "bert"
-    for one, other in zip(weights_of(encoder.model), weights_of(load_model(folder)), strict=True):
-        assert torch.equal(one, other)
-
-
 class TestWhatIsOnTop:
     def test_of_an_encoder_is_missed(self, folder: Path) -> None:
         with pytest.raises(ModelError, match=r"nothing trained on top.* \(it is a BertModel\)"):
@@ -134,19 +124,9 @@ def test_parts_of_a_state_are_not_written(folder: Path, tmp_path: Path) -> None:
         model.save_pretrained(tmp_path / "part", state_dict={})
 
 
-def test_precision_is_as_asked_for(folder: Path) -> None:
-    assert load_encoder(folder, ModelOptions(dtype="bfloat16")).model.dtype == torch.bfloat16
-
-
 def test_transformers_does_not_load_it_with_weights_made_up(folder: Path) -> None:
     with pytest.raises(OSError, match="no file named"):
         AutoModel.from_pretrained(folder)
-
-
-def test_other_folders_are_not_taken_for_one(bert_folder: Path, folder: Path) -> None:
-    assert is_collaborative(folder)
-    assert not is_collaborative(bert_folder)
-    assert not is_collaborative("no/such")
 
 
 class TestBrokenFolders:

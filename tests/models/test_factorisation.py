@@ -10,10 +10,10 @@ from scipy.special import softmax
 from tensorly.decomposition import parafac
 
 from headroles.arrays import FloatArray
-from headroles.models.als import fit_shared, head_singular
-from headroles.models.factorisation import InputMoments, factorise, score_error
-from headroles.models.options import FACTOR_METHODS, PER_HEAD, SHARED
-from headroles.models.score_maps import ScoreMaps
+from headroles.models.options import FACTOR_METHODS, PER_HEAD
+from headroles.models.shared.als import fit_shared, head_singular
+from headroles.models.shared.factorisation import InputMoments, factorise, score_error
+from headroles.models.shared.score_maps import ScoreMaps
 
 HEADS, SIZE, WIDTH = 4, 3, 12
 DIGITS = 1e-6
@@ -94,11 +94,6 @@ class TestFullRank:
         assert factors.rank == maps.full_rank
         assert_allclose(factors.as_maps().scores(inputs), maps.scores(inputs), atol=NOTHING)
 
-    def test_error_is_none(self, method: str) -> None:
-        maps = make_maps()
-        factors = factorise(maps, moments_of(make_inputs()), maps.full_rank, method)
-        assert score_error(maps, factors, moments_of(make_inputs())) < 1e-6
-
 
 @pytest.mark.parametrize("method", FACTOR_METHODS)
 class TestError:
@@ -117,14 +112,6 @@ class TestError:
         exact, close = tensor_of(maps), tensor_of(factors.as_maps())
         expected = np.linalg.norm(exact - close) / np.linalg.norm(exact)
         assert score_error(maps, factors, NO_INPUTS) == pytest.approx(expected, rel=1e-6)
-
-    def test_falls_with_the_rank(self, method: str) -> None:
-        maps, moments = make_maps(), moments_of(make_inputs())
-        errors = [
-            score_error(maps, factorise(maps, moments, rank, method), moments)
-            for rank in (4, 8, 12)
-        ]
-        assert errors == sorted(errors, reverse=True)
 
     def test_on_inputs_is_less_if_these_are_what_counts(self, method: str) -> None:
         maps, moments = make_maps(), moments_of(make_inputs())
@@ -169,28 +156,11 @@ class TestShared:
         assert len(errors) > 5
         assert np.diff(errors).max() < 1e-9
 
-    def test_a_round_that_gains_little_is_the_last(self) -> None:
-        maps = make_maps(6)
-        fit = fit_shared(maps, 7, tolerance=0.01)
-        assert fit.converged
-        assert fit.errors[-2] - fit.errors[-1] <= 0.01 * fit.errors[-2]
-        assert fit.errors[-3] - fit.errors[-2] > 0.01 * fit.errors[-3]
-
-    def test_rounds_that_run_out_are_reported(self) -> None:
-        maps = make_maps(6)
-        fit = fit_shared(maps, 7, most_rounds=3, tolerance=1e-9)
-        assert (fit.iterations, fit.converged) == (3, False)
-
     def test_a_seed_gives_the_same_factors(self) -> None:
         maps = make_maps(7)
         first, again, other = (fit_shared(maps, 6, seed=seed).query for seed in (1, 1, 2))
         assert np.array_equal(first, again)
         assert not np.allclose(first, other)
-
-    def test_more_starts_are_no_worse(self) -> None:
-        maps = make_maps(8)
-        errors = [fit_shared(maps, 6, restarts=n).errors[-1] for n in (1, 4, 8)]
-        assert errors == sorted(errors, reverse=True)
 
     def test_heads_of_no_weights_are_no_error(self) -> None:
         nothing = np.zeros((HEADS, SIZE, WIDTH))
@@ -208,16 +178,6 @@ class TestPerHead:
         strength = np.linalg.svd(with_bias.swapaxes(1, 2) @ maps.key, compute_uv=False)
         expected = np.sqrt((strength[:, 2:] ** 2).sum() / (strength**2).sum())
         assert score_error(maps, factors, NO_INPUTS) == pytest.approx(expected, rel=1e-6)
-
-    def test_shared_dimensions_are_at_least_as_good(self) -> None:
-        """The dimensions of single heads, each mixed by its head alone, are shared ones too."""
-        maps, moments = make_maps(10), moments_of(make_inputs())
-        shared, own = (
-            score_error(maps, factorise(maps, moments, 8, method), moments)
-            for method in FACTOR_METHODS
-        )
-        assert FACTOR_METHODS == (SHARED, PER_HEAD)
-        assert shared < own
 
 
 def test_singular_values_are_those_of_the_products() -> None:

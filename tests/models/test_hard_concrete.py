@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from headroles.errors import UsageError
-from headroles.models.hard_concrete import HardConcrete
+from headroles.models.heads.hard_concrete import HardConcrete
 
 BY_HAND = [  # log alpha, P(gate != 0), P(gate = 1), gate without noise
     (-3.0, 0.098972, 0.022068, 0.000000),

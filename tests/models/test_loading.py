@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,15 +38,17 @@ from transformers import (
     XmodConfig,
 )
 
+from headroles.corpus import Example
 from headroles.errors import ModelError, ModelSupportError, TokenizerError, UsageError
-from headroles.models import hub
-from headroles.models.attention import open_reader
+from headroles.models.attention.reader import open_reader
 from headroles.models.families import encoder_of
-from headroles.models.loading import choose_device, load_encoder, weight_digest
+from headroles.models.loading.encoder import choose_device, load_encoder, weight_digest
+from headroles.models.loading.weights import ENCODER, read_model
 from headroles.models.options import ModelOptions
-from headroles.models.weights import ENCODER, read_model
+from headroles.studies.sharing.collaborate import collaborate_heads
 from tests.conftest import change_json, make_bert, make_tokenizer
-from tests.models.families import make_whole
+from tests.models.families import make_model, make_whole
+from tests.models.test_tokenizers import sentence
 from tests.rounding import assert_same_outputs
 
 QUERY = "encoder.layer.1.attention.self.query.weight"
@@ -71,52 +76,89 @@ def change_config(folder: Path, **changes: object) -> None:
     change_json(folder / "config.json", **changes)
 
 
-class TestWeights:
-    def test_missing_file(self, folder: Path) -> None:
-        (folder / "model.safetensors").unlink()
-        with pytest.raises(ModelError, match=r"weights of .*spoilt cannot be loaded"):
-            load_encoder(folder)
+Spoil = Callable[[Path], object]
 
+
+def cut(kept: int) -> Spoil:
+    """Keep so many bytes of the weights, or all but so many."""
+
+    def spoil(folder: Path) -> None:
+        file = folder / "model.safetensors"
+        file.write_bytes(file.read_bytes()[:kept])
+
+    return spoil
+
+
+def holding(*values: float) -> Spoil:
+    """Put these numbers among the weights."""
+    first = slice(len(values))
+    return lambda folder: change_weights(
+        folder, lambda weights: weights[QUERY][3, first].copy_(Tensor(values))
+    )
+
+
+def saying(**changes: object) -> Spoil:
+    return lambda folder: change_config(folder, **changes)
+
+
+def written(name: str, content: str) -> Spoil:
+    return lambda folder: (folder / name).write_text(content)
+
+
+def without(pattern: str) -> Spoil:
+    return lambda folder: [file.unlink() for file in folder.glob(pattern)]
+
+
+NOT_LOADED = r"weights of .*spoilt cannot be loaded.*; copy or"
+NO_CONFIGURATION = "configuration of .*spoilt cannot be read"
+SPOILT: list[tuple[Spoil, str]] = [
+    (without("model.safetensors"), "weights of .*spoilt cannot be loaded"),
+    *((cut(kept), NOT_LOADED) for kept in (0, 4, 1000, -1000)),
+    (written("model.safetensors", "no weights at all" * 100), NOT_LOADED),
+    (
+        lambda folder: change_weights(folder, lambda weights: weights.pop(QUERY)),
+        rf"spoilt lacks weights .*\({QUERY}\)",
+    ),
+    (saying(num_hidden_layers=5), r"encoder\.layer\.3\.[^,]+, [^,]+, [^,]+, \.\.\.\)"),
+    (saying(intermediate_size=48), r"encoder\.layer\.0\.intermediate.* of another shape"),
+    *(
+        (holding(*values), f"spoilt: the weights {QUERY} hold NaN or infinity")
+        for values in ([torch.nan], [torch.inf], [-torch.inf], [torch.inf, -torch.inf])
+    ),
+    (without("config.json"), r"spoilt holds no config\.json"),
+    *(
+        (written("config.json", content), NO_CONFIGURATION)
+        for content in ("", "{", "{}", "[]", "null", '{"model_type": "no-such-type"}')
+    ),
+    (saying(hidden_size="wide"), NO_CONFIGURATION),
+    (saying(num_hidden_layers=None), NO_CONFIGURATION),
+    (saying(model_type=...), 'names no model_type: add it, as in "model_type"'),
+    *(
+        (saying(architectures=named), "has architectures .*; it must be a list of names")
+        for named in (True, [3], "BertModel")
+    ),
+    (saying(pad_token_id=4000), "spoilt cannot be"),
+    (without("tokenizer*"), "spoilt holds no tokenizer; give one with"),
+    *(
+        (written("tokenizer.json", content), "tokenizer of .*spoilt cannot be loaded")
+        for content in ("", "{", "{}", "[]")
+    ),
+]
+
+
+@pytest.mark.parametrize(("spoil", "message"), SPOILT)
+def test_a_spoilt_folder_is_refused_in_one_line(folder: Path, spoil: Spoil, message: str) -> None:
+    spoil(folder)
+    with pytest.raises((ModelError, TokenizerError), match=message) as caught:
+        load_encoder(folder)
+    assert "\n" not in str(caught.value)
+
+
+class TestWeights:
     def test_pickled_weights_are_not_read(self, folder: Path) -> None:
         (folder / "model.safetensors").unlink()
         torch.save(make_bert().state_dict(), folder / "pytorch_model.bin")
         with pytest.raises(ModelError, match=r"headroles reads model\.safetensors"):
-            load_encoder(folder)
-
-    @pytest.mark.parametrize("kept", [0, 4, 1000, -1000, None])
-    def test_truncated_file_or_another(self, folder: Path, kept: int | None) -> None:
-        file = folder / "model.safetensors"
-        others = b"no weights at all" * 100
-        file.write_bytes(others if kept is None else file.read_bytes()[:kept])
-        with pytest.raises(ModelError, match=r"weights of .*spoilt cannot be loaded.*; copy or"):
-            load_encoder(folder)
-
-    def test_missing_weights_are_named(self, folder: Path) -> None:
-        change_weights(folder, lambda weights: weights.pop(QUERY))
-        with pytest.raises(ModelError, match=rf"spoilt lacks weights .*\({QUERY}\)"):
-            load_encoder(folder)
-
-    def test_many_missing_weights_are_not_all_named(self, folder: Path) -> None:
-        change_config(folder, num_hidden_layers=5)
-        with pytest.raises(ModelError, match=r"encoder\.layer\.3\.[^,]+, [^,]+, [^,]+, \.\.\.\)"):
-            load_encoder(folder)
-
-    def test_weights_of_another_shape_are_named(self, folder: Path) -> None:
-        change_config(folder, intermediate_size=48)
-        with pytest.raises(ModelError, match=r"encoder\.layer\.0\.intermediate.* of another shape"):
-            load_encoder(folder)
-
-    @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-    def test_broken_weights_are_named(self, folder: Path, value: float) -> None:
-        change_weights(folder, lambda weights: weights[QUERY][3, 4].fill_(value))
-        with pytest.raises(ModelError, match=f"spoilt: the weights {QUERY} hold NaN or infinity"):
-            load_encoder(folder)
-
-    def test_infinities_do_not_cancel_out(self, folder: Path) -> None:
-        change_weights(
-            folder, lambda weights: weights[QUERY][0, :2].copy_(Tensor([torch.inf, -torch.inf]))
-        )
-        with pytest.raises(ModelError, match=QUERY):
             load_encoder(folder)
 
     def test_a_loaded_model_is_checked_too(self, tokenizer: PreTrainedTokenizerFast) -> None:
@@ -168,30 +210,6 @@ class TestWeights:
 
 
 class TestConfiguration:
-    def test_missing_file(self, folder: Path) -> None:
-        (folder / "config.json").unlink()
-        with pytest.raises(ModelError, match=r"spoilt holds no config\.json"):
-            load_encoder(folder)
-
-    @pytest.mark.parametrize(
-        "content",
-        [
-            "",
-            "{",
-            "{}",
-            "[]",
-            "null",
-            '{"model_type": "no-such-type"}',
-            '{"model_type": "bert", "hidden_size": "wide"}',
-            '{"model_type": "bert", "num_hidden_layers": null}',
-        ],
-    )
-    def test_what_cannot_be_read(self, folder: Path, content: str) -> None:
-        (folder / "config.json").write_text(content)
-        with pytest.raises(ModelError, match=r"configuration of .*spoilt cannot be read") as caught:
-            load_encoder(folder)
-        assert "\n" not in str(caught.value)
-
     @pytest.mark.parametrize("kind", ["bert", "no-such-type"])
     def test_code_of_the_folder_is_not_run(self, folder: Path, kind: str) -> None:
         ran = folder / "ran"
@@ -215,7 +233,7 @@ class TestConfiguration:
     @pytest.mark.parametrize("name", ["no-such-model", "nobody/no-such-model"])
     def test_a_name_that_does_not_exist(self, offline: None, name: str) -> None:
         with pytest.raises(
-            ModelError, match=f"there is no folder {name}, and the hub cannot be reached"
+            ModelError, match=f"there is no folder {name}, and the hub gives no model of that name"
         ) as caught:
             load_encoder(name)
         assert "\n" not in str(caught.value)
@@ -248,23 +266,11 @@ class TestConfiguration:
 
 
 class TestTokenizer:
-    def test_missing(self, folder: Path) -> None:
-        for file in folder.glob("tokenizer*"):
-            file.unlink()
-        with pytest.raises(TokenizerError, match="spoilt holds no tokenizer; give one with"):
-            load_encoder(folder)
-
     def test_given_apart(self, folder: Path, bert_folder: Path) -> None:
         for file in folder.glob("tokenizer*"):
             file.unlink()
         loaded = load_encoder(folder, ModelOptions(tokenizer=bert_folder))
         assert loaded.description.tokenizer == str(bert_folder)
-
-    @pytest.mark.parametrize("content", ["", "{", "{}", "[]"])
-    def test_broken(self, folder: Path, content: str) -> None:
-        (folder / "tokenizer.json").write_text(content)
-        with pytest.raises(TokenizerError, match=r"tokenizer of .*spoilt cannot be loaded"):
-            load_encoder(folder)
 
     def test_name_that_does_not_exist(self, offline: None, bert_folder: Path) -> None:
         with pytest.raises(TokenizerError, match="tokenizer of no-such-tokenizer cannot be loaded"):
@@ -328,9 +334,6 @@ class TestDigest:
             bert.get_parameter(name)[2, 3] += 1e-3
         assert weight_digest(bert) != before
 
-    def test_changes_with_the_precision(self) -> None:
-        assert weight_digest(make_bert().half()) != weight_digest(make_bert().half().float())
-
 
 class TestDevice:
     @pytest.mark.parametrize("device", ["tpu", "", "cpu:x", "gpu"])
@@ -338,33 +341,35 @@ class TestDevice:
         with pytest.raises(UsageError, match=f"unknown device '{device}'"):
             choose_device(device)
 
-    @pytest.mark.parametrize("device", ["cuda", "cuda:0", "mps"])
-    def test_absent(self, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-        with pytest.raises(UsageError, match=f"no usable {device}; use device='cpu'"):
-            choose_device(device)
-
-    def test_number_beyond_the_last(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-        monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-        assert choose_device("cuda:0") == torch.device("cuda:0")
-        with pytest.raises(UsageError, match="no usable cuda:1"):
-            choose_device("cuda:1")
-
     @pytest.mark.parametrize(
-        ("cuda", "mps", "chosen"),
-        [(True, False, "cuda"), (False, True, "mps"), (True, True, "cuda"), (False, False, "cpu")],
+        ("cuda", "mps", "auto", "absent"),
+        [
+            (1, False, "cuda", ("cuda:1", "mps")),
+            (0, True, "mps", ("cuda", "cuda:0")),
+            (1, True, "cuda", ("cuda:1",)),
+            (0, False, "cpu", ("cuda", "cuda:0", "mps")),
+        ],
     )
-    def test_auto(
-        self, monkeypatch: pytest.MonkeyPatch, cuda: bool, mps: bool, chosen: str
+    def test_that_there_is(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        cuda: int,
+        mps: bool,
+        auto: str,
+        absent: tuple[str, ...],
     ) -> None:
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+        """So many devices of CUDA, counted from 0, and the one of Apple."""
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda > 0)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: cuda)
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
-        assert choose_device("auto") == torch.device(chosen)
+        assert choose_device("auto") == torch.device(auto)
+        assert not cuda or choose_device("cuda:0") == torch.device("cuda:0")
+        for device in absent:
+            with pytest.raises(UsageError, match=f"no usable {device}; use device='cpu'"):
+                choose_device(device)
 
     def test_unknown_dtype(self) -> None:
-        with pytest.raises(UsageError, match="the dtype is 'float8'; it must be one of float32"):
+        with pytest.raises(UsageError, match="dtype is 'float8'; it must be one of float32"):
             ModelOptions(dtype="float8")
 
 
@@ -432,11 +437,6 @@ class TestFoldersAsOthersLeaveThem:
         assert torch.equal(loaded.model.state_dict()[QUERY], make_bert().state_dict()[QUERY])
         assert loaded.tokenizer.tokenize("The") == ["The"]  # capitals are kept where there are any
 
-    def test_a_configuration_without_model_type(self, folder: Path) -> None:
-        change_config(folder, model_type=...)
-        with pytest.raises(ModelError, match='names no model_type: add it, as in "model_type"'):
-            load_encoder(folder)
-
     @pytest.mark.parametrize(
         ("change", "named"),
         [
@@ -453,12 +453,6 @@ class TestFoldersAsOthersLeaveThem:
         with pytest.raises(ModelError, match=re.escape(named).replace("1e", r"1e\+")):
             load_encoder(folder)
 
-    @pytest.mark.parametrize("named", [True, [3], "BertModel"])
-    def test_architectures_that_are_no_names(self, folder: Path, named: object) -> None:
-        change_config(folder, architectures=named)
-        with pytest.raises(ModelError, match=r"has architectures .*; it must be a list of names"):
-            load_encoder(folder)
-
     def test_a_lack_of_memory_is_no_damage(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -469,24 +463,12 @@ class TestFoldersAsOthersLeaveThem:
         with pytest.raises(ModelError, match=r"cannot be loaded .* memory ran out: free some"):
             load_encoder(folder)
 
-    @pytest.mark.parametrize("change", [{"_attn_implementation": 3}, {"pad_token_id": 4000}])
-    def test_what_the_libraries_stumble_over(self, folder: Path, change: dict[str, int]) -> None:
-        change_config(folder, **change)
-        with pytest.raises(ModelError, match="spoilt cannot be"):
-            load_encoder(folder)
-
     def test_layers_that_the_configuration_leaves_out_are_named(self, folder: Path) -> None:
         change_config(folder, num_hidden_layers=2)
         (warning,) = load_encoder(folder).description.warnings
         assert (
             "16 weights of layers that its configuration does not use (encoder.layer.2" in warning
         )
-
-    def test_a_task_head_is_no_layer(self, tmp_path: Path) -> None:
-        config = make_bert().config
-        BertForSequenceClassification(config).save_pretrained(tmp_path)
-        make_tokenizer().save_pretrained(tmp_path)
-        assert load_encoder(tmp_path).description.warnings == []
 
     def test_a_tokenizer_of_another_model(self, folder: Path) -> None:
         make_bert(vocab_size=60).save_pretrained(folder)
@@ -497,34 +479,88 @@ class TestFoldersAsOthersLeaveThem:
         assert "has embeddings for 900: check that they belong together" in warning
 
 
-class TestHub:
-    @pytest.fixture(autouse=True)
-    def _new_program(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        """Let every test begin as a program that may ask the hub and has not asked it yet."""
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-        hub.is_reachable.cache_clear()
-        yield
-        hub.is_reachable.cache_clear()
-
-    def test_a_hub_that_does_not_answer_is_asked_once(
-        self, monkeypatch: pytest.MonkeyPatch
+class TestHostileFolders:
+    @pytest.mark.parametrize("how", ["classification", "encoder", "whole", "low rank"])
+    def test_attention_of_the_hub_is_not_asked_for(
+        self, how: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        if how == "classification":
+            BertForSequenceClassification(make_bert().config).save_pretrained(folder)
+        elif how == "low rank":
+            collaborate_heads(folder, None, rank=16)[0].save(tmp_path / "low")
+            folder = tmp_path / "low"
+            (folder / "run.json").unlink()
+        change_config(folder, _attn_implementation="nobody/kernel")
         asked: list[object] = []
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+        monkeypatch.setattr("socket.getaddrinfo", lambda *given, **_: asked.append(given))
+        monkeypatch.setattr(
+            "transformers.modeling_utils.lazy_import_flash_attention",
+            lambda name, **_: asked.append(name),
+        )
+        heads = {"classification": "classification", "encoder": "", "whole": None, "low rank": None}
+        loaded = load_encoder(folder, head=heads[how])
+        assert asked == []
+        assert loaded.model.config._attn_implementation == "sdpa"
 
-        def refuse(place: object, timeout: float) -> None:
-            asked.append(place)
-            raise OSError
+    def test_sizes_beyond_the_weights_take_no_memory(self, folder: Path) -> None:
+        def peak() -> int:
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-        monkeypatch.setattr("headroles.models.hub.getproxies", dict)
-        monkeypatch.setattr("socket.create_connection", refuse)
-        assert [hub.hub_answers(), hub.hub_answers()] == [False, False]
-        assert asked == [("huggingface.co", 443)]
+        change_config(folder, vocab_size=8_000_000)  # 1 GB
+        before = peak()
+        with pytest.raises(ModelError, match=r"asks for 256,\d+,\d+ weights, 256,000,000 of"):
+            load_encoder(folder)
+        assert peak() - before < 200_000  # KB
 
-    def test_behind_a_proxy_the_libraries_know_the_way(
-        self, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        "name", ["config.json", "model.safetensors", "tokenizer.json", "README.md"]
+    )
+    @pytest.mark.parametrize("made", [os.mkfifo, lambda file: file.symlink_to("/dev/zero")])
+    def test_pipes_and_devices_are_not_read(
+        self, folder: Path, name: str, made: Callable[[Path], object]
     ) -> None:
-        monkeypatch.setattr("headroles.models.hub.getproxies", lambda: {"https": "http://p:1"})
-        assert hub.hub_answers()
+        (folder / name).unlink(missing_ok=True)
+        made(folder / name)
+        with pytest.raises(ModelError, match=rf"{name}.* pipe or a device.*; replace or remove"):
+            load_encoder(folder)
+
+    def test_a_piece_beyond_the_embeddings(self, folder: Path) -> None:
+        tokenizer = make_tokenizer()
+        size = len(tokenizer)
+        make_bert(vocab_size=size).save_pretrained(folder)
+        tokenizer.add_tokens(["<user>"])
+        tokenizer.save_pretrained(folder)
+        with pytest.raises(
+            TokenizerError,
+            match=rf"the piece '<user>' .* has number {size}, and .* for {size}: remove it from",
+        ):
+            load_encoder(folder)
+
+
+@pytest.mark.parametrize("kind", ["bert", "xlnet", "xlm", "roberta", "distilbert"])
+def test_segments_are_those_of_the_tokenizer(kind: str, tmp_path: Path) -> None:
+    """Pairs have the attention of ``model(**tokenizer(pair))``."""
+    model, tokenizer = make_model(kind, vocab_size=128), make_tokenizer()
+    if kind in ("roberta", "distilbert"):  # which have no segments
+        tokenizer.model_input_names = ["input_ids", "attention_mask"]
+    model.config._name_or_path = str(tokenizer.save_pretrained(tmp_path)[0]).rpartition("/")[0]
+    pair = Example((sentence("the a of"), sentence("to be in")))
+    encoder = load_encoder(model)
+    (encoded,) = encoder.example_encoder().encode([pair], Counter())
+    expected = tokenizer("the a of", "to be in", return_tensors="pt")
+    found: dict[int, Tensor] = {}
+    inputs = {"input_ids": torch.tensor(encoded.input_ids)[None]}
+    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+    if encoded.token_type_ids is not None:
+        inputs["token_type_ids"] = torch.tensor(encoded.token_type_ids)[None]
+    assert inputs.keys() == expected.keys()
+    with torch.no_grad(), open_reader(model) as reader:
+        reader.read(inputs, found.__setitem__)
+    with torch.no_grad():
+        attentions = model(**expected, output_attentions=True).attentions
+    for layer, weights in enumerate(attentions):
+        assert_same_outputs(found[layer], weights)
 
 
 class TestEncodersOfEncoderDecoders:

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from headroles.models.attention import open_norms, open_reader
-from headroles.models.norms import NormReader
-from headroles.models.projections import LayerProjections, Projection, ValueReader
-from headroles.models.surgery import remove_heads
+from headroles.models.attention.norms import NormReader
+from headroles.models.attention.reader import open_norms, open_reader
+from headroles.models.heads.projections import LayerProjections, Projection, ValueReader
+from headroles.models.heads.surgery import remove_heads
 from tests.models.families import HEADS, PROJECTED, make_model
 from tests.models.test_projections import INPUTS, LAYER, inputs_of, projections_of, weights_of
 from tests.rounding import SUMS, assert_same_outputs

@@ -12,10 +12,28 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
-from headroles import HeadScores, SavedAttention, Sentence, score_attention, score_heads
-from headroles.errors import HeadRolesError, ModelError, ModelSupportError, TokenizerError
-from headroles.models.attention import open_reader
-from headroles.models.loading import load_encoder, load_whole
+from headroles import (
+    HeadScores,
+    SavedAttention,
+    Sentence,
+    ablate_heads,
+    collaborate_heads,
+    find_importance,
+    find_pruning_curves,
+    gate_heads,
+    prune_heads,
+    score_attention,
+    score_heads,
+)
+from headroles.errors import (
+    HeadRolesError,
+    ModelError,
+    ModelSupportError,
+    TokenizerError,
+    UsageError,
+)
+from headroles.models.attention.reader import open_reader
+from headroles.models.loading.encoder import load_encoder, load_whole
 from headroles.models.options import ModelOptions
 from tests.conftest import make_tokenizer
 from tests.rounding import assert_same_sums
@@ -210,7 +228,7 @@ def test_more_than_attention_is_refused_by_name() -> None:
         lambda: open_reader(encoder.network, "norms").__enter__(),
         lambda: score(attend, measure="norms"),
     ):
-        with pytest.raises(ModelSupportError, match="attention weights alone"):
+        with pytest.raises(UsageError, match="attention weights alone"):
             ask()
     with pytest.raises(TokenizerError, match="pass tokenizer="):
         score(attend, tokenizer=None)
@@ -257,3 +275,29 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
 def test_pairs_need_a_tokenizer() -> None:
     with pytest.raises(TokenizerError, match=r"'first\+second' is a pair; pass pairing"):
         score_heads(SavedAttention(saved(), alignment()), sentences())
+
+
+@pytest.mark.parametrize("kind", ["function", "saved", "file"])
+def test_tasks_need_a_model(kind: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "saved.npz", a=np.ones((1, 1, 2, 2)) / 2)
+    saved = SavedAttention({"a": np.ones((1, 1, 2, 2)) / 2}, {"a": [0, 1]})
+    given: Any = {"function": attend, "saved": saved, "file": tmp_path / "saved.npz"}[kind]
+    task = tmp_path / "task.tsv"
+    task.write_text("text\tlabel\na b\t0\n")
+    for ask in (
+        lambda: find_importance(given, task),
+        lambda: ablate_heads(given, task),
+        lambda: gate_heads(given, task, tmp_path / "out", keep=1),
+        lambda: prune_heads(given, tmp_path / "out", order="random", keep=1),
+        lambda: find_pruning_curves(given, task, task),
+        lambda: collaborate_heads(given, None, rank=1),
+    ):
+        with pytest.raises(UsageError, match="gives attention weights alone; norms, tasks"):
+            ask()
+
+
+def test_one_array_is_no_archive(tmp_path: Path) -> None:
+    np.save(tmp_path / "one.npy", np.ones(3))
+    (tmp_path / "one.npy").rename(tmp_path / "one.npz")
+    with pytest.raises(ModelError, match=r"one\.npz is one array without a name; save the arrays"):
+        load_encoder(tmp_path / "one.npz", ModelOptions(tokenizer=TOKENIZER))

@@ -15,11 +15,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from headroles.errors import ModelError, StorageError
-from headroles.models.loading import load_encoder, load_model
-from headroles.models.saved_models import PrunedModel, PrunedRecord, model_folder
-from headroles.models.surgery import remove_heads
+from headroles.models.heads.surgery import remove_heads
+from headroles.models.loading.encoder import load_encoder, load_model
+from headroles.models.loading.saved_models import PrunedModel, PrunedRecord, model_folder
 from headroles.results.stored import new_folder
-from headroles.storage import HIDDEN, read_run
+from headroles.storage import HIDDEN
 from headroles.studies.importance.importance import Importance
 from headroles.studies.sharing.collaborate import collaborate_heads
 from headroles.studies.sharing.result import CollaborativeModel
@@ -44,14 +44,6 @@ def low_rank(tmp_path_factory: pytest.TempPathFactory, bert_folder: Path) -> Pat
 def copied(low_rank: Path, tmp_path: Path) -> Path:
     """A folder of a model of low rank that a test may spoil."""
     return shutil.copytree(low_rank, tmp_path / "copy")
-
-
-def test_every_folder_has_its_record(pruned: Path, low_rank: Path) -> None:
-    for folder, kind in ((pruned, "pruned model"), (low_rank, "collaborative model")):
-        held = read_run(folder).files[kind]
-        names = {file.name for file in folder.iterdir()}
-        assert names == {"run.json", *held}
-        load_encoder(folder)
 
 
 def test_an_exchanged_head_is_found(pruned: Path) -> None:
@@ -133,18 +125,17 @@ def test_a_table_does_not_replace_a_model(pruned: Path) -> None:
         pytest.fail("the block must not run")
 
 
-def test_renames_that_were_cut_short_are_finished(pruned: Path, tmp_path: Path) -> None:
-    expected = load_encoder(pruned).identity
-    names = sorted(file.name for file in pruned.iterdir())
-    for moved in range(len(names)):
-        folder = shutil.copytree(pruned, tmp_path / f"copy-{moved}")
-        (folder / HIDDEN / "new").mkdir(parents=True)
-        for name in names[moved:]:
-            (folder / name).rename(folder / HIDDEN / "new" / name)
-        journal = {"old": [], "new": names}
-        (folder / HIDDEN / "swap.json").write_text(json.dumps(journal))
-        assert load_encoder(folder).identity == expected
-        assert sorted(file.name for file in folder.iterdir()) == names
+def test_a_model_that_a_killed_run_committed_is_read_where_it_lies(
+    pruned: Path, tmp_path: Path
+) -> None:
+    names, out = sorted(file.name for file in pruned.iterdir()), tmp_path / "out"
+    (out / HIDDEN).mkdir(parents=True)
+    shutil.copytree(pruned, out / HIDDEN / "done")
+    assert load_encoder(out).identity == load_encoder(pruned).identity
+    assert sorted(file.name for file in out.iterdir()) == [HIDDEN]
+    shutil.copy(pruned / "model.safetensors", out)  # the run was killed later
+    with model_folder(out, None, [PrunedModel], overwrite=True):
+        assert sorted(file.name for file in out.iterdir()) == [HIDDEN, *names]
 
 
 def test_shapes_are_compared_before_memory_is_asked_for(copied: Path) -> None:

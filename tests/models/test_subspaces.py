@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.linalg import subspace_angles
 from scipy.stats import beta, kstest
 
-from headroles.models.subspaces import (
+from headroles.models.shared.subspaces import (
     captured_energy,
     dimensions_for,
     overlaps,
@@ -55,31 +55,10 @@ def test_overlaps_are_mean_squared_cosines_of_principal_angles() -> None:
             assert found[one, other] == pytest.approx(np.mean(np.cos(angles) ** 2))
 
 
-def test_overlaps_are_those_of_spaces_not_of_maps() -> None:
-    maps = RNG.normal(size=(1, 3, 9))
-    turned = RNG.normal(size=(3, 3)) @ maps
-    assert_allclose(overlaps(np.concatenate([maps, turned])), 1)
-
-
 def test_random_overlaps_of_lines_follow_their_law() -> None:
     """The squared cosine of two random lines is Beta(1/2, (width - 1) / 2)."""
     drawn = random_overlaps(1, 6, 2000, np.random.default_rng(1))
     assert kstest(drawn, beta(0.5, 2.5).cdf).pvalue > 0.01
-
-
-def test_random_overlaps_are_those_of_random_maps() -> None:
-    drawn = random_overlaps(4, 16, 3000, np.random.default_rng(2))
-    maps = np.random.default_rng(3).normal(size=(60, 4, 16))
-    other = overlaps(maps)[np.triu_indices(60, 1)]
-    assert drawn.mean() == pytest.approx(0.25, abs=0.005)
-    assert drawn.std() == pytest.approx(other.std(), rel=0.1)
-
-
-def test_random_sums_of_one_head_are_the_head() -> None:
-    strength = np.array([[3.0, 2.0, 1.0]])
-    (drawn,) = random_sums(strength, 8, 1, np.random.default_rng(4))
-    assert_allclose(drawn[:3], [3, 2, 1])
-    assert_allclose(drawn[3:], 0, atol=1e-12)
 
 
 def test_random_sums_keep_the_energy_on_average() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelError, UsageError
-from headroles.models.remaining_heads import pruned_heads, remaining_heads
-from headroles.models.surgery import heads_of, remove_heads, removed_from, zero_heads
+from headroles.models.families import FAMILIES
+from headroles.models.heads.remaining import pruned_heads, remaining_heads
+from headroles.models.heads.surgery import remove_heads, removed_from, zero_heads
 from tests.models.families import HEADS, LAYERS, PROJECTED, make_model
 from tests.rounding import DOUBLE, SUMS, assert_same_outputs
 
@@ -90,14 +93,6 @@ class TestEveryFamily:
         assert all(p.grad is not None for n, p in queries.items() if not any(map(n.count, unused)))
 
 
-def test_nothing_removed_is_nothing_changed() -> None:
-    model = make_model("bert")
-    before = outputs(model)
-    remove_heads(model, [])
-    assert torch.equal(outputs(model), before)
-    assert len(heads_of(model)) == LAYERS * HEADS
-
-
 def test_heads_keep_their_numbers() -> None:
     model = make_model("bert")
     remove_heads(model, [(0, 0), (2, 3)])
@@ -126,3 +121,9 @@ def test_configurations_that_cannot_be_meant(given: object) -> None:
     config.pruned_heads = given
     with pytest.raises(ModelError, match="pruned_heads of the configuration"):
         pruned_heads(config)
+
+
+def test_the_page_lists_the_families_that_prune_refuses() -> None:
+    page = " ".join(Path("docs/removing-heads.md").read_text(encoding="utf-8").split())
+    refused = sorted((one.name for one in FAMILIES.values() if one.paths is None), key=str.lower)
+    assert f"`prune` refuses {', '.join(refused[:-1])} and {refused[-1]}, and" in page

@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 from headroles.corpus import ROOT, Example, Sentence
 from headroles.encoding import SPECIAL, EncodedExample, ExampleEncoder
 from headroles.errors import TokenizerError
-from headroles.models.tokenizers import fit_to_words, with_prefix_space
+from headroles.models.loading.tokenizers import fit_to_words, with_prefix_space
 from tests.conftest import make_tokenizer
 
 S = SPECIAL
@@ -61,7 +61,7 @@ BYTE_LEVEL = ["bare", "split", "normalized"]
 def test_words_of_byte_level_tokenizers_begin_with_a_space(kind: str) -> None:
     tokenizer = byte_level(kind)
     example = Example((sentence("do don't"), sentence("no")))
-    encoded = encode(example, with_prefix_space(tokenizer))
+    encoded = encode(example, fit_to_words(tokenizer))
     assert tokenizer.convert_ids_to_tokens(encoded.input_ids.tolist()) == (
         "<s> Ġd o Ġd o n ' t </s> </s> Ġ n o </s>".split()
     )

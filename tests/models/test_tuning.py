@@ -13,9 +13,14 @@ import torch
 from torch import Tensor
 
 from headroles.errors import ModelError
-from headroles.models.gates import HeadSites
-from headroles.models.surgery import heads_of, remove_heads
-from headroles.models.tuning import TuningRecipe, n_updates_of, train_weights, weights_of_heads
+from headroles.models.heads.gates import HeadSites
+from headroles.models.heads.surgery import heads_of, remove_heads
+from headroles.models.heads.tuning import (
+    TuningRecipe,
+    n_updates_of,
+    train_weights,
+    weights_of_heads,
+)
 from tests.models.families import PROJECTED
 from tests.models.test_surgery import A_LAYER, SOME, make_rich, of_family
 from tests.tasks.conftest import make_task_model
@@ -103,24 +108,24 @@ def test_weights_that_are_not_finite() -> None:
 def test_heads_that_stay_keep_their_weights(kind: str) -> None:
     model = make_rich(kind)
     removed = of_family(kind, SOME + A_LAYER)
-    before = weights_of_heads(HeadSites.of(model))
+    before = weights_of_heads(HeadSites.from_model(model))
     assert list(before) == heads_of(model)
     remove_heads(model, removed)
-    after = weights_of_heads(HeadSites.of(model))
+    after = weights_of_heads(HeadSites.from_model(model))
     assert list(after) == heads_of(model)
     assert all(torch.equal(before[head], own) for head, own in after.items())
 
 
 def test_weights_of_a_head_are_all_that_is_its_own() -> None:
     model = make_task_model()
-    before = weights_of_heads(HeadSites.of(model))
+    before = weights_of_heads(HeadSites.from_model(model))
     assert {len(own) for own in before.values()} == {4 * 8 * 32}
     own = model.bert.encoder.layer[1].attention
     with torch.no_grad():
         for linear in (own.self.query, own.self.key, own.self.value):
             linear.weight[16:24] += 1
         own.output.dense.weight[:, 16:24] += 1
-    after = weights_of_heads(HeadSites.of(model))
+    after = weights_of_heads(HeadSites.from_model(model))
     changed = {head for head, own in after.items() if not torch.equal(own, before[head])}
     assert changed == {(1, 2)}
     assert after[1, 2] == pytest.approx(before[1, 2] + 1)

@@ -83,9 +83,12 @@ def test_what_did_not_fit_is_not_tried_again() -> None:
             "[enforce fail at alloc_cpu.cpp:124] DefaultCPUAllocator: can't allocate memory"
         ),
         RuntimeError("MPS backend out of memory"),
+        RuntimeError("unable to mmap 9 bytes from file </m>: Cannot allocate memory (12)"),
+        RuntimeError("could not create a primitive"),
+        RuntimeError("can't start new thread"),
         RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
     ],
-    ids=["cuda", "python", "cpu", "mps", "cublas"],
+    ids=["cuda", "python", "cpu", "mps", "file", "mkldnn", "thread", "cublas"],
 )
 def test_lack_of_memory_on_every_device(error: BaseException) -> None:
     assert len(run(passes_of([8] * 8, 64), Scarce(3, error))) == 4

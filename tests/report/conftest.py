@@ -12,7 +12,7 @@ from tests.conftest import make_scores
 from tests.studies.conftest import classifier, labelled, roles
 
 __all__ = ["classifier", "labelled", "roles"]
-ROLES = ("local", "delimiter", "syntactic")
+ROLES = ("local", "delimiter", "syntactic:any:to_governor")
 
 
 def scores_around(means: np.ndarray, seed: int = 0) -> HeadScores:

@@ -9,22 +9,19 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
-from headroles import HeadScores, RoleShifts, RoleTable, plan_examples
-from headroles.drawing.grids import ink_on
+from headroles import HeadScores, RoleShifts, RoleTable, power_analysis
 from headroles.drawing.style import BRIGHT, DARK, figure_of, to_svg
 from headroles.errors import UsageError
-from headroles.roles import in_words
 from headroles.studies.classification.figures import (
     draw_colocation,
     draw_error,
     draw_head,
     draw_heads,
     draw_role,
-    draw_roles,
     draw_scores,
 )
 from headroles.studies.comparison.figures import draw_changes, draw_trajectory
-from headroles.studies.planning.page import draw_plan
+from headroles.studies.power import draw_power
 from tests.report.golden import check_look
 
 
@@ -53,17 +50,11 @@ def test_a_role_has_its_means_and_answers(table: RoleTable) -> None:
 
 
 def test_untestable_heads_have_crosses(table: RoleTable) -> None:
-    assert len(marked(draw_role(table, "syntactic"))["untestable"]) == 6
+    assert len(marked(draw_role(table, "syntactic:any:to_governor"))["untestable"]) == 6
 
 
 def test_a_role_looks_as_it_did(table: RoleTable, tmp_path: Path) -> None:
     check_look(figure_of(draw_role(table, "local")), "role", tmp_path)
-
-
-def test_all_roles_have_a_map_each(table: RoleTable) -> None:
-    titles = [ax.get_title().splitlines()[0] for ax in draw_roles(table).axes]
-    assert titles == list(map(in_words, table.roles))
-    assert len(draw_roles(table, ["delimiter"]).axes) == 1
 
 
 def test_numbers_of_roles(table: RoleTable) -> None:
@@ -109,8 +100,8 @@ def test_four_times_the_examples_halve_the_error(table: RoleTable) -> None:
 
 
 def test_a_plan_decides_more_with_more_examples(scores: HeadScores) -> None:
-    plan = plan_examples(scores)
-    line = draw_plan(plan).lines[0]
+    plan = power_analysis(scores)
+    line = draw_power(plan).lines[0]
     assert np.all(np.diff(np.asarray(line.get_ydata())) > 0)
     assert max(line.get_xdata()) == plan.frame["corpus_examples"].replace(np.inf, np.nan).max()
 
@@ -135,12 +126,6 @@ def test_a_trajectory_has_all_checkpoints(shifts: RoleShifts) -> None:
     assert abs(there - before) > 3
 
 
-def test_axes_of_ones_own_are_used(table: RoleTable) -> None:
-    ax = draw_role(table, "local")
-    ax.clear()
-    assert draw_head(table, 0, 0, ax=ax) is ax
-
-
 def test_what_is_not_there_is_refused(
     table: RoleTable, shifts: RoleShifts, scores: HeadScores
 ) -> None:
@@ -151,7 +136,7 @@ def test_what_is_not_there_is_refused(
     with pytest.raises(UsageError, match="the head is 3; it must be 0 to 2"):
         draw_scores(scores, 0, 3, "local")
     with pytest.raises(UsageError, match="no intervals for syntactic"):
-        draw_error(table, "syntactic")
+        draw_error(table, "syntactic:any:to_governor")
     with pytest.raises(UsageError, match="no checkpoint"):
         draw_changes(shifts, "local", "yesterday")
 
@@ -168,12 +153,3 @@ def test_svg_escapes_names_and_has_ids_of_its_own(table: RoleTable) -> None:
     assert ' id="one-figure_1"' in drawn
     assert drawn == draw()
     assert "url(#one-" in drawn
-
-
-def test_marks_can_be_read_on_their_cells() -> None:
-    assert [ink_on(value, -1, 1) for value in (-1, 0, 1, np.nan)] == [
-        "white",
-        "black",
-        "black",
-        "black",
-    ]

@@ -97,8 +97,10 @@ def test_what_has_no_number_says_nothing() -> None:
 def test_weights_beside_sentences_are_those_of_the_head(
     bert_folder: Path, treebank: Path, tmp_path: Path
 ) -> None:
-    role = "syntactic"
-    result = classify_heads(bert_folder, read_conllu(treebank), threshold=0.001)
+    role = "syntactic:any:to_governor"
+    result = classify_heads(
+        bert_folder, read_conllu(treebank), threshold=0.001, beyond_offset=False
+    )
     folder = result.save(tmp_path / "out")
     (found,), why_not = quote(Sources(folder), [((1, 2), role, ExampleOptions(n=2))])
     assert why_not == ()
@@ -119,9 +121,11 @@ def test_weights_beside_sentences_are_those_of_the_head(
 def test_without_the_model_arcs_have_no_weights(
     bert_folder: Path, treebank: Path, tmp_path: Path
 ) -> None:
-    result = classify_heads(bert_folder, read_conllu(treebank), threshold=0.001)
+    result = classify_heads(
+        bert_folder, read_conllu(treebank), threshold=0.001, beyond_offset=False
+    )
     folder = result.save(tmp_path / "out")
-    asked = [((1, 2), "syntactic", ExampleOptions(n=1))]
+    asked = [((1, 2), "syntactic:any:to_governor", ExampleOptions(n=1))]
     ((one,),), why_not = quote(Sources(folder, model=str(tmp_path / "gone")), asked)
     assert why_not[0].startswith("Weights are not shown: ")
     assert all(" ← " in text and not text[-1].isdigit() for _, text in one.arcs_in_words)

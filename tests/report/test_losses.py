@@ -11,13 +11,10 @@ import pytest
 from headroles import ablate_heads
 from headroles.errors import UsageError
 from headroles.report.pages import make_report
-from headroles.results.result import picture
 from headroles.studies.importance.ablation import Ablations
 from headroles.studies.importance.by_task import TaskDrops, compare_tasks
 from headroles.studies.importance.figures import draw_task_drops
-from headroles.studies.pruning.curves import PruningCurves, find_pruning_curves
-from headroles.studies.pruning.page import draw_pruning_curves
-from tests.commands import run
+from headroles.studies.pruning.curves import PruningCurves, draw_pruning_curves, find_pruning_curves
 from tests.report.golden import check_result_look
 
 
@@ -111,20 +108,3 @@ def test_page_of_drops(drops: TaskDrops, tmp_path: Path) -> None:
 def test_figures_look_as_they_did(curves: PruningCurves, drops: TaskDrops, tmp_path: Path) -> None:
     for result in (curves, drops):
         check_result_look(result, tmp_path)
-
-
-def test_losses_are_shown_in_notebooks(
-    curves: PruningCurves, drops: TaskDrops, ablations: Ablations
-) -> None:
-    for result in (curves, drops, ablations):
-        assert picture(result).startswith("<img alt=")
-
-
-def test_commands_write_pages(ablations: Ablations, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        ablations.save(tmp_path / name)
-    out = tmp_path / "drops"
-    asked = ["by-task", *(str(tmp_path / name) for name in ("one", "two")), "--out", str(out)]
-    done = run(*asked, "--report")
-    assert done.exit_code == 0, done.output
-    assert (out / "report.html").is_file()

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headroles import HeadScores, Role, RoleShifts, RoleTable, assign_roles, plan_examples
+from headroles import HeadScores, Role, RoleShifts, RoleTable, assign_roles
 from headroles.errors import StorageError, UsageError
 from headroles.report.pages import make_report, write_report
 from headroles.results.shown import Grid
@@ -57,16 +57,6 @@ def folder(scores: HeadScores, table: RoleTable, tmp_path: Path) -> Path:
     return save_together(tmp_path / "out", [scores, table])
 
 
-def test_a_role_table_comes_in_the_order_of_a_reader(folder: Path) -> None:
-    found = Outline(make_report(folder).to_html())
-    order = ["Summary", "All heads", "Details", "Strongest heads", "What to be careful about"]
-    headings = [one for one in found.headings if one in (*order, "How to report this")]
-    assert headings == [*order, "How to report this"]
-    assert found.headings[-1] == "How it was made"
-    assert found.tags.count("svg") == 1 + 3
-    assert [one for one in found.refers if one.startswith("#s")] == [f"#s{k}" for k in range(1, 8)]
-
-
 def test_heads_that_are_gone_do_not_count(scores: HeadScores, tmp_path: Path) -> None:
     """They are no heads of the model, and too few examples are not what is wrong with them."""
     values = scores.values.copy()
@@ -93,8 +83,8 @@ def test_contrasts_alone_are_no_roles(tmp_path: Path) -> None:
 
 def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> None:
     page = make_report(folder)
-    assert list(page.answer) == [one for one in table.shown() if isinstance(one, str)]
-    (summary,) = (one for one in table.shown() if isinstance(one, Grid))
+    assert list(page.answer) == [one for one in table.summarize() if isinstance(one, str)]
+    (summary,) = (one for one in table.summarize() if isinstance(one, Grid))
     assert page.sections[0].tables[0].rows == summary.rows
     own = table.assigned[table.assigned["role"] == "local"]
     first = own.iloc[0]
@@ -152,17 +142,10 @@ def test_a_comparison_has_its_numbers(shifts: RoleShifts, tmp_path: Path) -> Non
     frame = shifts.frame.assign(certified=shifts.frame["change"])
     certified = make_report(replace(shifts, frame=frame).save(tmp_path / "certified"))
     changed = last[last["change"] == "changed"]
-    told = f"Of {len(last)} tests of mean scores, {len(changed)} show a change "
-    told += f"({len(changed)} certified"
-    for row in changed.nlargest(1, "difference").to_dict("records"):
-        told += f", the largest {row['layer']}-{row['head']} {in_words(row['role'])}"
+    told = f"Of {len(last)} mean scores, {len(changed)} moved by more than 0.5"
     assert any(line.startswith(told) for line in certified.answer)
-
-
-def test_other_results_show_what_they_show(scores: HeadScores, tmp_path: Path) -> None:
-    plan = plan_examples(scores)
-    text = make_report(plan.save(tmp_path / "plan")).to_html()
-    assert "nine tenths" in text
+    told = f"Certified to differ from 0: {len(changed)} of the {len(changed)}."
+    assert (told in certified.answer) == (len(changed) > 0)
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
@@ -196,13 +179,15 @@ def test_the_command_writes_the_file(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_goes_beyond_position_is_told_by_how_far(tmp_path: Path) -> None:
-    role, beyond = "syntactic", "syntactic:beyond_offset"
-    means = np.array([[[9.0, 0.0], [5.0, 2.0], [4.0, 0.5], [1.0, 3.0]]])
+    role, beyond = "syntactic:any:to_governor", "syntactic:any:to_governor:beyond_offset"
+    means = np.array([[[9.0, 0.0], [5.0, 2.0], [4.0, 0.9], [1.0, 3.0]]])
     rng = np.random.default_rng(0)
     values = rng.normal(means[None], 0.3, size=(60, *means.shape)).astype(np.float32)
     table = assign_roles(make_scores(values, (role, beyond)))
     page = make_report(table.save(tmp_path / "out"))
-    assert page.answer[1].startswith("Not counted: 0-0 (word -> its governor 9.0), which may")
+    assert any(
+        "Positional, not counted: 0-0 (word -> its governor 9.0)" in one for one in page.answer
+    )
     heads, best = page.sections[0].tables
     assert heads.rows[0][:4] == ("syntactic partners", "2", "0-1 0-2", "0-1")
     assert best.rows[0][:2] == ("word -> its governor", "0-1")
@@ -215,7 +200,7 @@ def test_what_goes_beyond_position_is_told_by_how_far(tmp_path: Path) -> None:
     named = [row[:2] for row in own.rows]
     assert named == [("0-1", in_words(role)), ("0-2", in_words(role))]
     counts = np.asarray(draw_heads(table).collections[0].get_array())
-    assert counts.tolist() == [[1, 1, 1, 0]]
+    assert counts.tolist() == [[0, 1, 1, 0]]
 
 
 def test_sentences_stand_behind_the_strongest_heads(
@@ -224,11 +209,12 @@ def test_sentences_stand_behind_the_strongest_heads(
     out = tmp_path / "out"
     arguments = ["classify", str(bert_folder), str(treebank), "--out", str(out), "--report"]
     tests = "--threshold 0.001 --clusters none --correction none --roles syntactic".split()
+    tests.append("--no-beyond-offset")
     done = run(*arguments, *tests)
     assert done.exit_code == 0, done.output
     assert "<mark>" in (out / "report.html").read_text(encoding="utf-8")
     scores = HeadScores.load(out)
-    asked = [((0, 0), "syntactic:to_dependent"), ((1, 2), "syntactic")]
+    asked = [((0, 0), "syntactic:any:to_dependent"), ((1, 2), "syntactic:any:to_governor")]
     together = examples_of(find_again(scores, [(*one, ExampleOptions(n=2)) for one in asked]))
     assert together == [
         find_examples(scores, head, role, n=2, weights=False) for head, role in asked

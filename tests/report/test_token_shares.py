@@ -12,7 +12,6 @@ from headroles.errors import UsageError
 from headroles.report.pages import make_report
 from headroles.results.result import picture
 from headroles.studies.inspection.figures import draw_token_group, draw_token_groups
-from tests.commands import run
 from tests.conftest import make_bert, make_tokenizer
 from tests.report.golden import check_result_look
 
@@ -60,11 +59,3 @@ def test_page(groups: TokenGroups, tmp_path: Path) -> None:
     assert largest != times.idxmax()
     assert f"the largest part, {table['weights'][largest]:.0%}, goes to the" in page.answer[1]
     assert page.to_html().count("<svg") == len(groups.found)
-
-
-def test_the_command_writes_a_page(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
-    out = tmp_path / "tokens"
-    asked = ["tokens", str(bert_folder), str(treebank), "--out", str(out), "--report"]
-    done = run(*asked)
-    assert done.exit_code == 0, done.output
-    assert (out / "report.html").is_file()

@@ -54,7 +54,9 @@ class TestScores:
     def scores(self, tmp_path: Path, bert_folder: Path, lines: str = LINES, **options: Any) -> Any:
         file = tmp_path / "deps.conllu"
         file.write_text(lines + "\n")
-        return score_heads(bert_folder, read_conllu(file), roles="syntactic", **options)
+        return score_heads(
+            bert_folder, read_conllu(file), roles="syntactic", controls="none", **options
+        )
 
     def test_several_governors(self, tmp_path: Path, bert_folder: Path) -> None:
         basic = self.scores(tmp_path, bert_folder, beyond_offset=False)

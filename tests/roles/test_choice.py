@@ -22,20 +22,25 @@ def ids(roles: object, score: str = "bias") -> list[str]:
     return [role.id for role in chosen]
 
 
-def test_a_group_is_all_of_its_roles() -> None:
-    assert ids("delimiter,local") == ["local", "delimiter", "delimiter:cls", "delimiter:sep"]
-    assert ids(["position"]) == ["position:-1", "position:+1"]
-
-
-def test_an_id_is_that_role_alone() -> None:
-    assert ids("delimiter:sep, syntactic:obj:to_governor") == [
-        "delimiter:sep",
-        "syntactic:obj:to_governor",
-    ]
-
-
-def test_positions_are_called_in_one_way() -> None:
-    assert ids("position:1,position:-3") == ["position:-3", "position:+1"]
+@pytest.mark.parametrize(
+    ("asked", "score", "expected"),
+    [
+        ("delimiter,local", "bias", "local delimiter delimiter:cls delimiter:sep"),
+        (["position"], "bias", "position:-1 position:+1"),
+        (
+            "delimiter:sep, syntactic:obj:to_governor",
+            "bias",
+            "delimiter:sep syntactic:obj:to_governor",
+        ),
+        ("position:1,position:-3", "bias", "position:-3 position:+1"),
+        ("block", "excess", "block block:evenness"),
+    ],
+)
+def test_groups_are_all_of_their_roles_and_ids_one(
+    asked: str | list[str], score: str, expected: str
+) -> None:
+    """Measures come with their roles; positions are called in one way."""
+    assert " ".join(ids(asked, score)) == expected
 
 
 def test_all_is_every_group_after_the_default() -> None:
@@ -45,10 +50,6 @@ def test_all_is_every_group_after_the_default() -> None:
         *("position:-1", "position:+1", "position:+4", "self", "punctuation", "rare"),
         *("confidence", "entropy", "entropy:share", "distance"),
     ]
-
-
-def test_a_measure_comes_with_its_role() -> None:
-    assert ids("block", "excess") == ["block", "block:evenness"]
 
 
 @pytest.mark.parametrize(

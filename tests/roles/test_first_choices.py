@@ -51,14 +51,14 @@ class TestHandCheckedExamples:
     def test_arcs(self) -> None:
         example = make_example(FOUR_SEGMENTS, None, [1, 2, -1, 2], {0: "r0", 3: "r0", 1: "r0"})
         found = hits(FOUR, example)
-        assert found["syntactic"] == pytest.approx(2 / 3)
-        assert found["syntactic:to_dependent"] == pytest.approx(2 / 3)
+        assert found["syntactic:any:to_governor"] == pytest.approx(2 / 3)
+        assert found["syntactic:any:to_dependent"] == pytest.approx(2 / 3)
 
     def test_best_offset(self) -> None:
         example = make_example(FOUR_SEGMENTS, None, [1, 2, -1, 2], {0: "r0", 3: "r0", 1: "r0"})
         readout = readout_of([example], "hit")
         assert readout.offset_shares is not None
-        place = [role.id for role in roles_of("hit")].index("syntactic")
+        place = [role.id for role in roles_of("hit")].index("syntactic:any:to_governor")
         shares = dict(zip(OFFSETS, readout.offset_shares[0, place], strict=True))
         assert shares[+1] == pytest.approx(2 / 3)
         assert shares[-1] == pytest.approx(1 / 3)
@@ -87,8 +87,8 @@ class TestHandCheckedExamples:
         )[None, None]
         example = make_example([S, 0, 0, 0, S], [-1, 0, 0, 1, -1], [1, -1], {0: "r0"})
         found = hits(attention, example)
-        assert found["syntactic"] == 1
-        assert found["syntactic:to_dependent"] == 1
+        assert found["syntactic:any:to_governor"] == 1
+        assert found["syntactic:any:to_dependent"] == 1
 
 
 class TestColumns:
@@ -112,8 +112,8 @@ class TestColumns:
         roles = roles_of("hit", columns=True)
         found = score_of(self.SIX, [example], "hit", columns=True)[0, 0]
         by_id = dict(zip([role.id for role in roles], found, strict=True))
-        assert by_id["syntactic"] == pytest.approx(1)
-        assert by_id["syntactic:from_governor"] == pytest.approx(2 / 3)
+        assert by_id["syntactic:any:to_governor"] == pytest.approx(1)
+        assert by_id["syntactic:any:from_governor"] == pytest.approx(2 / 3)
         assert by_id["syntactic:r0:from_governor"] == pytest.approx(1)
         assert by_id["syntactic:r1:from_governor"] == 0
 
@@ -186,7 +186,7 @@ def test_choices_among_what_is_not_finite_are_no_scores() -> None:
     attention[0, 0, 1] = np.nan
     found = hits(attention, make_example(FOUR_SEGMENTS, None, [1, 2, -1, 2], {0: "r0"}))
     assert np.isnan(found["local"])
-    assert np.isnan(found["syntactic"])
+    assert np.isnan(found["syntactic:any:to_governor"])
 
 
 def test_pieces_add_up_and_queries_are_averaged() -> None:

@@ -26,10 +26,9 @@ from headroles.roles import (
     choose_roles,
     make_readout,
 )
-from headroles.roles.frequencies import read_frequencies
+from headroles.roles.catalogue import Rarest, read_frequencies
 from headroles.roles.links import BACK, FORTH, Links
 from headroles.roles.own import Finder, FindPairs, FindWords
-from headroles.roles.rare import Rarest
 from headroles.roles.syntactic import beyond_offset
 from headroles.scoring.layer import read_scores
 from tests.noise import with_noise

@@ -10,8 +10,8 @@ from transformers import PreTrainedTokenizerBase
 
 from headroles.corpus import make_examples, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
-from headroles.models.attention import open_reader
-from headroles.models.loading import load_encoder
+from headroles.models.attention.reader import open_reader
+from headroles.models.loading.encoder import load_encoder
 from headroles.models.options import ModelOptions
 from headroles.passes.loop import Budget
 from headroles.roles import SCORES, RoleOptions, choose_roles
@@ -32,11 +32,12 @@ def test_nothing_is_asked_of_the_device_before_the_scores_are_fetched(
         roles = choose_roles(RoleOptions(roles=groups), ("nsubj", "obj"), SCORES[score], corpus)
         examples = cutter.encode(list(make_examples(corpus, "adjacent"))[:12], Counter())
         scorer = BlockScorer(encoder, reader, roles, SCORES[score], Budget(200))
-        block = scorer.prepare(examples)
+        parts = Budget(200).batches([len(example) for example in examples])
+        batches = [scorer.prepare(examples, indices) for indices in parts]
         encoder.model.to("meta")  # where nothing has a value, and asking for one fails
-        read = [scorer.read(batch) for batch in block.batches]
+        read = [scorer.read(batch) for batch in batches]
     assert len(read) > 1
-    for batch, values in zip(block.batches, read, strict=True):
+    for batch, values in zip(batches, read, strict=True):
         columns = values.shape[-1]
         assert values.shape == (len(batch.indices), reader.n_layers, reader.n_heads, columns)
         assert values.device.type == "meta"

@@ -14,8 +14,8 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from headroles.corpus import make_examples, prepared, read_conllu
-from headroles.models.attention import AttentionReader, open_reader
-from headroles.models.loading import load_encoder
+from headroles.models.attention.reader import AttentionReader, open_reader
+from headroles.models.loading.encoder import load_encoder
 from headroles.models.options import ModelOptions
 from headroles.roles.contrasts import ARCS, ARCS_LEFT_OUT
 from headroles.scoring.options import ScoreOptions
@@ -85,7 +85,8 @@ def test_equal_their_definition(
     score: str,
 ) -> None:
     write_treebank(tmp_path / "short.conllu")
-    options = ScoreOptions(relations=RELATIONS, batch_tokens=batch_tokens, score=score)
+    asked = {"relations": RELATIONS, "batch_tokens": batch_tokens, "score": score}
+    options = ScoreOptions(**asked, controls="none")
     loading = ModelOptions(tokenizer=tokenizer, device="cpu")
     encoder = load_encoder(make_bert(layers=len(REACHES), heads=HEADS), loading)
     monkeypatch.setattr(AttentionReader, "read", read_planted)

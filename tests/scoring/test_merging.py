@@ -82,15 +82,6 @@ class TestRefused:
         with pytest.raises(UsageError, match="not parts of one run: model config_sha256 was"):
             merged([halves[0], other], tmp_path / "whole")
 
-    def test_another_file_of_frequencies(self, scoring: Scoring, tmp_path: Path) -> None:
-        parts = []
-        for number in (1, 2):
-            (tmp_path / "words.txt").write_text(f"the\t{number}\n", "utf-8")
-            asked = {"roles": ["rare"], "frequencies": str(tmp_path / "words.txt")}
-            parts.append(scoring.run(Sharing(corpus_part=CorpusPart(number, 2)), **asked))
-        with pytest.raises(UsageError, match="not parts of one run: roles rare meaning"):
-            merged(parts, tmp_path / "whole")
-
     def test_missing_and_repeated(self, halves: list[Path], tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="of 2 parts of the corpus 2 is missing"):
             merged(halves[:1], tmp_path / "one")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -16,12 +17,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from headroles import HeadScores, read_conllu, score_heads
 from headroles.corpus import make_examples, prepared
 from headroles.errors import CorpusError, ModelError, UsageError
-from headroles.record import ScoresRecord
 from headroles.roles import choose_relations
 from headroles.roles.contrasts import ARCS, ARCS_LEFT_OUT, PAIRS, PAIRS_WITHOUT_CONTROLS
 from headroles.roles.relations import RelationOptions
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import open_scoring, score_to_folder
+from headroles.scoring.windows import windows_of
 from tests import noise
 from tests.conftest import CAT, conllu_sentence, make_bert, role_ids
 from tests.reference import Asked, attention_of, cut, largest_difference, reference_scores
@@ -41,7 +42,8 @@ def run(model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
     """Function that scores the sample by the model, unless another corpus or model is given."""
 
     def score(corpus: Path = sample, by: PreTrainedModel = model, **options: Any) -> HeadScores:
-        return score_heads(by, read_conllu(corpus), tokenizer=tokenizer, **options)
+        asked = {"tokenizer": tokenizer, "controls": "none", **options}
+        return score_heads(by, read_conllu(corpus), **asked)
 
     return score
 
@@ -91,23 +93,41 @@ def test_batches_do_not_matter(scores: HeadScores, run: Run, batch_tokens: int) 
     assert_same(scores, run(batch_tokens=batch_tokens))
 
 
-def test_two_runs_are_identical(scores: HeadScores, run: Run) -> None:
-    assert_identical(scores, run())
-
-
-@pytest.mark.parametrize("examples_at_a_time", [1, 7])
-def test_streaming_windows_do_not_matter(
+@pytest.mark.parametrize(
+    "limit", [{"WINDOW_EXAMPLES": 1}, {"WINDOW_EXAMPLES": 7}, {"WINDOW_BYTES": 9000}]
+)
+def test_windows_do_not_matter(
     scores: HeadScores,
     model: PreTrainedModel,
     sample: Path,
     tokenizer: PreTrainedTokenizerBase,
     tmp_path: Path,
-    examples_at_a_time: int,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: dict[str, int],
 ) -> None:
     """Few examples at a time, written as they come, read back: the same as one pass."""
-    with open_scoring(model, read_conllu(sample), ScoreOptions(tokenizer=tokenizer)) as scoring:
-        score_to_folder(scoring, tmp_path, scoring.blocks(examples_at_a_time))
+    for name, value in limit.items():
+        monkeypatch.setattr(f"headroles.scoring.run.{name}", value)
+    options = ScoreOptions(tokenizer=tokenizer, controls="none")
+    with open_scoring(model, read_conllu(sample), options) as scoring:
+        score_to_folder(scoring, tmp_path)
+    assert pq.ParquetFile(tmp_path / "scores.parquet").num_row_groups > 5
     assert_same(scores, HeadScores.load(tmp_path))
+
+
+def test_windows_of_long_examples_have_fewer(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a window of a slow model takes a minute, whatever the length of examples."""
+    monkeypatch.setattr("headroles.scoring.windows.WINDOW_WORDS", 60)
+    with prepared(read_conllu(sample)) as corpus:
+        windows = list(windows_of(corpus, "adjacent"))
+        examples = list(make_examples(corpus, "adjacent"))
+    for window in windows:
+        n_words = sum(len(one.words) for each in window.examples for one in each.sentences)
+        assert n_words <= 60 or len(window.examples) == 1
+    assert len(windows) > 10
+    assert [one for window in windows for one in window.examples] == examples
+    assert [window.number for window in windows] == list(range(len(windows)))
+    assert [window.first for window in windows][-1] + windows[-1].n_sentences == corpus.n_sentences
 
 
 def test_arcs_without_controls_leave_and_are_counted(run: Run, tmp_path: Path) -> None:
@@ -124,14 +144,6 @@ def test_arcs_without_controls_leave_and_are_counted(run: Run, tmp_path: Path) -
     controls = both.record.controls
     assert (controls[ARCS], controls[ARCS_LEFT_OUT]) == (4, 2)
     assert (controls[PAIRS], controls[PAIRS_WITHOUT_CONTROLS]) == (4, 2)
-
-
-def test_halves_merge_to_the_whole(scores: HeadScores) -> None:
-    block = scores.block
-    halves = [block.take(slice(None, 40)), block.take(slice(40, None))]
-    assert_identical(
-        scores, HeadScores.from_blocks(halves, scores.roles, scores.score, ScoresRecord())
-    )
 
 
 @pytest.mark.numbers
@@ -183,14 +195,6 @@ def test_sdpa_and_eager_models_give_the_same_table(
     assert eager.config._attn_implementation == "eager"
 
 
-def test_no_pairs_no_block(run: Run) -> None:
-    scores = run(pairing="none")
-    block = scores.role_ids.index("block")
-    assert not scores.counts[:, block : block + 2].any()
-    assert np.isnan(scores.values[..., block]).all()
-    assert scores.n_examples == 140
-
-
 def test_missing_scores_are_exactly_those_without_tokens_or_arcs(scores: HeadScores) -> None:
     missing = np.isnan(scores.values)
     assert (missing == (scores.counts == 0)[:, None, None]).all()
@@ -198,9 +202,6 @@ def test_missing_scores_are_exactly_those_without_tokens_or_arcs(scores: HeadSco
 
 
 class TestRelations:
-    def test_defaults(self, scores: HeadScores) -> None:
-        assert scores.role_ids == role_ids(RELATIONS)
-
     def test_all(self, run: Run) -> None:
         scores = run(relations="all")
         assert "syntactic:case:to_governor" in scores.role_ids

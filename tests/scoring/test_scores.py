@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,6 @@ import pytest
 from headroles.errors import StorageError, UsageError
 from headroles.record import ScoresRecord
 from headroles.roles import BIAS
-from headroles.scoring.blocks import ScoreBlock
 from headroles.scoring.scores import HeadScores
 from headroles.scoring.tables import EXAMPLES_FILE, SCORES_FILE, ScoreWriter
 from headroles.storage import RUN_FILE, digests_of, read_run, write_run
@@ -21,7 +20,7 @@ from tests.conftest import make_roles
 ROLES = ("local", "block", "syntactic:nsubj:to_governor")
 
 
-def make_block(first: int = 0, examples: int = 5, heads: int = 3, roles: int = 3) -> ScoreBlock:
+def make_block(first: int = 0, examples: int = 5, heads: int = 3, roles: int = 3) -> HeadScores:
     """Random scores; every third example lacks role 1, and nothing has the last role."""
     rng = np.random.default_rng(first)
     counts = rng.integers(1, 30, (examples, roles))
@@ -30,26 +29,26 @@ def make_block(first: int = 0, examples: int = 5, heads: int = 3, roles: int = 3
     values = rng.gamma(2.0, size=(examples, 2, heads, roles)).astype(np.float32)
     values[np.broadcast_to((counts == 0)[:, None, None], values.shape)] = np.nan
     numbers = range(first, first + examples)
-    return ScoreBlock(
-        ids=[f"sätze {n}" for n in numbers],
-        documents=[f"document {n // 3}" for n in numbers],
+    return HeadScores(
+        ids=tuple(f"sätze {n}" for n in numbers),
+        documents=tuple(f"document {n // 3}" for n in numbers),
+        roles=make_roles(ROLES[:roles]),
         lengths=rng.integers(3, 60, examples),
         values=values,
         counts=counts,
-        digests=[f"{n:016x}" for n in numbers],
+        digests=tuple(f"{n:016x}" for n in numbers),
         bounds=np.where(counts[..., None] > 0, [0, 60], np.nan).astype(np.float32),
     )
 
 
-def make_scores(*blocks: ScoreBlock) -> HeadScores:
+def make_scores(*blocks: HeadScores) -> HeadScores:
     blocks = blocks or (make_block(),)
-    record = ScoresRecord(scores=sum(int((~np.isnan(block.values)).sum()) for block in blocks))
-    return HeadScores.from_blocks(blocks, make_roles(ROLES), BIAS, record)
+    return HeadScores.joined(blocks, ScoresRecord())
 
 
-def write(folder: Path, blocks: list[ScoreBlock], scores: HeadScores) -> None:
+def write(folder: Path, blocks: list[HeadScores], scores: HeadScores) -> None:
     """Block by block."""
-    with ScoreWriter(folder, ROLES) as writer:
+    with ScoreWriter(folder) as writer:
         for block in blocks:
             writer.write(block)
     files = digests_of(folder, writer.files)
@@ -78,22 +77,9 @@ def test_scores_written_block_by_block_load_as_one(tmp_path: Path) -> None:
     assert_equal(HeadScores.load(tmp_path), scores)
 
 
-def test_blocks_come_one_after_the_other() -> None:
-    whole = make_block(0, 6)
-    parts = [whole.take(slice(0, 2)), whole.take(slice(2, 6))]
-    assert_equal(make_scores(*parts), make_scores(whole))
-
-
 def test_scores_made_by_hand_may_lack_bounds(tmp_path: Path) -> None:
     without = replace(make_scores(), bounds=None)
     assert HeadScores.load(without.save(tmp_path / "out")).bounds is None
-
-
-def test_digests_are_stored_beside_their_examples(tmp_path: Path) -> None:
-    make_scores().save(tmp_path / "out")
-    stored = pq.read_table(tmp_path / "out" / EXAMPLES_FILE).to_pydict()
-    assert stored["example"][3] == "sätze 3"
-    assert stored["digest"][3] == "0000000000000003"
 
 
 def test_blocks_without_digests_are_stored_without_them(tmp_path: Path) -> None:
@@ -149,14 +135,15 @@ def test_shows_its_size_and_a_mean_for_each_role_with_scores() -> None:
 
 def test_a_score_takes_less_than_six_bytes(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    block = ScoreBlock(
-        ids=[f"weblog-2026-{n:05}+weblog-2026-{n + 1:05}" for n in range(200)],
-        documents=["corpus/file.conllu#1"] * 200,
+    block = HeadScores(
+        ids=tuple(f"weblog-2026-{n:05}+weblog-2026-{n + 1:05}" for n in range(200)),
+        documents=("corpus/file.conllu#1",) * 200,
+        roles=make_roles([f"mine:{n}" for n in range(16)]),
         lengths=rng.integers(10, 90, 200),
         values=rng.gamma(2.0, size=(200, 6, 12, 16)).astype(np.float32),
         counts=rng.integers(1, 30, (200, 16)),
     )
-    with ScoreWriter(tmp_path, [f"role {n}" for n in range(16)]) as writer:
+    with ScoreWriter(tmp_path) as writer:
         writer.write(block)
     assert (tmp_path / SCORES_FILE).stat().st_size < 6 * block.values.size
 
@@ -164,7 +151,7 @@ def test_a_score_takes_less_than_six_bytes(tmp_path: Path) -> None:
 def test_roles_and_score_come_back_with_all_that_tests_need(tmp_path: Path) -> None:
     """Among them a baseline of 0, which is not the same as no baseline."""
     roles = make_roles(("local", "syntactic:nsubj:to_governor:beyond_offset", "block"))
-    made = HeadScores.from_blocks([make_block()], roles, BIAS, ScoresRecord())
+    made = replace(make_block(), roles=roles)
     loaded = HeadScores.load(made.save(tmp_path / "out"))
     assert loaded.roles == roles
     assert [role.baseline for role in loaded.roles] == [None, 0.0, None]
@@ -200,18 +187,13 @@ class TestFilesThatDoNotBelongTogether:
             {"layers": -1},
             {"score": "odds"},
             {"scores": 5},
+            *({key: ...} for key in ("layers", "heads", "roles", "score", "scores")),
         ],
         ids=str,
     )
     def test_run_file_of_another_run(self, folder: Path, change: dict[str, object]) -> None:
         resign(folder, **change)
         with pytest.raises(StorageError, match=r"run\.json.*score again"):
-            HeadScores.load(folder)
-
-    @pytest.mark.parametrize("key", ["layers", "heads", "roles", "score", "scores"])
-    def test_run_file_without_a_key(self, folder: Path, key: str) -> None:
-        resign(folder, **{key: ...})
-        with pytest.raises(StorageError, match=key):
             HeadScores.load(folder)
 
     @pytest.mark.parametrize("name", [SCORES_FILE, EXAMPLES_FILE])
@@ -244,14 +226,13 @@ class TestFilesThatDoNotBelongTogether:
             HeadScores.load(folder)
 
 
-def test_blocks_are_joined_and_taken_apart() -> None:
-    whole = make_block(0, 7)
-    again = ScoreBlock.joined([whole.take(slice(3)), whole.take(slice(3, None))])
-    for one in fields(ScoreBlock):
-        np.testing.assert_array_equal(getattr(again, one.name), getattr(whole, one.name))
-    without = replace(whole, digests=[], bounds=None)
-    assert ScoreBlock.joined([whole, without]).digests == []
-    assert ScoreBlock.joined([whole, without]).bounds is None
+def test_parts_are_joined() -> None:
+    whole = make_scores()
+    parts = [whole.select(np.arange(3)), whole.select(np.arange(3, 5))]
+    assert_equal(HeadScores.joined(parts, ScoresRecord()), whole)
+    without = replace(whole, digests=(), bounds=None)
+    assert HeadScores.joined([whole, without], ScoresRecord()).digests == ()
+    assert HeadScores.joined([whole, without], ScoresRecord()).bounds is None
 
 
 @pytest.mark.parametrize(
@@ -270,5 +251,7 @@ def test_numbers_by_hand_of_another_shape(
 
 
 def test_numbers_by_hand_have_the_roles_of_their_ids() -> None:
-    made = HeadScores.by_hand(np.ones((2, 1, 1, 2)), ["syntactic:beyond_offset", "mine:own"])
+    made = HeadScores.by_hand(
+        np.ones((2, 1, 1, 2)), ["syntactic:any:to_governor:beyond_offset", "mine:own"]
+    )
     assert [role.baseline for role in made.roles] == [0.0, None]

@@ -5,25 +5,32 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
+import signal
 import stat
+import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroles import collaborate_heads, read_conllu, score_heads
+from headroles import collaborate_heads, load, read_conllu, score_heads
 from headroles.errors import StorageError
-from headroles.models.saved_models import PrunedModel, PrunedRecord
+from headroles.models.loading.saved_models import PrunedModel, PrunedRecord
 from headroles.storage import (
     HIDDEN,
     changed_folder,
+    committed,
     digests_of,
     encode_json,
-    finish_swap,
+    kinds_in,
     parts_beside,
     read_json,
     read_run,
@@ -32,7 +39,7 @@ from headroles.storage import (
     write_bytes,
     write_run,
 )
-from headroles.storage.names import is_result_name, is_result_path
+from tests.commands import run
 from tests.conftest import make_bert, make_tokenizer
 
 REMOVE = "Remove it, and run the command again"
@@ -76,11 +83,11 @@ def replace(folder: Path, resume: bool | None = False) -> None:
 
 
 def add(folder: Path) -> None:
-    with changed_folder(folder, []) as staging:
+    with changed_folder(folder) as staging:
         write_run(staging, {"run": "added"}, {})
 
 
-@pytest.mark.parametrize("change", [replace, add, finish_swap])
+@pytest.mark.parametrize("change", [replace, add])
 def test_a_link_in_the_place_of_the_hidden_folder(results: Path, victim: Path, change: Any) -> None:
     (results / HIDDEN).symlink_to("../victim")
     before = everything(victim.parent)
@@ -89,7 +96,7 @@ def test_a_link_in_the_place_of_the_hidden_folder(results: Path, victim: Path, c
     assert everything(victim.parent) == before
 
 
-@pytest.mark.parametrize("name", ["parts", "new", "old", "swap.json", "lock", "parts/plan/part-0"])
+@pytest.mark.parametrize("name", ["parts", "new", "done", "added", "lock", "parts/plan/part-0"])
 @pytest.mark.parametrize("change", [replace, add])
 def test_links_in_the_hidden_folder(results: Path, victim: Path, change: Any, name: str) -> None:
     place = results / HIDDEN / name
@@ -99,27 +106,6 @@ def test_links_in_the_hidden_folder(results: Path, victim: Path, change: Any, na
     with pytest.raises(StorageError, match=f"{name} is a symbolic link, which .*{REMOVE}"):
         change(results)
     assert everything(victim.parent) == before
-
-
-@pytest.mark.parametrize(
-    ("name", "make", "described"),
-    [
-        ("lock", Path.mkdir, "a folder"),
-        ("swap.json", Path.mkdir, "a folder"),
-        ("lock", os.mkfifo, "a device, a pipe or the like"),
-        ("parts", Path.touch, "a file"),
-        ("new/x", os.mkfifo, "a device, a pipe or the like"),
-    ],
-)
-def test_what_no_run_makes_there(results: Path, name: str, make: Any, described: str) -> None:
-    place = results / HIDDEN / name
-    place.parent.mkdir(parents=True)
-    make(place)
-    with pytest.raises(StorageError, match=f"{name} is {described}, which .*{REMOVE}"):
-        replace(results)
-    (place.rmdir if place.is_dir() else place.unlink)()
-    replace(results)
-    assert read_run(results).content == {"run": "new"}
 
 
 def test_a_sub_folder_that_is_a_link_is_not_written_through(results: Path, victim: Path) -> None:
@@ -134,7 +120,7 @@ def test_a_sub_folder_that_is_a_link_is_not_written_through(results: Path, victi
             (staging / "before" / "roles.csv").write_text("new")
             write_run(staging, {"run": "new"}, {})
 
-    with pytest.raises(StorageError, match=r"before is a symbolic link, .* unchanged"):
+    with pytest.raises(StorageError, match=r"before is in the way"):
         write()
     assert everything(victim) == before
     assert read_run(results).content == {"run": "old"}
@@ -148,136 +134,170 @@ def test_a_folder_of_results_that_is_a_link_itself_is_filled(results: Path) -> N
     assert read_run(results).content == {"run": "new"}
 
 
-class TestJournal:
-    """The list of renames of a folder that was sent."""
+HIDDEN_FILES = ("done/run.json", "added/run.json", "done/roles.csv", "done/notes.txt", "done/link")
 
-    @pytest.mark.parametrize(
-        "content",
-        [
-            '{"old": ["../victim/thesis.txt"], "new": []}',
-            '{"old": [], "new": ["../victim/thesis.txt"]}',
-            '{"old": ["/nowhere/roles.csv"], "new": []}',
-            '{"old": ["notes.txt"], "new": []}',
-            '{"old": ["a/b/roles.csv"], "new": []}',
-            '{"old": [".."], "new": ["."]}',
-            '{"old": ["before/roles.csv"], "new": []}',
-            '{"old": [], "new": ["gone.csv"]}',
-            '{"old": 3}',
-            '{"old": [], "new": [], "ends_parts": NaN}',
-            "{",
-            "[" * 100_000,
-        ],
-    )
-    def test_is_refused_with_the_way_out(self, results: Path, victim: Path, content: str) -> None:
-        (results / "notes.txt").write_text("mine")
-        (results / "before").symlink_to(victim)
-        (victim / "roles.csv").write_text("mine")
-        (results / HIDDEN).mkdir()
-        (results / HIDDEN / "swap.json").write_text(content)
-        before = everything(victim.parent)
-        message = rf"cannot be used \(.*\); copy .* from .*, remove {results / HIDDEN}, and run"
-        for change in (finish_swap, replace, add):
-            with pytest.raises(StorageError, match=message):
-                change(results)
-        after = everything(victim.parent)
-        assert after == before
 
-    NAMES = st.one_of(
-        st.sampled_from(
-            [
-                *("run.json", "roles.csv", "within/roles.csv", "within", "link", "link/roles.csv"),
-                *("../victim/roles.csv", "../victim", "..", ".", "", "/", "notes.txt", "a//b.csv"),
-                *(".headroles/lock", ".headroles/old/roles.csv", "within/../../victim/roles.csv"),
-            ]
-        ),
-        st.text(max_size=12),
-    )
-    PLACES = st.sampled_from(
-        [
-            *("run.json", "roles.csv", "notes.txt", "within/roles.csv", ".headroles/new/roles.csv"),
-            *(".headroles/new/run.json", ".headroles/old/roles.csv", ".headroles/parts/p/part-0"),
-            *(
-                ".headroles/new/within/roles.csv",
-                ".headroles/lock",
-                ".headroles/new/link/roles.csv",
-            ),
-        ]
-    )
+class TestResultsOfOthersToBeMoved:
+    """A folder that was sent may hold results that wait to be moved into place."""
 
     @given(
-        old=st.lists(NAMES, max_size=3),
-        new=st.lists(NAMES, max_size=3),
-        ends=st.booleans(),
-        files=st.sets(PLACES),
-        links=st.sets(st.sampled_from(["link", "within", "roles.csv", ".headroles/old", "notes"])),
+        files=st.sets(st.sampled_from([*HIDDEN_FILES, "done/within/roles.csv", "new/x", "lock"])),
+        links=st.sets(st.sampled_from(["link", "within", "roles.csv", ".headroles/done/link"])),
+        listed=st.sampled_from(["../victim/roles.csv", "/victim", "..", "notes.txt", "link"]),
     )
-    @settings(max_examples=200, deadline=None)
-    def test_changes_nothing_outside(
-        self, old: list[str], new: list[str], ends: bool, files: set[str], links: set[str]
-    ) -> None:
+    @settings(max_examples=100, deadline=None)
+    def test_change_nothing_outside(self, files: set[str], links: set[str], listed: str) -> None:
         with TemporaryDirectory() as name:
             top = Path(name).resolve()
             victim, folder = top / "victim", top / "folder"
-            for place in (victim, folder / HIDDEN):
+            for place in (victim, folder / HIDDEN / "done" / "within"):
                 place.mkdir(parents=True)
-            for file in ("roles.csv", "run.json", "lock", "part-0", "thesis.txt"):
+            for file in ("roles.csv", "run.json", "thesis.txt"):
                 (victim / file).write_text(f"my {file}")
             for link in links:
                 (folder / link).symlink_to(victim)
-            for file in sorted(files):
-                if not any(parent.is_symlink() for parent in (folder / file).parents):
-                    (folder / file).parent.mkdir(parents=True, exist_ok=True)
-                    if not (folder / file).is_symlink():
-                        (folder / file).write_text(file)
-            journal = {"old": old, "new": new, "ends_parts": ends}
-            (folder / HIDDEN / "swap.json").write_bytes(encode_json(journal))
-            before = everything(victim)
+            for place in (folder / HIDDEN / file for file in files):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                if place.name == "run.json":
+                    write_run(place.parent, {}, {"role table": {listed: ""}})
+                elif not place.is_symlink():
+                    place.write_text("theirs")
+            before = everything(top)
             with suppress(StorageError):
-                finish_swap(folder)
-                replace(folder, resume=False)
-            assert everything(victim) == before
+                kinds_in(folder)
+                read_run(folder)
+            assert everything(top) == before
+            with suppress(StorageError):
+                replace(folder)
+            assert everything(victim) == {
+                name.removeprefix("victim/"): content
+                for name, content in before.items()
+                if name.startswith("victim/")
+            }
             assert {place.name for place in top.iterdir()} == {"victim", "folder"}
-            if "notes.txt" in files:
-                assert (folder / "notes.txt").read_text() == "notes.txt"
+
+
+def test_reading_results_changes_nothing_beside_them(results: Path) -> None:
+    """A list of renames, in the folder or above it, is a file as any other."""
+    top = results.parent
+    (top / HIDDEN / "new" / "pkg").mkdir(parents=True)
+    (top / "pkg").mkdir()
+    for file in ("notes.csv", "pkg/train.csv"):
+        (top / file).write_text("mine")
+    (top / HIDDEN / "new" / "pkg" / "modeling_mine.py").write_text("theirs")
+    journal = {"old": ["notes.csv", "pkg/train.csv"], "new": ["pkg/modeling_mine.py"]}
+    for place in (top, results):
+        (place / HIDDEN).mkdir(exist_ok=True)
+        (place / HIDDEN / "swap.json").write_text(json.dumps(journal))
+    before = everything(top)
+    assert read_run(results).content == {"run": "old"}
+    with pytest.raises(StorageError, match="holds no table of results"):
+        load(results)
+    assert run("export", results).exit_code == 1
+    assert everything(top) == before
+
+
+@pytest.fixture
+def in_time() -> Iterator[None]:
+    """Ends a test that waits for a pipe."""
+    signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it waited for a pipe"))
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+
+
+@pytest.mark.usefixtures("in_time")
+@pytest.mark.parametrize("target", [None, "/dev/zero"])
+@pytest.mark.parametrize("name", ["run.json", "roles.parquet", "scores.parquet"])
+def test_pipes_and_devices_in_place_of_results(tested: Path, name: str, target: str | None) -> None:
+    (tested / name).unlink()
+    os.mkfifo(tested / name) if target is None else (tested / name).symlink_to(target)
+    for command in (["assign"],) if name == "scores.parquet" else (["export"], ["report"]):
+        done = run(*command, tested)
+        assert done.exit_code == 1
+        assert done.stderr.startswith(f"error: {tested / name} cannot be read: it is a pipe")
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_forged_examples_without_documents(tested: Path) -> None:
+    table, record = pq.read_table(tested / "examples.parquet"), read_run(tested)
+    place = table.column_names.index("document")
+    nothing = pa.array([None] * len(table), pa.string())
+    pq.write_table(table.set_column(place, "document", nothing), tested / "examples.parquet")
+    files = {kind: digests_of(tested, own) for kind, own in record.files.items()}
+    write_run(tested, record.content, files)
+    done = run("assign", tested)
+    assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
+    assert "does not match run.json" in done.stderr
+
+
+@pytest.mark.usefixtures("in_time")
+def test_a_pipe_in_place_of_a_corpus_that_a_record_names(tested: Path, treebank: Path) -> None:
+    treebank.unlink()
+    os.mkfifo(treebank)
+    done = run("examples", tested, "--layer", 0, "--head", 0, "--role", "local")
+    assert (done.exit_code, done.stderr.count("is a pipe or a device")) == (1, 1)
+
+
+@pytest.fixture
+def tested(bert_folder: Path, treebank: Path, tmp_path: Path) -> Path:
+    out = tmp_path / "out"
+    assert run("classify", bert_folder, treebank, "--out", out).exit_code == 0
+    return out
+
+
+@pytest.mark.parametrize("depth", [60, 900, 100_000])
+def test_lists_in_lists(results: Path, depth: int) -> None:
+    content = f'{{"format": 3, "holds": {{}}, "x": {"[" * depth}{"]" * depth}}}'
+    (results / "run.json").write_text(content)
+    done = run("export", results)
+    assert done.exit_code == 1
+    assert done.stderr.startswith(f"error: {results / 'run.json'} cannot be read: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are bytes on Linux alone")
+def test_folders_whose_names_are_not_utf8(
+    bert_folder: Path, treebank: Path, tmp_path: Path
+) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    for words in (("score", "no-such-model", treebank, "--out", odd), ("export", odd)):
+        done = run(*words)
+        assert done.exit_code == 1
+        assert "is not UTF-8, which the files in it need; rename the folder" in done.stderr
+    assert not odd.exists()
+    shutil.copytree(bert_folder, odd)
+    done = run("score", odd, treebank, "--out", tmp_path / "out")
+    assert done.exit_code == 1
+    assert "is not UTF-8" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["done", "added"])
+def test_links_are_not_read_through(results: Path, victim: Path, name: str) -> None:
+    write_run(victim, {"run": "mine"}, {})
+    (results / HIDDEN).mkdir()
+    (results / HIDDEN / name).symlink_to(victim)
+    for read in (committed, kinds_in, read_run):
+        with pytest.raises(StorageError, match=f"{name} is a symbolic link, .*{REMOVE}"):
+            read(results)
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["..", ".", "", "a/b.csv", "../roles.csv", "thesis.txt", "x.csv\n", "C:run.json", None, 3],
+    "held",
+    [
+        *({"role table": {name: ""}} for name in ("..", ".", "", "a/b.csv", "../roles.csv")),
+        *({"role table": {name: ""}} for name in ("C:run.json", HIDDEN, "\ud800", "n" * 300)),
+        *(None, ["scores"], {"scores": 3}, {"scores": {"a": 3}}),
+    ],
 )
-def test_names_that_no_result_has(tmp_path: Path, name: Any) -> None:
-    assert not is_result_name(name)
-    if isinstance(name, str):
-        write_run(tmp_path, {}, {"role table": {name: ""}})
-        with pytest.raises(StorageError, match="does not list the files of the folder"):
-            read_run(tmp_path)
-
-
-def test_paths_of_results() -> None:
-    for path in ("run.json", "before/scores.parquet", "model-00001-of-00002.safetensors"):
-        assert is_result_path(path)
-    for path in (
-        "/run.json",
-        "a/b/run.json",
-        ".headroles/run.json",
-        "../run.json",
-        "a\\b/run.json",
-    ):
-        assert not is_result_path(path)
+def test_what_a_folder_cannot_hold(tmp_path: Path, held: Any) -> None:
+    """Names that lead elsewhere, and what lists no names."""
+    write_run(tmp_path, {}, held)
+    with pytest.raises(StorageError, match="does not list the files of the folder"):
+        read_run(tmp_path)
 
 
 class TestPermissions:
-    @pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644)])
-    def test_new_files_have_those_that_the_system_gives(
-        self, tmp_path: Path, umask: int, mode: int
-    ) -> None:
-        before = os.umask(umask)
-        try:
-            write_bytes(tmp_path / "a.csv", b"new")
-        finally:
-            os.umask(before)
-        assert stat.S_IMODE((tmp_path / "a.csv").stat().st_mode) == mode
-
     @pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644)])
     def test_scores_and_models_have_them_too(
         self, bert_folder: Path, sample: Path, tmp_path: Path, umask: int, mode: int

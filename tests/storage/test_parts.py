@@ -35,8 +35,8 @@ class TestParts:
         opened = parts.open(PLAN)
         opened.write(7, b"seven")
         again = parts.open(PLAN)
-        assert (7 in again, 8 in again, again.numbers()) == (True, False, {7})
-        assert again.read(7) == b"seven"
+        assert (7 in again, 8 in again) == (True, False)
+        assert again.read(7, bytes) == b"seven"
         assert (parts.count, parts.describe()) == (1, "1 part")
         assert parts.join(PLAN) == again
         with pytest.raises(StorageError, match="other settings than the first one: window was 3"):
@@ -48,21 +48,19 @@ class TestParts:
         file = opened.folder / "part-0"
         for content in (file.read_bytes()[:-1], b""):
             file.write_bytes(content)
-            with pytest.raises(StorageError, match=r"part-0 is damaged, .*; remove it and run"):
-                opened.read(0)
-        with pytest.raises(StorageError, match="part-1 cannot be read: No such file"):
-            opened.read(1)
+            with pytest.raises(StorageError, match=r"part-0 .*it is damaged, .*; remove"):
+                opened.read(0, bytes)
+        with pytest.raises(StorageError, match=r"part-1 cannot be read .*No such file"):
+            opened.read(1, bytes)
+        opened.write(2, b"two")
+        with pytest.raises(StorageError, match=r"part-2 cannot be read .invalid literal"):
+            opened.read(2, int)
 
-    def test_what_cannot_be_a_plan_or_a_number(self, parts: Parts) -> None:
-        opened = parts.open(PLAN)
-        opened.write(3, b"three")
-        (opened.folder / "part-x").touch()
-        assert opened.numbers() == {3}
+    def test_a_plan_that_cannot_be_read(self, parts: Parts) -> None:
+        parts.open(PLAN).write(3, b"three")
         for content in ("{", '{"window": NaN}'):
             (parts.place / "plan.json").write_text(content)
-            with pytest.raises(
-                StorageError, match="cannot be read; run the command with --no-resume"
-            ):
+            with pytest.raises(StorageError, match=r"cannot be read; run .* with --no-resume"):
                 parts.open(PLAN)
 
     def test_one_that_was_renamed_or_is_of_another_plan_is_refused(self, parts: Parts) -> None:
@@ -74,10 +72,10 @@ class TestParts:
         kept = first.read_bytes()
         for foreign in (second, other.folder / "part-0"):
             first.write_bytes(foreign.read_bytes())
-            with pytest.raises(StorageError, match="part-0 is damaged, or belongs to another"):
-                opened.read(0)
+            with pytest.raises(StorageError, match=r"part-0 .*it is damaged, or belongs to"):
+                opened.read(0, bytes)
         first.write_bytes(kept)
-        assert opened.read(0) == b"content of 0"
+        assert opened.read(0, bytes) == b"content of 0"
 
     def test_another_plan_is_refused_by_name(self, parts: Parts) -> None:
         parts.open(PLAN).write(0, b"zero")
@@ -92,14 +90,6 @@ class TestParts:
     def test_a_plan_without_parts_binds_nobody(self, parts: Parts) -> None:
         parts.open(PLAN)
         assert 0 not in parts.open({**PLAN, "window": 4})
-
-    def test_each_is_claimed_once(self, parts: Parts) -> None:
-        one, other = parts.open(PLAN), parts.open(PLAN)
-        assert [one.claim(0), other.claim(0), other.claim(1), one.claim(1)] == [1, 0, 1, 0]
-        (one.folder / ".part-2-draft").touch()
-        parts.open(PLAN)
-        assert other.claim(0)
-        assert names(one.folder) == {"claims"}
 
 
 def test_differences_are_named_one_by_one() -> None:
@@ -138,11 +128,11 @@ class TestFolder:
         with result_folder(tmp_path) as staging:
             write_run(staging, {"run": "old"}, {})
         message = interrupted(tmp_path, overwrite=True)
-        assert message.startswith(f"the results in {tmp_path} are unchanged, and 1 part of the new")
-        with changed_folder(tmp_path, []) as staging:
+        assert message.startswith(f"the results in {tmp_path} are unchanged, and 1 part of")
+        with changed_folder(tmp_path) as staging:
             write_run(staging, {"run": "changed"}, {})
         with result_folder(tmp_path, overwrite=True, resume=True) as staging:
-            assert parts_beside(staging).open(PLAN).read(0) == b"zero"
+            assert parts_beside(staging).open(PLAN).read(0, bytes) == b"zero"
 
     def test_an_error_tells_too(self, tmp_path: Path) -> None:
         with pytest.raises(StorageError) as failed:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headroles import HeadScores, assign_roles, compare_roles, plan_examples
+from headroles import HeadScores, assign_roles, compare_roles, power_analysis
 from headroles.errors import UsageError
 from headroles.roles import SCORES
 from headroles.studies.heads import HeadColumns, clusters_of, hypotheses_of
 from headroles.studies.options import ThresholdOptions
 from headroles.testing.hypotheses import Hypotheses
-from headroles.testing.options import TEST_FAMILIES, TestOptions
+from headroles.testing.options import TestOptions
 from tests.conftest import changed, make_scores, role_ids
 
 RNG = np.random.default_rng(0)
@@ -28,7 +28,7 @@ def hypotheses(scores: HeadScores, threshold: float | None = None, **options: An
 class TestColumns:
     def test_order_is_role_layer_head(self) -> None:
         values = RNG.normal(size=(4, 2, 3, 2)).astype(np.float32)
-        scores = make_scores(values, ["local", "syntactic"])
+        scores = make_scores(values, ["local", "syntactic:any:to_governor"])
         columns, found = HeadColumns.of(scores), hypotheses(scores)
         assert found.n_tests == 12
         roles, layers, heads = columns.places
@@ -45,13 +45,6 @@ class TestColumns:
         values[..., 1] = np.nan
         assert hypotheses(make_scores(values, ["a", "b", "c"])).names == ("a", "c")
 
-    @pytest.mark.parametrize("family", TEST_FAMILIES)
-    def test_families(self, family: str) -> None:
-        found = hypotheses(make_scores(RNG.normal(size=(4, 2, 2, 3)), "abc"), family=family)
-        parts = [part.tolist() for part in found.columns_by_family]
-        whole = list(range(12))
-        assert parts == ([whole] if family == "all" else [whole[:4], whole[4:8], whole[8:]])
-
 
 class TestThresholds:
     @pytest.mark.parametrize("score", SCORES)
@@ -59,16 +52,11 @@ class TestThresholds:
         scores = make_scores(RNG.normal(size=(4, 1, 2, 1)), ["local"], score=score)
         assert (hypotheses(scores).threshold == {"bias": 3, "excess": 0.1, "hit": 0.5}[score]).all()
 
-    @pytest.mark.parametrize("threshold", [None, 1.5])
-    def test_contrasts_are_tested_against_zero(self, threshold: float | None) -> None:
+    def test_contrasts_and_controls_are_no_roles_of_their_own(self) -> None:
         roles = role_ids(["obj"])
-        scores = make_scores(RNG.normal(size=(4, 1, 2, len(roles))), roles)
-        found = hypotheses(scores, threshold=threshold)
-        names = HeadColumns.of(scores).labels["role"]
-        contrast = np.array([str(name).endswith(":beyond_offset") for name in names])
-        assert contrast.sum() == 2 * 4
-        assert (found.threshold[contrast] == 0).all()
-        assert (found.threshold[~contrast] == (threshold or 3.0)).all()
+        roles = (*roles, *(f"{name}:other_trees" for name in roles if name.endswith("governor")))
+        names = HeadColumns.of(make_scores(RNG.normal(size=(4, 1, 2, len(roles))), roles)).ids
+        assert names == tuple(name for name in roles if not name.endswith(("offset", "trees")))
 
     def test_evenness_is_no_role(self) -> None:
         roles = role_ids([], score="excess")
@@ -112,7 +100,7 @@ def test_every_table_of_tests_notes_removed_heads() -> None:
     removed = "untestable: the head was removed from the model"
     shifts = compare_roles(whole, pruned, whole, names=["pruned", "same"]).frame
     by_name = shifts.set_index("checkpoint")
-    tables = [assign_roles(pruned), plan_examples(pruned), compare_roles(pruned, whole)]
+    tables = [assign_roles(pruned), power_analysis(pruned), compare_roles(pruned, whole)]
     for frame in (*(table.frame for table in tables), by_name.loc["pruned"]):
         gone = frame["note"] == removed
         assert frame[gone][["layer", "head"]].to_numpy().tolist() == [[1, 0]]

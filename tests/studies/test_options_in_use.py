@@ -1,4 +1,4 @@
-"""Options of all studies: the work looks at each of them, and each of their choices can run."""
+"""All studies: the work looks at every option, every choice can run, every result comes back."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
+import pandas as pd
 import pytest
 
 import headroles.options
 from headroles import HeadScores, read_conllu, score_heads
 from headroles.errors import UsageError
 from headroles.options import Options, fields_of
+from headroles.report.pages import make_report
+from headroles.results.stored import load
 from headroles.scoring.options import ScoreOptions
+from headroles.storage import plain
 from headroles.studies.classification.assignment import assign_roles
 from headroles.studies.classification.classify import classify_heads
 from headroles.studies.classification.options import AssignOptions, ClassifyOptions
@@ -40,16 +45,14 @@ from headroles.studies.inspection.examples import find_examples
 from headroles.studies.inspection.options import AttentionOptions, SentenceOptions, TokenOptions
 from headroles.studies.inspection.quantities import describe_heads
 from headroles.studies.inspection.token_groups import measure_token_groups
-from headroles.studies.planning.options import PlanOptions
-from headroles.studies.planning.plan import plan_examples
+from headroles.studies.power import PowerOptions, power_analysis
 from headroles.studies.pruning.curve_options import CurveOptions
 from headroles.studies.pruning.curves import find_pruning_curves
 from headroles.studies.pruning.gate_options import GateOptions
 from headroles.studies.pruning.gating import gate_heads
 from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.pruning import prune_heads
-from headroles.studies.replication.options import ReplicateOptions
-from headroles.studies.replication.replicate import replicate_roles
+from headroles.studies.replicate import ReplicateOptions, replicate_roles
 from headroles.studies.sharing.collaborate import collaborate_heads
 from headroles.studies.sharing.options import CollaborateOptions, RedundancyOptions
 from headroles.studies.sharing.redundancy import report_redundancy
@@ -125,9 +128,6 @@ class Study:
 
 
 BY_ROLE = {"role": "local", "roles_from": "ROLES"}
-FEW = {"resamples": 99}
-FLIPS = {"test": "sign_flip"}
-OF_TESTS = ({}, FLIPS, {"clusters": "none"})
 STUDIES = {
     "score": Study(
         ScoreOptions,
@@ -137,28 +137,23 @@ STUDIES = {
     "assign": Study(
         AssignOptions,
         lambda place, asked: assign_roles(place.bias if asked.is_published else place.hits, asked),
-        settings=({**FEW, **FLIPS},),
-        companions=OF_TESTS,
     ),
     "classify": Study(
         ClassifyOptions,
         lambda place, asked: classify_heads(place.encoder, read_conllu(place.corpus), asked),
         settings=(
-            {**FEW, **FLIPS, "score": "hit", "roles": "rare,syntactic"},
-            {"until": 0.5, "roles": "local"},
+            {"score": "hit", "roles": "rare,syntactic"},
+            {"roles": "local"},
         ),
-        companions=({"roles": "local"}, {"until": 0.5, "roles": "local"}),
+        companions=({"roles": "local"},),
         elsewhere=AssignOptions,
     ),
     "best": Study(UnitOptions, lambda place, asked: find_best_heads(place.hits, asked)),
     "describe": Study(UnitOptions, lambda place, asked: describe_heads(place.hits, asked)),
-    "plan": Study(PlanOptions, lambda place, asked: plan_examples(place.hits, asked)),
+    "plan": Study(PowerOptions, lambda place, asked: power_analysis(place.hits, asked)),
     "compare": Study(
         CompareOptions,
         lambda place, asked: compare_roles(place.hits, _shifted(place.hits), options=asked),
-        FEW,
-        settings=(FLIPS,),
-        companions=({}, FLIPS),
     ),
     "replicate": Study(
         ReplicateOptions,
@@ -196,9 +191,7 @@ STUDIES = {
     "ablate": Study(
         AblateOptions,
         lambda place, asked: ablate_heads(place.classifier, place.task, asked),
-        FEW,
-        settings=(FLIPS, {"sets": "roles", "roles_from": "ROLES"}),
-        companions=({}, FLIPS),
+        settings=({"sets": "roles", "roles_from": "ROLES"},),
     ),
     "by-role": Study(
         RoleImportanceOptions,
@@ -265,7 +258,7 @@ def watched() -> Iterator[set[str]]:
     def look(options: Options, name: str) -> Any:
         code = sys._getframe(1).f_code
         if code.co_filename not in passing_on and code.co_name != "check":
-            looked.add(name)
+            looked.add("preset" if name == "is_published" else name)
         return object.__getattribute__(options, name)
 
     Options.__getattribute__ = look  # type: ignore[method-assign]
@@ -295,7 +288,7 @@ CHOICES = [
     (name, one.name, choice)
     for name, study in STUDIES.items()
     for one in fields_of(study.group)
-    for choice in one.option.choices
+    for choice in one.choices
     if one.name not in OF_THE_MODEL + OF_THE_FILE and one not in fields_of(study.elsewhere)
 ]
 
@@ -311,3 +304,35 @@ def test_every_choice_can_run(name: str, option: str, choice: str, place: Place)
         study.run(place, asked)
         return
     pytest.fail(f"{option} {choice} is offered, and refused whatever goes with it")
+
+
+def same(one: Any, other: Any) -> bool:
+    """Tell whether two values have the same content: arrays and tables to the bit.
+
+    Records are compared in the form in which they are written, which has no infinite numbers.
+    """
+    if isinstance(one, msgspec.Struct):
+        return bool(plain(one) == plain(other))
+    if isinstance(one, pd.DataFrame):
+        return one.equals(other)
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    if dataclasses.is_dataclass(one) and not isinstance(one, type):
+        fields = dataclasses.fields(one)
+        return all(same(getattr(one, own.name), getattr(other, own.name)) for own in fields)
+    return bool(one == other)
+
+
+ELSEWHERE = ("score", "classify", "attention", "prune", "gate")
+"""Studies of which a model is left, several results, or none that is saved."""
+
+
+@pytest.mark.parametrize("name", [one for one in STUDIES if one not in ELSEWHERE])
+def test_a_result_comes_back_from_its_folder_and_has_a_page(name: str, place: Place) -> None:
+    study = STUDIES[name]
+    found = study.run(place, make(study, place, study.settings[0]))
+    found = found[1] if isinstance(found, tuple) else found
+    loaded = load(found.save(place.new / "out"))
+    assert same(loaded, found)
+    assert repr(loaded) == repr(found)
+    assert "<table" in make_report(place.new / "out").to_html()

@@ -30,7 +30,6 @@ def make_task_model(kind: type[PreTrainedModel] = BertForSequenceClassification,
     torch.manual_seed(3)
     settings = {
         "id2label": {0: "bad", 1: "good"},
-        "label2id": {"bad": 0, "good": 1},
         "vocab_size": 128,
         "hidden_size": 32,
         "num_hidden_layers": 3,

@@ -1,7 +1,7 @@
-"""Answers of a role table: the heads of each role, and which of them are truly syntactic.
+"""Answers of a role table: the heads of each role, and the strongest of them.
 
-The screen, notebooks and the report show these. Heads of arcs are ranked by their attention beyond
-distance: the head with the largest mean is often one that only looks at a place.
+The screen, notebooks and the report show these. Heads of pairs of words are ranked by their
+attention beyond distance.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from headroles.roles import SCORES, contrast_of, is_contrast
-from headroles.testing.answers import YES
+from headroles.role_names import POOLED, relation_of
+from headroles.roles import find_roles, is_arc
+from headroles.testing.answers import POSITIONAL, YES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,28 +20,21 @@ if TYPE_CHECKING:
     from headroles.studies.classification.role_table import RoleTable
 
 Head = tuple[int, int]
-CERTIFIED, NOT_BEYOND = "yes, certified", "yes, not shown beyond distance"
-"""Kinds of "yes" that figures mark apart."""
-_POOLED = ("syntactic", "syntactic:to_dependent", "syntactic:from_governor")
+CERTIFIED = "yes, certified"
+"""The kind of "yes" that figures mark apart."""
 _PARTS = {"delimiter": ("delimiter:cls", "delimiter:sep")}
 """Roles that add nothing to their parts."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """The heads that have a role, and the one with the largest mean."""
+    """The heads with one answer about a role, and the strongest of them.
+
+    ``beyond`` is its attention beyond distance, NaN for roles that are not of pairs of words.
+    """
 
     role: str
     heads: tuple[Head, ...]
-    head: Head
-    mean: float
-
-
-@dataclass(frozen=True)
-class Arc:
-    """The head that attends most along the arcs of a role, beyond distance."""
-
-    role: str
     head: Head
     mean: float
     beyond: float
@@ -54,84 +46,87 @@ class RoleAnswers:
 
     Args:
         n_heads: how many heads the model has.
-        found: roles other than arcs that at least one head has.
-        not_found: roles other than arcs that no head has.
-        syntactic: heads that attend along arcs beyond distance, by layer and head.
-        arcs: the best head of each relation and direction, farthest beyond distance first.
-        only_position: for roles of arcs the head with the largest mean, if it is not beyond
-            distance; largest mean first.
-        controls_distance: whether arcs were compared with other words at the same distance.
+        found: roles other than those of pairs of words that at least one head has.
+        not_found: roles other than those of pairs of words that no head has.
+        syntactic: heads that have any role of pairs of words, by layer and head.
+        arcs: roles of pairs of words that heads have, farthest beyond distance first; pooled
+            roles only where no single relation was tested.
+        positional: the same with heads that attend as much to any word at that distance, largest
+            mean first.
+        controls_distance: whether pairs were compared with other words at the same distance.
     """
 
     n_heads: int
     found: tuple[Found, ...]
     not_found: tuple[str, ...]
     syntactic: tuple[Head, ...]
-    arcs: tuple[Arc, ...]
-    only_position: tuple[Found, ...]
+    arcs: tuple[Found, ...]
+    positional: tuple[Found, ...]
     controls_distance: bool
 
 
 def find_answers(table: RoleTable) -> RoleAnswers:
     """Read the answers off a role table."""
-    others, single = split_roles(table.roles)
-    assigned = table.assigned
-    found = tuple(_found(assigned, others))
-    beyond = beyond_distance(table)
-    best = beyond[beyond["role"].isin(single)].drop_duplicates("role")
+    pairs = pairs_among(table.frame)
+    others, single = split_roles(table.roles, pairs)
+    ranked = by_strength(table.frame)
+    has, only_position = (ranked[ranked["answer"] == one] for one in (YES, POSITIONAL))
+    found = tuple(_found(has, others))
     return RoleAnswers(
         n_heads=count_heads(table),
         found=found,
         not_found=tuple(role for role in others if role not in {one.role for one in found}),
-        syntactic=_heads(beyond),
-        arcs=tuple(
-            Arc(row.role, (row.layer, row.head), row.mean, row.beyond) for row in _rows(best)
+        syntactic=heads_in(has[has["role"].isin(pairs)]),
+        arcs=tuple(_found(has, single)),
+        positional=tuple(
+            _found(only_position.sort_values("mean", ascending=False, kind="stable"), single)
         ),
-        only_position=tuple(_only_position(assigned, single, beyond)),
-        controls_distance=_has_own_rivals(table) or any(map(is_contrast, table.roles)),
+        controls_distance=bool(table.frame["beyond_distance"].notna().any()),
     )
 
 
-def split_roles(roles: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split roles into others and those of arcs, so that no two count the same attention.
+def by_strength(frame: pd.DataFrame) -> pd.DataFrame:
+    """Sort rows by attention beyond distance, and by mean where there is none, largest first."""
+    strength = frame["beyond_distance"].fillna(frame["mean"])
+    columns = ["strength", "layer", "head"]
+    ranked = frame.assign(strength=strength).sort_values(columns, ascending=[False, True, True])
+    return ranked.drop(columns="strength")
 
-    Contrasts are no roles of their own.
-    """
-    arcs = arcs_among(roles)
+
+def pairs_among(frame: pd.DataFrame) -> list[str]:
+    """Return the roles of pairs of words: arcs, and a user's own pairs that have contrasts."""
+    beyond = set(frame["role"][frame["beyond_distance"].notna()])
+    return [role for role in frame["role"].unique() if is_arc(role) or role in beyond]
+
+
+def split_roles(
+    roles: Sequence[str], pairs: Sequence[str] | None = None
+) -> tuple[list[str], list[str]]:
+    """Split roles into others and those of pairs, so that no two count the same attention."""
+    arcs = [role for role in roles if (is_arc(role) if pairs is None else role in pairs)]
     others = [
         role
         for role in roles
-        if not (role in arcs or is_contrast(role) or set(_PARTS.get(role, ("",))) <= set(roles))
+        if role not in arcs and not set(_PARTS.get(role, ("",))) <= set(roles)
     ]
-    return others, [role for role in arcs if role not in _POOLED] or arcs
+    return others, [role for role in arcs if relation_of(role) != POOLED] or arcs
 
 
 def strongest_rows(table: RoleTable, roles: Sequence[str]) -> pd.DataFrame:
-    """Return the row of the strongest head for each of the roles, largest mean first.
+    """Return the row of the strongest head that has each of the roles, strongest first."""
+    ranked = by_strength(table.frame[table.frame["assigned"]])
+    return ranked[ranked["role"].isin(roles)].drop_duplicates("role")
 
-    For a role of arcs it is the head farthest beyond distance; without one it is the head with the
-    largest mean, and ``is_only_position`` is set.
+
+def clearest_of(table: RoleTable, name: str) -> str:
+    """Return the role that a user names; of several, such as both directions of a relation, the one
+    of the strongest head, first of those that have it.
+
+    Raises UsageError for a role that the table does not have.
     """
-    assigned = table.assigned
-    beyond = beyond_distance(table)
-    best = {row.role: (row.layer, row.head) for row in _rows(beyond.drop_duplicates("role"))}
-    is_best = [
-        best.get(row.role, (row.layer, row.head)) == (row.layer, row.head)
-        for row in _rows(assigned)
-    ]
-    rows = assigned[np.array(is_best, dtype=np.bool_)].drop_duplicates("role")
-    lacks = ~rows["role"].isin(best) & rows["role"].isin(arcs_among(table.roles))
-    return rows.assign(is_only_position=lacks)[rows["role"].isin(roles)]
-
-
-def arcs_among(roles: Sequence[str]) -> list[str]:
-    """Return the roles of arcs, and of a user's own pairs of words that have contrasts."""
-    return [role for role in roles if is_arc(role) or contrast_of(role) in roles]
-
-
-def is_arc(role: str) -> bool:
-    """Tell whether a role is one of arcs, and no contrast."""
-    return role.startswith("syntactic") and not is_contrast(role)
+    named = find_roles(name, table.roles)
+    ranked = by_strength(table.frame[table.frame["role"].isin(named)])
+    return str(ranked.sort_values("assigned", ascending=False, kind="stable")["role"].iloc[0])
 
 
 def count_heads(table: RoleTable) -> int:
@@ -143,55 +138,26 @@ def count_heads(table: RoleTable) -> int:
     return len(heads - set(table.record.removed_heads))
 
 
-def _found(assigned: pd.DataFrame, roles: list[str]) -> Iterator[Found]:
-    for role in roles:
-        rows = assigned[assigned["role"] == role]
-        if len(rows):
-            largest = next(_rows(rows))
-            yield Found(role, _heads(rows), (largest.layer, largest.head), largest.mean)
+def shown_answers(rows: pd.DataFrame) -> pd.Series[str]:
+    """Return the answers of rows, with `CERTIFIED` in the place of some "yes"."""
+    is_certified = (rows["answer"] == YES) & (rows["certified"] == YES)
+    return rows["answer"].mask(is_certified, CERTIFIED)
 
 
-def beyond_distance(table: RoleTable) -> pd.DataFrame:
-    """Return rows of heads and roles of arcs with ``mean`` and ``beyond``, largest beyond first.
-
-    First choices are tested against the best fixed offset, so all assigned rows are beyond it.
-    Without a control of distance, ``beyond`` is the mean.
-    """
-    if any(map(is_contrast, table.roles)):
-        return table.beyond_position()
-    rows = table.assigned[table.assigned["role"].map(is_arc).astype(bool)]
-    of_rival = rows["threshold"] - table.tests.offset_margin
-    beyond = rows["mean"] - of_rival if _has_own_rivals(table) else rows["mean"]
-    return rows.assign(beyond=beyond).sort_values(
-        ["beyond", "layer", "head"], ascending=[False, True, True]
-    )
-
-
-def shown_answers(table: RoleTable, rows: pd.DataFrame) -> pd.Series[str]:
-    """Return the answers of rows, with `CERTIFIED` and `NOT_BEYOND` in the place of some "yes"."""
-    is_yes, beyond = rows["answer"] == YES, table.answers_beyond_distance(rows)
-    shown = rows["answer"].mask(is_yes & (rows["certified"] == YES), CERTIFIED)
-    return shown.mask(is_yes & ~beyond.isin([YES, ""]), NOT_BEYOND)
-
-
-def _has_own_rivals(table: RoleTable) -> bool:
-    return SCORES[table.record.score].of_first_choice and bool(table.rivals)
-
-
-def _only_position(
-    assigned: pd.DataFrame, arcs: list[str], beyond: pd.DataFrame
-) -> Iterator[Found]:
-    """Yield for each role the head with the largest mean if it is not among those beyond."""
-    shown = set(zip(beyond["layer"], beyond["head"], beyond["role"], strict=True))
-    largest = assigned[assigned["role"].isin(arcs)].drop_duplicates("role")
-    for row in _rows(largest):
-        if (row.layer, row.head, row.role) not in shown:
-            yield Found(row.role, ((row.layer, row.head),), (row.layer, row.head), row.mean)
-
-
-def _rows(frame: pd.DataFrame) -> Iterator[Any]:
-    return frame.itertuples(index=False)
-
-
-def _heads(frame: pd.DataFrame) -> tuple[Head, ...]:
+def heads_in(frame: pd.DataFrame) -> tuple[Head, ...]:
+    """Return the heads of some rows, by layer and head, each once."""
     return tuple(sorted(set(zip(frame["layer"].tolist(), frame["head"].tolist(), strict=True))))
+
+
+def _found(ranked: pd.DataFrame, roles: Sequence[str]) -> Iterator[Found]:
+    """Yield the roles that heads have, strongest first for pairs, else in their order."""
+    by_role: dict[Any, pd.DataFrame] = dict(list(ranked.groupby("role", sort=False)))
+    paired = [
+        role for role in by_role if role in roles and by_role[role]["beyond_distance"].notna().any()
+    ]
+    order = paired + [role for role in roles if role in by_role and role not in paired]
+    for role in order:
+        rows = by_role[role]
+        first: Any = next(rows.itertuples(index=False))
+        head = (first.layer, first.head)
+        yield Found(role, heads_in(rows), head, first.mean, first.beyond_distance)

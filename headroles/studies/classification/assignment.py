@@ -2,43 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pandas as pd
+from msgspec import structs
 from numpy.typing import NDArray
 
-from headroles.arrays import BoolArray, FloatArray
+from headroles.arrays import FloatArray
 from headroles.errors import UsageError
 from headroles.inference.sample import Sample
 from headroles.options import takes
-from headroles.record import HalfPrecision
 from headroles.roles import BIAS
+from headroles.scoring.options import CONTROLS
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.scores import HeadScores
 from headroles.studies.cautions import warn_of_documents, why_absent
-from headroles.studies.classification.near_answers import are_among, find_near, list_columns
+from headroles.studies.classification.controls import tested_controls, warn_of_controls
 from headroles.studies.classification.options import AssignOptions
 from headroles.studies.classification.role_table import RolesRecord, RoleTable, RoleTests
 from headroles.studies.heads import (
     HeadColumns,
     describe_clusters,
     general_threshold,
-    hypotheses_of,
     note_removed,
     scores_of,
 )
 from headroles.studies.offsets import rival_of
-from headroles.studies.stopped import refuse_stopped, stopped_tests
-from headroles.testing.answers import YES, answer, certify
-from headroles.testing.evidence import PValues, find_p_values
-from headroles.testing.hypotheses import Hypotheses
-from headroles.testing.intervals import find_intervals
+from headroles.studies.role_answers import RoleHypotheses, margin_beyond
+from headroles.testing.answers import YES
 from headroles.testing.notes import find_notes, find_warnings
 from headroles.testing.options import TestOptions
 
 
 @takes(AssignOptions)
 def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
-    """Test for every head and role whether the mean score is above the threshold.
+    """Test for every head and role whether the head has the role.
 
     The unit is the example, or its document. Two one-sided tests, of H0: mean <= threshold and of
     H0: mean >= threshold, are corrected for the number of tests, each direction separately. The
@@ -46,12 +47,17 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
     to be below, and ``undecided`` if the data show neither, which is not ``no``. Heads with ``yes``
     have the role.
 
+    Roles of pairs of words, such as arcs, need their contrast too: attention to these pairs less
+    that to other words at the same distance. ``yes`` then takes a contrast above
+    ``distance_margin``, and ``p_value`` is the larger of both p-values; ``positional`` is a mean
+    above the threshold with a contrast that is shown not to exceed the margin. The column ``note``
+    says which of the two is open where the answer is ``undecided``.
+
     "Yes" and "no" keep ``alpha`` each. With ``fdr_bh``, ``fdr_by`` and ``bonferroni`` the wrong
     answers of both kinds together keep it too, unless means lie exactly at the threshold; with
-    ``holm``, ``hochberg`` and ``max_t`` the chance of any wrong answer is up to 2 * ``alpha``. Most
-    scores are skewed to the right. With few examples or clusters of such scores, t-tests, sign
-    flips and max-T give a wrong "no" more often than ``alpha`` says and a wrong "yes" less often;
-    ``bootstrap_t`` errs a little less.
+    ``holm`` and ``hochberg`` the chance of any wrong answer is up to 2 * ``alpha``. Most scores are
+    skewed to the right. With few examples or clusters of such scores, t-tests give a wrong "no"
+    more often than ``alpha`` says and a wrong "yes" less often.
 
     First choices (``score="hit"``) of arcs must beat a rule: always look at the word at the best
     fixed offset, up to 5 words away. Each half of the documents is compared with the best offset of
@@ -62,9 +68,8 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
 
     Roles with fewer than two examples or clusters are ``untestable``. If scores vary by no more
     than rounding, betting decides, or the answer is ``undecided``. Neither enters the correction.
-    Contrasts (``...:beyond_offset``) are tested against 0. ``block:evenness`` is not a role: its
-    mean is the column ``evenness`` of ``block``. A role that no example has (``block`` without
-    pairs) has no rows; the record names it.
+    ``block:evenness`` is not a role: its mean is the column ``evenness`` of ``block``. A role that
+    no example has (``block`` without pairs) has no rows; the record names it.
 
     Args:
         scores: from `score_heads`.
@@ -84,28 +89,33 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
     0      0     0  local        3.0    yes
     1      0     1  local        3.0     no
     """
-    scores = scores_of(scores)
+    return assign(scores_of(scores), options, {})
+
+
+def assign(
+    scores: HeadScores, options: AssignOptions, others: Mapping[str, HeadScores]
+) -> RoleTable:
+    """Run `assign_roles` with the scores of controls that took a pass of their own."""
     asked = _tests_asked(scores, options)
     columns = HeadColumns.of(scores)
     if not columns.roles:
         raise UsageError(
-            "these scores have no role to test; score roles with roles (--roles), or "
+            "these scores have no role to test; score roles with `roles`, or "
             "describe heads with: headroles describe DIR"
         )
-    hypotheses = hypotheses_of(
-        scores, columns, asked, options, ddof=0 if options.is_published else 1
-    )
+    tested = RoleHypotheses.of(scores, asked, options, columns, options.is_published)
+    hypotheses = tested.means
     rivals = _describe_rivals(scores, columns, options)
-    above = find_p_values(hypotheses, asked, "greater")
-    below = find_p_values(hypotheses, asked, "less")
-    near = find_near(hypotheses, columns, scores.record.half_precision, asked)
+    controls = {} if options.is_published else tested_controls(scores, others, asked, options)
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
     left_out = why_absent(absent, scores.record)
     tests = RoleTests(
         **asked.record(),
         threshold=general_threshold(scores.score, options.threshold),
         offset_margin=options.offset_margin if rivals else 0.0,
+        distance_margin=0.0 if tested.contrasts is None else margin_beyond(options, scores.score),
         offsets=rivals,
+        controls={name: control.heads for name, control in controls.items()},
         preset=options.preset,
         **describe_clusters(hypotheses),
         left_out=list(left_out),
@@ -113,15 +123,20 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
         warnings=[
             *warnings_of_run(scores.record),
             *warn_of_documents(scores.record, hypotheses, asked),
-            *_warn_of_norms(scores, columns),
-            *_warn_of_half_precision(scores.record.half_precision, near),
-            *find_warnings(hypotheses, asked, above),
+            *find_warnings(hypotheses, asked),
         ],
-        near=list_columns(columns, near),
     )
-    notes = _own_notes(scores, columns, near)
-    frame = _frame(scores, columns, hypotheses, (above, below), notes, asked)
-    return RoleTable(frame, RolesRecord.extending(scores.record, tests=tests))
+    frame = _frame(scores, tested, tests, asked)
+    for name in CONTROLS:
+        frame[f"mean_{name}"] = controls[name].means_of(frame) if name in controls else np.nan
+    table = RoleTable(
+        frame[list(RoleTable.columns)], RolesRecord.extending(scores.record, tests=tests)
+    )
+    cautions = [*tests.warnings, *warn_of_controls(table)]
+    return replace(
+        table,
+        record=structs.replace(table.record, tests=structs.replace(tests, warnings=cautions)),
+    )
 
 
 def _describe_rivals(
@@ -137,57 +152,21 @@ def _describe_rivals(
 def _tests_asked(scores: HeadScores, options: AssignOptions) -> TestOptions:
     """Return the tests to make of these scores. Raises UsageError if they do not fit."""
     if not options.is_published:
-        return stopped_tests(scores, options.tests)
+        return options.tests
     if scores.score != BIAS:
         raise UsageError(
             f"the published tests are of bias scores, and these are {scores.score.name} scores; "
-            "score again with score='bias' (--score bias), or leave the preset out"
+            "score again with `score='bias'`, or leave the preset out"
         )
-    refuse_stopped(scores, "the published tests take")
     return options.tests
 
 
-def _warn_of_norms(scores: HeadScores, columns: HeadColumns) -> list[str]:
-    """Warn that the published threshold of ``block`` is one for weights."""
-    if scores.record.measure != "norms" or scores.score != BIAS or "block" not in columns.ids:
-        return []
-    return [
-        "With norms, little attention goes to special tokens, which makes rows "
-        "even; block multiplies by their entropy, so that many more heads exceed "
-        "its published threshold. Use block:ratio or excess scores, which do not "
-        "contain it"
-    ]
-
-
-def _warn_of_half_precision(half: HalfPrecision | None, near: BoolArray) -> list[str]:
-    """Warn of answers that half precision may have changed."""
-    if half is None or (half.rescored and not near.any()):
-        return []
-    warning = (
-        f"{half.dtype} moved means of heads by up to {max(half.means.values(), default=0):.2g} in "
-        f"the first {half.examples} examples, compared with float32; "
-    )
-    if not near.any():
-        return [warning + "so small a difference changes no answer"]
-    return [
-        f"{warning}{int(near.sum())} of {len(near)} answers are near enough to changing that "
-        "float32 may change them (the column note names them). To be sure of them, score with "
-        "dtype='float32' (--dtype float32)"
-    ]
-
-
 def _frame(
-    scores: HeadScores,
-    columns: HeadColumns,
-    hypotheses: Hypotheses,
-    tested: tuple[PValues, PValues],
-    notes: NDArray[np.object_],
-    options: TestOptions,
+    scores: HeadScores, tested: RoleHypotheses, tests: RoleTests, options: TestOptions
 ) -> pd.DataFrame:
-    above, below = tested
-    moments, answers = hypotheses.moments, answer(above, below, options.alpha)
-    intervals = find_intervals(hypotheses, options, answers)
-    certified = certify(hypotheses, options)
+    columns, means = tested.columns, tested.means
+    answered, moments = tested.answered(options), means.moments
+    intervals = means.intervals(options.alpha)
     frame = pd.DataFrame(
         {
             **columns.labels,
@@ -196,25 +175,60 @@ def _frame(
             "df": moments.df,
             "mean": moments.mean,
             "sd": moments.sd,
-            "effect_size": hypotheses.effect_size,
+            "effect_size": means.effect_size,
             "ci_low": intervals.ci_low,
             "ci_high": intervals.ci_high,
-            "threshold": hypotheses.threshold,
-            "statistic": above.statistic,
-            "p_value": above.single,
-            "p_adjusted": above.adjusted,
-            "p_below": below.single,
-            "p_below_adjusted": below.adjusted,
-            "answer": answers.astype(object),
-            "assigned": answers == YES,
-            "certified": certified.answers.astype(object),
-            "certified_mean": certified.mean,
+            "threshold": means.threshold,
+            "statistic": answered.above.statistic,
+            **_beyond_distance(tested, tests, options.alpha),
+            "p_beyond": answered.p_beyond,
+            "p_value": answered.above.single,
+            "p_adjusted": answered.above.adjusted,
+            "p_below": answered.below.single,
+            "p_below_adjusted": answered.below.adjusted,
+            "answer": answered.answers.astype(object),
+            "assigned": answered.answers == YES,
+            "certified": tested.certified(options).astype(object),
+            "certified_mean": means.betting.test("greater").mean if tested.has_bounds else np.nan,
             "evenness": _measures(scores, columns),
-            "note": find_notes(hypotheses, notes, options.test),
         }
     )
+    notes = find_notes(means, _window_notes(scores, columns), options.test)
+    between = np.where((answered.notes != "") & (notes != ""), "; ", "")
+    frame["note"] = answered.notes + between + notes
     note_removed(frame, scores.record)
-    return frame[list(RoleTable.columns)]
+    return frame
+
+
+def _beyond_distance(
+    tested: RoleHypotheses, tests: RoleTests, alpha: float
+) -> dict[str, NDArray[Any]]:
+    """Return the columns about attention beyond distance: by contrasts, or beyond an offset."""
+    names, means = ("beyond_distance", "beyond_low", "beyond_high"), tested.means
+    nothing = np.full(means.n_tests, np.nan)
+    found = dict.fromkeys(names, nothing) | {
+        "offset": np.full(means.n_tests, "", dtype=object),
+        "offset_share": nothing,
+    }
+    if tested.contrasts is not None:
+        one = tested.contrasts.intervals(alpha)
+        ends = (tested.contrasts.moments.mean, one.ci_low, one.ci_high)
+        found |= {name: tested.spread(end) for name, end in zip(names, ends, strict=True)}
+    elif tests.offsets:
+        ids = tested.columns.labels["role"]
+        rules = {role: _as_offset(offsets) for role, offsets in tests.offsets.items()}
+        offsets = np.array([rules.get(role, "") for role in ids], dtype=object)
+        share = np.where(offsets != "", means.threshold - tests.offset_margin, np.nan)
+        own = means.intervals(alpha)
+        ends = (means.moments.mean, own.ci_low, own.ci_high)
+        found |= {name: end - share for name, end in zip(names, ends, strict=True)}
+        found |= {"offset": offsets, "offset_share": share}
+    return found
+
+
+def _as_offset(offsets: tuple[int, int]) -> str:
+    """Name the best fixed offset, or those of both halves of the documents."""
+    return " and ".join(dict.fromkeys(f"{one:+d}" for one in offsets))
 
 
 def _measures(scores: HeadScores, columns: HeadColumns) -> FloatArray:
@@ -225,15 +239,6 @@ def _measures(scores: HeadScores, columns: HeadColumns) -> FloatArray:
             of_role = Sample.of(scores.column(role.id)).moments.mean
             means[columns.ids.index(role.measure_of)] = of_role
     return means.ravel()
-
-
-def _own_notes(scores: HeadScores, columns: HeadColumns, near: BoolArray) -> NDArray[np.object_]:
-    """Note for each column (T,) its dtype where dtypes differ, or that its layer has a window."""
-    notes, half = _window_notes(scores, columns), scores.record.half_precision
-    if half is None:
-        return notes
-    notes = np.where(are_among(columns, half.rescored), "scored in float32", notes)
-    return np.where(near, f"near: float32 may change the answer of {half.dtype}", notes)
 
 
 def _window_notes(scores: HeadScores, columns: HeadColumns) -> NDArray[np.object_]:

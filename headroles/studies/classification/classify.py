@@ -8,22 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from headroles.corpus import Corpus, Sentence, Skipped, as_corpus
-from headroles.models.loading import Attending
+from headroles.models.loading.encoder import Attending
 from headroles.options import takes
 from headroles.results.result import picture
 from headroles.results.shown import Shown, Summary, as_html, as_text, brief
 from headroles.results.stored import save_together
-from headroles.scoring.options import AUTO
 from headroles.scoring.run import score_heads
 from headroles.scoring.scores import HeadScores
 from headroles.scoring.sharing import ALONE, Sharing
-from headroles.studies.classification.assignment import assign_roles
-from headroles.studies.classification.options import ClassifyOptions, UntilOptions
+from headroles.studies.classification.assignment import assign
+from headroles.studies.classification.controls import score_controls
+from headroles.studies.classification.options import ClassifyOptions
 from headroles.studies.classification.role_table import RoleTable
-from headroles.studies.classification.second_pass import score_with_second_pass
-from headroles.studies.classification.stopping import Stopping
 from headroles.studies.heads import refuse_one_document
-from headroles.studies.options import ThresholdOptions
 from headroles.testing.options import UnitOptions
 
 
@@ -56,9 +53,9 @@ class Classification(Summary):
         """Read back what `save` wrote. Raises StorageError where that is not possible."""
         return cls(HeadScores.load(folder), RoleTable.load(folder))
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Summarise in some twenty lines the heads of each role, with cautions."""
-        yield from self.roles.shown()
+        yield from self.roles.summarize()
 
     def details(self) -> Iterator[Shown]:
         """Describe scoring and tests, and tabulate the answers by role and layer."""
@@ -68,15 +65,15 @@ class Classification(Summary):
         """Name commands that show more of the results in ``folder``."""
         yield from self.roles.next_steps(folder)
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the result for scripts."""
-        return self.roles.facts()
+        return self.roles.to_json()
 
     def __repr__(self) -> str:
-        return as_text(brief(self.shown()))
+        return as_text(brief(self.summarize()))
 
     def _repr_html_(self) -> str:
-        return picture(self.roles) + as_html(brief(self.shown()))
+        return picture(self.roles) + as_html(brief(self.summarize()))
 
 
 @takes(ClassifyOptions)
@@ -85,8 +82,7 @@ def classify_heads(
 ) -> Classification:
     """Return all scores and the table of roles: `score_heads`, then `assign_roles`.
 
-    Arguments, options and errors are those of both functions. With ``dtype="auto"`` answers that
-    bfloat16 may have changed are tested on scores in float32. With ``model`` an encoder of 3 layers
+    Arguments, options and errors are those of both functions. With ``model`` an encoder of 3 layers
     with 4 heads each, and random weights:
 
     >>> from headroles import classify_heads, read_conllu, sample_treebank
@@ -98,16 +94,8 @@ def classify_heads(
     """
     if options.tests.clusters == "document":  # refused before long work
         corpus = _of_several_documents(as_corpus(corpus), options.tests)
-    if options.dtype == AUTO and options.until is None:
-        scores = score_with_second_pass(model, corpus, options, sharing)
-    elif options.until is None:
-        scores = score_heads(model, corpus, options, sharing=sharing)
-    else:
-        stopping = Stopping(
-            options.as_group(UntilOptions), options.tests, options.as_group(ThresholdOptions)
-        )
-        scores = stopping.score(model, corpus, options, sharing)
-    return Classification(scores, assign_roles(scores, options))
+    scores = score_heads(model, corpus, options, sharing=sharing)
+    return Classification(scores, assign(scores, options, score_controls(model, corpus, options)))
 
 
 def _of_several_documents(corpus: Corpus, options: UnitOptions) -> Corpus:

@@ -27,9 +27,8 @@ from headroles.drawing.style import (
     score_label,
 )
 from headroles.errors import UsageError
-from headroles.roles import find_role, is_contrast
-from headroles.studies.classification.answers import CERTIFIED, NOT_BEYOND, shown_answers
-from headroles.testing.answers import NO, UNDECIDED, UNTESTABLE, YES
+from headroles.studies.classification.answers import CERTIFIED, clearest_of, shown_answers
+from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,17 +40,12 @@ if TYPE_CHECKING:
     from headroles.studies.classification.role_table import RoleTable
 
 
-def without_contrasts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of all roles but contrasts, which are no roles of their own."""
-    return frame[~frame["role"].isin([one for one in frame["role"].unique() if is_contrast(one)])]
-
-
 MOST_ROLES = 16
 """Number of roles in a figure of all roles, by default."""
 _MARKS: dict[str, dict[str, Any]] = {
     CERTIFIED: {"marker": "o", "facecolor": "black", "edgecolor": "white"},
     YES: {"marker": "o", "facecolor": "white", "edgecolor": "black"},
-    NOT_BEYOND: {"marker": "^", "facecolor": "white", "edgecolor": "black"},
+    POSITIONAL: {"marker": "^", "facecolor": "white", "edgecolor": "black"},
     UNDECIDED: {"marker": "$?$", "linewidth": 0.2},
     UNTESTABLE: {"marker": "x"},
 }
@@ -60,9 +54,9 @@ _MARKS: dict[str, dict[str, Any]] = {
 def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     """Draw layers x heads for a role: the colour is the mean score, the mark is the answer.
 
-    A full circle is a certified "yes", an open one another "yes", a triangle a "yes" that was not
-    shown to go beyond distance, ``?`` is undecided, a cross untestable; no mark is "no". The line
-    in the scale is the threshold.
+    A full circle is a certified "yes", an open one another "yes", a triangle positional: as
+    much to any word at that distance, ``?`` is undecided, a cross untestable; no mark is "no". The
+    line in the scale is the threshold.
 
     Raises UsageError for a role that the table does not have.
 
@@ -74,6 +68,7 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     """
     layers, heads = sizes_in(table.frame)
     ax = new_axes(ax, max(4.5, 2.2 + 0.36 * heads), 1.7 + 0.32 * layers)
+    role = clearest_of(table, role)
     rows = _rows_of(table, role)
     mesh = _draw_map(table, rows, ax, mark_size=46)
     bar = ax.figure.colorbar(mesh, ax=ax, label=score_label(table.record.score))
@@ -81,7 +76,7 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     if mesh.norm.vmin <= threshold <= mesh.norm.vmax:  # type: ignore[operator]
         bar.ax.axhline(threshold, color="white", linewidth=3)
         bar.ax.axhline(threshold, color="black", linewidth=1)
-    ax.set(title=role_label(find_role(role, table.roles)), xlabel="head", ylabel="layer")
+    ax.set(title=role_label(role), xlabel="head", ylabel="layer")
     if len(ax.collections) > 1:
         legend_below(ax, facecolor="0.75")  # on which white marks are seen
     return ax
@@ -148,9 +143,9 @@ def draw_maps(table: RoleTable, roles: Sequence[str]) -> Iterator[Figure]:
 
 
 def strongest_roles(table: RoleTable, most: int = MOST_ROLES) -> list[str]:
-    """Return the roles that most heads have, in the order of the table; contrasts come last."""
+    """Return the roles that most heads have, in the order of the table."""
     counts = table.frame.groupby("role", sort=False)["assigned"].sum()
-    ranked = sorted(counts.index, key=lambda one: (not counts[one], is_contrast(one), -counts[one]))
+    ranked = sorted(counts.index, key=lambda one: (not counts[one], -counts[one]))
     chosen = set(ranked[:most])
     return [role for role in table.roles if role in chosen]
 
@@ -158,16 +153,13 @@ def strongest_roles(table: RoleTable, most: int = MOST_ROLES) -> list[str]:
 def draw_heads(table: RoleTable, ax: Axes | None = None) -> Axes:
     """Draw layers x heads: how many roles each head has, as number and as colour.
 
-    The contrasts of roles with position are left out.
-
     With ``table`` as `assign_roles` returns it:
 
     >>> from headroles.report import draw_heads
     >>> draw_heads(table).get_title()
     'roles of each head'
     """
-    frame = without_contrasts(table.frame)
-    n_roles = frame.groupby(["layer", "head"])["assigned"].sum()
+    n_roles = table.frame.groupby(["layer", "head"])["assigned"].sum()
     counts = grid_of(table.frame, n_roles, _sizes_of(table))
     return draw_counts(ax, counts, "roles of each head", "number of roles")
 
@@ -175,7 +167,7 @@ def draw_heads(table: RoleTable, ax: Axes | None = None) -> Axes:
 def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:
     """Draw roles x roles: the number of heads with both; the diagonal counts those of one.
 
-    Roles that no head has, and contrasts, are left out. Raises UsageError if that leaves none.
+    Roles that no head has are left out. Raises UsageError if that leaves none.
 
     With ``table`` as `assign_roles` returns it:
 
@@ -184,7 +176,7 @@ def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:
     'heads with both roles'
     """
     shared = table.colocation()
-    had = [one for one in shared.index if shared.loc[one, one] > 0 and not is_contrast(one)]
+    had = [one for one in shared.index if shared.loc[one, one] > 0]
     if not had:
         raise UsageError("no head has a role, so that no two roles share one")
     counts = shared.loc[had, had].to_numpy(dtype=np.float64)
@@ -209,13 +201,13 @@ def _draw_small_map(table: RoleTable, role: str, ax: Axes, scale: float = 1.0) -
 
 def _map_title(table: RoleTable, role: str, characters: float) -> str:
     """Return a role in words, in lines of so many characters, and its largest mean."""
-    name = role_label(find_role(role, table.roles), int(characters))
+    name = role_label(clearest_of(table, role), int(characters))
     return f"{name}\nlargest mean {_rows_of(table, role)['mean'].max():.2g}"
 
 
 def _rows_of(table: RoleTable, role: str) -> pd.DataFrame:
     """Return the rows of a role. Raises UsageError for a role that the table does not have."""
-    return table.frame[table.frame["role"] == find_role(role, table.roles)]
+    return table.frame[table.frame["role"] == clearest_of(table, role)]
 
 
 def _draw_map(
@@ -227,7 +219,7 @@ def _draw_map(
 ) -> QuadMesh:
     means = grid_of(table.frame, rows.set_index(["layer", "head"])["mean"], _sizes_of(table))
     mesh = draw_grid(ax, means, most_labels=most_labels)
-    shown = shown_answers(table, rows)
+    shown = shown_answers(rows)
     for answer, look in _MARKS.items():
         own = rows[shown == answer]
         if len(own):
@@ -285,7 +277,6 @@ def draw_head(table: RoleTable, layer: int, head: int, ax: Axes | None = None) -
         own = (rows["answer"] == answer).to_numpy()
         if own.any():
             part = rows[own]
-            # An interval need not lie around the mean: simultaneous ones of some methods do not.
             ax.hlines(places[own], part["ci_low"], part["ci_high"], color=look["color"])
             ax.plot(part["mean"], places[own], linestyle="none", label=answer, **look)  # type: ignore[arg-type]
     ax.set_yticks(places, [role_label(role, 26 * is_narrow) for role in rows["role"]])
@@ -347,7 +338,7 @@ def draw_error(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     >>> draw_error(table, "local").get_ylabel()
     'half width of the interval'
     """
-    role = find_role(role, table.roles)
+    role = clearest_of(table, role)
     rows = table.frame[table.frame["role"] == role]
     half = ((rows["ci_high"] - rows["ci_low"]) / 2).replace(np.inf, np.nan).dropna()
     if not len(half):

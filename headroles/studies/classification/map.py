@@ -11,31 +11,30 @@ import numpy as np
 
 from headroles.drawing.grids import grid_of, text_grid_of
 from headroles.drawing.head_map import Cells, HeadMap, Quoted, View
-from headroles.roles import contrast_of, in_words, is_contrast, is_own
+from headroles.role_names import POOLED, relation_of
+from headroles.roles import in_words, is_arc, is_own
 from headroles.studies.classification.answers import (
     CERTIFIED,
-    NOT_BEYOND,
     RoleAnswers,
-    beyond_distance,
-    is_arc,
+    by_strength,
+    pairs_among,
     shown_answers,
 )
-from headroles.studies.classification.figures import without_contrasts
-from headroles.studies.classification.summary import in_words_of_score, unit_of
+from headroles.studies.classification.summary import unit_of
 from headroles.studies.inspection.options import LARGEST, ExampleOptions
 from headroles.studies.inspection.quoting import Asked, Sentences
-from headroles.testing.answers import NO, UNDECIDED, UNTESTABLE, YES
+from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from headroles.studies.classification.role_table import RoleTable
 
-_SIGNS = {CERTIFIED: "●", YES: "○", NOT_BEYOND: "△", UNDECIDED: "?", UNTESTABLE: "✕", NO: ""}
+_SIGNS = {CERTIFIED: "●", YES: "○", POSITIONAL: "△", UNDECIDED: "?", UNTESTABLE: "✕", NO: ""}
 LEGEND = (
     (_SIGNS[CERTIFIED], "yes, certified", True),
     (_SIGNS[YES], "yes", True),
-    (_SIGNS[NOT_BEYOND], "yes, but perhaps only by its distance", False),
+    (_SIGNS[POSITIONAL], "positional: as much to any word at that distance", False),
     (_SIGNS[UNDECIDED], "undecided", False),
     (_SIGNS[UNTESTABLE], "untestable", False),
     (_SIGNS[NO], "no", False),
@@ -60,14 +59,14 @@ def role_map(
 
 def asked_of_heads(table: RoleTable) -> Iterator[Asked]:
     """Ask for sentences of every head: for its roles farthest beyond distance, or its strongest."""
-    beyond = beyond_distance(table)
-    beyond = beyond[~beyond["role"].isin(_pooled(table))]
+    ranked = by_strength(table.frame[table.frame["assigned"]])
+    pairs, pooled = pairs_among(table.frame), _pooled(table)
+    beyond = ranked[ranked["role"].isin([role for role in pairs if role not in pooled])]
     of_arcs = {head: rows["role"] for head, rows in beyond.groupby(["layer", "head"], sort=False)}
     for head, roles in of_arcs.items():
         for role in islice(roles, _ROLES):
             yield from ((_head(head), str(role), options) for options in _SENTENCES)
-    assigned = table.assigned
-    others = assigned[[not is_arc(role) and not is_contrast(role) for role in assigned["role"]]]
+    others = ranked[~ranked["role"].isin(pairs)]
     for row in others.drop_duplicates(["layer", "head"]).itertuples():
         if (row.layer, row.head) not in of_arcs:
             head = _head((row.layer, row.head))
@@ -77,32 +76,26 @@ def asked_of_heads(table: RoleTable) -> Iterator[Asked]:
 def _views(table: RoleTable, answers: RoleAnswers) -> Iterator[View]:
     """Yield views of roles farthest beyond distance first, then of other roles by heads."""
     counts = table.frame.groupby("role", sort=False)["assigned"].sum()
-    first = [one.role for one in answers.arcs]
-    rest = sorted(
-        (role for role in table.roles if role not in first),
-        key=lambda role: (is_contrast(role), -counts[role]),
-    )
-    frame = table.frame.assign(shown=shown_answers(table, table.frame))
-    frames = dict(list(frame.groupby("role", sort=False)))
     best = {one.role: one.head for one in answers.arcs}
-    for role in (*first, *rest):
-        yield replace(_view(table, role, frames), best=best.get(role))
+    rest = sorted(
+        (role for role in table.roles if role not in best), key=lambda role: -counts[role]
+    )
+    frame = table.frame.assign(shown=shown_answers(table.frame))
+    frames = dict(list(frame.groupby("role", sort=False)))
+    for role in (*best, *rest):
+        yield replace(_view(table, role, frames[role]), best=best.get(role))
 
 
-def _view(table: RoleTable, role: str, frames: dict[Any, pd.DataFrame]) -> View:
-    rows, unit = frames[role].set_index(["layer", "head"]), unit_of(table.record.score)
-    contrast = frames.get(contrast_of(role))
+def _view(table: RoleTable, role: str, own: pd.DataFrame) -> View:
+    rows, unit = own.set_index(["layer", "head"]), unit_of(table.record.score)
     beyond: dict[str, tuple[Cells, ...]] = {}
-    if contrast is not None:
-        own = contrast.set_index(["layer", "head"])
-        beyond = {
-            "beyond distance": (grid_of(table.frame, own["mean"]),),
-            "shown beyond distance": (text_grid_of(table.frame, own["answer"]),),
-        }
+    is_of_pairs = bool(rows["beyond_distance"].notna().any())
+    if is_of_pairs:
+        beyond = {"beyond distance": (grid_of(table.frame, rows["beyond_distance"]),)}
     shown = text_grid_of(table.frame, rows["shown"])
     return View(
         name=role,
-        words=in_words_of_score(role, table.record.score),
+        words=in_words(role),
         group=group_of(role),
         values=grid_of(table.frame, rows["mean"]),
         marks=text_grid_of(table.frame, rows["shown"].map(_SIGNS)),
@@ -114,22 +107,19 @@ def _view(table: RoleTable, role: str, frames: dict[Any, pd.DataFrame]) -> View:
         },
         unit="times uniform attention" if unit == "x uniform" else unit,
         line=float(rows["threshold"].median()),
-        is_contrast=is_contrast(role),
-        only_position=None if contrast is None else shown == NOT_BEYOND,
+        only_position=shown == POSITIONAL if is_of_pairs else None,
     )
 
 
 def group_of(role: str) -> str:
     """Return the heading of a role."""
-    if is_contrast(role):
-        return "contrasts with other words at the same distance"
     is_of_words = is_arc(role) or is_own(role)
     return "words and their partners" if is_of_words else "places and special tokens"
 
 
 def _count(table: RoleTable) -> View:
     """Return the view of the number and the names of the roles of each head."""
-    rows = without_contrasts(table.frame)
+    rows = table.frame
     of_heads = rows.groupby(["layer", "head"])
     counts = grid_of(table.frame, of_heads["assigned"].sum().astype(float))
     named = rows[rows["assigned"]].groupby(["layer", "head"])["role"]
@@ -148,7 +138,7 @@ def _count(table: RoleTable) -> View:
 
 def _pooled(table: RoleTable) -> list[str]:
     """Return roles of all relations together, if single relations are in the table too."""
-    pooled = [role for role in table.roles if is_arc(role) and role.count(":") < 2]
+    pooled = [role for role in table.roles if is_arc(role) and relation_of(role) == POOLED]
     return pooled if len(pooled) < sum(map(is_arc, table.roles)) else []
 
 

@@ -6,21 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from headroles.drawing.page import Group, Page, Picture, Section, Table
 from headroles.drawing.plain_page import plain_page
 from headroles.drawing.style import figure_of
-from headroles.roles import in_words, is_contrast
-from headroles.studies.classification.answers import find_answers, strongest_rows
+from headroles.roles import in_words
+from headroles.studies.classification.answers import by_strength, find_answers, strongest_rows
 from headroles.studies.classification.figures import draw_heads, draw_maps, strongest_roles
 from headroles.studies.classification.map import asked_of_heads, role_map
 from headroles.studies.classification.role_table import RoleTable
-from headroles.studies.classification.summary import in_words_of_score
 from headroles.studies.inspection.options import LARGEST, ExampleOptions
 from headroles.studies.inspection.quoting import Sentences, Sources, quote
-from headroles.testing.answers import NO, UNDECIDED, UNTESTABLE, YES
+from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
 from headroles.wording import head_name
 
 N_HEADS = 12
@@ -50,7 +48,7 @@ def role_page(table: RoleTable, folder: Path, imported: Sequence[str], model: st
         f"Which attention heads of {table.record.model.name} have which roles?",
         _pictures(table),
         role_map(table, find_answers(table), of_heads, found[len(asked) :]),
-        own_tables=(_roles(table), *_beyond_distance(_records(table.beyond_position()))),
+        own_tables=(_roles(table), *_beyond_distance(table.frame[table.frame["assigned"]])),
         more=[_strongest(table, strongest, found[: len(asked)], why_not)] if strongest else [],
     )
 
@@ -58,16 +56,16 @@ def role_page(table: RoleTable, folder: Path, imported: Sequence[str], model: st
 def _pictures(table: RoleTable) -> tuple[Picture, ...]:
     shown = strongest_roles(table)
     is_whole = len(shown) == len(table.roles)
-    which = "all roles" if is_whole else "roles that most heads have, contrasts last"
+    which = "all roles" if is_whole else "roles that most heads have"
     return (
         Picture(
             (figure_of(draw_heads(table)),),
-            "How many roles each head has, by layer and head; contrasts are not counted.",
+            "How many roles each head has, by layer and head.",
         ),
         Picture(
             tuple(draw_maps(table, shown)),
             f"Mean scores for {which}. Each map has its own scale. Full circle: yes, "
-            "certified. Open circle: yes. Triangle: yes, not shown beyond distance. "
+            "certified. Open circle: yes. Triangle: positional. "
             "?: undecided. Cross: untestable. No mark: no.",
         ),
     )
@@ -78,14 +76,14 @@ def _roles(table: RoleTable) -> Table:
     best = {row["role"]: row for row in _records(strongest_rows(table, table.roles))}
     sizes = table.frame.groupby("role")[["n", "n_clusters"]].max()
     # The table is wide: empty columns are left out.
-    shown = [name for name in (NO, UNDECIDED, UNTESTABLE) if answers[name].any()]
+    shown = [name for name in (POSITIONAL, NO, UNDECIDED, UNTESTABLE) if answers[name].any()]
     rows = tuple(
         (
             _in_words(table, role),
             str(answers.loc[role, YES]),
             str(certified.loc[role, YES]),
             *(str(answers.loc[role, name]) for name in shown),
-            _named(best[role]) if role in best else "",
+            head_name((best[role]["layer"], best[role]["head"])) if role in best else "",
             _with_interval(best[role]) if role in best else "",
             *map(str, sizes.loc[role]),
             role,
@@ -97,47 +95,42 @@ def _roles(table: RoleTable) -> Table:
     others = ("strongest", "mean and interval", "examples", "clusters", "id")
     caption = (
         "Each role, the number of its heads, and the strongest of them: of arcs the head that "
-        f"attends most beyond distance. {_thresholds(table)}"
+        f"has the role and attends most beyond distance. {_thresholds(table)}"
     )
     return Table(caption, names + others, rows)
 
 
 def _thresholds(table: RoleTable) -> str:
-    limits = table.frame.groupby("role", sort=False)["threshold"].first()
-    contrasts = np.array([is_contrast(str(role)) for role in limits.index], dtype=bool)
-    ranges = [
-        f"{label} {' to '.join(dict.fromkeys((f'{own.min():.3g}', f'{own.max():.3g}')))}"
-        for label, own in (("of roles", limits[~contrasts]), ("of contrasts", limits[contrasts]))
-        if len(own)
-    ]
-    return f"Thresholds: {', '.join(ranges)}."
+    limits = table.frame["threshold"].dropna()
+    shown = " to ".join(dict.fromkeys((f"{limits.min():.3g}", f"{limits.max():.3g}")))
+    margin = table.tests.distance_margin
+    beyond = f" Arcs need more than {margin:.3g} beyond distance." if margin else ""
+    return f"Thresholds: {shown}.{beyond}"
 
 
-def _beyond_distance(found: list[dict[str, Any]]) -> Iterator[Table]:
-    """Yield the table of heads that follow arcs beyond distance, if there are any.
-
-    ``found`` are the rows of ``RoleTable.beyond_position``.
-    """
-    rows = tuple(
-        (
-            _named(row),
-            in_words(row["role"]),
-            _with_interval(row),
-            _with_interval(row, "beyond", "beyond_low", "beyond_high"),
-            row["certified"] or "-",
-            row["note"],
+def _beyond_distance(rows: pd.DataFrame) -> Iterator[Table]:
+    """Yield the table of heads that follow arcs, if there are any; ``rows`` are assigned."""
+    found = by_strength(rows[rows["beyond_distance"].notna()])
+    if len(found):
+        first = f" The first {_MOST_ROWS} of {len(found)}." * (len(found) > _MOST_ROWS)
+        shown = tuple(
+            (
+                head_name((row["layer"], row["head"])),
+                in_words(row["role"]),
+                _with_interval(row),
+                _with_interval(row, "beyond_distance", "beyond_low", "beyond_high"),
+                row["certified"] or "-",
+                row["note"],
+            )
+            for row in _records(found.head(_MOST_ROWS))
         )
-        for row in found
-    )
-    if rows:
-        first = f" The first {_MOST_ROWS} of {len(rows)}." * (len(rows) > _MOST_ROWS)
         caption = (
             "Heads that follow syntax, not distance: they attend more along arcs than to other "
             f"words at the same distance in the same sentence, largest difference first.{first} "
-            "The whole table as a file: headroles export DIR --view beyond_position"
+            "The whole table as a file: headroles export DIR --view assigned"
         )
         names = ("head", "role", "mean and interval", "of it beyond distance", "certified", "note")
-        yield Table(caption, names, rows[:_MOST_ROWS])
+        yield Table(caption, names, shown)
 
 
 def _strongest(
@@ -149,7 +142,7 @@ def _strongest(
     several = len(_SENTENCES)
     groups = tuple(
         Group(
-            f"{_in_words(table, row['role'])}: head {_named(row)}",
+            f"{_in_words(table, row['role'])}: head {head_name((row['layer'], row['head']))}",
             f"Mean {_with_interval(row)}, threshold {row['threshold']:.3g}, {row['n']} examples "
             f"({row['role']}).",
             tuple(one for own in found[k * several : (k + 1) * several] for one in own),
@@ -175,13 +168,8 @@ def _with_interval(
     return f"{row[value]:.3g} ({row[low]:.3g} to {row[high]:.3g})"
 
 
-def _named(row: Mapping[str, Any]) -> str:
-    only = " (not shown beyond distance)" if row.get("is_only_position") else ""
-    return head_name((row["layer"], row["head"])) + only
-
-
 def _in_words(table: RoleTable, role: str) -> str:
     """Put a role in words, by default those of its author."""
-    words = in_words_of_score(role, table.record.score)
+    words = in_words(role)
     of_author = {one.id: one.words for one in table.record.roles}
     return of_author.get(role) or role if words == role else words

@@ -2,42 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import pandas as pd
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.record import ScoresRecord
-from headroles.results.columns import Column, one_of
+from headroles.results.columns import TEXT, Column, one_of
 from headroles.results.result import Result, widened
 from headroles.results.shown import Shown
-from headroles.roles import contrast_of, find_role
+from headroles.roles import find_roles
 from headroles.scoring.run_notes import facts_of_run
 from headroles.storage import Count, plain
-from headroles.studies.classification.answers import find_answers
-from headroles.studies.classification.card import card_of, method_of
+from headroles.studies.classification.answers import find_answers, heads_in
+from headroles.studies.classification.controls import about_controls, count_controls
+from headroles.studies.classification.method import method_of
 from headroles.studies.classification.summary import detailed, next_steps, summarized
 from headroles.studies.heads import roles_in
-from headroles.testing.answers import ANSWERS, YES
-from headroles.testing.catalogue import INTERVALS
+from headroles.testing.answers import ROLE_ANSWERS, YES
 from headroles.testing.recorded import RecordedTests
 from headroles.wording import addressed
 
-_OF_HEAD = ["layer", "head", "role"]
+_FACTS = ["layer", "head", "role", "mean", "beyond_distance", "p_adjusted"]
+_OPTIONAL = [
+    *("beyond_distance", "beyond_low", "beyond_high", "p_beyond", "offset", "offset_share"),
+    *("evenness", "mean_trees", "mean_words", "mean_weights"),
+]
 _NOT_OF_ASSIGNED = ["assigned", "answer", "p_below", "p_below_adjusted", "df", "certified_mean"]
 
 
 class RoleTests(RecordedTests, frozen=True, kw_only=True):
     """Record of the tests of a role table; ``offsets`` are those of `RoleTable.rivals`.
 
-    ``near`` are layers, heads and roles whose answers half precision may have changed.
+    ``controls`` are the heads that would have each role in each control.
     """
 
-    interval: str
+    controls: dict[str, dict[str, list[tuple[Count, Count]]]]
     offsets: dict[str, tuple[int, int]]
     preset: str
     clustered_by: str
@@ -46,12 +50,6 @@ class RoleTests(RecordedTests, frozen=True, kw_only=True):
     left_out: list[str]
     why_left_out: dict[str, str]
     warnings: list[str]
-    near: list[tuple[Count, Count, str]]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.interval not in INTERVALS:
-            raise ValueError(f"unknown interval {self.interval!r}")
 
 
 class RolesRecord(ScoresRecord, frozen=True, kw_only=True):
@@ -70,6 +68,12 @@ class RoleTable(Result):
     ``certified_mean``: this mean gives each document the same weight, and less weight to examples
     whose score could lie unusually far from the threshold. It is empty for scores without bounds.
 
+    ``beyond_distance``, of roles of pairs of words, is the attention to them less that to other
+    words at the same distance, with its interval and ``p_beyond``, the p-value against the margin;
+    ``p_value`` is the larger of this one and that of the mean. Of first choices it is the share of
+    hits beyond that of the best fixed ``offset``. ``mean_trees``, ``mean_words`` and
+    ``mean_weights`` are the means of controls, NaN without.
+
     With ``table`` as `assign_roles` returns it:
 
     >>> table.heads_with("local")
@@ -81,8 +85,6 @@ class RoleTable(Result):
     """
 
     record: RolesRecord
-    _whole: pd.DataFrame | None = None
-    """The whole frame of a part that `where` took, with the contrasts of all roles."""
 
     kind: ClassVar[str] = "role table"
     stem: ClassVar[str] = "roles"
@@ -90,13 +92,15 @@ class RoleTable(Result):
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "layer head role n n_clusters df mean sd effect_size ci_low ci_high threshold "
-            "statistic p_value p_adjusted p_below p_below_adjusted answer assigned certified "
-            "certified_mean evenness note"
+            "statistic beyond_distance beyond_low beyond_high p_beyond p_value p_adjusted p_below "
+            "p_below_adjusted answer assigned certified certified_mean offset offset_share "
+            "evenness mean_trees mean_words mean_weights note"
         ).split()
     )
     own: ClassVar[Mapping[str, Column]] = {
-        "answer": one_of(*ANSWERS),
-        "certified": one_of(*ANSWERS, ""),
+        "answer": one_of(*ROLE_ANSWERS),
+        "certified": one_of(*ROLE_ANSWERS, ""),
+        "offset": Column(TEXT),
     }
     views: ClassVar[tuple[str, ...]] = (
         "long",
@@ -106,10 +110,8 @@ class RoleTable(Result):
         "answers",
         "certified",
         "colocation",
-        "beyond_position",
+        "controls",
     )
-
-    texts: ClassVar[tuple[str, ...]] = ("card",)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -120,12 +122,24 @@ class RoleTable(Result):
     def assigned(self) -> pd.DataFrame:
         """The rows of the roles that were assigned, strongest mean first.
 
-        Constant columns and details of the whole table are omitted. The column ``beyond_distance``
-        is the answer of `answers_beyond_distance`.
+        Details of the whole table, and columns without any value, are omitted.
         """
         rows = self.frame[self.frame["assigned"]].drop(columns=_NOT_OF_ASSIGNED)
-        rows = rows.assign(beyond_distance=self.answers_beyond_distance(rows))
+        empty = [
+            name
+            for name in _OPTIONAL
+            if rows[name].isin(["", None]).all() or rows[name].isna().all()
+        ]
+        rows = rows.drop(columns=empty)
         return rows.sort_values(["mean", "layer", "head"], ascending=[False, True, True])
+
+    @property
+    def controls(self) -> pd.DataFrame:
+        """Count heads with each role, and heads that would have it in each control.
+
+        Columns ``role, heads`` and one for each control; the first row is any role of arcs.
+        """
+        return count_controls(self)
 
     @property
     def tests(self) -> RoleTests:
@@ -151,38 +165,13 @@ class RoleTable(Result):
         return arcs[0].role if arcs else super().clearest_role()
 
     def heads_with(self, role: str) -> list[tuple[int, int]]:
-        """Return (layer, head) of the heads that ``role`` was assigned to.
+        """Return (layer, head) of the heads that ``role`` was assigned to, each once.
 
-        Raises UsageError for a role that the table does not have.
+        A relation means all of its directions, ``syntactic`` all roles of arcs. Raises UsageError
+        for a role that the table does not have.
         """
-        rows = self.where(find_role(role, self.roles), only_assigned=True).frame
-        return list(zip(rows["layer"].tolist(), rows["head"].tolist(), strict=True))
-
-    def answers_beyond_distance(self, rows: pd.DataFrame) -> pd.Series[str]:
-        """Return for each row the answer of its role's contrast in its head; empty without one."""
-        answers = self._all.set_index(_OF_HEAD)["answer"]
-        contrasts = pd.MultiIndex.from_frame(
-            rows[_OF_HEAD].assign(role=rows["role"].map(contrast_of))
-        )
-        return pd.Series(answers.reindex(contrasts).fillna("").to_numpy(), rows.index, dtype=object)
-
-    def where(
-        self,
-        role: str | Sequence[str] | None = None,
-        layer: int | str | Sequence[int | str] | None = None,
-        only_assigned: bool = False,
-    ) -> Self:
-        """Return the matching rows as a table; it still knows the contrasts of their roles."""
-        part = super().where(role, layer, only_assigned)
-        return part if part is self else replace(part, _whole=self._all)
-
-    @property
-    def _all(self) -> pd.DataFrame:
-        return self.frame if self._whole is None else self._whole
-
-    def card(self) -> str:
-        """Return a card in Markdown for the README of the model."""
-        return card_of(self)
+        named = find_roles(role, self.roles)
+        return list(heads_in(self.frame[self.frame["assigned"] & self.frame["role"].isin(named)]))
 
     def wide(self, value: str = "assigned") -> pd.DataFrame:
         """Return one row per head, a column per role, with the ``value`` of the long table.
@@ -197,8 +186,10 @@ class RoleTable(Result):
 
         Raises UsageError for anything but ``"yes"``, ``"no"``, ``"undecided"``, ``"untestable"``.
         """
-        if answer not in ANSWERS:
-            raise UsageError(f"the answer is {answer!r}; it must be one of {', '.join(ANSWERS)}")
+        if answer not in ROLE_ANSWERS:
+            raise UsageError(
+                f"the answer is {answer!r}; it must be one of {', '.join(ROLE_ANSWERS)}"
+            )
         chosen = self.frame.assign(chosen=self.frame["answer"] == answer)
         counts = chosen.pivot_table(
             index="role", columns="layer", values="chosen", aggfunc="sum", sort=False, fill_value=0
@@ -215,7 +206,7 @@ class RoleTable(Result):
 
     def _heads_by(self, column: str) -> pd.DataFrame:
         counts = pd.crosstab(self.frame["role"], self.frame[column])
-        counts = counts.reindex(index=self.roles, columns=ANSWERS, fill_value=0)
+        counts = counts.reindex(index=self.roles, columns=ROLE_ANSWERS, fill_value=0)
         return counts.rename_axis(index="role", columns=None)
 
     def colocation(self) -> pd.DataFrame:
@@ -224,32 +215,12 @@ class RoleTable(Result):
         has = self.wide()[names].eq(other=True).to_numpy(dtype=int)
         return pd.DataFrame(has.T @ has, index=names, columns=names).rename_axis("role")
 
-    def beyond_position(self) -> pd.DataFrame:
-        """Return heads that have a role of arcs and give less to other words at the same distance.
-
-        Rows, farthest beyond position first, have ``layer``, ``head``, ``role``, ``mean`` with its
-        interval, and ``beyond``, the mean of the contrast, with its interval, certified answer and
-        note. Scores without contrasts (``beyond_offset``) give no rows.
-        """
-        assigned = self.frame[self.frame["assigned"]]
-        own = assigned[[*_OF_HEAD, "mean", "ci_low", "ci_high"]]
-        values = ["mean", "ci_low", "ci_high", "certified", "note"]
-        contrasts = self._all[self._all["assigned"]][[*_OF_HEAD, *values]].rename(
-            columns={"mean": "beyond", "ci_low": "beyond_low", "ci_high": "beyond_high"}
-        )
-        both = own.assign(contrast=own["role"].map(contrast_of)).merge(
-            contrasts.rename(columns={"role": "contrast"}), on=["layer", "head", "contrast"]
-        )
-        by = ["beyond", "layer", "head"]
-        found = both.drop(columns="contrast").sort_values(by, ascending=[False, True, True])
-        return found.reset_index(drop=True)
-
     @property
     def warnings(self) -> tuple[str, ...]:
         """Cautions about the result, a sentence each."""
         return tuple(map(addressed, self.tests.warnings))
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Summarise in some twenty lines the heads of each role, with cautions."""
         yield from summarized(self)
 
@@ -261,9 +232,9 @@ class RoleTable(Result):
         """Name commands that show more of the table in ``folder``."""
         yield from next_steps(self, folder)
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the result for scripts, with the heads of every role."""
-        assigned = self.assigned[["layer", "head", "role", "mean", "p_adjusted"]]
+        assigned = self.frame[self.frame["assigned"]]
         answers = self.answers()
         return {
             **facts_of_run(self.record),
@@ -271,5 +242,7 @@ class RoleTable(Result):
             "heads_per_role": answers["yes"].to_dict(),
             "answers_per_role": answers.to_dict(orient="index"),
             "certified_per_role": self.certified().to_dict(orient="index"),
-            "assigned": to_records(assigned),
+            "controls": to_records(self.controls),
+            "controls_in_words": " ".join(about_controls(self)),
+            "assigned": to_records(assigned[_FACTS]),
         }

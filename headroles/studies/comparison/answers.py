@@ -10,20 +10,16 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.proportion import proportion_confint
 
 from headroles.arrays import BoolArray, IntArray
-from headroles.roles import is_contrast
-from headroles.studies.classification.answers import is_arc
-from headroles.testing.answers import NO, UNTESTABLE, YES
+from headroles.roles import is_arc
+from headroles.testing.answers import NO, POSITIONAL, UNTESTABLE, YES
 
+CERTIFIED_SMALL = "trivial"
+"""Certified answer about a difference that is not 0, and lies within the margin."""
 STATUSES = ("kept", "gained", "lost", "absent", "undecided", "untestable")
-CHANGES = {
-    "changed": "changed",
-    "trivial": "trivial",
-    "equivalent": "equivalent",
-    "open": "undecided",
-}
+CHANGES = {"changed": "changed", "equivalent": "equivalent", "open": "undecided"}
 """Answers about differences by column of counts; roles have a column undecided already."""
 CERTIFIED = "certified_changes"
-"""Column of counts: how many of the changes, trivial ones included, are certified."""
+"""Column of counts: how many of the changes are certified to differ from 0."""
 
 
 def role_status(before: ArrayLike, after: ArrayLike) -> NDArray[np.str_]:
@@ -44,7 +40,7 @@ def role_status(before: ArrayLike, after: ArrayLike) -> NDArray[np.str_]:
     before, after = np.asarray(before), np.asarray(after)
     untestable = (before == UNTESTABLE) | (after == UNTESTABLE)
     had, has = before == YES, after == YES
-    lacked, lacks = before == NO, after == NO
+    lacked, lacks = (np.isin(one, (NO, POSITIONAL)) for one in (before, after))
     cases = (untestable, had & has, lacked & has, had & lacks, lacked & lacks)
     answers = ("untestable", "kept", "gained", "lost", "absent")
     return np.select(cases, answers, default="undecided")
@@ -55,22 +51,20 @@ def describe_change(
 ) -> NDArray[np.str_]:
     """Return the answer about each difference (tests,), from the tests of change and equivalence.
 
-    ``"changed"``: it is not 0, and not shown to be smaller than the margin. ``"equivalent"``: it is
-    smaller than the margin. ``"trivial"``: both, a difference that is there and too small to
-    matter, as many examples will show. ``"undecided"``: neither was shown.
+    ``"changed"``: it is shown to lie outside the margin, on either side. ``"equivalent"``: it is
+    shown to lie within. ``"undecided"``: neither was shown.
 
-    >>> yes, no = [True, True, False, False], [True, False, True, False]
-    >>> describe_change(np.array(yes), np.array(no), np.ones(4, dtype=bool)).tolist()
-    ['trivial', 'changed', 'equivalent', 'undecided']
+    >>> changed, equivalent = np.array([[True, False, False], [False, True, False]])
+    >>> describe_change(changed, equivalent, np.ones(3, dtype=bool)).tolist()
+    ['changed', 'equivalent', 'undecided']
     """
-    cases = (~testable, changed & equivalent, changed, equivalent)
-    answers = ("untestable", "trivial", "changed", "equivalent")
-    return np.select(cases, answers, default="undecided")
+    cases = (~testable, changed, equivalent)
+    return np.select(cases, ("untestable", "changed", "equivalent"), default="undecided")
 
 
 def is_certified(frame: pd.DataFrame) -> pd.Series[bool]:
-    """Tell which rows are changes, trivial ones included, that are certified."""
-    return frame["changed"] & frame["certified"].isin(("changed", "trivial"))
+    """Tell which rows are changes that are certified to differ from 0."""
+    return frame["changed"] & frame["certified"].isin(("changed", CERTIFIED_SMALL))
 
 
 def count_answers(frame: pd.DataFrame) -> pd.DataFrame:
@@ -117,9 +111,9 @@ def find_moved_heads(frame: pd.DataFrame, n: int) -> pd.DataFrame:
     """Return the ``n`` heads of each checkpoint that moved most, over all roles, farthest first.
 
     ``effect_size`` is the root mean square of a head's standardised differences and ``changed`` the
-    number of its roles that changed by more than is trivial, ``certified_changes`` that of all
-    changes that are certified; ``role`` is the one of the former that moved most (of all, if none
-    changed), with its ``role_effect_size`` and ``role_difference``, which have their sign.
+    number of its roles that changed, ``certified_changes`` of those that are certified; ``role`` is
+    the one of the former that moved most (of all, if none changed), with its ``role_effect_size``
+    and ``role_difference``, which have their sign.
     """
     key = ["checkpoint", "layer", "head"]
     heads = frame.assign(distance=_distances(frame)).dropna(subset="distance")
@@ -217,17 +211,16 @@ def _distances(frame: pd.DataFrame) -> pd.Series[float]:
 def changed_most(frame: pd.DataFrame) -> list[str]:
     """Order roles by how often heads gained or lost them, then changed: syntactic first.
 
-    Contrasts come last.
-
     >>> import pandas as pd
-    >>> changed_most(pd.DataFrame({"role": ["local", "syntactic"], "status": ["lost", "kept"],
+    >>> roles = ["local", "syntactic:obj:to_governor"]
+    >>> changed_most(pd.DataFrame({"role": roles, "status": ["lost", "kept"],
     ...     "change": ["changed", "undecided"]}))
-    ['syntactic', 'local']
+    ['syntactic:obj:to_governor', 'local']
     """
     happened = frame["status"].isin(["gained", "lost"]).groupby(frame["role"], sort=False).sum()
     changed = (frame["change"] == "changed").groupby(frame["role"], sort=False).sum()
 
-    def place(role: str) -> tuple[bool, bool, int, int]:
-        return is_contrast(role), not is_arc(role), -happened[role], -changed[role]
+    def place(role: str) -> tuple[bool, int, int]:
+        return not is_arc(role), -happened[role], -changed[role]
 
     return sorted(map(str, changed.index), key=place)

@@ -12,11 +12,11 @@ from typing import TypeAlias
 from headroles.corpus import Corpus, PreparedCorpus, as_corpus, make_examples, prepared
 from headroles.encoding import ExampleEncoder
 from headroles.errors import UsageError
-from headroles.models.attention import open_reader
-from headroles.models.loading import load_encoder
+from headroles.models.attention.reader import open_reader
+from headroles.models.loading.encoder import load_encoder
 from headroles.passes.options import OnProgress
 from headroles.roles import choose_relations
-from headroles.scoring.options import AUTO, ScoreOptions
+from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import ScoringRun, score_to_folder
 from headroles.scoring.sharing import Sharing
 from headroles.storage import HIDDEN, RUN_FILE, Parts, check_result_folder
@@ -47,15 +47,10 @@ def score_checkpoints(
 
     Raises:
         UsageError: models with other numbers of layers or heads, other word pieces or other
-            limits, one document, or a dtype that each model would choose.
+            limits, or one document.
         StorageError: a folder that cannot be written, or parts of other settings.
         CorpusError, ModelError, TokenizerError: as `score_heads`.
     """
-    if options.dtype == AUTO:
-        raise UsageError(
-            "auto would choose a dtype for each model by itself, and scores of two dtypes differ; "
-            "pass dtype='float32' or 'bfloat16' (--dtype float32)"
-        )
     with prepared(as_corpus(corpus)) as ready:
         choose_relations(options, ready.scheme, ready.relations, ready)
         refuse_one_document(ready.documents, compared)
@@ -90,8 +85,7 @@ def check_places(names: Iterable[str], folder: Path) -> None:
     for name in names:
         if Path(name).name != name or name in ("", "..", *taken):
             raise UsageError(
-                f"{name!r} cannot be the name of a folder for scores; pass another in names "
-                "(--names)"
+                f"{name!r} cannot be the name of a folder for scores; pass another in `names`"
             )
         check_result_folder(folder / name, overwrite=True, resume=True)
 
@@ -142,6 +136,6 @@ def _check_same_examples(
             if made[0] and made[0][0].digest != made[1][0].digest:
                 raise UsageError(
                     f"{first} and {other} cut example {example.id!r} into different word pieces: "
-                    "their tokenizers differ; give all the same one with tokenizer (--tokenizer), "
+                    "their tokenizers differ; give all the same one with `tokenizer`, "
                     f"or {COMPARE_SHARED}"
                 )

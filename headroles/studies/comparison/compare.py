@@ -17,7 +17,6 @@ from headroles.studies.comparison.options import CompareOptions
 from headroles.studies.comparison.result import RoleShifts, ShiftsRecord
 from headroles.studies.comparison.shifts import shift_frame
 from headroles.studies.heads import clusters_of, scores_of
-from headroles.studies.stopped import refuse_stopped
 
 if TYPE_CHECKING:
     from headroles.studies.classification.classify import Classification
@@ -46,7 +45,7 @@ def compare_roles(
         before: scores from `score_heads`, or a result of `classify_heads`.
         after: scores of the same examples by the same architecture, as of another checkpoint.
         later: further checkpoints; each is compared with ``before``. The paired tests of all
-            checkpoints are one family (with ``family="role"`` those of each role are).
+            checkpoints are one family.
         options: keyword arguments, described below.
 
     Returns:
@@ -54,7 +53,7 @@ def compare_roles(
 
     Raises:
         UsageError: an option outside its range, or scores that cannot be compared: of other
-            examples, numbers of layers or heads, scored with other options, or stopped early.
+            examples, numbers of layers or heads, or scored with other options.
 
     The head 0-0 has a role before that it does not have after:
 
@@ -73,8 +72,6 @@ def compare_roles(
     sides = [before, after, *later]
     scores = list(map(scores_of, sides))
     named = dict(zip(name_sides(len(sides), options), scores, strict=True))
-    for one in scores:
-        refuse_stopped(one, "paired tests take")
     joined = join_scores(named, options.on_mismatch)
     asked = options.as_group(AssignOptions)
     tables = {name: assign_roles(scores, asked) for name, scores in joined.sets.items()}
@@ -118,8 +115,13 @@ def _record(
     warnings: list[str],
 ) -> ShiftsRecord:
     """Return the record of a comparison; ``first`` is how roles before were tested."""
+    limits = {
+        "threshold": first.threshold,
+        "distance_margin": first.distance_margin,
+        "margin": margin,
+    }
     return ShiftsRecord.now(
-        options={**options.record(), "threshold": first.threshold, "margin": margin},
+        options={**options.record(), **limits},
         score=joined.sets[BEFORE].score.name,
         examples=joined.sets[BEFORE].n_examples,
         clustered_by=first.clustered_by,

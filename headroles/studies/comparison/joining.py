@@ -97,7 +97,7 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = ON_ERROR) ->
     )
 
 
-COMPARE_SHARED = "compare what both have: on_mismatch='intersect' (--on-mismatch intersect)"
+COMPARE_SHARED = "compare what both have: `on_mismatch='intersect'`"
 
 
 def _shape(scores: HeadScores) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from headroles.drawing.head_map import HeadMap, View
 from headroles.drawing.page import Page, Picture
 from headroles.drawing.plain_page import plain_page
 from headroles.drawing.style import figure_of, score_label
-from headroles.roles import in_words, is_contrast
+from headroles.roles import in_words
 from headroles.studies.classification.map import group_of
 from headroles.studies.comparison.answers import changed_most
 from headroles.studies.comparison.figures import draw_changed_heads, draw_changes, draw_trajectory
@@ -77,7 +77,6 @@ def _view(shifts: RoleShifts, rows: pd.DataFrame, checkpoint: str, role: str) ->
         },
         unit=f"difference of {score_label(shifts.record.score)}",
         line=float(own["threshold"].median()),
-        is_contrast=is_contrast(role),
         arrow=(numbers("mean_before"), numbers("mean_after")),
     )
 

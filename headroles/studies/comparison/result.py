@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -17,12 +17,12 @@ from headroles.record import RecordedCorpus, ScoresRecord, SetsRecord
 from headroles.results.columns import Column, one_of
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned, in_digits
-from headroles.roles import BIAS, is_contrast
+from headroles.roles import BIAS, is_arc
 from headroles.storage import Count, plain
-from headroles.studies.classification.answers import is_arc
 from headroles.studies.classification.summary import describe_limit
 from headroles.studies.comparison.answers import (
     CERTIFIED,
+    CERTIFIED_SMALL,
     CHANGES,
     STATUSES,
     changed_most,
@@ -31,7 +31,7 @@ from headroles.studies.comparison.answers import (
     measure_agreement,
     summarise_layers,
 )
-from headroles.studies.comparison.role_changes import describe_dropped, summarized
+from headroles.studies.comparison.role_changes import describe_dropped, find_outcome, summarized
 from headroles.studies.heads import roles_in
 from headroles.testing.answers import ANSWERS, UNTESTABLE
 from headroles.testing.catalogue import TESTS
@@ -40,7 +40,7 @@ from headroles.testing.recorded import RecordedTests
 from headroles.wording import listed
 
 _SHOWN_HEADS = 10
-_HAPPENED = ("kept", "gained", "lost", "changed", "trivial")
+_HAPPENED = ("kept", "gained", "lost", "changed")
 _COUNTS = (*STATUSES, *CHANGES, CERTIFIED)
 _CERTIFIED = "certified"
 """Title of that column for people."""
@@ -90,11 +90,12 @@ class RoleShifts(Result):
     checkpoint is compared with the scores before. Means, differences, their deviations, errors and
     intervals, and the margin, are in units of the score; undefined values are NaN.
 
-    ``changed``: the mean differs; ``equivalent``: it moved by less than the margin; ``change``
-    follows from the two (`describe_change`), and ``status`` from the answers before and after
-    (`role_status`). ``certified`` is ``change`` by betting on ``certified_difference``, a mean in
-    which every document counts the same; it holds for any distribution, and is empty for scores
-    without stored bounds.
+    ``changed``: the mean is shown to have moved by more than the margin; ``equivalent``: by less;
+    ``change`` follows from the two (`describe_change`), and ``status`` from the answers before and
+    after (`role_status`). ``p_value`` is of no difference at all, uncorrected. ``certified`` says
+    by betting whether ``certified_difference``, a mean in which every document counts the same,
+    differs from 0 (``"changed"``), lies within the margin (``"equivalent"``), or both
+    (``"trivial"``); it holds for any distribution, and is empty for scores without stored bounds.
 
     With ``shifts`` as `compare_roles` returns them:
 
@@ -113,16 +114,16 @@ class RoleShifts(Result):
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "checkpoint layer head role n n_clusters mean_before mean_after difference sd "
-            "standard_error effect_size ci_low ci_high statistic p_value p_adjusted changed "
-            "margin p_equivalent p_equivalent_adjusted equivalent change certified "
-            "certified_difference threshold answer_before answer_after status note"
+            "standard_error effect_size ci_low ci_high statistic p_value margin p_changed "
+            "p_changed_adjusted changed p_equivalent p_equivalent_adjusted equivalent change "
+            "certified certified_difference threshold answer_before answer_after status note"
         ).split()
     )
     own: ClassVar[Mapping[str, Column]] = {
         **dict.fromkeys(("answer_before", "answer_after"), one_of(*ANSWERS)),
         "status": one_of(*STATUSES),
         "change": one_of(*CHANGES.values(), UNTESTABLE),
-        "certified": one_of(*CHANGES.values(), UNTESTABLE, ""),
+        "certified": one_of(*CHANGES.values(), CERTIFIED_SMALL, UNTESTABLE, ""),
     }
     views: ClassVar[tuple[str, ...]] = ("long", "counts", "layers", "agreement", "moved")
 
@@ -187,17 +188,16 @@ class RoleShifts(Result):
     @property
     def controls_distance(self) -> bool:
         """Whether arcs were compared with other words at the same distance."""
-        return self.has_rivals or any(map(is_contrast, self.roles))
+        return self.has_rivals or bool(self.record.tests.distance_margin)
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Count roles that were kept, lost and gained, and name their heads."""
         yield from summarized(self)
         yield from map(Warned, self.record.warnings)
 
     def details(self) -> Iterator[Shown]:
         """Describe sides and tests; for each checkpoint tabulate its roles, layers and heads."""
-        has_contrasts = any(map(is_contrast, self.roles))
-        limit = describe_limit(self.record.tests, has_contrasts, self.has_rivals)
+        limit = describe_limit(self.record.tests, self.has_rivals)
         yield from _sides(self.record, limit)
         for checkpoint in self.checkpoints:
             if len(self.checkpoints) > 1:
@@ -280,7 +280,7 @@ class RoleShifts(Result):
         }
         return Grid.of(moved, cells, left=["most in"])
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the result for scripts; undefined values are null."""
         record = self.record
         names = ("options", "examples", "clustered_by", "n_clusters", "dropped_examples")
@@ -294,6 +294,7 @@ class RoleShifts(Result):
     def _facts_of(self, checkpoint: str) -> dict[str, Any]:
         counts = self._by_role(checkpoint)
         return {
+            "outcome": asdict(find_outcome(self, checkpoint)),
             "heads": {name: int(total) for name, total in counts.sum().items()},
             "roles": to_records(counts.reset_index()),
             "agreement": to_records(_of(self.agreement(), checkpoint)),
@@ -318,8 +319,8 @@ def _sides(record: ShiftsRecord, limit: str) -> Iterator[str]:
     kind = "" if record.score == BIAS.name else f"{record.score} "
     yield (
         f"\npaired {TESTS[tests.test].words}, before and after (alpha {tests.alpha:g}, "
-        f"{describe_correction(tests.correction, tests.family)}); "
-        f"equivalent: less than {tests.margin:g} apart\n"
+        f"{describe_correction(tests.correction)}); "
+        f"changed: more than {tests.margin:g} apart, equivalent: less\n"
         f"roles: mean {kind}score > {limit}, at either end\n"
     )
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from headroles.results.shown import Grid, Shown
-from headroles.roles import BIAS, contrast_of, in_words
-from headroles.studies.classification.answers import is_arc, split_roles
-from headroles.studies.classification.summary import (
-    NOT_CONTROLLED,
-    about_level,
-    in_words_of_score,
-    is_times_entropy,
-)
+from headroles.roles import BIAS, in_words, is_arc
+from headroles.studies.classification.answers import split_roles
+from headroles.studies.classification.summary import NOT_CONTROLLED, about_level
 from headroles.studies.comparison.answers import is_certified, role_status
-from headroles.testing.answers import NO, UNDECIDED, UNTESTABLE, YES
+from headroles.testing.answers import UNDECIDED, YES
 from headroles.wording import head_name, listed
 
 if TYPE_CHECKING:
@@ -29,45 +25,33 @@ _COUNTED = ("before", "kept", "lost", "gained", "after", "open")
 _MOST_NAMED = 4
 
 
-def find_role_changes(frame: pd.DataFrame, score: str = "") -> pd.DataFrame:
+def find_role_changes(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the change of each role of each head, no role counted in two ways.
 
-    Columns ``checkpoint, layer, head, role, group, before, after, status``. A role of arcs needs
-    its tested contrast too: yes if both are yes, no if one is no. ``group`` is the role in words,
-    as `in_words_of_score`; all roles of arcs are one group. Pooled roles are left out if the table
-    has their parts.
+    Columns ``checkpoint, layer, head, role, group, before, after, status``. ``group`` is the
+    role in words; all roles of arcs are one group. Pooled roles are left out if the table has their
+    parts.
     """
     others, arcs = split_roles(list(frame["role"].unique()))
     rows = frame[frame["role"].isin([*others, *arcs])].reset_index(drop=True)
-    contrasts = frame.set_index([*_KEY, "role"])
-    of_contrast = pd.MultiIndex.from_frame(rows[_KEY].assign(role=rows["role"].map(contrast_of)))
     changes = rows[[*_KEY, "role"]].copy()
-    changes["group"] = [
-        SYNTACTIC if is_arc(role) else in_words_of_score(role, score) for role in rows["role"]
-    ]
+    changes["group"] = [SYNTACTIC if is_arc(role) else in_words(role) for role in rows["role"]]
     for end in ("before", "after"):
-        other = contrasts[f"answer_{end}"].reindex(of_contrast).fillna(YES).to_numpy()
-        changes[end] = _both(rows[f"answer_{end}"], pd.Series(other))
+        changes[end] = rows[f"answer_{end}"]
     changes["status"] = role_status(changes["before"], changes["after"])
     return changes
 
 
-def _both(one: pd.Series[str], other: pd.Series[str]) -> pd.Series[str]:
-    """Return the answer to both: yes if both are yes, no if one is no."""
-    found = one.where(one != YES, other)
-    found = found.mask((other == NO) & (found != UNTESTABLE), NO)
-    return found.mask((other == UNTESTABLE) & (found != NO), UNTESTABLE)
-
-
 def summarized(shifts: RoleShifts) -> Iterator[Shown]:
-    """Count and name roles kept, lost and gained, and name the head that moved most."""
-    changes, last = find_role_changes(shifts.frame, shifts.record.score), shifts.checkpoints[-1]
+    """Count and name roles kept, lost and gained, and means that moved beyond the margin."""
+    changes, last = find_role_changes(shifts.frame), shifts.checkpoints[-1]
     yield "\n".join(_about_sides(shifts))
     of_last = changes[changes["checkpoint"] == last]
     if len(shifts.checkpoints) > 1:
         yield _grid("All roles, before to", changes.groupby("checkpoint", sort=False))
     to = f", before to {last}" if len(shifts.checkpoints) > 1 else ""
-    yield _outcome(of_last["status"])
+    outcome = find_outcome(shifts, last)
+    yield _about_roles(outcome)
     yield _grid(f"Roles of heads{to}", of_last.groupby("group", sort=False))
     is_open = (of_last["status"] == UNDECIDED) & (of_last[["before", "after"]] == YES).any(axis=1)
     if is_open.any():
@@ -80,14 +64,7 @@ def summarized(shifts: RoleShifts) -> Iterator[Shown]:
         yield f"No head has, before or after: {'; '.join(sorted(lacking))}."
     if not shifts.controls_distance and (changes["group"] == SYNTACTIC).any():
         yield NOT_CONTROLLED.replace("some of these", "some syntactic")
-    yield from _farthest(shifts)
-
-
-def _outcome(status: pd.Series[str]) -> str:
-    lost, gained = (int((status == name).sum()) for name in ("lost", "gained"))
-    if not lost + gained:
-        return "No role was shown to be lost or gained."
-    return f"{lost} {'role was' if lost == 1 else 'roles were'} lost, {gained} gained."
+    yield from _about_means(outcome, shifts)
 
 
 def _about_sides(shifts: RoleShifts) -> Iterator[str]:
@@ -100,7 +77,7 @@ def _about_sides(shifts: RoleShifts) -> Iterator[str]:
         f"{record.examples} examples{units} that all models read. Heads are named layer-head, "
         "counted from 0."
     )
-    yield about_level(record.tests, record.score, shifts.has_rivals, shifts.roles)
+    yield about_level(record.tests, record.score, shifts.has_rivals)
     if dropped := describe_dropped(record):
         yield f"Dropped: {dropped}."
 
@@ -111,7 +88,7 @@ def describe_dropped(record: ShiftsRecord) -> str:
     for name, n_examples in record.dropped_examples.items():
         roles = record.dropped_roles.get(name, [])
         found = [f"{n_examples} examples"] if n_examples else []
-        found += [f"the roles {', '.join(roles)}"] if roles else []
+        found += [f"{len(roles)} roles ({listed(roles)})"] if roles else []
         if found:
             parts.append(f"of {name} {' and '.join(found)}")
     return "; ".join(parts)
@@ -153,32 +130,69 @@ def _named(changes: pd.DataFrame) -> str:
     return "; ".join(named[:_MOST_NAMED]) + f"; and {more} more" * (more > 0)
 
 
-def _farthest(shifts: RoleShifts) -> Iterator[str]:
-    """Count means that changed by more than is trivial, and name the head that moved most."""
-    last = shifts.checkpoints[-1]
-    rows = shifts.frame[shifts.frame["checkpoint"] == last]
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of one checkpoint: heads by lost and gained roles, and means by change.
+
+    ``layers`` are those with means that changed, and ``largest`` is the row of the largest change.
+    Contrasts, and pooled roles whose parts are tested, do not count.
+    """
+
+    heads_lost: int
+    heads_gained: int
+    means: int
+    changed: int
+    equivalent: int
+    certified: int
+    layers: list[int]
+    largest: dict[str, Any] | None
+
+
+def find_outcome(shifts: RoleShifts, checkpoint: str) -> Outcome:
+    """Count the heads that lost and gained roles, and the means that moved beyond the margin."""
+    roles = find_role_changes(shifts.frame[shifts.frame["checkpoint"] == checkpoint])
+    lost, gained = (
+        len(roles.loc[roles["status"] == status, ["layer", "head"]].drop_duplicates())
+        for status in ("lost", "gained")
+    )
     others, arcs = split_roles(shifts.roles)
-    own, margin = rows[rows["role"].isin([*others, *arcs])], shifts.record.tests.margin
-    changed = own[own["change"] == "changed"]
-    n_small = int(own["change"].isin(["trivial", "equivalent"]).sum())
-    score = shifts.record.score
-    certified = changed[is_certified(changed)].sort_values("difference", key=abs, ascending=False)
-    largest = "".join(
-        f", the largest {_of_head(row, 'difference', score)}"
-        for row in certified.head(1).to_dict("records")
+    of_checkpoint = shifts.frame[shifts.frame["checkpoint"] == checkpoint]
+    means = of_checkpoint[of_checkpoint["role"].isin([*others, *arcs])]
+    changed = means[means["changed"]].sort_values("difference", key=abs, ascending=False)
+    largest = changed[["layer", "head", "role", "difference"]].head(1).to_dict("records")
+    return Outcome(
+        heads_lost=lost,
+        heads_gained=gained,
+        means=len(means),
+        changed=len(changed),
+        equivalent=int(means["equivalent"].sum()),
+        certified=int(is_certified(changed).sum()),
+        layers=sorted(map(int, changed["layer"].unique())),
+        largest={str(k): v for k, v in largest[0].items()} if largest else None,
     )
-    sure = f" ({len(certified)} certified{largest})" * shifts.knows_bounds
+
+
+def _about_roles(found: Outcome) -> str:
+    if not found.heads_lost + found.heads_gained:
+        return "No head was shown to lose or gain a role."
+    heads = "1 head" if found.heads_lost == 1 else f"{found.heads_lost} heads"
+    return f"{heads} lost a role, {found.heads_gained} gained one."
+
+
+def _about_means(found: Outcome, shifts: RoleShifts) -> Iterator[str]:
+    """Count means by their change, and name layers and the largest change."""
+    margin, score = shifts.record.tests.margin, shifts.record.score
+    layers = ""
+    if found.layers:
+        named = ", ".join(map(str, found.layers))
+        layers = f" (layer{'s' * (len(found.layers) > 1)} {named})"
     yield (
-        f"Of {len(own)} tests of mean scores, {len(changed)} show a change{sure}, "
-        f"{n_small} show that it is less than {margin:g}."
+        f"Of {found.means} mean scores, {found.changed} moved by more than {margin:g}{layers}, "
+        f"{found.equivalent} by less; the others are undecided."
     )
-    moved = shifts.moved()
-    for row in moved[moved["checkpoint"] == last].nlargest(1, "effect_size").to_dict("records"):
-        if row["effect_size"] > 0:
-            yield f"Moved most, by effect size: {_of_head(row, 'role_difference', score)}."
-
-
-def _of_head(row: dict[Hashable, Any], by: str, score: str) -> str:
-    role, unit = row["role"], " times uniform attention" if score == BIAS.name else ""
-    unit += " x entropy" * is_times_entropy(role, score)
-    return f"{head_name((row['layer'], row['head']))} {in_words(role)} ({row[by]:+.2g}{unit})"
+    if shifts.knows_bounds and found.changed:
+        yield f"Certified to differ from 0: {found.certified} of the {found.changed}."
+    if row := found.largest:
+        unit = " times uniform attention" if score == BIAS.name else ""
+        head, role = head_name((row["layer"], row["head"])), in_words(row["role"])
+        yield f"Largest: {head} {role} ({row['difference']:+.2g}{unit})."

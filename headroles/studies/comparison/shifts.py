@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from headroles.arrays import Float32Array, FloatArray, IndexArray
 from headroles.inference.payoffs import Bounds
 from headroles.scoring.scores import HeadScores
-from headroles.studies.comparison.answers import describe_change, is_certified, role_status
+from headroles.studies.comparison.answers import CERTIFIED_SMALL, describe_change, role_status
 from headroles.studies.heads import HeadColumns, note_removed
 from headroles.testing.answers import UNTESTABLE, by_betting
 from headroles.testing.catalogue import BETTING
-from headroles.testing.evidence import PValues, find_equivalence, find_p_values
+from headroles.testing.evidence import find_change, find_equivalence, find_p_values
 from headroles.testing.hypotheses import Hypotheses
-from headroles.testing.intervals import find_intervals
 from headroles.testing.notes import find_notes, find_warnings
 from headroles.testing.options import TestOptions
 
@@ -52,7 +51,6 @@ def shift_frame(
         0,
         labels=np.tile(columns.places[0], len(later)),
         names=columns.ids,
-        family=options.family,
         clusters=clusters,
         size=np.fmax(2.0, means[2]),  # uniform attention is 1, before and after
         bounds=_bounds(list(sets.values()), columns),
@@ -65,16 +63,13 @@ def shift_frame(
         ignore_index=True,
     )
     frame["mean_before"], frame["mean_after"] = means[0], means[1]
-    change = find_p_values(hypotheses, options, "two-sided")
     frame = frame.assign(
-        **_tests(hypotheses, change, options, margin), **_certified(bounded, options, margin)
+        **_tests(hypotheses, options, margin), **_certified(bounded, options, margin)
     )
     for name, scores in sets.items():
         is_own = True if name == before else frame["checkpoint"] == name
         note_removed(frame, scores.record, is_own)
-    frame = _with_answers(frame, answers, before)
-    warnings = find_warnings(bounded, options, change, sides=2)
-    return frame, warnings + _warn_of_uncertified(frame, options)
+    return _with_answers(frame, answers, before), find_warnings(bounded, options, sides=2)
 
 
 def _means(before: Float32Array, after: Float32Array) -> FloatArray:
@@ -110,29 +105,19 @@ def _bounds(sets: Sequence[HeadScores], columns: HeadColumns) -> Bounds | None:
     )
 
 
-def _warn_of_uncertified(frame: pd.DataFrame, options: TestOptions) -> list[str]:
-    n = int(frame["changed"].sum())
-    n_open = n - int(is_certified(frame).sum())
-    if not n_open or options.test == BETTING or not (frame["certified"] != "").any():
-        return []
-    return [
-        f"{n_open} of the {n} changes are not certified: where nothing changed, {options.test} "
-        "still finds a change of some head in most tables of skewed differences; for a single "
-        "head rely on the column certified"
-    ]
-
-
 def _tests(
-    hypotheses: Hypotheses, change: PValues, options: TestOptions, margin: float
+    hypotheses: Hypotheses, options: TestOptions, margin: float
 ) -> dict[str, NDArray[np.generic] | float]:
     """Return the results of the tests, by column.
 
     Change and equivalence are two questions, each corrected by itself.
     """
     moments = hypotheses.moments
+    against_0 = find_p_values(hypotheses, options, "two-sided")
+    change = find_change(hypotheses, options, margin)
     equivalence = find_equivalence(hypotheses, options, margin)
     changed, equivalent = change.shows(options.alpha), equivalence.shows(options.alpha)
-    intervals = find_intervals(hypotheses, options)
+    intervals = hypotheses.intervals(options.alpha)
     return {
         "n": moments.n,
         "n_clusters": moments.n_clusters,
@@ -142,11 +127,12 @@ def _tests(
         "effect_size": hypotheses.effect_size,
         "ci_low": intervals.ci_low,
         "ci_high": intervals.ci_high,
-        "statistic": change.statistic,
-        "p_value": change.single,
-        "p_adjusted": change.adjusted,
-        "changed": changed,
+        "statistic": against_0.statistic,
+        "p_value": against_0.single,
         "margin": margin,
+        "p_changed": change.single,
+        "p_changed_adjusted": change.adjusted,
+        "changed": changed,
         "p_equivalent": equivalence.single,
         "p_equivalent_adjusted": equivalence.adjusted,
         "equivalent": equivalent,
@@ -158,7 +144,11 @@ def _tests(
 def _certified(
     hypotheses: Hypotheses, options: TestOptions, margin: float
 ) -> dict[str, NDArray[np.generic] | str | float]:
-    """Return the answers of betting and the weighted mean difference; nothing without bounds."""
+    """Return the answers of betting and the weighted mean difference; nothing without bounds.
+
+    ``"changed"`` is certified to differ from 0, ``"equivalent"`` to lie within the margin, and
+    ``"trivial"`` both.
+    """
     if hypotheses.bounds is None:
         return {"certified": "", "certified_difference": np.nan}
     asked = by_betting(options)
@@ -166,6 +156,7 @@ def _certified(
     equivalence = find_equivalence(hypotheses, asked, margin)
     changed, equivalent = change.shows(options.alpha), equivalence.shows(options.alpha)
     words = describe_change(changed, equivalent, ~np.isnan(change.single))
+    words = np.where(changed & equivalent, CERTIFIED_SMALL, words)
     mean = hypotheses.betting.test("two-sided").mean
     return {"certified": words.astype(object), "certified_difference": mean}
 

@@ -13,7 +13,7 @@ import pandas as pd
 from headroles.arrays import FloatArray
 from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.models.loading import Model
+from headroles.models.loading.encoder import Model
 from headroles.options import takes
 from headroles.record import TaskRecord
 from headroles.results.columns import WHOLE, Column, one_of
@@ -127,7 +127,7 @@ class Ablations(OutcomesResult):
             "michel",
         )
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Say how many removals changed the loss, and tabulate the largest changes."""
         asked = self.ablated
         yield describe_task(self.record, asked.measured)
@@ -145,7 +145,7 @@ class Ablations(OutcomesResult):
         if ((largest["answer"] == UNDECIDED) & excludes_zero).any():
             yield (
                 f"Answers are corrected for {len(self.frame)} removals, intervals are for each "
-                "alone (for all together: interval='simultaneous' (--interval simultaneous))."
+                "alone."
             )
         yield from map(Warned, asked.warnings)
 
@@ -189,7 +189,7 @@ class Ablations(OutcomesResult):
         }
         return Grid.of(rows.assign(removed=names), cells)
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the result for scripts."""
         ablated = {**self.record.options, **plain(self.ablated)}
         return {"ablated": ablated, "removals": to_records(self.frame)}

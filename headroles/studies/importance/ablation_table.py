@@ -19,9 +19,7 @@ from headroles.testing.answers import UNDECIDED, answers
 from headroles.testing.catalogue import MCNEMAR
 from headroles.testing.evidence import find_equivalence, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
-from headroles.testing.intervals import find_intervals
-from headroles.testing.notes import find_notes, find_warnings
-from headroles.testing.options import MAX_T, CorrectionOptions
+from headroles.testing.notes import find_notes, warn_of_differences
 
 ANSWERS = (WORSE, BETTER, UNDECIDED)
 _POWER = 0.8
@@ -38,10 +36,9 @@ def make_table(
         size=size_of(outcomes.losses[:, 1:], outcomes.losses[:, :1]),
         called="the differences",
     )
-    asked = options.tests
-    two_sided = find_p_values(hypotheses, asked, "two-sided")
-    near = find_equivalence(hypotheses, asked, options.margin)
-    intervals = find_intervals(hypotheses, asked)
+    two_sided = find_p_values(hypotheses, options, "two-sided")
+    near = find_equivalence(hypotheses, options, options.margin)
+    intervals = hypotheses.intervals(options.alpha)
     frame = pd.DataFrame(
         {
             "set": [removal.kind for removal in removals],
@@ -66,7 +63,7 @@ def make_table(
             "note": find_notes(hypotheses),
         }
     )
-    return frame, find_warnings(hypotheses, asked, two_sided, sides=2)
+    return frame, warn_of_differences(hypotheses, options)
 
 
 def _needed(hypotheses: Hypotheses, options: AblateOptions) -> FloatArray:
@@ -87,9 +84,7 @@ def _accuracy(
         return dict.fromkeys(("accuracy_change", "p_accuracy", "p_accuracy_adjusted"), np.nan)
     right = outcomes.predictions == run.targets[:, None]
     differences = right[:, 1:].astype(np.int8) - right[:, :1].astype(np.int8)
-    correction = "holm" if options.correction == MAX_T else options.correction
-    asked = CorrectionOptions(alpha=options.alpha, correction=correction)
-    found = find_p_values(Hypotheses.of(differences, 0.0, size=1.0), asked, "two-sided", MCNEMAR)
+    found = find_p_values(Hypotheses.of(differences, 0.0, size=1.0), options, "two-sided", MCNEMAR)
     return {
         "accuracy_change": right[:, 1:].mean(0) - right[:, 0].mean(),
         "p_accuracy": found.single,

@@ -15,8 +15,8 @@ from headroles.arrays import FloatArray
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.inference.permutation import permute_within
-from headroles.models.loading import Model
-from headroles.models.remaining_heads import Head
+from headroles.models.heads.remaining import Head
+from headroles.models.loading.encoder import Model
 from headroles.options import takes
 from headroles.record import TaskRecord
 from headroles.results.columns import Column, one_of
@@ -98,7 +98,7 @@ class RoleImportance(Result):
     )
     own: ClassVar[Mapping[str, Column]] = {"answer": one_of(MORE, LESS, UNDECIDED)}
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Say heads of which roles matter more or less than random heads of the same layers."""
         asked, frame, task = self.record.compared, self.frame, self.record.task
         yield (
@@ -153,7 +153,7 @@ class RoleImportance(Result):
         }
         yield Grid.of(self.frame.assign(shared_with=shared), cells)
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the result for scripts."""
         compared = {**self.record.options, **plain(self.record.compared)}
         return {"compared": compared, "roles": to_records(self.frame)}
@@ -188,7 +188,7 @@ def compare_roles_in_task(
     1  punctuation      9  undecided
     """
     if options.roles_from is None:
-        raise UsageError("name the folder of roles: roles_from (--roles-from DIR)")
+        raise UsageError("name the folder of roles: `roles_from`")
     table = RoleTable.load(options.roles_from).where(role=options.roles)
     run = open_run(model, task, options)
     having, heads = heads_by_role(table, run), present_heads(run)
@@ -227,12 +227,12 @@ def _warnings(
     if options.draws < enough:
         found.append(
             f"{options.draws} draws give no p-value below {2 / (1 + options.draws):.2g}: nothing "
-            f"can be shown by the loss without a role; take {enough} or more (--draws)"
+            f"can be shown by the loss without a role; take {enough} `draws` or more"
         )
     elif options.draws < enough_for_one:
         found.append(
             f"{options.draws} draws cannot show one role alone among {len(having)} after "
-            f"correction; take {enough_for_one} (--draws), or fewer roles (--roles)"
+            f"correction; take {enough_for_one} `draws`, or fewer `roles`"
         )
     if few := [role for role, own in having.items() if n_sets_like(own, heads) < enough]:
         found.append(

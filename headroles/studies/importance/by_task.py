@@ -150,7 +150,7 @@ class TaskDrops(Result):
         rows = wide[(wide["measure"] == measure) & (wide["set"] == kind)]
         return rows[self.tasks].corr("spearman").rename_axis("task")
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Count removals that matter, and tabulate the largest drops."""
         rows = self.frame[self.frame["measure"] == LOSS]
         worse, more = (rows["answer"] == WORSE).sum(), (rows["deviates"] == MORE).sum()
@@ -211,7 +211,7 @@ class TaskDrops(Result):
             f"{np.nanmax(pairs):.2f} between tasks"
         )
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the result for scripts."""
         return {"by_task": self.compared, "drops": to_records(self.frame)}
 
@@ -275,7 +275,7 @@ def _check(ablations: Sequence[Ablations], names: Sequence[str]) -> None:
     kinds = [one.ablated.ablation for one in ablations]
     if len(set(kinds)) > 1:
         found = ", ".join(f"{kind} in {name}" for kind, name in zip(kinds, names, strict=True))
-        raise UsageError(f"the ablations differ: {found}; ablate all tasks in one way (--ablation)")
+        raise UsageError(f"the ablations differ: {found}; give all tasks the same `ablation`")
 
 
 def _common_removals(ablations: Sequence[Ablations], names: Sequence[str]) -> list[tuple[str, str]]:
@@ -293,8 +293,6 @@ def _common_removals(ablations: Sequence[Ablations], names: Sequence[str]) -> li
         sizes = ", ".join(f"{layers} layers x {heads} heads" for layers, heads in sorted(shapes))
         raise UsageError(
             f"the models have different sizes ({sizes}), so that only thirds of their layers can "
-            "be compared; ablate all with sets='thirds' (--sets thirds)"
+            "be compared; ablate all with `sets='thirds'`"
         )
-    raise UsageError(
-        f"no removal is in all of {listed(names, 8)}; ablate all with the same sets (--sets)"
-    )
+    raise UsageError(f"no removal is in all of {listed(names, 8)}; ablate all with the same `sets`")

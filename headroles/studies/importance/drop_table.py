@@ -27,9 +27,7 @@ from headroles.studies.importance.options import TaskDropOptions
 from headroles.testing.answers import answers
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
-from headroles.testing.intervals import find_intervals
 from headroles.testing.notes import find_notes, warn_of_differences
-from headroles.testing.options import TestOptions
 
 
 def make_table(
@@ -52,7 +50,7 @@ def make_table(
         changed = find_p_values(changes, options, "two-sided")
         deviating = _deviations([one.drops for one in tasks], removals)
         deviated = find_p_values(deviating, options, "two-sided")
-        limits = find_intervals(deviating, TestOptions(alpha=options.alpha))
+        limits = deviating.intervals(options.alpha)
         frame = frame.assign(
             p_value=changed.single,
             p_adjusted=changed.adjusted,
@@ -114,7 +112,7 @@ def _of_task(
     found = find_measures(outcomes, targets, asked)[measure][rows]
     size = size_of(values[:, 1:], values[:, :1])
     drops = Hypotheses.of(relative_drops(values, found, measure), 0.0, size=size / abs(found[0]))
-    limits = find_intervals(drops, TestOptions(alpha=options.alpha))
+    limits = drops.intervals(options.alpha)
     # A drop to 0 is a ratio of 1 for any draw of examples: it has no error.
     low, high = (np.where(drops.is_tested, end, np.nan) for end in (limits.ci_low, limits.ci_high))
     # The ratio differs from 0 if the difference does, which has an error even after a drop to 0.

@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 from headroles.arrays import FloatArray
 from headroles.formats import to_records
 from headroles.inference.intervals import skewed_interval
-from headroles.models.loading import Model
+from headroles.models.loading.encoder import Model
 from headroles.options import takes
 from headroles.record import Record, Recorded, RecordedTask, TaskRecord
 from headroles.results.columns import NUMBER, Axes, Column, one_of
@@ -39,8 +39,6 @@ from headroles.studies.importance.resuming import keep_parts
 from headroles.tasks.outcomes import Derivatives
 from headroles.tasks.running import open_run
 from headroles.testing.hypotheses import Hypotheses, size_of
-from headroles.testing.intervals import find_intervals
-from headroles.testing.options import TestOptions
 
 EXAMPLES_FILE = "importance-examples.parquet"
 _STRONGEST = 5
@@ -179,7 +177,7 @@ class Importance(Result):
             "output (Michel et al., 2019).",
         ), ("michel",)
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Name the estimator to use and its most important heads; warn of unreliable orders."""
         yield describe_task(self.record, self.record.task.measured)
         yield (
@@ -249,7 +247,7 @@ class Importance(Result):
         reliable = (in_digits(found[name]) for name in ("split_half", "full"))
         return (estimator, *reliable, n_needed, "  ".join(heads))
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the result for scripts."""
         names = ("task", "layers", "heads", "reliability")
         heads = to_records(self.frame[["layer", "head", "estimator", "importance", "rank"]])
@@ -327,10 +325,8 @@ def _frame(
     name: str, values: FloatArray, shape: tuple[int, int], normalisation: str
 ) -> pd.DataFrame:
     tested = Hypotheses.of(values, 0.0, size=size_of(values))
-    if name == SIGNED:
-        intervals = find_intervals(tested, TestOptions(clusters="none"))
-    else:  # never negative, with upper tails that are too long for t
-        intervals = skewed_interval(tested.sample)
+    # absolute ones are never negative, with upper tails that are too long for t
+    intervals = tested.intervals(0.05) if name == SIGNED else skewed_interval(tested.sample)
     means = tested.moments.mean
     normalised = normalise(means.reshape(shape), L2).ravel()
     ranked = normalised if normalisation == L2 else means

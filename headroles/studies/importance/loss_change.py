@@ -6,7 +6,6 @@ from headroles.record import Recorded
 from headroles.tasks.outcomes import Outcomes
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
-from headroles.testing.intervals import find_intervals
 from headroles.testing.options import TestOptions
 
 
@@ -37,7 +36,7 @@ def find_loss_change(before: Outcomes, after: Outcomes) -> LossChange:
         size=size_of(before.losses, after.losses),
         called="the differences",
     )
-    interval = find_intervals(hypotheses, asked)
+    interval = hypotheses.intervals(asked.alpha)
     return LossChange(
         loss_change=float(hypotheses.moments.mean[0]),
         ci_low=float(interval.ci_low[0]),

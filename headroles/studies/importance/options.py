@@ -6,22 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
 
 from headroles.errors import UsageError
-from headroles.models.options import ABLATIONS, ZERO
-from headroles.options import Option, Options, seed_option, split_names
+from headroles.options import CIRCUMSTANCE, NO_FLAG, Convert, Options, Seed, split_names
 from headroles.storage import Parts
 from headroles.tasks.options import TaskOptions
-from headroles.testing.catalogue import BOOTSTRAP_T, BY_T, FCR, INTERVALS, SIGN_FLIP, WILCOXON, T
-from headroles.testing.options import (
-    CorrectionOptions,
-    FlippedOptions,
-    ResamplingOptions,
-    TestOptions,
-    check_max_t,
-    check_resamples,
-)
+from headroles.testing.options import CorrectionOptions
 
 ABSOLUTE, SIGNED, TOKEN, TAYLOR = ESTIMATORS = ("absolute", "signed", "token", "taylor")
 NONE, L2 = NORMALISATIONS = ("none", "l2")
@@ -33,15 +26,11 @@ class RankingOptions(Options):
 
     title: ClassVar[str] = "Heads"
 
-    normalisation: Annotated[
-        str,
-        Option(
-            "Whether importances are divided by their Euclidean length in each layer.",
-            more="Michel et al. (2019) describe l2; their released code does not do it by default.",
-            words="the normalisation",
-            choices=NORMALISATIONS,
-        ),
-    ] = NONE
+    normalisation: Literal["none", "l2"] = "none"
+    """Whether importances are divided by their Euclidean length in each layer.
+
+    Michel et al. (2019) describe l2; their released code does not do it by default.
+    """
 
 
 def _as_parts(given: Any) -> Parts:
@@ -56,27 +45,16 @@ def _as_parts(given: Any) -> Parts:
 class RunOptions(TaskOptions):
     """Options of a long study of a task, which resumes where it was interrupted."""
 
-    parts: Annotated[
-        Parts | None,
-        Option(
-            "Folder for finished batches, with which the same study resumes after an interruption.",
-            has_flag=False,
-            recorded=False,
-            convert=_as_parts,
-        ),
-    ] = None
+    parts: Annotated[Parts | None, Convert(_as_parts), NO_FLAG, CIRCUMSTANCE] = None
+    """Folder for finished batches, with which the same study resumes after an interruption."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportanceOptions(RankingOptions, RunOptions):
     """Options of the estimation of importance."""
 
-    reliability: Annotated[
-        float,
-        Option(
-            "Reliability of the order for which to report the needed examples.", above=0, below=1
-        ),
-    ] = 0.9
+    reliability: Annotated[float, Meta(gt=0, lt=1)] = 0.9
+    """Reliability of the order for which to report the needed examples."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,94 +63,35 @@ class RoleOptions(Options):
 
     title: ClassVar[str] = "Heads"
 
-    roles_from: Annotated[
-        str | None,
-        Option(
-            "Folder that classify or assign wrote, of the model before it was fine-tuned or after.",
-            words="the folder of roles",
-            convert=str,
-        ),
-    ] = None
+    roles_from: Annotated[str | None, Convert(str)] = None
+    """Folder that classify or assign wrote, of the model before it was fine-tuned or after."""
 
 
-CHANGE_TESTS = (T, WILCOXON, SIGN_FLIP, BOOTSTRAP_T)
-"""Tests of values without bounds, such as changes of a loss."""
-CHANGE_INTERVALS = tuple(name for name in INTERVALS if name != FCR)
-"""Intervals that need no answers of tests."""
 SETS = ("single", "others", "layers", "thirds", "roles")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangeTestOptions(ResamplingOptions, FlippedOptions):
-    """Options of tests of changes of the loss; examples of a task have no documents."""
-
-    test: Annotated[
-        str,
-        Option(
-            "Test of each change of the loss.",
-            more="t: paired t-test. sign_flip: by flipping the signs of changes, which takes them "
-            "to be symmetric instead of normal. bootstrap_t: by resampling examples. wilcoxon: "
-            "signed ranks, a test of the pseudo-median of changes, not of their mean.",
-            words="the test",
-            choices=CHANGE_TESTS,
-        ),
-    ] = T
-    interval: Annotated[
-        str,
-        Option(
-            "Confidence interval of each change.",
-            more="simultaneous holds for all removals at once; the others hold for each by itself.",
-            words="the interval",
-            choices=CHANGE_INTERVALS,
-        ),
-    ] = BY_T
-
-    @property
-    def tests(self) -> TestOptions:
-        """The options that the tests follow."""
-        return self.as_group(TestOptions, clusters="none")
-
-    def check(self) -> None:
-        """Reject a correction and intervals that do not fit the test and its resamples."""
-        super().check()
-        check_max_t(self.test, self.correction)
-        check_resamples(self.interval, self.alpha, self.resamples)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
+class AblateOptions(RoleOptions, CorrectionOptions, RunOptions):
     """Options of removals and their tests."""
 
-    sets: Annotated[
-        Sequence[str],
-        Option(
-            "Sets of heads to remove: " + ", ".join(SETS) + "; separated by commas.",
-            more="single: each head; others: all heads of a layer but one; layers: whole layers; "
-            "thirds: the lower, middle and upper third of the layers; roles: all heads with a "
-            "role (needs roles_from).",
-            convert=split_names,
-        ),
-    ] = "single"
-    ablation: Annotated[
-        str,
-        Option(
-            "Replacement of the output of a head.",
-            more="zero: nothing. mean: its mean output. uniform: the mean of its values, as in the "
-            "released BERT code of Budhraja et al. (2020).",
-            words="the ablation",
-            choices=ABLATIONS,
-        ),
-    ] = ZERO
-    margin: Annotated[
-        float,
-        Option(
-            "Change of the loss that would matter, in nats.",
-            more="Choose it before seeing the data; a head whose removal is shown to change the "
-            "loss by less can be removed.",
-            words="the margin",
-            above=0,
-        ),
-    ] = 0.01
+    sets: Annotated[Sequence[str], Convert(split_names)] = "single"
+    """Sets of heads to remove: single, others, layers, thirds, roles; separated by commas.
+
+    single: each head; others: all heads of a layer but one; layers: whole layers; thirds: the
+    lower, middle and upper third of the layers; roles: all heads with a role (needs roles_from).
+    """
+    ablation: Literal["zero", "mean", "uniform"] = "zero"
+    """Replacement of the output of a head.
+
+    zero: nothing. mean: its mean output. uniform: the mean of its values, as in the released BERT
+    code of Budhraja et al. (2020).
+    """
+    margin: Annotated[float, Meta(gt=0)] = 0.01
+    """Change of the loss that would matter, in nats.
+
+    Choose it before seeing the data; a head whose removal is shown to change the loss by less can
+    be removed.
+    """
 
     def check(self) -> None:
         """Reject unknown sets, and roles without the set that uses them."""
@@ -182,12 +101,12 @@ class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
                 raise UsageError(f"the set is {name!r}; it must be one of {', '.join(SETS)}")
         if "roles" in self.sets and self.roles_from is None:
             raise UsageError(
-                "sets of heads by role need roles; pass their folder with roles_from (--roles-from)"
+                "sets of heads by role need roles; pass their folder with `roles_from`"
             )
         if self.roles_from is not None and "roles" not in self.sets:
             raise UsageError(
-                "roles_from (--roles-from) does nothing without the set roles; add it to sets "
-                "(--sets single,roles), or leave the option out"
+                "`roles_from` does nothing without the set roles; add it to `sets`"
+                ", or leave the option out"
             )
 
 
@@ -195,31 +114,23 @@ class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
 class RoleImportanceOptions(RoleOptions, CorrectionOptions, RunOptions):
     """Options of comparing heads with a role to other heads."""
 
-    roles: Annotated[
-        Sequence[str] | None,
-        Option(
-            "Only these roles, separated by commas; * stands for anything, as in 'syntactic*'.",
-            more="Every role takes a pass for each draw, and counts in the correction.",
-            convert=split_names,
-        ),
-    ] = None
-    estimator: Annotated[
-        str, Option("Estimator of importance that is compared.", choices=ESTIMATORS)
-    ] = ABSOLUTE
-    permutations: Annotated[
-        int, Option("Permutations of heads within layers, for each role.", least=99)
-    ] = 9999
-    draws: Annotated[
-        int,
-        Option(
-            "Most random sets of as many heads of each layer that a role is ranked among.",
-            more="Draws end once both tails have ten. One role alone of R can be "
-            "shown at alpha after correction with 2 R / alpha draws or more.",
-            words="the number of draws",
-            least=1,
-        ),
-    ] = 999
-    seed: Annotated[int, seed_option("Seed of permutations and draws.")] = 0
+    roles: Annotated[Sequence[str] | None, Convert(split_names)] = None
+    """Only these roles, separated by commas; * stands for anything, as in 'syntactic*'.
+
+    Every role takes a pass for each draw, and counts in the correction.
+    """
+    estimator: Literal["absolute", "signed", "token", "taylor"] = "absolute"
+    """Estimator of importance that is compared."""
+    permutations: Annotated[int, Meta(ge=99)] = 9999
+    """Permutations of heads within layers, for each role."""
+    draws: Annotated[int, Meta(ge=1)] = 999
+    """Most random sets of as many heads of each layer that a role is ranked among.
+
+    Draws end once both tails have ten. One role alone of R can be shown at alpha after correction
+    with 2 R / alpha draws or more.
+    """
+    seed: Seed = 0
+    """Seed of permutations and draws."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ import torch
 
 from headroles.arrays import FloatArray
 from headroles.errors import UsageError
-from headroles.models.remaining_heads import Head
-from headroles.models.surgery import heads_of
+from headroles.models.heads.remaining import Head
+from headroles.models.heads.surgery import heads_of
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.options import AblateOptions
 from headroles.studies.importance.shared_heads import NOT_SHARED, SharedLayers

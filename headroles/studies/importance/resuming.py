@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from headroles.models.loading import LoadedEncoder
+from headroles.models.loading.encoder import LoadedEncoder
 from headroles.passes.saved_batches import SavedBatches
 from headroles.record import versions
 from headroles.storage import OpenParts

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from headroles.arrays import BoolArray, FloatArray
-from headroles.models.remaining_heads import Head
+from headroles.models.heads.remaining import Head
 from headroles.studies.importance.measures import LESS, MORE
 from headroles.studies.importance.options import RoleImportanceOptions
 from headroles.studies.importance.removals import without_each

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from headroles.errors import UsageError
-from headroles.models.remaining_heads import Head
+from headroles.models.heads.remaining import Head
 from headroles.tasks.outcomes import Derivatives
 
 
@@ -70,7 +70,7 @@ class SharedLayers:
             raise UsageError(
                 f"layers of this model share one attention module, so that a head is removed from "
                 f"{self.size} layers at once; {n_removed} of {n_heads} heads are no multiple of "
-                f"{self.size}. Keep {fewer - self.size} or {fewer} heads (--keep)"
+                f"{self.size}. Pass `keep={fewer - self.size}` or `keep={fewer}`"
             )
         return n_removed // self.size
 

@@ -14,10 +14,10 @@ from headroles.arrays import BoolArray, Float32Array, IntArray
 from headroles.corpus import Example
 from headroles.encoding import EncodedExample
 from headroles.errors import ModelError
-from headroles.models.attention import open_reader
-from headroles.models.loading import Attending, LoadedEncoder, load_encoder
+from headroles.models.attention.own import OWN
+from headroles.models.attention.reader import open_reader
+from headroles.models.loading.encoder import Attending, LoadedEncoder, load_encoder
 from headroles.models.options import WEIGHTS, ModelOptions
-from headroles.models.own_attention import OWN
 from headroles.options import takes
 from headroles.passes.examples import ExampleBatch, passes_over
 from headroles.passes.loop import Budget
@@ -132,7 +132,7 @@ def attention_of_heads(again: FoundAgain, options: AttentionOptions) -> list[lis
 def _load_again(scores: HeadScores, options: AttentionOptions) -> LoadedEncoder:
     """Return the model that was scored. Raises ModelError for another one."""
     recorded = scores.record.model
-    advice = "name the model that was scored with model (--model)"
+    advice = "name the model that was scored with `model`"
     model: Attending | None = options.model
     if model is None and recorded.model_type == OWN:
         raise ModelError(
@@ -178,7 +178,7 @@ def _encode_again(
     if len(encoded) != len(chosen) or (digests and digests != [one.digest for one in encoded]):
         raise ModelError(
             f"the tokenizer of {encoder.description.model} cuts words into other pieces than were "
-            "scored; name the one that was used with tokenizer (--tokenizer), or score again"
+            "scored; name the one that was used with `tokenizer`, or score again"
         )
     return encoded
 

@@ -11,30 +11,20 @@ import pandas as pd
 
 from headroles.arrays import BoolArray, IndexArray
 from headroles.errors import UsageError
-from headroles.formats import to_records
 from headroles.inference.sample import Sample
 from headroles.inference.wilson import difference_interval, wilson_interval
-from headroles.options import takes
-from headroles.record import ScoresRecord
+from headroles.options import Options, takes
+from headroles.record import Record
 from headroles.results.result import Result
-from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
-from headroles.roles import OFFSETS, in_words
+from headroles.results.shown import SEE_FULL, Grid, Shown
+from headroles.roles import OFFSETS, in_words, is_other_trees
 from headroles.scoring.scores import HeadScores
-from headroles.storage import plain
 from headroles.studies.heads import HeadColumns, clusters_of
 from headroles.studies.offsets import dealt_by, rival_of, second_half
-from headroles.studies.stopped import warn_of_stopped
 from headroles.testing.options import UnitOptions
-from headroles.testing.recorded import RecordedUnits
 from headroles.wording import head_name
 
 _SHOWN = 8
-
-
-class BestRecord(ScoresRecord, frozen=True, kw_only=True):
-    """Record of a table of best heads, with the level and units of its intervals."""
-
-    best: RecordedUnits
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -54,11 +44,9 @@ class BestHeads(Result):
     [1, 2]
     """
 
-    record: BestRecord
-
-    kind: ClassVar[str] = "best heads"
-    stem: ClassVar[str] = "best"
-    remedy: ClassVar[str] = "find them with: headroles best DIR --out BEST"
+    kind: ClassVar[str] = "best"
+    question: ClassVar[str] = "Which head finds each relation best?"
+    options_type: ClassVar[type[Options]] = UnitOptions
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "role half layer head n n_clusters mean ci_low ci_high arcs share_of_arcs offset "
@@ -66,10 +54,10 @@ class BestHeads(Result):
         ).split()
     )
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Tabulate the best head of each role, with its hits and those of the best fixed offset."""
         frame = self.frame
-        documents = dealt_by(self.record.corpus.documents)
+        documents = dealt_by(self.record.sources["scores"].corpus.documents)
         yield (
             f"The best head of each role, chosen on one half of the {documents}: its share of "
             "first choices on the\nother half, beside the best fixed offset (means of both halves)."
@@ -88,29 +76,6 @@ class BestHeads(Result):
         yield Grid(columns, tuple(rows), left=frozenset(["head", "more than offset"]))
         if len(order) > _SHOWN:
             yield f"{len(order) - _SHOWN} more roles: {SEE_FULL}"
-        yield from map(Warned, warn_of_stopped(self.record))
-
-    def details(self) -> Iterator[Shown]:
-        """Tabulate the head and the offset of each role by half, with their hits."""
-        level = 1 - self.record.best.alpha
-        yield f"Share of first choices on the half not chosen on, {level:.0%} intervals"
-        columns = {
-            "role": "{role}",
-            "half": "{half}",
-            "head": "{layer}-{head}",
-            "hits": "{mean:.3f}",
-            "interval": "{ci_low:.3f} to {ci_high:.3f}",
-            "offset": "{offset:+d}",
-            "its hits": "{offset_mean:.3f}",
-            "gain": "{gain:+.3f}",
-            "interval of gain": "{gain_ci_low:+.3f} to {gain_ci_high:+.3f}",
-            "arcs": "{arcs}",
-        }
-        yield Grid.of(self.frame, columns)
-
-    def facts(self) -> dict[str, Any]:
-        """Return the result for scripts."""
-        return {"best": plain(self.record.best), "heads": to_records(self.frame)}
 
 
 @takes(UnitOptions)
@@ -134,22 +99,22 @@ def find_best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
     >>> scores = score_heads(model, treebank, score="hit", relations="nsubj")
     >>> best = find_best_heads(scores).frame
     >>> best[["role", "half", "offset"]].head(2)
-            role  half  offset
-    0  syntactic     1       1
-    1  syntactic     2       1
+                            role  half  offset
+    0  syntactic:any:to_governor     1       1
+    1  syntactic:any:to_governor     2       1
     >>> bool((best["gain"] < 0).all())
     True
     """
     if scores.offset_shares is None:
         raise UsageError(
             f"best heads need scores of first choices, and these are {scores.score.name} scores; "
-            "score again with score='hit' (--score hit)"
+            "score again with `score='hit'`"
         )
     clusters, in_second = clusters_of(scores, options), second_half(scores)
     rows = [
         _row(scores, role, half, in_second, clusters, options.alpha)
         for role in HeadColumns.of(scores).ids
-        if rival_of(scores, role) is not None
+        if rival_of(scores, role) is not None and not is_other_trees(role)
         for half in (1, 2)
     ]
     if not rows:
@@ -157,8 +122,7 @@ def find_best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
             "these scores have no role of pairs of words; score one, such as syntactic"
         )
     frame = pd.DataFrame([row for row in rows if row], columns=list(BestHeads.columns))
-    best = RecordedUnits(**options.record())
-    return BestHeads(frame, BestRecord.extending(scores.record, best=best))
+    return BestHeads(frame, Record.of_scores("best", scores.record, options))
 
 
 def _row(

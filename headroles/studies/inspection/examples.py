@@ -55,7 +55,7 @@ def weights_again(
     recorded = str(again.scores.record.model.model)
     try:
         if options.model is None and not Path(recorded).is_dir():
-            raise UsageError(f"{recorded} is no folder here; pass model (--model)")
+            raise UsageError(f"{recorded} is no folder here; pass `model`")
         return attention_of_heads(again, options), ()
     except HeadRolesError as error:
         return [None] * len(again.asked), (f"Weights are not shown: {error}.",)
@@ -141,7 +141,7 @@ class Examples(Result):
         "example document score count text words gives".split()
     )
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Show each example with its score, and with the weights that the head gives in it."""
         asked, score = self.record.examples_of, self.record.score
         scores = f"a {score} score" if asked.example else _KINDS[asked.which].format(score)
@@ -169,7 +169,7 @@ class Examples(Result):
             f"{marked}a -> b: the role looks from a for b." if self.frame["words"].any() else marked
         )
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the result for scripts, with the words and their numbers."""
         records = zip(to_records(self.frame), self.marked, strict=True)
         examples = [{**record, "marked": asdict(marked)} for record, marked in records]
@@ -189,7 +189,7 @@ class Examples(Result):
         try:
             found = storage.read_json(file)["examples"]
             return replace(table, marked=msgspec.convert(found, tuple[MarkedExample, ...]))
-        except (KeyError, msgspec.ValidationError) as error:
+        except (KeyError, UnicodeError, msgspec.ValidationError) as error:
             raise StorageError(f"{file} is not what headroles wrote ({error!r})") from error
 
 

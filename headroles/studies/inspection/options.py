@@ -6,18 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from msgspec import Meta
 
 from headroles.errors import UsageError
 from headroles.models.options import ModelOptions
-from headroles.options import Option, split_names
+from headroles.options import CIRCUMSTANCE, Convert, split_names
 from headroles.passes.options import PassOptions
-from headroles.roles.frequencies import FrequencyOptions
+from headroles.roles.catalogue import FrequencyOptions
 from headroles.scoring.options import PairingOptions
 from headroles.studies.options import ImportOptions
 from headroles.testing.options import UnitOptions
 
-LARGEST, MEDIAN, SMALLEST = RANKS = ("largest", "median", "smallest")
+LARGEST: Final = "largest"
+MEDIAN: Final = "median"
+SMALLEST: Final = "smallest"
 
 
 def _paths(given: Any) -> tuple[Path, ...]:
@@ -39,31 +43,20 @@ class ExampleOptions(ImportOptions):
 
     title: ClassVar[str] = "Output"
 
-    n: Annotated[int, Option("Number of examples.", least=1)] = 5
-    which: Annotated[
-        str,
-        Option(
-            "Typical ones, with scores nearest the median, or those with the largest or smallest.",
-            choices=RANKS,
-        ),
-    ] = MEDIAN
-    example: Annotated[
-        str | None, Option("The example with this id, with any score, and no other.")
-    ] = None
-    corpus: Annotated[
-        Sequence[Path] | None,
-        Option(
-            "Treebank that was scored, files or folders, if it has moved.",
-            convert=_paths,
-            recorded=False,
-        ),
-    ] = None
+    n: Annotated[int, Meta(ge=1)] = 5
+    """Number of examples."""
+    which: Literal["largest", "median", "smallest"] = "median"
+    """Typical ones, with scores nearest the median, or those with the largest or smallest."""
+    example: str | None = None
+    """The example with this id, with any score, and no other."""
+    corpus: Annotated[Sequence[Path] | None, Convert(_paths), CIRCUMSTANCE] = None
+    """Treebank that was scored, files or folders, if it has moved."""
 
     def check(self) -> None:
         """Reject a choice among examples where one is named."""
         super().check()
         if self.example is not None and self.which != MEDIAN:
-            raise UsageError("example (--example) names the one to show; leave which (--which) out")
+            raise UsageError("`example` names the one to show; leave `which` out")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,15 +65,11 @@ class AttentionOptions(ExampleOptions, ModelOptions):
 
     title: ClassVar[str] = "Model"
 
-    model: Annotated[
-        Any,
-        Option(
-            "Model that was scored, if it has moved.",
-            more="A folder, a hub id or, from Python, a loaded model in evaluation mode.",
-            convert=lambda given: given,
-            recorded=False,
-        ),
-    ] = None
+    model: Annotated[Any, CIRCUMSTANCE] = None
+    """Model that was scored, if it has moved.
+
+    A folder, a hub id or, from Python, a loaded model in evaluation mode.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +78,5 @@ class SentenceOptions(AttentionOptions):
 
     title: ClassVar[str] = "Output"
 
-    weights: Annotated[
-        bool, Option("Show the weights that the head gives; this loads the model.")
-    ] = True
+    weights: bool = True
+    """Show the weights that the head gives; this loads the model."""

@@ -10,19 +10,15 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from headroles.errors import UsageError
-from headroles.formats import to_records
 from headroles.inference.intervals import t_interval
 from headroles.inference.sample import Sample
-from headroles.options import takes
-from headroles.record import ScoresRecord
+from headroles.options import Options, takes
+from headroles.record import Record
 from headroles.results.result import Result
-from headroles.results.shown import Grid, Shown, Warned
+from headroles.results.shown import Grid, Shown
 from headroles.scoring.scores import HeadScores
-from headroles.storage import plain
 from headroles.studies.heads import HeadColumns, clusters_of, roles_in
-from headroles.studies.stopped import warn_of_stopped
 from headroles.testing.options import UnitOptions
-from headroles.testing.recorded import RecordedUnits
 
 ESTIMATES = ("n", "n_clusters", "mean", "sd", "ci_low", "ci_high")
 """Names of the columns."""
@@ -50,12 +46,6 @@ def estimates_of(
 _MOST = 3
 
 
-class QuantitiesRecord(ScoresRecord, frozen=True, kw_only=True):
-    """Record of a table of quantities, with the level and units of its intervals."""
-
-    described: RecordedUnits
-
-
 @dataclass(frozen=True, repr=False, eq=False)
 class Quantities(Result):
     """Quantities that describe heads, one row each; ``role`` names the quantity.
@@ -69,14 +59,13 @@ class Quantities(Result):
     ['confidence']
     """
 
-    record: QuantitiesRecord
-
     kind: ClassVar[str] = "quantities"
-    stem: ClassVar[str] = "quantities"
     remedy: ClassVar[str] = "describe scores with: headroles describe DIR --out QUANTITIES"
+    question: ClassVar[str] = "How do heads attend?"
+    options_type: ClassVar[type[Options]] = UnitOptions
     columns: ClassVar[tuple[str, ...]] = ("layer", "head", "role", *ESTIMATES)
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Tabulate means by layer, and the heads with the largest."""
         yield "means over heads by layer, and the heads with the largest: layer-head mean"
         rows = []
@@ -91,11 +80,6 @@ class Quantities(Result):
             rows.append((name, *(f"{mean:.3f}" for mean in by_layer), "  ".join(heads)))
         layers = tuple(map(str, sorted(self.frame["layer"].unique())))
         yield Grid(("quantity", *layers, "largest"), tuple(rows), left=frozenset(["largest"]))
-        yield from map(Warned, warn_of_stopped(self.record))
-
-    def facts(self) -> dict[str, Any]:
-        """Return the result for scripts, of every head."""
-        return {"described": plain(self.record.described), "heads": to_records(self.frame)}
 
 
 @takes(UnitOptions)
@@ -121,9 +105,8 @@ def describe_heads(scores: HeadScores, options: UnitOptions) -> Quantities:
     if not columns.roles:
         raise UsageError(
             "these scores have no quantity that describes heads; score again with "
-            "roles='confidence,entropy,distance' (--roles confidence,entropy,distance)"
+            "`roles='confidence,entropy,distance'`"
         )
     estimates = estimates_of(columns.values(scores), clusters_of(scores, options), options.alpha)
     frame = pd.DataFrame({**columns.labels, **estimates})
-    described = RecordedUnits(**options.record())
-    return Quantities(frame, QuantitiesRecord.extending(scores.record, described=described))
+    return Quantities(frame, Record.of_scores("quantities", scores.record, options))

@@ -62,8 +62,7 @@ def quote(sources: Sources, asked: Sequence[Asked]) -> tuple[list[Sentences], tu
     left = iter(zip(examples_of(again), weights, strict=True))
     found = [() if role in closed else tuple(_quoted(*next(left))) for _, role, _ in asked]
     why_not = [
-        f"Sentences of {role} are not shown: "
-        f"{not_imported(role, 'roles (--roles of headroles report)')}."
+        f"Sentences of {role} are not shown: {not_imported(role, '`roles`')}."
         for role in sorted(closed)
     ]
     return found, (*why_not, *no_weights)

@@ -56,7 +56,7 @@ def read_again(
         if ready.digest != corpus.digest:
             raise CorpusError(
                 f"{', '.join(map(str, files))} has other sentences than when it was scored; name "
-                "the file that was scored with corpus (--corpus), or score again"
+                "the file that was scored with `corpus`, or score again"
             )
         made = make_examples(ready, scores.record.pairing or "adjacent")
         found = {example.id: example for example in made if example.id in ids}
@@ -80,7 +80,7 @@ def _without_own(recorded: Sequence[str] | None, imported: Sequence[str]) -> tup
     return tuple(name for name in recorded if name not in own or name in imported)
 
 
-def not_imported(role: str, flag: str = "roles (--roles)") -> str:
+def not_imported(role: str, flag: str = "`roles`") -> str:
     """Return the reason why a user's role has no sentences, with advice."""
     name = printable(":".join(role.split(":")[:2]))
     return (
@@ -96,8 +96,7 @@ def _where_they_were(files: Sequence[str]) -> list[Path]:
         if not file.exists():
             here = " in this folder" * (not file.is_absolute())
             raise CorpusError(
-                f"{file}, which was scored, does not exist{here}; name it with corpus "
-                "(--corpus FILE of headroles examples)"
+                f"{file}, which was scored, does not exist{here}; name it with `corpus`"
             )
     return found
 
@@ -162,6 +161,7 @@ def find_again(
 ) -> FoundAgain:
     """Read the examples of several heads and roles again, in one pass over the treebank."""
     chosen = [choose_examples(scores, *one) for one in asked]
+    asked = [((int(layer), int(head)), role, more) for (layer, head), role, more in asked]
     ids = {scores.ids[row] for rows in chosen for row in rows}
     first = asked[0][2] if asked else ExampleOptions()
     found, roles = read_again(scores, ids, first.corpus, first.roles or ())

@@ -15,14 +15,14 @@ from headroles.arrays import Float32Array, IndexArray
 from headroles.corpus import Corpus, as_corpus, prepared
 from headroles.errors import CorpusError, UsageError
 from headroles.formats import to_records
-from headroles.models.loading import Model, load_encoder
+from headroles.models.loading.encoder import Model, load_encoder
 from headroles.options import takes
 from headroles.passes.options import shown_in_notebooks
 from headroles.record import CorpusRecord, PieceCounts, Recorded
 from headroles.results.columns import TEXT, Axes, Column
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned, in_digits
-from headroles.roles.frequencies import count_words
+from headroles.roles.catalogue import count_words
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.storage import Count, plain
 from headroles.studies.heads import clusters_in, refuse_one_document
@@ -135,7 +135,7 @@ class TokenGroups(Result):
         )
         return table.reset_index()
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Name the tokens that get more than their share of weights and norms."""
         asked = self.record.token_groups
         documents = f" in {asked.n_clusters} documents" * (asked.clustered_by != "none")
@@ -200,7 +200,7 @@ class TokenGroups(Result):
         names = zip(*(self.frame[name] for name in self.columns[:3]), strict=True)
         return dict(zip(names, self.frame.itertuples(), strict=True))
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the result for scripts."""
         return {"token_groups": plain(self.record.token_groups), "rows": to_records(self.frame)}
 

@@ -14,14 +14,13 @@ from torch import Tensor
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from headroles.corpus import PreparedCorpus, Sentence
 from headroles.encoding import EncodedExample
-from headroles.models.attention import AttentionReader, open_norms, open_reader
-from headroles.models.loading import LoadedEncoder
-from headroles.models.norms import NormReader
+from headroles.models.attention.norms import NormReader
+from headroles.models.attention.reader import AttentionReader, open_norms, open_reader
+from headroles.models.loading.encoder import LoadedEncoder
 from headroles.passes.examples import ExampleBatch, passes_over
 from headroles.passes.loop import Budget
 from headroles.roles import PaddedBatch
-from headroles.roles.frequencies import fold
-from headroles.roles.punctuation import marks_in
+from headroles.roles.catalogue import fold, marks_in
 from headroles.scoring.block_scoring import refuse_not_finite
 from headroles.scoring.windows import windows_of
 from headroles.studies.inspection.options import TokenOptions
@@ -80,8 +79,8 @@ class TokenReading:
     def _windows(self) -> Iterator[list[EncodedExample]]:
         encoder, done = self.encoder, 0
         cut = encoder.example_encoder()
-        for window, examples in windows_of(self.corpus, self.options.pairing):
-            encoded = cut.encode(examples, self.skipped)
+        for window in windows_of(self.corpus, self.options.pairing):
+            encoded = cut.encode(window.examples, self.skipped)
             self.documents += [example.document for example in encoded]
             yield encoded
             done += window.n_sentences

@@ -11,8 +11,8 @@ import pandas as pd
 from torch import Tensor
 
 from headroles.arrays import FloatArray
-from headroles.models.remaining_heads import Head
-from headroles.models.tuning import weights_of_heads
+from headroles.models.heads.remaining import Head
+from headroles.models.heads.tuning import weights_of_heads
 from headroles.results.shown import Grid, Shown
 from headroles.studies.importance.estimators import values_of
 from headroles.studies.importance.measures import LESS, MORE
@@ -21,7 +21,6 @@ from headroles.tasks.running import TaskRun
 from headroles.testing.answers import answers
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses
-from headroles.testing.intervals import find_intervals
 from headroles.testing.options import TestOptions
 
 _COLUMNS = (
@@ -56,7 +55,7 @@ class Compensation:
 
     frame: pd.DataFrame
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Compare changes of heads with the mean change; tabulate the means of layers."""
         frame = self.frame
         weights, change = frame["weight_change"], frame["importance_change"].mean()
@@ -110,7 +109,7 @@ def _test(excess: FloatArray, size: float) -> dict[str, Any]:
     hypotheses = Hypotheses.of(excess, 0.0, size=size)
     asked = TestOptions(clusters="none")
     p_values = find_p_values(hypotheses, asked, "two-sided")
-    intervals = find_intervals(hypotheses, asked)
+    intervals = hypotheses.intervals(asked.alpha)
     return {
         "excess_change": hypotheses.moments.mean,
         "ci_low": intervals.ci_low,

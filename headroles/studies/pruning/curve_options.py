@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
+from msgspec import Meta
+
 from headroles.errors import UsageError
-from headroles.options import Option, split_names
+from headroles.options import Convert, split_names
 from headroles.studies.importance.options import ESTIMATORS, NORMALISATIONS
 from headroles.studies.pruning.options import (
     BY_ESTIMATE,
@@ -37,53 +39,40 @@ def _shares(given: Any) -> tuple[float, ...]:
 class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
     """Options of the orders of removing heads, and of their comparison."""
 
-    orders: Annotated[
-        Sequence[str],
-        Option(
-            "Orders in which heads are removed: orders of prune, separated by commas.",
-            more="importance and reestimated may name an estimator and a normalisation, as in "
-            "importance:signed:l2; with_role and without_role a role, as in with_role:local.",
-            convert=split_names,
-        ),
-    ] = "importance,reestimated,random"
-    shares: Annotated[
-        Sequence[float],
-        Option("Shares of the heads that are removed, separated by commas.", convert=_shares),
-    ] = "0.1,0.3,0.5,0.7,0.9"  # type: ignore[assignment]
-    examples: Annotated[
-        int | None,
-        Option(
-            "Most examples of TASK that each draw finds its orders with.",
-            more="No two draws have an example in common; left out: draws divide all of TASK.",
-            words="the number of examples",
-            least=2,
-        ),
-    ] = None
-    draws: Annotated[
-        int,
-        Option(
-            "Draws of random heads, and of the examples that orders are found with.",
-            more="With one draw, answers are about the very orders that are found.",
-            least=1,
-        ),
-    ] = 5
-    against: Annotated[
-        str, Option("The order to compare all others with.", words="the order to compare")
-    ] = "random"
+    orders: Annotated[Sequence[str], Convert(split_names)] = "importance,reestimated,random"
+    """Orders in which heads are removed: orders of prune, separated by commas.
+
+    importance and reestimated may name an estimator and a normalisation, as in
+    importance:signed:l2; with_role and without_role a role, as in with_role:local.
+    """
+    shares: Annotated[Sequence[float], Convert(_shares)] = (0.1, 0.3, 0.5, 0.7, 0.9)
+    """Shares of the heads that are removed, separated by commas."""
+    examples: Annotated[int | None, Meta(ge=2)] = None
+    """Most examples of TASK that each draw finds its orders with.
+
+    No two draws have an example in common; left out: draws divide all of TASK.
+    """
+    draws: Annotated[int, Meta(ge=1)] = 5
+    """Draws of random heads, and of the examples that orders are found with.
+
+    With one draw, answers are about the very orders that are found.
+    """
+    against: str = "random"
+    """The order to compare all others with."""
 
     def check(self) -> None:
         """Reject unknown orders, orders by role without a role, and no order to compare with."""
         super().check()
         if not self.orders or not self.shares:
-            raise UsageError("name an order and a share at least (--orders, --shares)")
+            raise UsageError("name an order and a share at least with `orders` and `shares`")
         if len(set(self.orders)) < len(self.orders):
-            raise UsageError("an order is named twice; name each once (--orders)")
+            raise UsageError("an order is named twice; name each once in `orders`")
         for order in self.orders:
             check_role(*self.of_order(order))
         if self.against not in self.orders:
             raise UsageError(
-                f"the order to compare with is {self.against!r}; it must be one of the orders: "
-                f"{', '.join(self.orders)} (--against)"
+                f"`against` is {self.against!r}; it must be one of the orders: "
+                f"{', '.join(self.orders)}"
             )
 
     def of_order(self, order: str) -> tuple[str, Self]:
@@ -103,9 +92,9 @@ class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
                 changes["normalisation"] = word
             else:
                 raise UsageError(
-                    f"the order is {order!r}, of which {word!r} is not known; importance and "
+                    f"`orders` has {order!r}, of which {word!r} is not known; importance and "
                     "reestimated take an estimator and a normalisation, with_role and "
-                    "without_role a role (--orders)"
+                    "without_role a role"
                 )
         return name, self._changed(**changes)
 

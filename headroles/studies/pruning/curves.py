@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from headroles.arrays import FloatArray, IndexArray
+from headroles.drawing.page import Page
+from headroles.drawing.plain_page import plain_page
+from headroles.drawing.style import THRESHOLD, line_looks, new_axes
+from headroles.drawing.style import plain as in_words
 from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.models.loading import Model
+from headroles.models.heads.remaining import Head
+from headroles.models.loading.encoder import Model
 from headroles.options import takes
-from headroles.record import RecordedTaskFile, TaskRecord
+from headroles.record import Recorded, RecordedTaskFile, TaskRecord
 from headroles.results.columns import WHOLE, Axes, Column, one_of
 from headroles.results.result import widened
 from headroles.results.shown import Grid, Shown, Warned
@@ -28,20 +36,30 @@ from headroles.studies.importance.measures import (
     check_measured,
     describe_task,
     find_measures,
+    unit_values,
+    worse_by,
 )
-from headroles.studies.importance.removals import passes_to_choose, without_each
+from headroles.studies.importance.removals import passes_to_choose, present_heads, without_each
 from headroles.studies.importance.resuming import keep_parts
 from headroles.studies.pruning.curve_options import CurveOptions
-from headroles.studies.pruning.curve_points import Point, find_points
-from headroles.studies.pruning.curve_table import COMPARED, NOT_COMPARED, make_table
-from headroles.studies.pruning.options import BY_TASK, refuse_idle
+from headroles.studies.pruning.options import BY_LAYER, BY_TASK, refuse_idle
+from headroles.studies.pruning.orders import choose_heads
 from headroles.tasks.options import MASKED_LM
+from headroles.tasks.outcomes import Outcomes
 from headroles.tasks.reading import read_task
 from headroles.tasks.running import TaskRun, open_run
-from headroles.testing.answers import UNDECIDED
+from headroles.testing.answers import UNDECIDED, answers
+from headroles.testing.evidence import find_p_values
+from headroles.testing.hypotheses import Hypotheses, size_of
+from headroles.testing.notes import find_notes, warn_of_differences
 from headroles.testing.recorded import RecordedCorrection
 from headroles.wording import listed
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Plot
+
+COMPARED = tuple("difference difference_low difference_high p_value p_adjusted answer note".split())
+NOT_COMPARED = ""
 _SHOWN, _FEW_SHARES = 8, 4
 """Orders and shares that the summary tabulates."""
 _FEWEST = 2
@@ -50,6 +68,16 @@ _VALUE = "{value:.3f} ({ci_low:.3f} to {ci_high:.3f})"
 _SHORT = "{value:.2f} ({ci_low:.2f} to {ci_high:.2f})"
 _DIFFERENCE = "{difference:+.3f} ({p_adjusted:.2g})"
 """Cells of the tables of curves."""
+
+
+class Point(Recorded, frozen=True):
+    """Heads that an order removes, of one share and one draw, and the place of their outcomes."""
+
+    order: str
+    share: float
+    seed: int
+    removed: tuple[Head, ...]
+    setting: int
 
 
 class DealtTask(RecordedTaskFile, frozen=True, kw_only=True):
@@ -158,7 +186,7 @@ class PruningCurves(OutcomesResult):
         own = rows.drop(columns="measure")
         return widened(own, ("order",), "share", _unique(own), value)
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Name the order with the least loss, and tabulate the curves."""
         asked = self.curves
         yield describe_task(self.record, asked.whole)
@@ -208,7 +236,7 @@ class PruningCurves(OutcomesResult):
         )
         return Grid((title, *titles), cells)
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the result for scripts."""
         curves = {**self.record.options, **plain(self.curves)}
         return {"curves": curves, "values": to_records(self.frame)}
@@ -299,7 +327,7 @@ def _deal(tested: TaskRun, file: str | Path | None, options: CurveOptions) -> li
         if lacking:
             raise UsageError(
                 f"the order {lacking[0]} needs a task; name its file after the model, or other "
-                "orders (--orders)"
+                "`orders`"
             )
         return []
     n_asked = None if options.examples is None else options.examples * options.draws
@@ -309,7 +337,7 @@ def _deal(tested: TaskRun, file: str | Path | None, options: CurveOptions) -> li
     if size < _FEWEST:
         raise UsageError(
             f"{file} has {len(task)} examples for {options.draws} draws, each of which needs "
-            f"{_FEWEST} of its own; give more examples, or ask for fewer draws (--draws)"
+            f"{_FEWEST} of its own; give more examples, or ask for fewer `draws`"
         )
     order = np.random.default_rng(options.seed).permutation(len(task))[: size * options.draws]
     dealt = sorted(order.tolist(), key=lambda at: task.labels[at] if labelled else "")
@@ -332,3 +360,212 @@ def _warnings(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -
             f"{options.examples}; orders were found with {size}"
         )
     return found
+
+
+def find_points(
+    tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions
+) -> tuple[list[Point], list[tuple[Head, ...]]]:
+    """Return the points of all orders, and the settings: different sets of removed heads.
+
+    The first setting is the whole model. ``runs`` are over the examples that each draw finds orders
+    with; they may be empty if no order needs examples.
+
+    Raises UsageError as `choose_heads`, and for a share of no heads or of all.
+    """
+    heads = present_heads(tested)
+    counts = _counts(len(heads), options)
+    places: dict[frozenset[Head], int] = {frozenset(): 0}
+    points = []
+    for order in options.orders:
+        for seed, removed in _draws_of(order, counts, heads, options, runs):
+            for share, own in zip(options.shares, removed, strict=True):
+                setting = places.setdefault(frozenset(own), len(places))
+                points.append(Point(order, share, seed, tuple(own), setting))
+    return points, [tuple(sorted(own)) for own in places]
+
+
+def _counts(n_heads: int, options: CurveOptions) -> list[int]:
+    counts = [round(share * n_heads) for share in options.shares]
+    for share, count in zip(options.shares, counts, strict=True):
+        if not 0 < count < n_heads:
+            raise UsageError(
+                f"a share of {share:g} is {count} of {n_heads} heads; it must be one at least and "
+                "leave one: change `shares`"
+            )
+    return counts
+
+
+def _draws_of(
+    order: str,
+    counts: Sequence[int],
+    heads: Sequence[Head],
+    options: CurveOptions,
+    runs: Sequence[TaskRun],
+) -> Iterator[tuple[int, list[list[Head]]]]:
+    """Yield the seed of each draw, and the heads to remove for each of ``counts``."""
+    name, own = options.of_order(order)
+    for draw in range(options.draws):
+        seed, run = options.seed + draw, runs[draw] if name in BY_TASK else None
+        drawn = replace(own, seed=seed)
+        if name in BY_LAYER:  # groups of more layers need not include those of fewer
+            yield seed, [choose_heads(name, count, heads, drawn) for count in counts]
+        else:
+            path = choose_heads(name, max(counts), heads, drawn, run)
+            yield seed, [path[:count] for count in counts]
+
+
+def make_table(
+    points: Sequence[Point],
+    outcomes: Outcomes,
+    targets: FloatArray,
+    metrics: Sequence[str],
+    options: CurveOptions,
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return a row for each measure, order and share, and for the mean over shares; warnings."""
+    values = unit_values(outcomes, targets, metrics)
+    reached = find_measures(outcomes, targets, metrics)
+    settings = {order: _settings(order, points, options) for order in options.orders}
+    n_removed = [
+        next(len(one.removed) for one in points if one.share == share) for share in options.shares
+    ]
+    frames, warnings = [], []
+    for measure, own in values.items():
+        curves = {order: _with_mean(own[:, at]) for order, at in settings.items()}
+        found = {order: _with_mean(reached[measure][at]) for order, at in settings.items()}
+        estimated = [
+            Hypotheses.of_crossed(curve, size=size_of(curve), called="the curves")
+            for curve in curves.values()
+        ]
+        warnings += warn_of_differences(Hypotheses.joined(estimated), options)
+        of_orders = [
+            _of_order(order, found[order], n_removed, tests, options)
+            for order, tests in zip(curves, estimated, strict=True)
+        ]
+        frame = pd.concat(of_orders, ignore_index=True)
+        frame.insert(4, "measure", measure)
+        frame.insert(5, "n", len(targets))
+        others = (frame["order"] != options.against).to_numpy()
+        for name, column in _compared(curves, found, measure, options).items():
+            frame[name] = NOT_COMPARED if name in ("answer", "note") else np.nan
+            frame.loc[others, name] = column
+        frames.append(frame)
+    return pd.concat(frames, ignore_index=True), list(dict.fromkeys(warnings))
+
+
+def _of_order(
+    order: str,
+    found: FloatArray,
+    n_removed: Sequence[int],
+    estimated: Hypotheses,
+    options: CurveOptions,
+) -> pd.DataFrame:
+    """Return the rows of an order; ``estimated`` has the errors of ``found`` (draws, shares)."""
+    n_draws, n_rows = found.shape
+    value, reach = found.mean(0), _reach(estimated, options)
+    columns: dict[str, Any] = {
+        "order": order,
+        "share": [*options.shares, np.nan][:n_rows],
+        "n_removed": [*n_removed, -1][:n_rows],
+        "draws": n_draws,
+        "value": value,
+        "sd_draws": found.std(0, ddof=1) if n_draws > 1 else np.nan,
+        "ci_low": value - reach,
+        "ci_high": value + reach,
+    }
+    return pd.DataFrame(columns)
+
+
+def _compared(
+    curves: Mapping[str, FloatArray],
+    found: Mapping[str, FloatArray],
+    measure: str,
+    options: CurveOptions,
+) -> dict[str, NDArray[Any]]:
+    """Return columns of the differences of the other orders from ``against``."""
+    base, others = options.against, [order for order in curves if order != options.against]
+    if not others:
+        return dict.fromkeys(COMPARED, np.empty(0))
+    # Draws of all orders have the same seeds, and the same examples to find orders with.
+    pairs = [(curves[order], curves[base]) for order in others]
+    tests = Hypotheses.joined(
+        [Hypotheses.of_crossed(one - other, size=size_of(one, other)) for one, other in pairs]
+    )
+    difference = np.concatenate([found[order].mean(0) - found[base].mean(0) for order in others])
+    tested, reach = find_p_values(tests, options, "two-sided"), _reach(tests, options)
+    columns = (
+        difference,
+        difference - reach,
+        difference + reach,
+        tested.single,
+        tested.adjusted,
+        answers(tested.shows(options.alpha), worse_by(difference, measure), (WORSE, BETTER)),
+        find_notes(tests),
+    )
+    return dict(zip(COMPARED, columns, strict=True))
+
+
+def _settings(order: str, points: Sequence[Point], options: CurveOptions) -> IndexArray:
+    """Return the settings (draws, shares) of an order."""
+    by_share = [
+        [one.setting for one in points if (one.order, one.share) == (order, share)]
+        for share in options.shares
+    ]
+    return np.array(by_share).T
+
+
+def _with_mean(values: FloatArray) -> FloatArray:
+    """Append to values (..., shares) their mean, if there are several shares."""
+    if values.shape[-1] == 1:  # The same test twice would count twice in the correction.
+        return values
+    return np.concatenate([values, values.mean(-1, keepdims=True)], axis=-1)
+
+
+def _reach(hypotheses: Hypotheses, options: CurveOptions) -> FloatArray:
+    """Return half the lengths of intervals."""
+    found = hypotheses.intervals(options.alpha)
+    return found.ci_high - hypotheses.moments.mean
+
+
+def draw_pruning_curves(
+    curves: PruningCurves, measure: str | None = None, ax: Plot | None = None
+) -> Plot:
+    """Draw the measure without a share of the heads: a line with its band for each order.
+
+    Bands are the intervals of the table; the dotted line is the whole model. ``measure`` is by
+    default the first metric of the task, or the loss. Raises UsageError for a measure that the
+    table does not have.
+
+    With ``curves`` as `find_pruning_curves` returns them:
+
+    >>> from headroles.report import draw_pruning_curves
+    >>> draw_pruning_curves(curves, "loss").get_xlabel()
+    'heads removed'
+    """
+    from headroles.studies.importance.figures import known_measure
+
+    measure = known_measure(measure or curves.measure, list(curves.frame["measure"].unique()))
+    rows = curves.frame[(curves.frame["measure"] == measure) & curves.frame["share"].notna()]
+    ax = new_axes(ax, 6.5, 4)
+    for look, (order, own) in zip(line_looks(), rows.groupby("order", sort=False), strict=False):
+        ax.plot(own["share"], own["value"], label=in_words(order), **look)
+        band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+        ax.fill_between(own["share"], own["ci_low"], own["ci_high"], **band)
+    whole = curves.curves.whole[measure]
+    ax.axhline(whole, color=THRESHOLD, linestyle="dotted", label="whole model")
+    ax.set_xticks(shares := sorted(rows["share"].unique()), [f"{share:.0%}" for share in shares])
+    ax.set(xlabel="heads removed", ylabel=f"{measure} without them")
+    ax.legend(fontsize="small", title="order of removing")
+    return ax
+
+
+def curves_page(result: PruningCurves) -> Page:
+    """Make the page of pruning curves."""
+    from headroles.studies.importance.page import by_measure
+
+    caption = (
+        "value without a share of the heads, by order of removal, with intervals; the dotted line "
+        "is the whole model."
+    )
+    pictures = by_measure(partial(draw_pruning_curves, result), result.measure, caption)
+    title = f"How many attention heads can {result.record.model.name} do without?"
+    return plain_page(result, title, pictures)

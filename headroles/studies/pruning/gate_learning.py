@@ -14,9 +14,9 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from headroles.errors import ModelError
-from headroles.models.gates import gated
-from headroles.models.hard_concrete import HardConcrete
-from headroles.models.remaining_heads import Head
+from headroles.models.heads.gates import gated
+from headroles.models.heads.hard_concrete import HardConcrete
+from headroles.models.heads.remaining import Head
 from headroles.passes.loop import gradients_of_mean
 from headroles.storage import OpenParts
 from headroles.studies.importance.removals import without
@@ -184,7 +184,7 @@ class Learning:
             one for group in adam.param_groups for one in group["params"]
         ]
         if parts is not None and name in parts:
-            parts.decode(name, lambda content: self._take_up(load(content)))
+            parts.read(name, lambda content: self._take_up(load(content)))
         self._kept_at = time.monotonic()
 
     def count_update(self) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
 
 from headroles.errors import UsageError
-from headroles.options import Option, seed_option
-from headroles.studies.pruning.options import MOST_RATE, TestSetOptions, UpdateOptions
+from headroles.options import Seed
+from headroles.studies.pruning.options import TestSetOptions, UpdateOptions
 
 FROZEN, TRAINED = WEIGHTS = ("frozen", "trained")
 
@@ -18,39 +20,24 @@ class GateOptions(UpdateOptions, TestSetOptions):
 
     title: ClassVar[str] = "Heads"
 
-    keep: Annotated[int | None, Option("Number of heads to keep.", least=1)] = None
-    seeds: Annotated[
-        int,
-        Option(
-            "How often gates are learnt, with different random numbers.",
-            more="The heads with the lowest loss on the task are kept; the summary counts how many "
-            "of them other seeds keep.",
-            least=1,
-        ),
-    ] = 3
-    updates: Annotated[int, Option("Updates of the gates.", words="the updates", least=3)] = 300
-    gate_rate: Annotated[
-        float,
-        Option("Learning rate of the gates.", words="the learning rate", above=0, below=MOST_RATE),
-    ] = 0.1
-    weights: Annotated[
-        str,
-        Option(
-            "Whether the weights of the model are frozen or trained together with the gates.",
-            words="the treatment of weights",
-            choices=WEIGHTS,
-        ),
-    ] = FROZEN
-    weight_rate: Annotated[
-        float,
-        Option(
-            "Learning rate of trained weights.",
-            words="the learning rate of weights",
-            above=0,
-            below=MOST_RATE,
-        ),
-    ] = 2e-5
-    seed: Annotated[int, seed_option("The first seed; the others are the next numbers.")] = 0
+    keep: Annotated[int | None, Meta(ge=1)] = None
+    """Number of heads to keep."""
+    seeds: Annotated[int, Meta(ge=1)] = 3
+    """How often gates are learnt, with different random numbers.
+
+    The heads with the lowest loss on the task are kept; the summary counts how many of them other
+    seeds keep.
+    """
+    updates: Annotated[int, Meta(ge=3)] = 300
+    """Updates of the gates."""
+    gate_rate: Annotated[float, Meta(gt=0, lt=1000)] = 0.1
+    """Learning rate of the gates."""
+    weights: Literal["frozen", "trained"] = "frozen"
+    """Whether the weights of the model are frozen or trained together with the gates."""
+    weight_rate: Annotated[float, Meta(gt=0, lt=1000)] = 2e-5
+    """Learning rate of trained weights."""
+    seed: Seed = 0
+    """The first seed; the others are the next numbers."""
 
     @property
     def n_kept(self) -> int:
@@ -61,9 +48,9 @@ class GateOptions(UpdateOptions, TestSetOptions):
         """Reject a missing number of heads."""
         super().check()
         if self.keep is None:
-            raise UsageError("give the number of heads to keep: keep (--keep N)")
+            raise UsageError("give the number of heads to keep: `keep`")
         if self.weights == FROZEN and self.weight_rate != GateOptions.weight_rate:
             raise UsageError(
-                "weight_rate (--weight-rate) does nothing to frozen weights; pass "
-                "weights='trained' (--weights trained), or leave it out"
+                "`weight_rate` does nothing to frozen weights; pass "
+                "`weights='trained'`, or leave it out"
             )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from headroles.errors import UsageError
-from headroles.models.saved_models import PrunedModel, RecordedGates, model_folder
+from headroles.models.loading.saved_models import PrunedModel, RecordedGates, model_folder
 from headroles.options import takes
 from headroles.results.shown import Grid, Shown, Summary, Warned
 from headroles.storage import OpenParts, plain
@@ -57,13 +57,13 @@ class Gated(Summary):
         """The number of seeds that keep each head, of heads that any keeps."""
         return dict(sorted(Counter(head for run in self.runs for head in run.kept).items()))
 
-    def shown(self) -> list[Shown]:
+    def summarize(self) -> list[Shown]:
         """Describe the pruned model, and how far seeds agree on the heads to keep."""
-        shown = self.pruned.shown()
+        shown = self.pruned.summarize()
         if len(self.runs) == 1:
             return [
                 *shown,
-                Warned("One seed does not show how stable the choice is. Pass more (--seeds)."),
+                Warned("One seed does not show how stable the choice is. Pass more `seeds`."),
             ]
         always = sum(n == len(self.runs) for n in self.kept_by.values())
         chance = self.overlap_by_chance
@@ -94,10 +94,10 @@ class Gated(Summary):
         """Name the function that loads the model."""
         yield from self.pruned.next_steps(folder)
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the result for scripts."""
         return {
-            **self.pruned.facts(),
+            **self.pruned.to_json(),
             "seeds": [plain(_record(run)) for run in self.runs],
             "chosen_seed": self.runs[self.chosen].seed,
             "overlap": self.overlap,
@@ -144,7 +144,7 @@ def gate_heads(
     >>> from headroles import gate_heads
     >>> with TemporaryDirectory() as folder:
     ...     found = gate_heads(model, task, f"{folder}/small", keep=8, seeds=1, updates=5)
-    >>> len(found.pruned.facts()["removed"])
+    >>> len(found.pruned.to_json()["removed"])
     4
     """
     claimed = model_folder(out, model, [PrunedModel], overwrite)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from headroles.errors import UsageError
-from headroles.models.remaining_heads import Head
+from headroles.models.heads.remaining import Head
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.estimators import normalise, values_of
 from headroles.studies.importance.removals import rises_of, sorted_by, without
@@ -100,7 +100,7 @@ def _check_enough(n_removed: int, heads: Sequence[Head], options: SelectionOptio
     if n_removed > most:
         raise UsageError(
             f"{n_removed} heads cannot be removed: every layer keeps {options.at_least} "
-            f"(--at-least) and {len(protected)} are protected (--protect), so that {most} of "
+            f"(`at_least`) and {len(protected)} are protected (`protect`), so that {most} of "
             f"{len(heads)} may go; keep at least {len(heads) - most}"
         )
 

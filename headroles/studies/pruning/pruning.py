@@ -14,13 +14,12 @@ import torch
 from msgspec import structs
 
 from headroles.errors import UsageError
-from headroles.models.gates import HeadSites
-from headroles.models.loading import LoadedEncoder, load_encoder
-from headroles.models.remaining_heads import Head
-from headroles.models.saved_models import PrunedModel, PrunedRecord, model_folder
-from headroles.models.surgery import heads_of, layer_groups, remove_heads, zero_heads
-from headroles.models.tuning import check_trainer
-from headroles.models.weights import CLASSIFICATION, ENCODER, MASKED_LM, load_config
+from headroles.models.heads.gates import HeadSites
+from headroles.models.heads.remaining import Head
+from headroles.models.heads.surgery import heads_of, layer_groups, remove_heads, zero_heads
+from headroles.models.heads.tuning import check_trainer
+from headroles.models.loading.encoder import LoadedEncoder, load_encoder
+from headroles.models.loading.saved_models import PrunedModel, PrunedRecord, model_folder
 from headroles.options import takes
 from headroles.passes.timing import Speed, time_in_turns
 from headroles.results.shown import Grid, Shown, Summary
@@ -62,7 +61,7 @@ class Pruned(Summary):
     speed: Speed | None = None
     loss_change: LossChange | None = None
 
-    def shown(self) -> list[Shown]:
+    def summarize(self) -> list[Shown]:
         """Give loss, metrics, weights and speed before and after, and the heads of each layer."""
         before, after = self.parameters
         layers = sorted({layer for layer, _ in (*self.removed, *self.kept)})
@@ -77,12 +76,12 @@ class Pruned(Summary):
         ]
         if self.tuning is not None:
             shown += [self._measurements(self.tuning)] if self.before else []
-            shown += self.tuning.shown()
+            shown += self.tuning.summarize()
         return shown
 
     def _about_task(self) -> Iterator[str]:
         if not self.before:
-            yield "The loss was not measured: name examples with test (--test FILE)."
+            yield "The loss was not measured: name examples with `test`."
         elif self.tuning is None:  # else a table has the measures of each step
             changes = [
                 f"{name} {self.before[name]:.4f} -> {self.after[name]:.4f}"
@@ -115,7 +114,7 @@ class Pruned(Summary):
             yield f'Load it with headroles.load_model("{folder}"): transformers alone cannot.'
             yield (
                 "For a folder that transformers reads, at the original size and speed: "
-                "written_as='zeroed' (--as zeroed)"
+                "`written_as='zeroed'`"
             )
 
     def _measurements(self, tuning: Tuning) -> Grid:
@@ -132,7 +131,7 @@ class Pruned(Summary):
         )
         return Grid((f"On {self.measured_on}", *self.before), rows)
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the result for scripts."""
         return {
             "order": self.order,
@@ -144,7 +143,7 @@ class Pruned(Summary):
             "loss_change": self.loss_change and structs.asdict(self.loss_change),
             "seconds": self.speed and [self.speed.before, self.speed.after],
             "times_as_fast": self.speed and list(self.speed.ratios),
-            **({"fine_tuning": self.tuning.facts()} if self.tuning else {}),
+            **({"fine_tuning": self.tuning.to_json()} if self.tuning else {}),
         }
 
 
@@ -187,7 +186,7 @@ def prune_heads(
     >>> with TemporaryDirectory() as folder:
     ...     found = prune_heads(model, f"{folder}/small", order="random", share=0.25)
     ...     smaller = load_model(f"{folder}/small")
-    >>> len(found.facts()["removed"])
+    >>> len(found.to_json()["removed"])
     3
     """
     claimed = model_folder(out, model, [PrunedModel], overwrite)
@@ -196,7 +195,7 @@ def prune_heads(
         tested = _over(model, test, options.of_test(), run)
         tuned = _tuned(model, options, tested or run)
         opened = tested or run or tuned
-        encoder = opened.encoder if opened else _load(model, options)
+        encoder = opened.encoder if opened else load_encoder(model, options, head=None)
         keep_parts("pruning", options, encoder, run, tested)
         removed = _choose(encoder, options, run)
         before = outcomes_of(tested)
@@ -250,14 +249,14 @@ def write_without(
     heads = heads_of(network)
     n_before = sum(parameter.numel() for parameter in network.parameters())
     speed = None if zeroed else _remove(encoder, removed)
-    sites = HeadSites.of(network)
+    sites = HeadSites.from_model(network)
     record = PrunedRecord.now(
         model=structs.replace(encoder.description, **sites.description),
         layers=sites.n_layers,
         heads=sites.n_heads,
         options=options.record(),
         removed=list(removed),
-        fine_tuning=tuning.facts() if tuning else None,
+        fine_tuning=tuning.to_json() if tuning else None,
         **notes,
     )
     if zeroed:
@@ -321,19 +320,3 @@ def _n_removed(n_heads: int, options: PruneOptions) -> int:
     if keep > n_heads:
         raise UsageError(f"{keep} heads are to be kept, but the model has {n_heads}")
     return n_heads - keep
-
-
-def _load(model: str | Path, options: PruneOptions) -> LoadedEncoder:
-    """Load a model with the head of its task, if it has a known one."""
-    names = load_config(str(model), options).architectures or [""]
-    head = ENCODER
-    if names[0].endswith("ForSequenceClassification"):
-        head = CLASSIFICATION
-    elif names[0].endswith("ForMaskedLM"):
-        head = MASKED_LM
-    elif not names[0].endswith("Model"):
-        raise UsageError(
-            f"{model} is a {names[0]}, of which only the encoder would remain; give an encoder, a "
-            "model for sequence classification or one for masked words"
-        )
-    return load_encoder(model, options, head)

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.models.gates import gated
-from headroles.models.remaining_heads import Head
-from headroles.models.saved_models import RecordedTuning
-from headroles.models.tuning import TuningRecipe, n_updates_of, train_weights
+from headroles.models.heads.gates import gated
+from headroles.models.heads.remaining import Head
+from headroles.models.heads.tuning import TuningRecipe, n_updates_of, train_weights
+from headroles.models.loading.saved_models import RecordedTuning
 from headroles.passes.loop import gradients_of_mean
 from headroles.passes.options import Progress
 from headroles.results.shown import Shown
@@ -46,16 +46,16 @@ class Tuning:
     whole: dict[str, float]
     compensation: Compensation | None = None
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Describe the fine-tuning and the compensation."""
         yield (
             f"Fine-tuned on {self.examples} examples with the heads masked, {self.updates} updates "
             f"of {self.update_examples}."
         )
         if self.compensation is not None:
-            yield from self.compensation.shown()
+            yield from self.compensation.summarize()
 
-    def facts(self) -> RecordedTuning:
+    def to_json(self) -> RecordedTuning:
         """Return the result for scripts and for files."""
         facts: RecordedTuning = {
             "examples": self.examples,
@@ -83,8 +83,7 @@ def fine_tune(
     """
     if options.compensation and not set(present_heads(run)) - set(removed):
         raise UsageError(
-            "all heads are removed, and none could compensate; leave compensation (--compensation) "
-            "out"
+            "all heads are removed, and none could compensate; leave `compensation` out"
         )
     network = run.encoder.model
     gates, all_open = without(removed, run.shape), torch.ones(run.shape)

@@ -13,10 +13,10 @@ from msgspec import structs
 
 from headroles.arrays import FloatArray
 from headroles.corpus import Corpus
-from headroles.models.attention import open_reader
-from headroles.models.loading import Model, load_encoder, load_whole
+from headroles.models.attention.reader import open_reader
+from headroles.models.loading.encoder import Model, load_encoder, load_whole
 from headroles.models.options import SHARED
-from headroles.models.sites import find_sites, install
+from headroles.models.shared.sites import find_sites, install
 from headroles.options import takes
 from headroles.passes.options import Rounds, shown_in_notebooks
 from headroles.passes.timing import LENGTHS, time_in_turns

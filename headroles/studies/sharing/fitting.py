@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headroles.errors import UsageError
-from headroles.models.factorisation import InputMoments, factorise, score_error
 from headroles.models.options import SHARED
-from headroles.models.score_maps import Factors
-from headroles.models.sites import ReadSums, Site, Sums, collect_moments
+from headroles.models.shared.factorisation import InputMoments, factorise, score_error
+from headroles.models.shared.score_maps import Factors
+from headroles.models.shared.sites import ReadSums, Site, Sums, collect_moments
 from headroles.passes.examples import ExampleBatch
 from headroles.passes.loop import Passes
 from headroles.passes.options import OnProgress, Rounds
@@ -50,9 +50,7 @@ class Fit:
 def check_goal(options: CollaborateOptions) -> None:
     """Raise UsageError unless either a rank or an error is given."""
     if (options.rank is None) == (options.error is None):
-        raise UsageError(
-            "give exactly one of a rank (--rank) and a largest error of scores (--error)"
-        )
+        raise UsageError("give exactly one of `rank` and `error`")
 
 
 def check_rank(options: CollaborateOptions, sites: tuple[Site, ...], n_heads: int) -> None:

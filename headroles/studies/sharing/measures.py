@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from headroles.arrays import FloatArray
-from headroles.models.attention import open_reader
+from headroles.models.attention.reader import open_reader
 from headroles.models.families import encoder_of
 from headroles.passes.examples import ExampleBatch
 from headroles.passes.loop import Passes

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
-from headroles.models.options import FACTOR_METHODS, SHARED, ModelOptions
-from headroles.options import Option, seed_option
+from msgspec import Meta
+
+from headroles.models.options import ModelOptions
+from headroles.options import Seed
 from headroles.passes.options import PassOptions
 from headroles.tasks.options import TaskOptions
 
-WEIGHTINGS = INPUTS, _ = ("inputs", "none")
+INPUTS = "inputs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,65 +21,38 @@ class SampleOptions(PassOptions):
 
     title: ClassVar[str] = "Factorisation"
 
-    sample_examples: Annotated[
-        int, Option("Most examples of the sample.", words="the sample", least=2)
-    ] = 400
-    held_out: Annotated[
-        float,
-        Option(
-            "Share of the sample held out, to measure on.",
-            more="Whole documents where there are several.",
-            words="the share held out",
-            above=0,
-            below=1,
-        ),
-    ] = 0.25
-    seed: Annotated[int, seed_option("Seed of the starts, and of the examples held out.")] = 0
+    sample_examples: Annotated[int, Meta(ge=2)] = 400
+    """Most examples of the sample."""
+    held_out: Annotated[float, Meta(gt=0, lt=1)] = 0.25
+    """Share of the sample held out, to measure on.
+
+    Whole documents where there are several.
+    """
+    seed: Seed = 0
+    """Seed of the starts, and of the examples held out."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CollaborateOptions(SampleOptions, TaskOptions):
     """Options of factorising queries and keys."""
 
-    rank: Annotated[
-        int | None,
-        Option(
-            "Dimensions of queries and keys that all heads of a layer have together.",
-            more="The full rank of the model (heads times head size) changes nothing. A layer that "
-            "lost heads has its full rank at most, and per head the dimensions of a whole layer.",
-            words="the rank",
-            least=1,
-        ),
-    ] = None
-    error: Annotated[
-        float | None,
-        Option(
-            "Instead of a rank: largest error of scores, as a share; layers get their least rank.",
-            more="The root mean square error on the sample, of the root mean square of scores.",
-            words="the error",
-            above=0,
-            below=1,
-        ),
-    ] = None
-    method: Annotated[
-        str,
-        Option(
-            "shared: dimensions that all heads mix; per-head: fewer dimensions for each head.",
-            words="the method",
-            choices=FACTOR_METHODS,
-        ),
-    ] = SHARED
-    weighting: Annotated[
-        str,
-        Option(
-            "Errors to minimise: of scores of real inputs, or of the weights alone.",
-            words="the weighting",
-            choices=WEIGHTINGS,
-        ),
-    ] = INPUTS
-    restarts: Annotated[
-        int, Option("Starts of the shared factors; the best is kept.", words="restarts", least=1)
-    ] = 1
+    rank: Annotated[int | None, Meta(ge=1)] = None
+    """Dimensions of queries and keys that all heads of a layer have together.
+
+    The full rank of the model (heads times head size) changes nothing. A layer that lost heads has
+    its full rank at most, and per head the dimensions of a whole layer.
+    """
+    error: Annotated[float | None, Meta(gt=0, lt=1)] = None
+    """Instead of a rank: largest error of scores, as a share; layers get their least rank.
+
+    The root mean square error on the sample, of the root mean square of scores.
+    """
+    method: Literal["shared", "per-head"] = "shared"
+    """shared: dimensions that all heads mix; per-head: fewer dimensions for each head."""
+    weighting: Literal["inputs", "none"] = "inputs"
+    """Errors to minimise: of scores of real inputs, or of the weights alone."""
+    restarts: Annotated[int, Meta(ge=1)] = 1
+    """Starts of the shared factors; the best is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +61,11 @@ class RedundancyOptions(ModelOptions):
 
     title: ClassVar[str] = "Factorisation"
 
-    draws: Annotated[int, Option("Layers of random heads to compare each layer with.", least=1)] = (
-        99
-    )
-    permutations: Annotated[
-        int, Option("Shuffles of the heads of each layer, to test roles.", least=1)
-    ] = 9999
-    alpha: Annotated[float, Option("Level of the tests.", words="alpha", above=0, below=1)] = 0.05
-    seed: Annotated[int, seed_option("Seed of draws and shuffles.")] = 0
+    draws: Annotated[int, Meta(ge=1)] = 99
+    """Layers of random heads to compare each layer with."""
+    permutations: Annotated[int, Meta(ge=1)] = 9999
+    """Shuffles of the heads of each layer, to test roles."""
+    alpha: Annotated[float, Meta(gt=0, lt=1)] = 0.05
+    """Level of the tests."""
+    seed: Seed = 0
+    """Seed of draws and shuffles."""

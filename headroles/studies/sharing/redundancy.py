@@ -12,18 +12,18 @@ from headroles.arrays import BoolArray, FloatArray
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.inference.permutation import shuffle_labels
-from headroles.models.als import head_singular
-from headroles.models.attention import open_reader
-from headroles.models.loading import Model, load_encoder
-from headroles.models.sites import find_sites
-from headroles.models.subspaces import (
+from headroles.models.attention.reader import open_reader
+from headroles.models.heads.surgery import removed_from
+from headroles.models.loading.encoder import Model, load_encoder
+from headroles.models.shared.als import head_singular
+from headroles.models.shared.sites import find_sites
+from headroles.models.shared.subspaces import (
     dimensions_for,
     overlaps,
     random_overlaps,
     random_sums,
     sum_singular,
 )
-from headroles.models.surgery import removed_from
 from headroles.options import takes
 from headroles.studies.sharing.options import RedundancyOptions
 from headroles.studies.sharing.redundancy_result import (
@@ -40,7 +40,7 @@ from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import CorrectionOptions
 
 if TYPE_CHECKING:
-    from headroles.models.sites import Site
+    from headroles.models.shared.sites import Site
     from headroles.studies.classification.role_table import RoleTable
 
 _CORRECTION = CorrectionOptions(correction="fdr_bh")

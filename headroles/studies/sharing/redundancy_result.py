@@ -131,7 +131,7 @@ class Redundancy(Result):
         """Level of the tests of pairs and roles."""
         return self.record.alpha
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Tabulate dimensions of layers and overlaps of pairs; name the roles that overlap."""
         yield self._answer()
         yield (
@@ -215,7 +215,7 @@ class Redundancy(Result):
         }
         return Grid.of(shown, cells)
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the result for scripts."""
         shared = self.frame[self.frame["query_shared"] | self.frame["key_shared"]]
         return {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from headroles.formats import to_records
-from headroles.models.saved_models import ChangedModel
+from headroles.models.loading.saved_models import ChangedModel
 from headroles.record import ModelRecord, Recorded, RecordedCorpus
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
@@ -136,7 +136,7 @@ class Collaboration(Result):
         """Loss and metrics before and after, and the change of the loss; None without a task."""
         return self.whole.task
 
-    def shown(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[Shown]:
         """Give the size, the speed and the losses of the model."""
         yield self._verdict()
         yield (
@@ -208,7 +208,7 @@ class Collaboration(Result):
             text += (
                 f"\nFrom {slower[0]} tokens on attention takes more multiplications than before, "
                 "as every head uses all shared dimensions. For speed prune heads, or pass "
-                "method='per-head' (--method per-head)."
+                "`method='per-head'`."
             )
         return text
 
@@ -217,15 +217,15 @@ class Collaboration(Result):
         if self.whole.tokens < _FEW_TOKENS * width:
             yield (
                 f"The sample has {self.whole.tokens} tokens for inputs of {width} dimensions. "
-                "With a larger sample (--sample) factors fit other text better."
+                "With a larger `sample` factors fit other text better."
             )
         if late := [str(layer) for layer in self.frame.loc[~self.frame["converged"], "layer"]]:
             yield (
                 f"The factors of layers {', '.join(late)} were still improving when the rounds "
-                "ran out. Pass more rounds (--rounds)."
+                "ran out. Pass more `rounds`."
             )
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the result for scripts."""
         return {
             "options": self.record.options,

@@ -14,7 +14,7 @@ import torch
 from headroles.corpus import Corpus, make_examples, prepared, read_conllu
 from headroles.encoding import refuse_unknown
 from headroles.errors import CorpusError
-from headroles.models.loading import LoadedEncoder
+from headroles.models.loading.encoder import LoadedEncoder
 from headroles.passes.examples import ExampleBatch, passes_over
 from headroles.passes.loop import Budget, Passes
 from headroles.sample import sample_treebank
@@ -66,7 +66,7 @@ def read_sample(
     if len(encoded) < 2:
         raise CorpusError(
             f"the sample has {len(encoded)} examples that fit the model; it must have 2 or more, "
-            "to learn from some and measure on others (--sample)"
+            "to learn from some and measure on others; give a larger `sample`"
         )
     apart = _held_out([one.document for one in encoded], options)
     parts = [

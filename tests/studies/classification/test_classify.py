@@ -17,7 +17,7 @@ from tests.conftest import make_scores
 def scores() -> HeadScores:
     values = np.random.default_rng(0).normal(3.2, 1, (30, 1, 2, 2))
     values[3, ..., 1] = np.nan
-    return make_scores(values, ["local", "syntactic"], [f"d{k}" for k in range(30)])
+    return make_scores(values, ["local", "syntactic:any:to_governor"], [f"d{k}" for k in range(30)])
 
 
 def test_comes_back_as_it_was_saved(scores: HeadScores, tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_comes_back_as_it_was_saved(scores: HeadScores, tmp_path: Path) -> None:
 def test_scores_compare_by_content(scores: HeadScores, tmp_path: Path) -> None:
     folder = scores.save(tmp_path / "out")
     assert HeadScores.load(folder) == HeadScores.load(folder)
-    other = make_scores(scores.values + 1, ["local", "syntactic"])
+    other = make_scores(scores.values + 1, ["local", "syntactic:any:to_governor"])
     assert other != scores
     assert scores != "scores"
 
@@ -41,7 +41,7 @@ def test_scores_are_found_in_results_and_folders(scores: HeadScores, tmp_path: P
     folder = result.save(tmp_path / "out")
     for given in (result, folder, str(folder)):
         assert assign_roles(given).frame.equals(expected.frame)
-    assert hr.plan_examples(result).frame.equals(hr.plan_examples(scores).frame)
+    assert hr.power_analysis(result).frame.equals(hr.power_analysis(scores).frame)
     with pytest.raises(UsageError, match="the scores 'before' do not name their examples"):
         hr.compare_roles(result, folder)  # both were understood, and were made by hand
 

@@ -13,7 +13,7 @@ from headroles.roles import SCORES
 from headroles.scoring.scores import HeadScores
 from tests.conftest import make_roles
 
-ROLES = ("local", "block", "syntactic")
+ROLES = ("local", "block", "syntactic:any:to_governor")
 OPTIONS = {"pairing": "adjacent"}
 
 

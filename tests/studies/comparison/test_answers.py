@@ -35,7 +35,6 @@ def test_status(before: str, after: str) -> None:
     ("changed", "equivalent", "testable", "expected"),
     [
         (True, False, True, "changed"),
-        (True, True, True, "trivial"),
         (False, True, True, "equivalent"),
         (False, False, True, "undecided"),
         (False, False, False, "untestable"),

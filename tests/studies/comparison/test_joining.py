@@ -99,8 +99,8 @@ def with_meaning(scores: HeadScores, role: str, **meaning: Any) -> HeadScores:
             "published_edge of local: False and True; score",
         ),
         (
-            lambda own: with_meaning(own, "syntactic", keep_subtypes=True),
-            "keep_subtypes of syntactic: False and True",
+            lambda own: with_meaning(own, "syntactic:any:to_governor", keep_subtypes=True),
+            "keep_subtypes of syntactic:any:to_governor: False and True",
         ),
     ],
 )
@@ -117,13 +117,13 @@ class TestOtherRoles:
         values = np.random.default_rng(0).normal(3, 1, (10, 2, 3, 4))
         nsubj, obj, amod = (f"syntactic:{name}:to_governor" for name in ("nsubj", "obj", "amod"))
         before = with_meaning(
-            make_scores(values, ("local", "syntactic", nsubj, obj)),
-            "syntactic",
+            make_scores(values, ("local", "syntactic:any:to_governor", nsubj, obj)),
+            "syntactic:any:to_governor",
             relations=["nsubj", "obj"],
         )
         after = with_meaning(
-            make_scores(values, ("local", "syntactic", nsubj, amod)),
-            "syntactic",
+            make_scores(values, ("local", "syntactic:any:to_governor", nsubj, amod)),
+            "syntactic:any:to_governor",
             relations=["nsubj", "amod"],
         )
         with pytest.raises(UsageError, match=r"relations: \['nsubj', 'obj'\] and \['nsubj', 'am"):
@@ -131,17 +131,24 @@ class TestOtherRoles:
         joined = join_scores({"before": before, "after": after}, "intersect")
         both = ("local", nsubj)
         assert joined.sets["after"].role_ids == joined.sets["before"].role_ids == both
-        assert joined.dropped_roles == {"before": ["syntactic", obj], "after": ["syntactic", amod]}
+        assert joined.dropped_roles == {
+            "before": ["syntactic:any:to_governor", obj],
+            "after": ["syntactic:any:to_governor", amod],
+        }
         assert joined.dropped_examples == {"before": 0, "after": 0}
         np.testing.assert_array_equal(joined.sets["after"].values, values[..., [0, 2]].astype("f4"))
 
     def test_contrasts_are_refused_or_intersected(self) -> None:
         values = np.random.default_rng(0).normal(3, 1, (10, 2, 3, 2))
-        before = make_scores(values[..., :1], ("syntactic",))
-        after = make_scores(values, ("syntactic", "syntactic:beyond_offset"))
-        with pytest.raises(UsageError, match="roles: none besides and syntactic:beyond_offset; sc"):
+        before = make_scores(values[..., :1], ("syntactic:any:to_governor",))
+        after = make_scores(
+            values, ("syntactic:any:to_governor", "syntactic:any:to_governor:beyond_offset")
+        )
+        with pytest.raises(
+            UsageError, match="roles: none besides and syntactic:any:to_governor:beyond_offset; sc"
+        ):
             join(before, after)
-        assert join(before, after, "intersect")["after"].role_ids == ("syntactic",)
+        assert join(before, after, "intersect")["after"].role_ids == ("syntactic:any:to_governor",)
 
     def test_words_for_people_do_not_matter(self, before: HeadScores) -> None:
         reworded = tuple(replace(role, words="something else") for role in before.roles)

@@ -35,12 +35,9 @@ def test_as_plain_loops_count(shifts: RoleShifts) -> None:
     for row in changes.itertuples():
         ends = []
         for end in ("before", "after"):
-            own = [answers.loc[(row.layer, row.head, row.role), f"answer_{end}"]]
-            if row.role == ARC:
-                own.append(answers.loc[(row.layer, row.head, contrast_of(ARC)), f"answer_{end}"])
-            both = "no" if "no" in own else "yes" if set(own) == {"yes"} else "undecided"
-            ends.append(both)
+            ends.append(answers.loc[(row.layer, row.head, row.role), f"answer_{end}"])
         assert (row.before, row.after) == tuple(ends)
+        ends = ["no" if one == "positional" else one for one in ends]
         told = {("yes", "yes"): "kept", ("yes", "no"): "lost", ("no", "yes"): "gained"}
         expected = told.get(tuple(ends), "absent" if set(ends) == {"no"} else "undecided")
         assert row.status == expected
@@ -57,8 +54,19 @@ def test_summary_names_heads_and_counts_once(shifts: RoleShifts) -> None:
     first = arcs[arcs["status"] == "lost"].iloc[0]
     told = next(line for line in lines if line.startswith("Lost: "))
     assert f"{first['layer']}-{first['head']} subject -> its verb" in told
-    lost, gained = ((changes["status"] == name).sum() for name in ("lost", "gained"))
-    assert f"{lost} roles were lost, {gained} gained." in lines
+    heads = changes.groupby(["layer", "head"])["status"].agg(set)
+    lost, gained = (sum(name in own for own in heads) for name in ("lost", "gained"))
+    assert f"{lost} heads lost a role, {gained} gained one." in lines
+    outcome = shifts.to_json()["checkpoints"]["after"]["outcome"]
+    assert (outcome["heads_lost"], outcome["heads_gained"]) == (lost, gained)
+    means = shifts.frame[shifts.frame["role"].isin(["local", ARC])]
+    assert outcome["changed"] == means["changed"].sum() > 0
+    assert outcome["layers"] == sorted(means.loc[means["changed"], "layer"].unique())
+    told = " ".join(" ".join(lines).split())
+    assert f"Of 96 mean scores, {outcome['changed']} moved by more than 0.5 (layers 0, 1" in told
+    row = outcome["largest"]
+    assert abs(row["difference"]) == means["difference"].abs().max()
+    assert f"Largest: {row['layer']}-{row['head']} " in told
     assert all(len(line) <= 100 for line in lines)
     assert len(lines) <= 20
 
@@ -67,6 +75,6 @@ def test_says_where_distance_was_not_controlled(shifts: RoleShifts) -> None:
     assert "Score with beyond_offset" not in repr(shifts)
     arcs = make_scores(random_scores(documents=6).values, ("local", "block", ARC))
     shown = " ".join(repr(compare_roles(arcs, arcs)).split())
-    assert "No role was shown to be lost or gained." in shown
+    assert "No head was shown to lose or gain a role." in shown
     assert "Lost: " not in shown
     assert "Score with beyond_offset" in shown

@@ -61,7 +61,7 @@ class TestViews:
             "== before to 1 ==",
             "40 examples that all have, clustered by 6 documents",
             "paired t-tests, before and after (alpha 0.05, fdr_bh over all tests)",
-            "equivalent: less than 0.5 apart",
+            "changed: more than 0.5 apart, equivalent: less",
             "agreement on who has a role",
             "heads that moved most",
         ):
@@ -71,19 +71,18 @@ class TestViews:
         assert [int(row[2]) for row in totals] == lost.tolist()
         assert "<table" in shifts._repr_html_()
 
-    def test_shows_what_contrasts_are_compared_with(self, before: HeadScores) -> None:
-        roles = ("local", "block", "syntactic:nsubj:to_governor:beyond_offset")
-        made = make_scores(before.values, roles)
-        assert "mean score > 3; of contrasts > 0, at either end" in in_full(
-            compare_roles(made, made)
-        )
+    def test_shows_what_arcs_have_to_exceed(self, before: HeadScores) -> None:
+        arc = "syntactic:nsubj:to_governor"
+        made = make_scores(before.values, ("local", arc, f"{arc}:beyond_offset"))
+        shown = in_full(compare_roles(made, made))
+        assert "mean score > 3, of arcs beyond distance > 0.5, at either end" in shown
         assert "mean score > 3, at either end" in in_full(compare_roles(before, before))
 
     def test_shows_that_nothing_changed(self, before: HeadScores) -> None:
         shown = in_full(compare_roles(before, before))
         assert "no head moved" in shown
-        assert compare_roles(before, before).facts()["checkpoints"]["after"]["moved"][0] == {
-            **compare_roles(before, before).facts()["checkpoints"]["after"]["moved"][0],
+        assert compare_roles(before, before).to_json()["checkpoints"]["after"]["moved"][0] == {
+            **compare_roles(before, before).to_json()["checkpoints"]["after"]["moved"][0],
             "effect_size": 0.0,
         }
 
@@ -174,7 +173,6 @@ class TestRecord:
             "alpha": 0.05,
             "test": "t",
             "correction": "fdr_bh",
-            "family": "all",
             "clusters": "auto",
             "on_mismatch": "error",
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +10,13 @@ import torch
 from scipy import stats
 
 from headroles import RoleTable, classify_heads, read_conllu
-from headroles.errors import StorageError, UsageError
+from headroles.errors import UsageError
 from headroles.inference import adjust_p_values
-from headroles.models.surgery import remove_heads
+from headroles.models.heads.surgery import remove_heads
 from headroles.studies.importance.ablation import Ablations, ablate_heads
-from headroles.studies.importance.options import AblateOptions
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Outcomes
 from headroles.tasks.running import TaskRun, open_run
-from headroles.testing.evidence import find_p_values
-from headroles.testing.hypotheses import Hypotheses
 from tests.commands import run
 from tests.conftest import flat, make_bert
 from tests.rounding import near
@@ -87,24 +83,6 @@ def test_small_losses_are_no_rounding(
     assert small.frame["answer"].tolist() == found.frame["answer"].tolist()
 
 
-def test_signed_ranks_are_of_independent_examples(classifier: Path, labelled: Path) -> None:
-    found = ablate_heads(classifier, labelled, test="wilcoxon")
-    losses = found.outcomes.losses
-    tested = stats.wilcoxon(losses[:, 1:] - losses[:, :1])
-    assert found.frame["p_value"].to_numpy() == pytest.approx(tested.pvalue)
-
-
-def test_signed_ranks_answer_about_what_they_test() -> None:
-    """Most losses fall, a few rise by more: the mean is above 0, the pseudo-median below."""
-    rng = np.random.default_rng(0)
-    changes = np.append(rng.normal(-0.1, 0.01, 27), [3.0, 3.1, 3.2])[:, None]
-    hypotheses = Hypotheses.of(changes, 0.0, size=1.0)
-    for test, expected in (("t", 1), ("wilcoxon", -1)):
-        found = find_p_values(hypotheses, AblateOptions(test=test).tests, "two-sided")
-        assert found.direction.tolist() == [expected]
-    assert found.single < 0.01
-
-
 def test_answers_follow_from_tests(found: Ablations) -> None:
     for row in found.frame.itertuples():
         differs = row.p_adjusted <= 0.05
@@ -115,14 +93,6 @@ def test_answers_follow_from_tests(found: Ablations) -> None:
     rises = found.rises()
     assert rises.shape == (3, 4)
     assert rises[1, 2] == found.frame.set_index("removed").loc["1-2", "loss_change"]
-
-
-def test_says_why_an_undecided_row_has_an_interval_without_0(found: Ablations) -> None:
-    said = "Answers are corrected for 27 removals"
-    frame = found.frame.assign(answer="undecided", ci_low=-1.0, ci_high=1.0)
-    assert said not in repr(replace(found, frame=frame))
-    assert said in repr(replace(found, frame=frame.assign(ci_low=0.5)))
-    assert said not in repr(replace(found, frame=frame.assign(ci_low=0.5, answer="worse")))
 
 
 def test_a_generous_margin_finds_equivalence(classifier: Path, labelled: Path) -> None:
@@ -142,20 +112,6 @@ def test_by_role(
     small.save(tmp_path / "small")
     with pytest.raises(UsageError, match="of 2 layers x 4 heads, and the model has 3 x 4"):
         ablate_heads(classifier, labelled, sets="roles", roles_from=tmp_path / "small")
-
-
-def test_saves_and_loads(found: Ablations, tmp_path: Path) -> None:
-    found.save(tmp_path / "out")
-    loaded = Ablations.load(tmp_path / "out")
-    assert loaded.frame.equals(found.frame)
-    assert np.array_equal(loaded.outcomes.losses, found.outcomes.losses)
-    assert repr(loaded) == repr(found)
-
-
-def test_sets_that_there_are_not_are_refused(found: Ablations, tmp_path: Path) -> None:
-    replace(found, frame=found.frame.assign(set="x")).save(tmp_path / "out")
-    with pytest.raises(StorageError, match="column set: it holds texts other than 'single', "):
-        Ablations.load(tmp_path / "out")
 
 
 def test_masked_language_models_have_no_accuracy(masked_lm: Path, plain: Path) -> None:

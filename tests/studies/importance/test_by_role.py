@@ -13,7 +13,7 @@ from scipy import stats
 
 from headroles import RoleTable, classify_heads, read_conllu
 from headroles.errors import UsageError
-from headroles.models.remaining_heads import Head
+from headroles.models.heads.remaining import Head
 from headroles.studies.importance import role_removals
 from headroles.studies.importance.by_role import RoleImportance, compare_roles_in_task
 from headroles.studies.importance.options import RoleImportanceOptions
@@ -184,12 +184,6 @@ def test_says_how_many_draws_are_needed(
     )
     assert f"one role alone among {n_roles}" in flat(more)
     assert f"take {40 * n_roles - 1}" in flat(more)
-
-
-def test_saves_loads_and_shows(found: RoleImportance, tmp_path: Path) -> None:
-    found.save(tmp_path / "out")
-    assert RoleImportance.load(tmp_path / "out").frame.equals(found.frame)
-    assert "Heads with a role less others of their layers" in flat(found)
 
 
 def test_command(classifier: Path, labelled: Path, roles: Path, tmp_path: Path) -> None:

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pandas.testing import assert_frame_equal
 from scipy import stats
 
 from headroles.errors import UsageError
-from headroles.results.stored import load
 from headroles.storage import plain
 from headroles.studies.importance.ablation import Ablations, ablate_heads
 from headroles.studies.importance.by_task import TaskDrops, compare_tasks
@@ -133,25 +131,6 @@ def test_notes_say_that_nothing_varies(ablations: list[Ablations]) -> None:
     is_first = losses["removed"] == ablations[0].frame["removed"].iloc[0]
     assert losses["p_value"].isna().equals(is_first)
     assert losses["note"].str.startswith("degenerate").equals(is_first)
-
-
-def test_wide_keeps_every_removal(found: TaskDrops) -> None:
-    frame = found.frame.assign(deviation=np.nan)
-    keys = ["measure", "set", "removed"]
-    for value in ("answer", "relative_drop", "deviation"):
-        wide = replace(found, frame=frame).wide(value)
-        assert_frame_equal(wide[keys], frame[keys].drop_duplicates().reset_index(drop=True))
-    with pytest.raises(UsageError, match="the value is 'removed'; it must be one of n, n_removed"):
-        found.wide("removed")
-
-
-def test_saves_loads_and_shows(found: TaskDrops, tmp_path: Path) -> None:
-    found.save(tmp_path / "out")
-    loaded = TaskDrops.load(tmp_path / "out")
-    assert loaded.frame.equals(found.frame)
-    assert repr(loaded) == repr(found) == repr(load(tmp_path / "out"))
-    assert loaded.wide().columns.tolist() == ["measure", "set", "removed", *NAMES]
-    assert loaded.correlations("layers").shape == (2, 2)
 
 
 def test_models_of_other_sizes_are_compared_by_thirds(

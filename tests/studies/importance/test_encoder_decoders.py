@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from headroles import ablate_heads, find_importance, load_model, prune_heads
-from headroles.models.attention import open_reader
+from headroles.models.attention.reader import open_reader
 from headroles.rounding import EPSILON
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
-from tests.commands import run
 from tests.conftest import make_tokenizer
 from tests.models.families import CONFIGS, HEADS, LAYERS, make_whole
 from tests.rounding import near
@@ -64,12 +63,3 @@ def test_a_pruned_model_has_the_loss_that_ablation_found(
     assert pruned.after["loss"] == near(least["loss"])
     with open_reader(load_model(out)) as reader:
         assert reader.removed == (head,)
-
-
-def test_commands_and_their_page(folder: Path, labelled: Path, tmp_path: Path) -> None:
-    for command in ("importance", "ablate"):
-        out = tmp_path / command
-        done = run(command, folder, labelled, "--out", out)
-        assert done.exit_code == 0, done.output
-        assert run("report", out).exit_code == 0
-        assert "<html" in (out / "report.html").read_text(encoding="utf-8")

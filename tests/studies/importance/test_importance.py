@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from headroles.errors import StorageError, UsageError
-from headroles.models.surgery import remove_heads
+from headroles.errors import StorageError
+from headroles.models.heads.surgery import remove_heads
 from headroles.report.pages import make_report
 from headroles.studies.importance.estimators import normalise, values_of
 from headroles.studies.importance.importance import Importance, find_importance
@@ -49,14 +49,6 @@ def test_published_and_released_estimators() -> None:
     assert token == pytest.approx([0.183333, 0.116667, 0.55, 0.35], abs=1e-6)
     assert values_of(by_hand(), "signed").mean(0)[:2] == pytest.approx([-0.05, -0.15])
     assert values_of(by_hand(), "taylor").mean(0)[:2] == pytest.approx([0.125, 0.045])
-
-
-def test_gradients_that_are_not_reset_are_another_estimator() -> None:
-    """What run_bertology does, batches of one: the sum of all gradients so far, again and again."""
-    accumulated = np.abs(np.cumsum(PRODUCTS.sum(-1), axis=0)).sum(0) / PRODUCTS[:, 0].size
-    assert accumulated == pytest.approx([0.083333, 0.05], abs=1e-6)
-    per_example = values_of(by_hand(), "absolute").sum(0)[:2] / PRODUCTS[:, 0].size
-    assert accumulated != pytest.approx(per_example)
 
 
 def test_normalisation_changes_the_order() -> None:
@@ -134,15 +126,6 @@ def test_small_derivatives_are_no_rounding(
         assert (small.of(name, "rank") == found.of(name, "rank")).all()
 
 
-def test_saves_and_loads(found: Importance, tmp_path: Path) -> None:
-    found.save(tmp_path / "out")
-    loaded = Importance.load(tmp_path / "out")
-    assert loaded.frame.equals(found.frame)
-    assert np.array_equal(loaded.derivatives.by_gate, found.derivatives.by_gate)
-    assert np.array_equal(loaded.derivatives.tokens, found.derivatives.tokens)
-    assert repr(loaded) == repr(found)
-
-
 def test_some_layers_are_saved_and_shown(found: Importance, tmp_path: Path) -> None:
     some = found.where(layer=[0, 2])
     some.save(tmp_path / "out")
@@ -176,12 +159,6 @@ def test_removed_heads_have_none(labelled: Path, tmp_path: Path) -> None:
     for one, other, agreed in found.agreement():
         expected = stats.spearmanr(by_estimator[one], by_estimator[other]).statistic
         assert agreed == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("value", ["answer", "layer", "nonsense"])
-def test_wide_tables_show_columns_of_the_table(found: Importance, value: str) -> None:
-    with pytest.raises(UsageError, match=f"the value is '{value}'; it must be one of n, import"):
-        found.wide(value)
 
 
 def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from scipy import stats
 from headroles.studies.importance import ablation_table, drop_table
 from headroles.studies.importance.options import AblateOptions, TaskDropOptions
 from headroles.studies.importance.removals import Removal
-from headroles.studies.pruning import curve_table
+from headroles.studies.pruning import curves as pruning_curves
 from headroles.studies.pruning.compensation import HeadState, find_compensation
 from headroles.studies.pruning.curve_options import CurveOptions
-from headroles.studies.pruning.curve_points import Point
+from headroles.studies.pruning.curves import Point
 from headroles.tasks.outcomes import Outcomes
 
 N = 300
@@ -37,7 +37,7 @@ def verdicts(whole: NDArray[np.float64], without: NDArray[np.float64]) -> dict[s
 
     points = [Point(order, 0.5, 0, ((0, k),), k) for k, order in enumerate(("bottom", "top"))]
     asked = CurveOptions(orders="bottom,top", against="bottom", shares="0.5")
-    frame, _ = curve_table.make_table(points, outcomes, targets, [], asked)
+    frame, _ = pruning_curves.make_table(points, outcomes, targets, [], asked)
     found["pruning-curves"] = frame[frame["order"] == "top"].iloc[0]
 
     def task() -> Any:

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from headroles import BestHeads, HeadScores, find_best_heads
+from headroles import HeadScores, find_best_heads
 from headroles.errors import UsageError
 from headroles.inference import difference_interval, wilson_interval
-from headroles.results.stored import load
 from headroles.roles import OFFSETS
-from tests.conftest import changed, flat, make_scores
+from tests.conftest import make_scores
 from tests.rounding import tolerance
 
 ROLE = "syntactic:obj:to_governor"
@@ -69,19 +68,6 @@ def test_a_head_that_hits_as_the_rule_does_is_not_known_to_differ_by_nothing() -
     assert (frame["gain"] == 0).all()
     assert (frame["gain_ci_low"] < -0.3).all()
     assert (frame["gain_ci_high"] > 0.3).all()
-
-
-def test_is_stored_and_shown(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    hits = np.random.default_rng(0).random((8, 3))
-    found = find_best_heads(scores_of(hits, np.full(8, 0.5), [1] * 8), clusters="none")
-    found.save(tmp_path / "best")
-    loaded = load(tmp_path / "best")
-    assert isinstance(loaded, BestHeads)
-    assert loaded.frame.equals(found.frame)
-    assert "chosen on one half of the documents" in flat(found)
-    one = changed(found, corpus={"documents": 1})
-    assert "chosen on one half of the examples" in flat(one)
-    assert found.facts()["heads"][0]["role"] == ROLE
 
 
 def test_scores_without_first_choices_are_refused() -> None:

@@ -12,7 +12,6 @@ import pytest
 from msgspec import structs
 
 from headroles import (
-    Examples,
     HeadScores,
     assign_roles,
     find_examples,
@@ -22,7 +21,7 @@ from headroles import (
 )
 from headroles.errors import CorpusError, UsageError
 from headroles.report.pages import write_report
-from headroles.results.stored import load, save_together
+from headroles.results.stored import save_together
 from tests.conftest import make_scores
 
 ROLE = "syntactic:obj:to_governor"
@@ -71,7 +70,7 @@ def test_marks_are_numbers_of_words(scores: HeadScores) -> None:
     (marked,) = found.marked
     assert (marked.keys, marked.pairs) == ((5,), ((6, 5),))
     assert marked.parts == ((False, "Cats sleep . Old dogs"), (True, "eat"), (False, "bones"))
-    assert found.facts()["examples"][0]["marked"]["keys"] == (5,)
+    assert found.to_json()["examples"][0]["marked"]["keys"] == (5,)
 
 
 def test_a_word_in_brackets_is_not_marked(bert_folder: Path, treebank: Path) -> None:
@@ -89,24 +88,14 @@ def test_one_example_by_its_id(scores: HeadScores) -> None:
         find_examples(scores, (0, 0), "local", example="a-4")
 
 
-def test_are_stored_and_shown(scores: HeadScores, tmp_path: Path) -> None:
-    found = find_examples(scores, (0, 0), ROLE, n=1)
-    found.save(tmp_path / "out")
-    loaded = load(tmp_path / "out")
-    assert isinstance(loaded, Examples)
-    assert loaded == found
-    assert loaded.marked == found.marked
-    assert "Head 0-0, object -> its verb (syntactic:obj:to_governor): the bias scores" in repr(
-        found
-    )
-    assert found.facts()["of"]["role"] == ROLE
-
-
 @pytest.mark.parametrize(
     ("head", "role", "message"),
     [
         ((3, 0), "local", "the layer is 3; it must be 0 to 2"),
         ((0, -1), "local", "the head is -1; it must be 0 to 3"),
+        ((3.0, 0), "local", r"the head is \(3.0, 0\); give two whole numbers"),
+        ((0,), "local", r"the head is \(0,\); give two whole numbers"),
+        (3, "local", "the head is 3; give two whole numbers"),
         ((0, 0), "locl", "there is no role 'locl'; did you mean 'local'"),
     ],
 )
@@ -167,7 +156,7 @@ class TestRolesOfOnesOwn:
         folder = save_together(tmp_path / "sent", [scored, table])
         page = write_report(folder).read_text()
         assert "Sentences of sent_roles:first are not shown" in page
-        assert "--roles of headroles report" in page
+        assert "name it with `roles`" in page
         assert page.count("<mark>") == 0
         assert not (tmp_path / "imported").exists()
         page = write_report(folder, roles=["sent_roles:first"]).read_text()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import t
 
-from headroles import HeadScores, Quantities, Role, assign_roles, describe_heads
+from headroles import HeadScores, Role, assign_roles, describe_heads
 from headroles.errors import UsageError
-from headroles.results.stored import load
 from tests.conftest import make_scores
 
 VALUES = np.random.default_rng(0).random((12, 1, 2, 2))
@@ -38,17 +36,4 @@ def test_quantities_are_not_tested() -> None:
     with pytest.raises(UsageError, match="no role to test"):
         assign_roles(alone)
     with pytest.raises(UsageError, match="no quantity that describes heads; score again with"):
-        describe_heads(make_scores(VALUES, ["local", "syntactic"]))
-
-
-def test_are_stored_and_shown(tmp_path: Path) -> None:
-    scores = described()
-    scores.save(tmp_path / "scores")
-    assert HeadScores.load(tmp_path / "scores").roles[1].is_described
-    found = describe_heads(scores)
-    found.save(tmp_path / "out")
-    loaded = load(tmp_path / "out")
-    assert isinstance(loaded, Quantities)
-    assert loaded.frame.equals(found.frame)
-    assert "entropy" in repr(found)
-    assert found.facts()["heads"][0]["role"] == "entropy"
+        describe_heads(make_scores(VALUES, ["local", "syntactic:any:to_governor"]))

@@ -17,13 +17,11 @@ from headroles import TokenGroups, make_corpus, measure_token_groups, read_conll
 from headroles.corpus import Sentence
 from headroles.encoding import SPECIAL, EncodedExample
 from headroles.errors import CorpusError, ModelError, UsageError
-from headroles.models.attention import open_norms, open_reader
-from headroles.models.loading import LoadedEncoder
-from headroles.models.projections import find_projections
-from headroles.models.surgery import remove_heads
+from headroles.models.attention.reader import open_norms, open_reader
+from headroles.models.heads.projections import find_projections
+from headroles.models.heads.surgery import remove_heads
+from headroles.models.loading.encoder import LoadedEncoder
 from headroles.passes.examples import ExampleBatch, collate
-from headroles.report.pages import make_report
-from headroles.results.stored import load
 from headroles.roles import PaddedBatch
 from headroles.studies.inspection.token_reading import (
     GROUPS,
@@ -271,32 +269,6 @@ def test_removed_heads_have_no_part(treebank: Path) -> None:
     assert rows[1].loc["2"].isna().all()
     expected = (rows[0]["0", "other", "norms"] + rows[0]["1", "other", "norms"]) / 2
     assert rows[1]["all", "other", "norms"] == pytest.approx(expected)
-
-
-def test_are_stored_and_shown(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
-    found = measure_token_groups(bert_folder, read_conllu(treebank))
-    found.save(tmp_path / "out")
-    loaded = load(tmp_path / "out")
-    assert isinstance(loaded, TokenGroups)
-    assert loaded.frame.equals(found.frame)
-    assert "Rank correlations with word frequency" in flat(found)
-    assert found.facts()["rows"][0]["group"] == "classifier"
-    assert found.layers().columns.tolist() == ["group", "quantity", "0", "1", "2", "all"]
-
-
-@pytest.mark.parametrize(
-    ("layer", "message"), [([0, 2], "the details have tables by layer"), ("all", "most of the")]
-)
-def test_some_layers_are_stored_and_shown(
-    bert_folder: Path, treebank: Path, tmp_path: Path, layer: object, message: str
-) -> None:
-    some = measure_token_groups(bert_folder, read_conllu(treebank)).where(layer=layer)
-    some.save(tmp_path / "out")
-    loaded = load(tmp_path / "out")
-    assert loaded == some
-    assert message in flat(loaded)
-    assert loaded._repr_html_()
-    assert make_report(tmp_path / "out").to_html()
 
 
 class TestBadInput:

@@ -12,10 +12,9 @@ from transformers import AlbertForSequenceClassification
 
 from headroles import gate_heads, load_model, prune_heads
 from headroles.errors import ModelError, UsageError
-from headroles.models.hard_concrete import HardConcrete
-from headroles.models.surgery import removed_from
-from headroles.studies.importance.removals import without
-from headroles.studies.pruning.gate_learning import expected_open, learn_gates, place
+from headroles.models.heads.hard_concrete import HardConcrete
+from headroles.models.heads.surgery import removed_from
+from headroles.studies.pruning.gate_learning import expected_open, learn_gates
 from headroles.studies.pruning.gate_options import GateOptions
 from headroles.studies.pruning.gating import Gated
 from headroles.tasks.options import TaskOptions
@@ -30,17 +29,6 @@ def test_the_descent() -> None:
     assert len(found) == 30
     assert found[19:] == [3.0] * 11
     assert np.diff(found[:20]) == pytest.approx([(3 - 12 * 0.977932) / 20] * 19, abs=0.001)
-
-
-def test_places() -> None:
-    values = torch.tensor([0.25, 0.5], requires_grad=True)
-    found = place(values, [(1, 2), (0, 1)], (2, 3))
-    assert found.tolist() == [[1, 0.5, 1], [1, 1, 0.25]]
-    found.sum().backward()
-    assert values.grad is not None
-    assert values.grad.tolist() == [1, 1]
-    assert without([(0, 0)], (1, 2)).tolist() == [[0, 1]]
-    assert without([], (1, 2)).tolist() == [[1, 1]]
 
 
 def make_matters_of(heads: list[tuple[int, int]], folder: Path) -> Path:
@@ -145,22 +133,12 @@ class TestCommand:
         assert set(found.pruned.kept) < {tuple(head) for head in facts["kept"]}
         assert len(removed_from(load_model(again))) == 10
 
-    def test_what_is_shown(self, classifier: Path, labelled: Path, tmp_path: Path) -> None:
-        arguments = ("--keep", 4, "--seeds", 2, "--updates", 4, "--out", tmp_path / "out")
-        result = run("gate", classifier, labelled, *arguments)
-        assert result.exit_code == 0, result.output
-        assert "8 of 12 heads removed (order: gates)" in result.stdout
-        assert "of the heads that they keep, 33% by chance" in result.stdout
-        arguments = ("--keep", 4, "--seeds", 1, "--updates", 4, "--out", tmp_path / "one")
-        result = run("gate", classifier, labelled, *arguments)
-        assert "One seed does not show" in result.stdout
-
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ([], "give the number of heads to keep: --keep N"),
+            ([], "give the number of heads to keep: --keep"),
             (["--keep", 12], "12 heads are to be kept, and the model has 12; keep fewer"),
-            (["--keep", 0], "keep is 0; it must be 1 or more"),
+            (["--keep", 0], "--keep is 0; it must be a whole number from 1"),
             (["--keep", 3, "--weights", "light"], "is 'light'; it must be one of"),
         ],
     )
@@ -205,5 +183,5 @@ def test_how_much_seeds_agree(classifier: Path, labelled: Path, tmp_path: Path) 
     assert found.overlap_by_chance == pytest.approx(2 / 12)
     assert found.kept_by == {(0, 0): 2, (0, 1): 1, (1, 1): 2, (2, 2): 1}
     assert any(
-        "This set of heads is sufficient" in getattr(part, "text", "") for part in found.shown()
+        "This set of heads is sufficient" in getattr(part, "text", "") for part in found.summarize()
     )

@@ -13,18 +13,22 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from transformers import AlbertForSequenceClassification
+from transformers import (
+    AlbertForSequenceClassification,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    T5EncoderModel,
+)
 
 from headroles import (
     RoleTable,
     ablate_heads,
     find_pruning_curves,
-    gate_heads,
     load_model,
     prune_heads,
 )
 from headroles.errors import StorageError, UsageError
-from headroles.models.surgery import remove_heads, removed_from
+from headroles.models.heads.surgery import remove_heads, removed_from
 from headroles.storage import check_result_folder, result_folder
 from headroles.studies.importance.removals import rises_of, without
 from headroles.studies.pruning.options import PruneOptions
@@ -33,6 +37,9 @@ from headroles.tasks.batches import TaskBatch
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import TaskRun, open_run
 from tests.commands import run
+from tests.conftest import make_tokenizer
+from tests.models.families import make_whole
+from tests.models.test_written_classes import outputs
 from tests.rounding import assert_same_outputs, near
 from tests.tasks.conftest import HEADS, make_task_model, save
 
@@ -86,17 +93,6 @@ def test_what_stays() -> None:
     assert (0, 1) not in chosen("bottom", 22, protect="0-1, 3-2")
     with pytest.raises(UsageError, match=r"23 heads cannot be removed: .* 22 of 24 may go"):
         chosen("random", 23, protect="0-1,3-2")
-
-
-def test_what_cannot_be_removed_is_refused_before_any_pass(
-    classifier: Path, labelled: Path, tmp_path: Path
-) -> None:
-    command = ["prune", classifier, labelled, "--keep", 3, "--out", tmp_path / "a"]
-    refused = run(*command, "--at-least", 4)
-    assert refused.exit_code == 2
-    assert "0 of 12 may go; keep at least 12" in refused.stderr
-    assert not (tmp_path / "a").exists()
-    assert run(*command).exit_code == 0
 
 
 def test_more_steps_than_heads_are_one_head_a_step(classifier: Path, labelled: Path) -> None:
@@ -208,7 +204,8 @@ class TestCommand:
             (["--keep", 13, "--order", "random"], "13 heads are to be kept, but the model has 12"),
             (["--keep", 3, "--order", "with_role"], "needs --role and --roles-from"),
             (["--keep", 3, "--protect", "3.1"], "the head is '3.1'; it must be layer-head"),
-            (["--keep", 3, "--order", "luck"], "the order is 'luck'; it must be one of"),
+            (["--keep", 3, "--order", "luck"], "order is 'luck'; it must be one of"),
+            (["--keep", 3, "--order", "top", "--at-least", 4], "0 of 12 may go; keep at least 12"),
         ],
     )
     def test_what_cannot_be_meant(
@@ -218,12 +215,6 @@ class TestCommand:
         assert result.exit_code == 2
         assert message in " ".join(result.stderr.split())
         assert not (tmp_path / "out").exists()
-
-    def test_a_folder_with_files(self, classifier: Path, tmp_path: Path) -> None:
-        (tmp_path / "notes.txt").touch()
-        result = run("prune", classifier, "--order", "top", "--keep", 3, "--out", tmp_path)
-        assert result.exit_code == 1
-        assert "is not empty" in result.stderr
 
     def test_a_folder_that_another_run_writes_into(
         self, classifier: Path, labelled: Path, tmp_path: Path
@@ -271,15 +262,6 @@ class TestCommand:
                 result = run(*command, "--examples", 3, *given, "--out", tmp_path / f"{given}")
             assert result.exit_code == 0, result.output
         assert sizes == [8, 8, 5, 5]
-
-
-def test_from_python(classifier: Path, labelled: Path, tmp_path: Path) -> None:
-    found = prune_heads(classifier, tmp_path / "out", task=labelled, test=labelled, keep=5, seed=1)
-    assert found.folder == tmp_path / "out"
-    assert (len(found.kept), len(found.removed)) == (5, 7)
-    assert f"Only the loss was tested: it changes by {found.loss_change}." in found.shown()
-    gated = gate_heads(classifier, labelled, tmp_path / "gated", keep=5, updates=3, seeds=1)
-    assert gated.pruned.folder == tmp_path / "gated"
 
 
 @pytest.mark.parametrize("command", ["importance", "ablate", "by-role", "gate", "pruning-curves"])
@@ -348,5 +330,33 @@ class TestLayersThatShareAModule:
     def test_numbers_are_of_these_heads(self, albert: Path, tmp_path: Path) -> None:
         pruned = prune_heads(albert, tmp_path / "share", order="random", share=0.3)
         assert len(pruned.removed) == 3
-        with pytest.raises(UsageError, match=r"from 3 layers at once; 5 of 12 .* Keep 6 or 9"):
+        with pytest.raises(UsageError, match=r"from 3 layers at once; 5 of 12 .* keep=6 or keep=9"):
             prune_heads(albert, tmp_path / "out", order="random", keep=7)
+
+
+@pytest.mark.parametrize(
+    ("kind", "task", "auto"),
+    [
+        ("marian", "MTModel", AutoModelForSeq2SeqLM),
+        ("t5", "EncoderModel", T5EncoderModel),
+        ("xlm", "WithLMHeadModel", AutoModelForMaskedLM),
+    ],
+)
+def test_without_a_task_the_whole_model_is_written(
+    kind: str, task: str, auto: Any, tmp_path: Path
+) -> None:
+    original = make_whole(kind, task, vocab_size=128)
+    original.save_pretrained(tmp_path / "original")
+    make_tokenizer().save_pretrained(tmp_path / "original")
+    asked: dict[str, Any] = {"order": "random", "written_as": "zeroed"}
+    for keep in (12, 6):
+        prune_heads(tmp_path / "original", tmp_path / f"{keep}", keep=keep, **asked)
+    prune_heads(tmp_path / "original", tmp_path / "removed", order="random", keep=6)
+    whole, zeroed = (
+        auto.from_pretrained(tmp_path / name, output_loading_info=True) for name in ("12", "6")
+    )
+    for _, report in (whole, zeroed):
+        assert not report["missing_keys"]
+        assert not report["unexpected_keys"]
+    assert_same_outputs(outputs(whole[0]), outputs(original))
+    assert_same_outputs(outputs(load_model(tmp_path / "removed")), outputs(zeroed[0]))

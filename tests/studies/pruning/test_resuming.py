@@ -166,7 +166,7 @@ def test_fine_tuning_starts_anew(
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     del found["out"]
-    wanted = json.loads(json.dumps(expected.facts()))
+    wanted = json.loads(json.dumps(expected.to_json()))
     for facts in (found, wanted):
         assert all(second > 0 for second in facts.pop("seconds"))  # a measured time
         assert all(times > 0 for times in facts.pop("times_as_fast"))

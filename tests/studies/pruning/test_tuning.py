@@ -11,11 +11,11 @@ import torch
 
 from headroles import load_model, prune_heads
 from headroles.errors import UsageError
-from headroles.models import tuning as trainer
-from headroles.models.surgery import heads_of
-from headroles.models.tuning import weights_of_heads
+from headroles.models.heads import tuning as trainer
+from headroles.models.heads.surgery import heads_of
+from headroles.models.heads.tuning import weights_of_heads
 from headroles.studies.importance.removals import without
-from headroles.studies.pruning.compensation import HeadState, find_compensation, state_of
+from headroles.studies.pruning.compensation import HeadState, find_compensation
 from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.pruning import write_without
 from headroles.studies.pruning.tuning import fine_tune
@@ -132,15 +132,6 @@ class TestCompensation:
         assert excess.to_numpy() == pytest.approx([-1, -1, 2], abs=0.1)
         assert frame["answer"].tolist() == ["less", "less", "more"]
 
-    def test_importances_are_those_of_the_masked_model(
-        self, classifier: Path, labelled: Path
-    ) -> None:
-        opened = open_run(classifier, labelled, TaskOptions())
-        found = state_of(opened, without(GONE, opened.shape))
-        expected = np.abs(opened.derivatives(gates=without(GONE, opened.shape)).by_gate)
-        assert found.importances == pytest.approx(expected)
-        assert list(found.weights) == heads_of(opened.encoder.model)
-
 
 class TestCommand:
     def test_summary_and_record(self, classifier: Path, labelled: Path, tmp_path: Path) -> None:
@@ -170,9 +161,9 @@ class TestCommand:
         assert not (tmp_path / "out").exists()
 
     def test_what_cannot_be_meant(self, classifier: Path, tmp_path: Path, labelled: Path) -> None:
-        with pytest.raises(UsageError, match="name examples to fine-tune on"):
+        with pytest.raises(UsageError, match="name examples with fine_tune_on"):
             PruneOptions(keep=3, compensation=True)
-        with pytest.raises(UsageError, match="the learning rate is 0; it must lie between"):
+        with pytest.raises(UsageError, match="learning_rate is 0; it must be a number above"):
             options(labelled, learning_rate=0)
         asked = options(labelled, keep=0, order="top", compensation=True)
         with pytest.raises(UsageError, match="all heads are removed, and none could compensate"):

@@ -9,9 +9,8 @@ import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from headroles import Redundancy, RoleTable, assign_roles, report_redundancy
+from headroles import RoleTable, assign_roles, report_redundancy
 from headroles.errors import ModelSupportError, UsageError
-from headroles.results.stored import load
 from tests.conftest import make_bert, make_scores
 from tests.models.families import make_model
 from tests.models.test_low_rank import with_vocabulary
@@ -36,12 +35,6 @@ def roles_for(*heads: tuple[int, int]) -> RoleTable:
 
 
 class TestPairs:
-    def test_a_row_for_every_two_heads_of_a_layer(self, bert_folder: Path) -> None:
-        frame = report_redundancy(bert_folder, None, draws=9).frame
-        assert tuple(frame.columns) == Redundancy.columns
-        assert len(frame) == 3 * 6
-        assert (frame["head"] < frame["other"]).all()
-
     def test_random_heads_share_nothing(self, tokenizer: PreTrainedTokenizerFast) -> None:
         model = make_bert(seed=3, heads=8)
         found = report_redundancy(model, None, draws=19, tokenizer=tokenizer)
@@ -94,15 +87,6 @@ class TestRoles:
         table = assign_roles(make_scores(np.random.default_rng(0).random((9, 2, 4, 1)), ["a"]))
         with pytest.raises(UsageError, match=r"of 8 heads, and the model has 3 layers x 4"):
             report_redundancy(bert_folder, table, draws=9)
-
-
-def test_it_is_saved_and_read_back(bert_folder: Path, tmp_path: Path) -> None:
-    found = report_redundancy(bert_folder, roles_for((1, 1), (1, 3)), draws=9)
-    again = load(found.save(tmp_path / "out"))
-    assert again.frame.equals(found.frame)
-    assert again.view("layers").equals(found.view("layers"))
-    assert again.view("roles").equals(found.view("roles"))
-    assert repr(again) == repr(found)
 
 
 def test_position_terms_are_refused(tokenizer: PreTrainedTokenizerFast) -> None:

@@ -1,0 +1,266 @@
+"""Tables in files: separated text, JSON lines, Parquet, data sets of Hugging Face."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from headroles.corpus.files import HUB_PREFIX, CorpusFile, is_dataset, kind_of, refuse_special
+from headroles.errors import CorpusError, UsageError
+from headroles.options import split_names, whole_number
+from headroles.wording import has_halves, in_one_line, listed, shortened
+
+Row = tuple[int, list[str]]
+Choose = Callable[[Sequence[str]], Sequence[str | int]]
+_MARKS = {"tab": "\t", "comma": ",", "semicolon": ";"}
+SEPARATORS = tuple(_MARKS)
+TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
+"""Extensions of files that hold tables."""
+_A_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
+_A_SENTENCE = re.compile(r"(\S+\s+){3}\S|[.?!\u3002\uff1f\uff01]$")
+
+
+def read_columns(
+    file: CorpusFile, choose: Choose, *, header: bool | None = True, separator: str | None = None
+) -> Iterator[Row]:
+    """Yield the chosen cells of every row, with the number of its line, or of the row in Parquet.
+
+    ``choose`` returns columns, by name or by number from 0, given the names of all (none without
+    a header line); other columns are not read. Only separated text may lack a header; with ``None``
+    its first line is refused if it looks like data and columns are numbered. The ``separator`` is
+    one of ``SEPARATORS``; None takes tabs, and in ``.csv`` files the separator that occurs most in
+    the first line. Quotation marks are ordinary characters in files with tabs, and quote cells in
+    files with commas or semicolons. Lines without any cell are ignored in tables of several
+    columns.
+
+    Raises CorpusError that names the line of a defect, or for a file whose content does not fit its
+    extension; UsageError for a name without a header, or without the package that reads the file.
+    """
+    if is_dataset(file.path):
+        return _dataset_rows(file, choose)
+    kind = kind_of(file.path)
+    if kind in (".jsonl", ".ndjson"):
+        return _json_rows(file, choose)
+    if kind == ".parquet":
+        return _parquet_rows(file, choose)
+    return _text_rows(file, choose, header, separator)
+
+
+def _text_rows(
+    file: CorpusFile, choose: Choose, header: bool | None, separator: str | None
+) -> Iterator[Row]:
+    lines = _split_lines(file, separator)
+    line, first = next(lines)
+    names = None if header is False else first
+    places = _places(file, choose, names, len(first))
+    if header is None:
+        _ask_about_header(file, choose(first), [first[place] for place in places], first)
+    hint = "" if names is None else ", or pass `header=False` if line 1 is no header"
+    for number, cells in lines if names is not None else chain([(line, first)], lines):
+        if cells == [""] and len(first) > 1:
+            continue
+        if len(cells) != len(first):
+            raise CorpusError(
+                f"{file}, line {number}: {len(cells)} columns instead of {len(first)}; correct the "
+                f"line{hint}"
+            )
+        yield number, [cells[place] for place in places]
+
+
+def _split_lines(file: CorpusFile, separator: str | None) -> Iterator[Row]:
+    lines = file.lines()
+    first = next(lines)
+    mark = "\t"
+    if separator:
+        mark = _MARKS[separator]
+    elif kind_of(file.path) == ".csv":
+        mark = max(_MARKS.values(), key=lambda mark: (first.count(mark), mark == ","))
+    if mark == "\t":  # not the csv module, which takes quotation marks for its own
+        yield from ((k, line.split("\t")) for k, line in enumerate(chain([first], lines), start=1))
+        return
+    csv.field_size_limit(2**31 - 1)
+    reader = csv.reader((f"{line}\n" for line in chain([first], lines)), delimiter=mark)
+    start = 1
+    try:
+        for cells in reader:
+            yield start, cells or [""]
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise CorpusError(
+            f"{file}, line {reader.line_num}: {error}; correct the quotation marks, or convert the "
+            "file to tabs"
+        ) from error
+
+
+def _ask_about_header(
+    file: CorpusFile, columns: Sequence[str | int], chosen: list[str], first: list[str]
+) -> None:
+    """Raise UsageError for a first line that looks like data, unless columns are named by it."""
+    if any(isinstance(column, str) and not column.isdecimal() for column in columns):
+        return
+    suspect = [cell for cell in first if _A_NUMBER.fullmatch(cell.strip())]
+    suspect += [cell for cell in chosen if _A_SENTENCE.search(cell.strip())]
+    if suspect:
+        raise UsageError(
+            f"{file}, line 1: {shortened(suspect[-1])!r} looks like data, not like a column name; "
+            "pass `header=False` if this is the first row, or `header=True` "
+            "if it is a header"
+        )
+
+
+def hint_of_separator(names: Sequence[str]) -> str:
+    """Return advice about a header that tabs do not split, but commas or semicolons would."""
+    found = [name for name, mark in _MARKS.items() if len(names) == 1 and mark in names[0]]
+    if not found:
+        return ""
+    return f"; it looks {found[0]}-separated: pass `separator={found[0]!r}`, or convert it to tabs"
+
+
+def _json_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
+    chosen: list[str] = []
+    for number, line in enumerate(file.lines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise CorpusError(
+                f"{file}, line {number}: {in_one_line(error)}; JSON lines have one object a line"
+            ) from error
+        if not isinstance(record, dict):
+            raise CorpusError(
+                f"{file}, line {number} is no object; JSON lines have one object a line"
+            )
+        names = list(record)
+        chosen = chosen or [names[place] for place in _places(file, choose, names, len(names))]
+        if missing := [name for name in chosen if name not in record]:
+            raise CorpusError(f"{file}, line {number} has no {listed(missing)}; add it")
+        cells = [_cell(record[name]) for name in chosen]
+        if any(map(has_halves, cells)):
+            raise CorpusError(
+                f"{file}, line {number} has halves of characters (surrogates), which UTF-8 cannot "
+                "encode; write the text anew"
+            )
+        yield number, cells
+    if not chosen:
+        raise CorpusError(f"{file} has empty lines only; JSON lines have one object a line")
+
+
+def _parquet_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    refuse_special(file.path)
+    try:
+        with pq.ParquetFile(file.path) as table:
+            names = list(table.schema_arrow.names)
+            places = _places(file, choose, names, len(names))
+            wanted = [(names[place], names[:place].count(names[place])) for place in places]
+            number = 0
+            for batch in table.iter_batches(columns=list(dict(wanted))):
+                found = [
+                    [k for k, other in enumerate(batch.schema.names) if other == name][occurrence]
+                    for name, occurrence in wanted
+                ]
+                for row in range(len(batch)):
+                    number += 1
+                    yield number, [_arrow_cell(file, number, batch[k][row]) for k in found]
+    except (pa.ArrowException, OSError) as error:
+        raise CorpusError(
+            f"{file} cannot be read as Parquet ({in_one_line(error)}); write it anew"
+        ) from error
+
+
+def _arrow_cell(file: CorpusFile, number: int, value: Any) -> str:
+    try:
+        return _cell(value.as_py())
+    except Exception as error:  # bytes that are no text, dates of no calendar, a field twice, ...
+        raise CorpusError(
+            f"{file}, row {number}: a {value.type} cannot be read ({in_one_line(error)}); write "
+            "the column anew, as text"
+        ) from error
+
+
+def _dataset_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
+    """Yield the rows of a data set of Hugging Face: a folder of it, or ``hf:NAME:SPLIT``."""
+    data = _load_dataset(str(file.path))
+    if hasattr(data, "keys"):
+        splits = list(data.keys())
+        where = f"{file}:SPLIT" if str(file).startswith(HUB_PREFIX) else f"{file}/SPLIT"
+        raise UsageError(f"{file} has several splits; name one, {where}: {listed(splits, 12)}")
+    names = list(data.column_names)
+    chosen = [names[place] for place in _places(file, choose, names, len(names))]
+    for number, record in enumerate(data.select_columns(list(dict.fromkeys(chosen))), start=1):
+        yield number, [_cell(record[name]) for name in chosen]
+
+
+def _load_dataset(name: str) -> Any:
+    try:
+        import datasets  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise UsageError(
+            f"{name} is a data set of Hugging Face; to read it: pip install datasets"
+        ) from error
+    try:
+        if not name.startswith(HUB_PREFIX):
+            return datasets.load_from_disk(name)
+        hub, _, split = name.removeprefix(HUB_PREFIX).partition(":")
+        return datasets.load_dataset(hub, split=split or None)
+    except Exception as error:  # of any kind: of the network, the hub, scripts, files
+        raise CorpusError(f"the data set {name} cannot be loaded: {in_one_line(error)}") from error
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def named_columns(given: Any) -> tuple[str | int, ...]:
+    """Read columns from a text with commas or a sequence: numbers from 0, or names."""
+    return tuple(
+        name if (number := whole_number(name)) is None else number for name in split_names(given)
+    )
+
+
+def _places(file: CorpusFile, choose: Choose, names: Sequence[str] | None, width: int) -> list[int]:
+    return [place_of(file, column, names, width) for column in choose(names or ())]
+
+
+def place_of(file: object, column: str | int, names: Sequence[str] | None, width: int) -> int:
+    """Return the place of a column among ``width``; ``names`` are those of the header, if any.
+
+    Raises CorpusError if no column or several have the name, UsageError for a name without a
+    header.
+    """
+    number = whole_number(column) if isinstance(column, str) else column
+    if number is None:
+        if names is None:
+            raise UsageError(
+                f"column {shortened(column)!r} is a name, but {file} was said to have no header; "
+                "give the number of the column, from 0"
+            )
+        if column not in names:
+            raise CorpusError(
+                f"{file} has no column {shortened(column)!r}; it has: {listed(names, 12)}"
+                f"{hint_of_separator(names)}"
+            )
+        if names.count(column) > 1:
+            places = [str(k) for k, name in enumerate(names) if name == column]
+            raise CorpusError(
+                f"{file} has {len(places)} columns {column!r}, numbers {', '.join(places)}; give "
+                "the number of the one you mean, counted from 0"
+            )
+        return names.index(column)
+    if not 0 <= number < width:
+        called = f": {listed(names, 12)}" if names else ""
+        raise CorpusError(f"{file} has no column {column}; it has {width}, counted from 0{called}")
+    return number
+
+
+def check_text_columns(columns: Sequence[str | int]) -> None:
+    """Raise UsageError unless one or two columns of text are named."""
+    if not 1 <= len(columns) <= 2:
+        raise UsageError(f"{len(columns)} text columns were given; give one, or two for pairs")

@@ -1,0 +1,1 @@
+"""Heads: their projections, gates and removal, and the training of what is left."""

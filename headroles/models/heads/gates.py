@@ -1,0 +1,232 @@
+"""Gates: a multiplier for the output of every head, at the input of the output projection.
+
+The place is the same in every family, however attention is computed (sdpa). A gate of 1 leaves a
+head unchanged. At 0 the ablation replaces its output: by nothing (``zero``, as if it were removed),
+by its mean output over reference examples (``mean``), or by the mean of its values over the tokens
+that it may attend to (``uniform``: attention without any preference).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from headroles.errors import UsageError
+from headroles.models.families import encoder_of, find_family, layer_reaches
+from headroles.models.heads.projections import (
+    LayerProjections,
+    ValueReader,
+    find_projections,
+    layers_that_share,
+    open_values,
+)
+from headroles.models.options import ABLATIONS, MEAN, UNIFORM, ZERO
+
+Change: TypeAlias = Callable[[int, Tensor], Tensor]
+"""Function from a layer and the outputs of its heads (batch, tokens, remaining heads, head size) to
+the outputs that replace them.
+"""
+
+
+@dataclass(frozen=True)
+class HeadSites:
+    """Sites at which the outputs of all heads of a model can be read and changed."""
+
+    model: PreTrainedModel
+    layers: tuple[LayerProjections, ...]
+    reaches: tuple[int | None, ...]
+
+    @classmethod
+    def from_model(cls, model: PreTrainedModel) -> HeadSites:
+        """Find the sites of a model of a family whose projections are known.
+
+        Raises ModelSupportError for others.
+        """
+        layers = find_projections(model)
+        return cls(model, layers, layer_reaches(encoder_of(model).config, len(layers)))
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers."""
+        return len(self.layers)
+
+    @property
+    def n_heads(self) -> int:
+        """Number of heads that each layer has, or had before some were removed."""
+        return int(encoder_of(self.model).config.num_attention_heads)
+
+    @property
+    def description(self) -> dict[str, str]:
+        """Description of the model's family and of how its heads are reached."""
+        return {"family": find_family(self.model).name, "read_through": "outputs of heads"}
+
+    @property
+    def layers_are_shared(self) -> bool:
+        """Whether layers share modules, as in ALBERT."""
+        return len(layers_that_share(self.layers)) < self.n_layers
+
+    @contextmanager
+    def changed(self, change: Change) -> Iterator[None]:
+        """Apply ``change`` to the heads' outputs in every forward pass within the block."""
+        served = layers_that_share(self.layers)
+        calls: Counter[nn.Linear] = Counter()
+
+        def start(module: nn.Module, given: Any) -> None:
+            calls.clear()  # counts of an interrupted pass
+
+        def put(module: nn.Linear, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            number = served[module][calls[module] % len(served[module])]
+            calls[module] += 1
+            outputs, columns = given[0], self.layers[number].columns
+            changed = change(number, outputs.view(*outputs.shape[:-1], len(columns), -1))
+            return (changed.flatten(-2), *given[1:])
+
+        with ExitStack() as stack:
+            stack.enter_context(cast(nn.Module, self.model).register_forward_pre_hook(start))
+            for module in served:
+                if module.in_features:
+                    stack.enter_context(module.register_forward_pre_hook(put))
+            yield
+
+
+@contextmanager
+def gated(sites: HeadSites, gates: Tensor, ablation: Ablation | None = None) -> Iterator[None]:
+    """Multiply the outputs of heads by ``gates`` (layers, heads) within the block.
+
+    ``gates`` may also be (batch, layers, heads), for each example of a batch. ``ablation`` fills in
+    the closed share of the outputs; None fills in nothing.
+    """
+    made = ablation or Ablation()
+
+    def change(layer: int, outputs: Tensor) -> Tensor:
+        own = gates[..., layer, list(sites.layers[layer].heads)].to(outputs)
+        own = own[..., None] if gates.dim() == 2 else own[:, None, :, None]
+        scaled = outputs * own
+        instead = made.instead(sites, layer, outputs)
+        return scaled if instead is None else scaled + (1 - own) * instead
+
+    with ExitStack() as stack:
+        stack.enter_context(sites.changed(change))
+        if made.kind == UNIFORM:
+            made.values = stack.enter_context(open_values(sites.layers))
+        yield
+
+
+@dataclass
+class Ablation:
+    """Replacement of the output of a head whose gate is closed.
+
+    ``means``, for ``mean``, are the mean outputs (remaining heads, head size) of each layer. For
+    ``uniform``, ``attention_mask`` (batch, tokens) is that of the next batch, and ``values`` reads
+    value vectors; `gated` opens it.
+    """
+
+    kind: str = ZERO
+    means: Sequence[Tensor] = ()
+    attention_mask: Tensor | None = None
+    values: ValueReader | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.kind not in ABLATIONS:
+            raise UsageError(
+                f"the ablation is {self.kind!r}; it must be one of {', '.join(ABLATIONS)}"
+            )
+
+    def instead(self, sites: HeadSites, layer: int, outputs: Tensor) -> Tensor | None:
+        """Return the replacement of the heads' outputs of a layer, None for nothing."""
+        if self.kind == MEAN:
+            return self.means[layer].to(outputs)
+        if self.kind == UNIFORM:
+            return self._uniform(sites, layer)
+        return None
+
+    def _uniform(self, sites: HeadSites, layer: int) -> Tensor:
+        """Return means (batch, tokens, heads, head size) of values that a token may attend to."""
+        values = cast(ValueReader, self.values).of(layer)
+        allowed = cast(Tensor, self.attention_mask)[:, None].to(values)  # (batch, 1, key)
+        reach = sites.reaches[layer]
+        if reach is not None:  # layers with a window attend to the tokens in it alone
+            place = torch.arange(allowed.shape[-1], device=allowed.device)
+            allowed = allowed * ((place[:, None] - place).abs() <= reach)
+        # a row of padding may see no token at all, and must not divide by 0
+        shares = allowed / allowed.sum(-1, keepdim=True).clamp_min(1)
+        return torch.einsum("bqk,bkhs->bqhs", shares.expand(-1, values.shape[1], -1), values)
+
+
+class MeanOutputs:
+    """Sums of the outputs of all heads over the real tokens of reference examples."""
+
+    def __init__(self, sites: HeadSites) -> None:
+        self._sites = sites
+        self._sums: dict[int, Tensor] = {}
+        self._tokens = 0
+
+    def read(self, inputs: Mapping[str, Tensor]) -> tuple[int, dict[int, Tensor]]:
+        """Run a batch with an ``attention_mask``; return its numbers of tokens and sums."""
+        mask, sums = inputs["attention_mask"], dict[int, Tensor]()
+
+        def keep(layer: int, outputs: Tensor) -> Tensor:
+            # padding has outputs too, which differ by batch: they must not enter the mean
+            sums[layer] = (outputs * mask[..., None, None].to(outputs)).sum((0, 1))
+            return outputs
+
+        with self._sites.changed(keep):
+            self._sites.model(**inputs)
+        return int(mask.sum()), sums
+
+    def add(self, n_tokens: int, sums: Mapping[int, Tensor]) -> None:
+        """Add the sums of a batch."""
+        self._tokens += n_tokens
+        for layer, own in sums.items():
+            self._sums[layer] = self._sums.get(layer, torch.zeros_like(own)) + own
+
+    @property
+    def means(self) -> list[Tensor]:
+        """Return the means (remaining heads, head size) of each layer; empty without heads."""
+        nothing = torch.zeros(0, 1)
+        layers = range(self._sites.n_layers)
+        return [self._sums.get(layer, nothing) / max(self._tokens, 1) for layer in layers]
+
+
+class GateGradients:
+    """Derivative of a loss with respect to a gate for every token of every head.
+
+    The derivative by the gate of a head is the sum over its tokens. If the losses of examples are
+    added up, one backward pass gives the derivatives of each example.
+    """
+
+    def __init__(self, sites: HeadSites) -> None:
+        self._sites = sites
+        self._gates: dict[int, Tensor] = {}
+
+    @contextmanager
+    def of_pass(self) -> Iterator[None]:
+        """Insert gates of 1 into a forward pass within the block, for their derivatives."""
+        self._gates = {}
+
+        def open_gates(layer: int, outputs: Tensor) -> Tensor:
+            gates = torch.ones_like(outputs[..., 0], requires_grad=True)
+            self._gates[layer] = gates
+            return outputs * gates[..., None]
+
+        with self._sites.changed(open_gates):
+            yield
+
+    def of_loss(self, loss: Tensor) -> Tensor:
+        """Return derivatives (batch, tokens, layers, heads) of that pass's loss; 0 for removed
+        heads.
+        """
+        layers = sorted(self._gates)
+        found = torch.autograd.grad(loss, [self._gates[layer] for layer in layers])
+        shape = (*found[0].shape[:2], self._sites.n_layers, self._sites.n_heads)
+        gradients = found[0].new_zeros(shape)
+        for layer, own in zip(layers, found, strict=True):
+            gradients[:, :, layer, list(self._sites.layers[layer].heads)] = own
+        return gradients

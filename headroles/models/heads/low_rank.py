@@ -1,0 +1,268 @@
+"""Modules of encoders whose queries and keys are of low rank, and their installation.
+
+A module of self-attention keeps its values and outputs; `SharedScores` or `PerHeadScores` replace
+its query and key projections, with queries and keys of another width than values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.models.bert.modeling_bert import eager_attention_forward
+
+from headroles.models.families import encoder_of, find_family
+from headroles.models.options import PER_HEAD, SHARED, FactorMethod
+
+if TYPE_CHECKING:
+    from headroles.models.shared.score_maps import Factors
+
+
+def unset(in_features: int, out_features: int, bias: bool) -> nn.Linear:
+    """Make a linear layer of any size, including 0, whose weights are still to be set."""
+    made = nn.Linear(1, 1, bias=bias)
+    made.in_features, made.out_features = in_features, out_features
+    made.weight = nn.Parameter(torch.empty(out_features, in_features))
+    if bias:
+        made.bias = nn.Parameter(torch.empty(out_features))
+    return made
+
+
+def take(linear: nn.Linear, numbers: Tensor, dim: int) -> nn.Linear:
+    """Return ``linear`` with only the rows (dim 0) or columns (dim 1) of these numbers."""
+    weight = linear.weight.detach().index_select(dim, numbers)
+    made = unset(weight.shape[1], weight.shape[0], linear.bias is not None)
+    made.weight = nn.Parameter(weight, requires_grad=linear.weight.requires_grad)
+    if linear.bias is not None:
+        bias = linear.bias.detach()
+        values = bias.clone() if dim == 1 else bias.index_select(0, numbers)
+        made.bias = nn.Parameter(values, requires_grad=linear.bias.requires_grad)
+    return made.train(linear.training)
+
+
+class SharedScores(nn.Module):
+    """Queries and keys whose dimensions all heads share; each head mixes the queries in its own
+    way.
+    """
+
+    method: FactorMethod = SHARED
+
+    def __init__(self, width: int, heads: int, rank: int) -> None:
+        super().__init__()
+        self.heads, self.rank = heads, rank
+        self.query = unset(width, rank, bias=False)
+        self.key = unset(width, rank, bias=False)
+        self.mixing = nn.Parameter(torch.empty(heads, rank))
+        self.bias = nn.Parameter(torch.empty(heads, rank))
+
+    def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute queries and keys (batch, heads, tokens, rank) of (batch, tokens, width)."""
+        mixed = torch.addcmul(
+            self.bias[:, None], self.query(queries)[:, None], self.mixing[:, None]
+        )
+        return mixed, self.key(keys)[:, None].expand(-1, self.heads, -1, -1)
+
+    def set(self, factors: Factors) -> None:
+        """Set the weights to these factors."""
+        _copy(self.query.weight, factors.query)
+        _copy(self.key.weight, factors.key)
+        _copy(self.mixing, factors.mixing)
+        _copy(self.bias, factors.bias)
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Keep only the heads at ``places``, and the dimensions that any of them uses."""
+        chosen = torch.tensor(places, dtype=torch.long, device=self.mixing.device)
+        mixing, bias = (one.detach()[chosen] for one in (self.mixing, self.bias))
+        used = ((mixing != 0) | (bias != 0)).any(dim=0).nonzero()[:, 0]
+        self.query, self.key = (take(one, used, dim=0) for one in (self.query, self.key))
+        learns = self.mixing.requires_grad
+        self.mixing, self.bias = (nn.Parameter(one[:, used], learns) for one in (mixing, bias))
+        self.heads, self.rank = len(places), len(used)
+
+
+class PerHeadScores(nn.Module):
+    """Queries and keys of low rank, for each head separately."""
+
+    method: FactorMethod = PER_HEAD
+
+    def __init__(self, width: int, heads: int, rank: int) -> None:
+        super().__init__()
+        self.heads, self.rank = heads, rank
+        self.query = unset(width, rank, bias=True)
+        self.key = unset(width, rank, bias=False)
+
+    def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute queries and keys (batch, heads, tokens, rank / heads)."""
+        projected = (self.query(queries), self.key(keys))
+        shape = (self.heads, self.rank // max(self.heads, 1))
+        query, key = (one.view(*one.shape[:2], *shape).transpose(1, 2) for one in projected)
+        return query, key
+
+    def set(self, factors: Factors) -> None:
+        """Set the weights to these factors."""
+        _copy(self.query.weight, factors.query.reshape(self.rank, -1))
+        _copy(self.query.bias, factors.bias.reshape(-1))
+        _copy(self.key.weight, factors.key.reshape(self.rank, -1))
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Keep only the heads at ``places``."""
+        chosen = torch.tensor(places, dtype=torch.long, device=self.key.weight.device)
+        rows = torch.arange(self.rank, device=chosen.device).view(self.heads, -1)[chosen].flatten()
+        self.query, self.key = (take(one, rows, dim=0) for one in (self.query, self.key))
+        self.heads, self.rank = len(places), len(rows)
+
+
+Scores = SharedScores | PerHeadScores
+_KINDS: dict[str, type[Scores]] = {kind.method: kind for kind in (SharedScores, PerHeadScores)}
+
+
+def _copy(parameter: Tensor, values: np.ndarray[Any, Any]) -> None:
+    with torch.no_grad():
+        parameter.copy_(torch.from_numpy(np.ascontiguousarray(values)))
+
+
+class _LowRankAttention(nn.Module):
+    """Self-attention of a family with other sources of queries and keys."""
+
+    scores: Scores
+    value_name: str
+    through_interface: bool
+    scaling: float
+    attention_head_size: int
+    config: Any
+
+    def forward(
+        self, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **options: Any
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the output of the module, and the attention weights, if any."""
+        heads, weights = self.attend(hidden_states, hidden_states, attention_mask, options)
+        return self.output_of(heads, hidden_states), weights
+
+    def output_of(self, heads: Tensor, hidden_states: Tensor) -> Tensor:
+        """Return the output of the module, here that of the heads side by side."""
+        return heads
+
+    def attend(
+        self, states: Tensor, values: Tensor, mask: Tensor | None, options: dict[str, Any]
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the outputs of the heads side by side, and the attention weights, if any."""
+        query, key = self.scores(states, states)
+        value: Tensor = getattr(self, self.value_name)(values)
+        value = value.view(*value.shape[:2], -1, self.attention_head_size).transpose(1, 2)
+        if not self.through_interface:
+            return self._attend_itself(query, key, value, mask)
+        implementation = self.config._attn_implementation
+        narrower = value.shape[-1] - query.shape[-1]
+        if implementation == "sdpa" and narrower > 0:
+            # Its fused functions want queries as wide as values; without them it is 4 times slower.
+            query, key = (nn.functional.pad(one, (0, narrower)) for one in (query, key))
+        interface = ALL_ATTENTION_FUNCTIONS.get_interface(implementation, eager_attention_forward)
+        own = "attention_dropout" if hasattr(self, "attention_dropout") else "dropout"
+        dropout: Any = getattr(self, own)  # a module, or a share
+        options.pop("past_key_values", None)
+        heads, weights = interface(
+            self,
+            query,
+            key,
+            value,
+            mask,
+            dropout=getattr(dropout, "p", dropout) if self.training else 0.0,
+            scaling=self.scaling,
+            **options,
+        )
+        return heads.flatten(2), weights
+
+    def _attend_itself(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Attend in families without the interface; weights pass the module's dropout."""
+        weights = torch.matmul(query, key.transpose(2, 3)) * self.scaling
+        weights = weights if mask is None else weights + mask
+        weights = cast(nn.Dropout, self.dropout)(torch.softmax(weights, dim=-1))
+        return torch.matmul(weights, value).transpose(1, 2).flatten(2), weights
+
+
+class _WithOutput(_LowRankAttention):
+    """Self-attention of families whose attention module includes the output projection."""
+
+    output_name: str
+
+    def output_of(self, heads: Tensor, hidden_states: Tensor) -> Tensor:
+        projected: Tensor = getattr(self, self.output_name)(heads)
+        return projected
+
+
+class _AlbertAttention(_LowRankAttention):
+    dense: nn.Linear
+    output_dropout: nn.Module
+    LayerNorm: nn.Module
+
+    def output_of(self, heads: Tensor, hidden_states: Tensor) -> Tensor:
+        mixed = self.output_dropout(self.dense(heads))
+        normalised: Tensor = self.LayerNorm(hidden_states + mixed)
+        return normalised
+
+
+class _MobileBertAttention(_LowRankAttention):
+    def forward(  # type: ignore[override]  # queries, keys and values have inputs of their own
+        self,
+        query_tensor: Tensor,
+        key_tensor: Tensor,
+        value_tensor: Tensor,
+        attention_mask: Tensor | None = None,
+        **options: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        return self.attend(query_tensor, value_tensor, attention_mask, options)
+
+
+_SHELLS: dict[str, type[_LowRankAttention]] = {
+    "albert": _AlbertAttention,
+    "mobilebert": _MobileBertAttention,
+}
+
+
+def is_low_rank(module: nn.Module) -> TypeGuard[_LowRankAttention]:
+    """Tell whether a module is self-attention with queries and keys of low rank."""
+    return isinstance(module, _LowRankAttention)
+
+
+def low_rank_modules(model: PreTrainedModel) -> Iterator[tuple[str, _LowRankAttention]]:
+    """Yield such modules with their paths below the base model."""
+    for path, module in encoder_of(model).named_modules():
+        if is_low_rank(module):
+            yield path, module
+
+
+def replace_scores(model: PreTrainedModel, path: str, scores: Scores) -> None:
+    """Replace the query and key projections of the module at ``path`` by ``scores``.
+
+    The module stays an instance of its own class, with the same scale, values and outputs.
+    """
+    family = find_family(model)
+    assert family.paths is not None
+    module: Any = encoder_of(model).get_submodule(path)
+    names = [at.rpartition(".")[2] for at in (family.paths.query, family.paths.key)]
+    reference = getattr(module, names[0]).weight
+    for name in names:
+        delattr(module, name)
+    above, _, output_name = family.paths.output.rpartition(".")
+    usual = _WithOutput if above == family.paths.attention else _LowRankAttention
+    shell = _SHELLS.get(model.config.model_type, usual)
+    original = type(module)
+    module.__class__ = type(original.__name__, (shell, original), {"__module__": __name__})
+    module.value_name, module.output_name = family.paths.value.rpartition(".")[2], output_name
+    module.through_interface = family.dropout is None
+    if not hasattr(module, "attention_head_size"):
+        module.attention_head_size = module.head_dim
+    module.scaling = module.attention_head_size**-0.5
+    module.scores = scores.to(reference.device, reference.dtype)
+
+
+def make_scores(method: str, width: int, heads: int, rank: int) -> Scores:
+    """Make queries and keys of ``rank`` without weights, by one of ``FACTOR_METHODS``."""
+    return _KINDS[method](width, heads, rank)

@@ -1,0 +1,232 @@
+"""Linear projections of attention: queries, keys, values and outputs, head by head.
+
+However a family stores them (one linear for all three, keys shared by several heads, separate
+biases), here every head has its own rows of a weight and its own columns of the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from headroles.errors import ModelSupportError
+from headroles.models.families import Family, Paths, encoder_of, find_family
+from headroles.models.heads.low_rank import is_low_rank
+from headroles.models.heads.remaining import remaining_heads
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Linear map from hidden states to the queries, keys or values of one layer's heads."""
+
+    linear: nn.Linear
+    rows: Tensor
+    """(heads, head size): the outputs of ``linear`` that belong to each head. There are fewer heads
+    than queries if several share keys and values.
+    """
+    bias_apart: nn.Parameter | None = None
+    """(heads x head size): a bias that the family stores beside ``linear``."""
+
+    @property
+    def weight(self) -> Tensor:
+        """(heads, head size, hidden size)."""
+        return self.linear.weight[self.rows]
+
+    @property
+    def bias(self) -> Tensor:
+        """(heads, head size); zeros without a bias."""
+        if self.bias_apart is not None:
+            return self.bias_apart.view(self.rows.shape)
+        if self.linear.bias is None:
+            return self.linear.weight.new_zeros(self.rows.shape)
+        return self.linear.bias[self.rows]
+
+
+@dataclass(frozen=True)
+class LayerProjections:
+    """The attention projections of one layer."""
+
+    query: Projection | None
+    """Projection like ``key``; None if queries and keys are of low rank."""
+    key: Projection | None
+    value: Projection
+    output: nn.Linear
+    """Linear whose input is the outputs of all heads side by side, at which heads are masked."""
+    columns: Tensor
+    """(heads, head size): the inputs of ``output`` that belong to each head."""
+    heads: tuple[int, ...] = ()
+    """Numbers of the heads, which do not change when others are removed."""
+
+    @property
+    def inputs(self) -> tuple[nn.Linear, ...]:
+        """Linears of queries, keys and values, each once; of low rank, that of values alone."""
+        parts = (self.query, self.key, self.value)
+        return tuple(dict.fromkeys(part.linear for part in parts if part is not None))
+
+    @property
+    def output_weight(self) -> Tensor:
+        """(heads, hidden size, head size): weights of each head in the output, without the bias."""
+        return self.output.weight[:, self.columns].transpose(0, 1)
+
+    def values_in(self, output: Tensor) -> Tensor:
+        """Return value vectors (..., heads, head size) from outputs (..., features) of
+        ``value.linear``.
+
+        Biases are included; values that several heads share are repeated for each of them.
+        """
+        values = output[..., self.value.rows]
+        if self.value.bias_apart is not None:
+            values = values + self.value.bias
+        groups = len(self.columns) // max(1, values.shape[-2])  # all heads may be removed
+        return values if groups == 1 else values.repeat_interleave(groups, dim=-2)
+
+
+def find_projections(model: PreTrainedModel) -> tuple[LayerProjections, ...]:
+    """Find the projections of every layer, in the order of layers; ALBERT's layers share theirs.
+
+    Raises ModelSupportError for a family that is not listed, and for missing or unexpected modules,
+    such as quantised ones.
+    """
+    base, family = encoder_of(model), find_family(model)
+    if family.paths is None:
+        raise ModelSupportError(
+            f"norms, gates and the removal of heads are not possible for {family.name}: "
+            f"{family.why_no_paths or 'where it keeps its queries, keys and values is not known'}; "
+            "its attention weights can be scored"
+        )
+    remaining = remaining_heads(base.config, base.config.num_attention_heads)
+    return tuple(
+        _of_layer(PathFinder(base, family, layer), heads) for layer, heads in enumerate(remaining)
+    )
+
+
+def layers_that_share(layers: Sequence[LayerProjections]) -> dict[nn.Linear, list[int]]:
+    """Return the numbers of the layers that each output projection serves, in their order."""
+    found: dict[nn.Linear, list[int]] = {}
+    for number, layer in enumerate(layers):
+        found.setdefault(layer.output, []).append(number)
+    return found
+
+
+def _of_layer(find: PathFinder, heads: tuple[int, ...]) -> LayerProjections:
+    paths = cast(Paths, find.family.paths)
+    output = find.linear(paths.output)
+    size, rest = divmod(output.in_features, max(len(heads), 1))
+    if rest:
+        raise ModelSupportError(
+            f"layer {find.layer} has {output.in_features} outputs for {len(heads)} heads; each "
+            "head must have the same number of them"
+        )
+    numbers = torch.arange(output.in_features, device=output.weight.device)
+
+    def project(part: int, path: str, bias: str = "") -> Projection:
+        linear = find.linear(path)
+        rows = _rows(paths.fused, part, linear.out_features, size).to(numbers.device)
+        return Projection(linear, rows, find.parameter(bias))
+
+    low_rank = is_low_rank(find.module(paths.attention))
+    return LayerProjections(
+        None if low_rank else project(0, paths.query, paths.query_bias),
+        None if low_rank else project(1, paths.key),
+        project(2, paths.value, paths.value_bias),
+        output,
+        numbers.view(len(heads), size),
+        heads,
+    )
+
+
+def _rows(fused: str, part: int, n_rows: int, size: int) -> Tensor:
+    """Return which of ``n_rows`` belong to ``part`` (heads, head size): 0 query, 1 key, 2 value."""
+    numbers = torch.arange(n_rows)
+    if not n_rows:  # no head is left
+        return numbers.view(0, 0)
+    if fused == "thirds":
+        return numbers.view(3, -1, size)[part]
+    if fused == "heads":
+        return numbers.view(-1, 3, size)[:, part]
+    return numbers.view(-1, size)
+
+
+@dataclass(frozen=True)
+class PathFinder:
+    """Finder of the modules of one layer by the paths of a family.
+
+    Raises ModelSupportError if the model has no such path.
+    """
+
+    base_model: PreTrainedModel
+    family: Family
+    layer: int
+
+    def linear(self, path: str) -> nn.Linear:
+        """Return the linear at ``path``. Raises ModelSupportError for another module."""
+        found = self._find(path, self.base_model.get_submodule)
+        if type(found) is not nn.Linear:
+            raise ModelSupportError(
+                f"{path.format(self.layer)} is a {type(found).__name__} and no Linear; "
+                "give the model in full precision, with adapters merged into it"
+            )
+        return found
+
+    def parameter(self, path: str) -> nn.Parameter | None:
+        """Return the parameter at ``path``; None without a path."""
+        return self._find(path, self.base_model.get_parameter) if path else None
+
+    def module(self, path: str) -> nn.Module:
+        """Return the module at ``path``."""
+        return self._find(path, self.base_model.get_submodule)
+
+    def place(self, path: str) -> tuple[nn.Module, str]:
+        """Return the parent module of ``path``, and the name within it."""
+        above, _, name = path.rpartition(".")
+        return self.module(above), name
+
+    def _find(self, path: str, find: Callable[[str], _Found]) -> _Found:
+        config = self.base_model.config
+        group = self.layer * getattr(config, "num_hidden_groups", 1) // config.num_hidden_layers
+        own = path.format(self.layer, group=group)
+        try:
+            return find(own)
+        except AttributeError as error:
+            raise ModelSupportError(
+                f"this {self.family.name} model has no {own}: {error}; "
+                "its code differs from that of transformers"
+            ) from error
+
+
+@dataclass(frozen=True)
+class ValueReader:
+    """Reader of the latest outputs of the value projections.
+
+    If layers share their projection, the output is that of the last layer that ran.
+    """
+
+    layers: Sequence[LayerProjections]
+    outputs: dict[nn.Module, Tensor]
+
+    def of(self, layer: int) -> Tensor:
+        """Return the value vectors of a layer (batch, token, heads, head size), biases included."""
+        projections = self.layers[layer]
+        return projections.values_in(self.outputs[projections.value.linear])
+
+
+@contextmanager
+def open_values(layers: Sequence[LayerProjections]) -> Iterator[ValueReader]:
+    """Open a reader of the value vectors of these layers; restore the modules afterwards."""
+    reader = ValueReader(layers, {})
+
+    def keep(module: nn.Module, inputs: Any, output: Tensor) -> None:
+        reader.outputs[module] = output
+
+    with ExitStack() as stack:
+        for linear in {layer.value.linear for layer in layers}:
+            stack.enter_context(linear.register_forward_hook(keep))
+        yield reader

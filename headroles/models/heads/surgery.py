@@ -1,0 +1,293 @@
+"""Removal of heads from a model: their rows of queries, keys and values, and output columns.
+
+The smaller model computes what the full model computed with the outputs of these heads at zero (the
+bias of the output projection stays). Layers may lose all their heads.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from headroles.errors import ModelError, ModelSupportError, UsageError
+from headroles.models.families import Family, Paths, encoder_of, find_family
+from headroles.models.heads.low_rank import is_low_rank, take
+from headroles.models.heads.projections import (
+    LayerProjections,
+    PathFinder,
+    find_projections,
+    layers_that_share,
+)
+from headroles.models.heads.remaining import (
+    Head,
+    by_layer,
+    check_heads,
+    remaining_heads,
+    removed_heads,
+)
+from headroles.models.reports import report_weights
+
+_COUNTS = ("num_attention_heads", "n_heads", "num_heads")
+"""Names by which attention modules store the number of their heads, if they do."""
+
+
+def remove_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
+    """Remove ``heads`` from ``model``, by the numbers they had when it was trained.
+
+    Heads that were removed already are ignored. The configuration lists all removed heads.
+
+    Raises:
+        UsageError: a head that the model never had, or one of a module that layers share (ALBERT)
+            without the same head of the other layers.
+        ModelSupportError: a family whose projections are unknown, or heads that the model mixes.
+    """
+    wanted = [*heads, *removed_from(model)]
+    projections = _projections_to_change(model, wanted)
+    finders = [
+        PathFinder(encoder_of(model), find_family(model), layer)
+        for layer in range(len(projections))
+    ]
+    removed = by_layer(wanted)
+    if removed:
+        _give_all_layers_a_bias(finders)
+    for layer, *_ in layers_that_share(projections).values():
+        heads_of_layer, lost = projections[layer].heads, removed.get(layer, ())
+        places = [place for place, head in enumerate(heads_of_layer) if head not in lost]
+        if len(places) < len(heads_of_layer):
+            _cut_layer(finders[layer], projections[layer], places)
+    _record(model, wanted)
+
+
+def _projections_to_change(
+    model: PreTrainedModel, wanted: list[Head]
+) -> tuple[LayerProjections, ...]:
+    """Find the projections of all layers; raise errors as `remove_heads` for heads ``wanted``."""
+    config = encoder_of(model).config
+    check_heads(wanted, config.num_hidden_layers, config.num_attention_heads)
+    projections = find_projections(model)
+    _check_shared_layers(projections, wanted)
+    return projections
+
+
+def _record(model: PreTrainedModel, removed: list[Head]) -> None:
+    """List the removed heads in the configuration, and in the copy that an encoder has."""
+    for config in (model.config, encoder_of(model).config):
+        config.pruned_heads = {str(layer): heads for layer, heads in by_layer(removed).items()}
+
+
+def remove_listed(model: PreTrainedModel, heads: list[Head]) -> None:
+    """Remove the heads that its configuration lists from a model that has them all."""
+    _record(model, [])
+    remove_heads(model, heads)
+
+
+def zero_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
+    """Set the output weights of ``heads`` to zero: the same function as their removal, full size.
+
+    Any program can read such a model. Raises errors as `remove_heads`, and ModelError for a model
+    that already lacks heads.
+    """
+    wanted = list(heads)
+    if wanted and (lost := removed_from(model)):
+        raise ModelError(
+            "heads can only be set to zero in a model that has all of its heads; this one lacks "
+            f"{len(lost)}; give the model that they were removed from"
+        )
+    projections = _projections_to_change(model, wanted)
+    for layer, own in by_layer(wanted).items():
+        found = projections[layer]
+        with torch.no_grad():
+            found.output.weight[:, found.columns[own].flatten()] = 0
+
+
+def layer_groups(model: PreTrainedModel) -> tuple[tuple[int, ...], ...]:
+    """Group layers that share one attention module; most models have one layer in each group."""
+    return tuple(map(tuple, layers_that_share(find_projections(model)).values()))
+
+
+def _check_shared_layers(projections: Sequence[LayerProjections], wanted: list[Head]) -> None:
+    """Raise UsageError unless layers that share a module lose the same heads."""
+    lost = by_layer(wanted)
+    for first, *others in layers_that_share(projections).values():
+        for other in others:
+            if lost.get(other) != lost.get(first):
+                raise UsageError(
+                    f"layers {first} and {other} share one attention module, so they can only lose "
+                    "the same heads; name each head in all layers that share it"
+                )
+
+
+def _cut_layer(find: PathFinder, found: LayerProjections, places: list[int]) -> None:
+    """Keep only the heads at these places of one layer."""
+    paths = cast(Paths, find.family.paths)
+    attention = find.module(paths.attention)
+    if getattr(attention, "head_logits_proj", None) is not None:
+        raise ModelSupportError(
+            f"{paths.attention.format(find.layer)} mixes the attention of its heads, so that none "
+            "can be taken out alone"
+        )
+    n_before, size = found.columns.shape
+    keys = _keys_of(places, _groups_of(find, found, places), n_before // len(found.value.rows))
+    rows = _rows_left(paths, found, places, keys)
+    for path in paths.positions:
+        if hasattr(*find.place(path)):
+            rows[path] = found.columns[places].flatten()
+    if is_low_rank(attention):
+        attention.scores.keep(places)
+    for path, numbers in rows.items():
+        _replace(find, path, take(find.linear(path), numbers, dim=0))
+    if find.family.position_embedding:
+        _cut_position_embedding(attention, find.family.position_embedding, places)
+    columns = found.columns[places].flatten()
+    for path in filter(None, (paths.query_bias, paths.value_bias)):
+        values = cast(nn.Parameter, find.parameter(path)).data[columns]
+        _replace(find, path, nn.Parameter(values))
+    _replace(find, paths.output, take(found.output, columns, dim=1))
+    _set_counts(attention, find.family, places, size, len(places) // max(len(keys), 1))
+
+
+def _rows_left(
+    paths: Paths, found: LayerProjections, places: list[int], keys: list[int]
+) -> dict[str, Tensor]:
+    """Return the rows of the projections to keep, by path; ``keys`` are the places of keys."""
+    if found.query is None or found.key is None:
+        return {paths.value: found.value.rows[places].flatten()}
+    if paths.fused:
+        parts = (found.query.rows, found.key.rows, found.value.rows)
+        return {paths.query: torch.cat([part[places].flatten() for part in parts]).sort().values}
+    return {
+        paths.query: found.query.rows[places].flatten(),
+        paths.key: found.key.rows[keys].flatten(),
+        paths.value: found.value.rows[keys].flatten(),
+    }
+
+
+def _groups_of(find: PathFinder, found: LayerProjections, places: list[int]) -> list[int]:
+    """Return the number of each head's group, which shared keys when the model was trained."""
+    config = find.base_model.config
+    n_heads = config.num_attention_heads
+    per_key = n_heads // (getattr(config, "num_key_value_heads", None) or n_heads)
+    return [found.heads[place] // per_key for place in places]
+
+
+def _keys_of(places: list[int], groups: list[int], shared: int) -> list[int]:
+    """Return the places of the keys for the heads at these places; ``shared`` heads share one.
+
+    ``groups`` are those of the heads in the model as it was trained. As few keys remain as heads
+    can share evenly; otherwise every head gets its own copy. Removing heads together or in steps
+    has the same result.
+    """
+    distinct = list(dict.fromkeys(groups))
+    per_group, rest = divmod(len(places), max(len(distinct), 1))
+    if not rest and groups == [group for group in distinct for _ in range(per_group)]:
+        return [places[groups.index(group)] // shared for group in distinct]
+    return [head // shared for head in places]
+
+
+def _replace(find: PathFinder, path: str, value: nn.Module | nn.Parameter) -> None:
+    setattr(*find.place(path), value)
+
+
+def _set_counts(
+    attention: nn.Module, family: Family, places: list[int], size: int, groups: int
+) -> None:
+    """Set the number of heads of an attention module to that of ``places``."""
+    settings: dict[str, int] = dict.fromkeys(_COUNTS, len(places))
+    settings |= {"all_head_size": len(places) * size, "num_key_value_groups": max(groups, 1)}
+    for name, value in settings.items():
+        if isinstance(getattr(attention, name, None), int):
+            setattr(attention, name, value)
+    if family.position_bias:
+        # hooks accumulate if a layer is cut again: each counts places after the one before it
+        attention.register_forward_pre_hook(
+            partial(_take_position_bias, family.position_bias, tuple(places)), with_kwargs=True
+        )
+    if not places and (family.dropout is not None or family.has_own_forward):
+        attention.forward = partial(_attend_to_nothing, attention, family)
+
+
+def _give_all_layers_a_bias(finders: Sequence[PathFinder]) -> None:
+    """Let every layer compute the bias of its own heads, if the first layer did so for all."""
+    family = finders[0].family
+    if not family.position_embedding:
+        return
+    first, *others = [find.module(cast(Paths, family.paths).attention) for find in finders]
+    attention: Any
+    for attention in others:
+        if not getattr(attention, family.position_embedding, None):
+            own = copy.deepcopy(getattr(first, family.position_embedding))
+            setattr(attention, family.position_embedding, own)
+            attention.has_relative_attention_bias = True
+            attention.register_forward_pre_hook(_make_own_bias, with_kwargs=True)
+
+
+def _make_own_bias(
+    module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return given, {**named, "position_bias": None}
+
+
+def _cut_position_embedding(attention: nn.Module, name: str, places: list[int]) -> None:
+    embedding: nn.Embedding = getattr(attention, name)
+    embedding.weight = nn.Parameter(
+        embedding.weight.detach()[:, places], embedding.weight.requires_grad
+    )
+    embedding.embedding_dim = len(places)
+
+
+def _take_position_bias(
+    name: str,
+    places: tuple[int, ...],
+    module: nn.Module,
+    given: tuple[Any, ...],
+    named: dict[str, Any],
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Cut the bias (batch, heads, query, key) that all layers get down to the remaining heads."""
+    place = 2  # after hidden states and mask
+    if named.get(name) is not None:
+        return given, {**named, name: named[name][:, list(places)]}
+    if len(given) > place and given[place] is not None:
+        return (*given[:place], given[place][:, list(places)], *given[place + 1 :]), named
+    return given, named
+
+
+def _attend_to_nothing(
+    attention: Any,
+    family: Family,
+    hidden_states: Tensor,
+    *_: Any,
+    output_attentions: bool = False,
+    **__: Any,
+) -> tuple[Tensor | None, ...]:
+    """Return zeros in place of attention, for families whose own module fails without heads."""
+    batch, width = hidden_states.shape[:2]
+    weights = hidden_states.new_zeros(batch, 0, width, width)
+    if family.dropout is not None:
+        attention.dropout(weights)
+    elif not family.returns:
+        report_weights(weights)
+    nothing = hidden_states.new_zeros(batch, width, 0)
+    paths = cast(Paths, family.paths)
+    above, _dot, name = paths.output.rpartition(".")
+    if above != paths.attention:
+        return nothing, None
+    output = getattr(attention, name)(nothing)
+    return (output, weights) if output_attentions else (output, None)
+
+
+def removed_from(model: PreTrainedModel) -> list[Head]:
+    """Return the heads that ``model`` lacks, as (layer, head)."""
+    return removed_heads(model.config)
+
+
+def heads_of(model: PreTrainedModel) -> list[Head]:
+    """Return the heads that ``model`` has, as (layer, head)."""
+    config = encoder_of(model).config
+    remaining = remaining_heads(config, config.num_attention_heads)
+    return [(layer, head) for layer, own in enumerate(remaining) for head in own]

@@ -1,0 +1,1 @@
+"""Loading of encoders and tokenizers, and the folders of models that headroles writes."""

@@ -1,0 +1,335 @@
+"""Encoders and tokenizers from a folder or the hub, checked before they are used."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import torch
+from torch import nn
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from headroles.encoding import AlignedEncoder, Alignment, ExampleEncoder
+from headroles.errors import ModelError, UsageError
+from headroles.models.attention.own import (
+    OWN,
+    OwnAttention,
+    OwnFunction,
+    function_attention,
+    lacks_weights,
+    name_of,
+)
+from headroles.models.attention.saved import (
+    FORMATS,
+    SavedAttention,
+    saved_attention,
+    stand_in_tokenizer,
+)
+from headroles.models.families import check_supported, encoder_of, longest_input
+from headroles.models.loading.folders import languages_of
+from headroles.models.loading.tokenizers import (
+    check_tokenizer,
+    doubts_about,
+    fit_to_words,
+    limit_of,
+    load_tokenizer,
+    tokenizer_digest,
+)
+from headroles.models.loading.weights import ENCODER, check_head, is_unused, read_model
+from headroles.models.options import ModelOptions
+from headroles.record import RecordedModel
+from headroles.storage import plain
+
+_OF_OUTPUTS = ("class", "dtype", "weights_sha256", "config_sha256")
+_NOT_COMPUTED = (
+    "_name_or_path",
+    "architectures",
+    "dtype",
+    "id2label",
+    "label2id",
+    "transformers_version",
+)
+"""Settings of a configuration that do not change outputs, or are recorded otherwise."""
+
+Model: TypeAlias = str | Path | PreTrainedModel
+"""A folder, a hub id, or a loaded model in evaluation mode."""
+Attending: TypeAlias = Model | OwnFunction | SavedAttention
+"""A model, or attention of the user's own."""
+
+
+@dataclass(frozen=True)
+class LoadedEncoder:
+    """An encoder that is ready to be scored. ``max_tokens`` includes special tokens."""
+
+    network: PreTrainedModel | OwnAttention
+    tokenizer: PreTrainedTokenizerBase
+    max_tokens: int
+    takes_token_types: bool
+    description: RecordedModel
+    alignment: Mapping[str, Alignment] | None = None
+    """Alignment of word pieces that no tokenizer makes."""
+
+    @property
+    def model(self) -> PreTrainedModel:
+        """The model itself. Raises ModelSupportError if only attention is known."""
+        if isinstance(self.network, OwnAttention):
+            raise lacks_weights(self.network.source)
+        return self.network
+
+    def example_encoder(self) -> ExampleEncoder:
+        """Return the encoder of examples as word pieces."""
+        if self.alignment is not None:
+            return AlignedEncoder(self.alignment)
+        return ExampleEncoder(self.tokenizer, self.max_tokens, self.takes_token_types)
+
+    @property
+    def device(self) -> torch.device:
+        """Device that the inputs have to be on."""
+        return self.network.device
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Digests of everything that outputs for a text depend on, for the settings of a run.
+
+        Names of models and files are not included.
+        """
+        return {
+            "model": {name: plain(self.description)[name] for name in _OF_OUTPUTS},
+            "tokenizer": {
+                "digest": tokenizer_digest(self.tokenizer),
+                "longest input": self.max_tokens,
+            },
+        }
+
+
+def load_encoder(
+    model: Attending, options: ModelOptions | None = None, head: str | None = ENCODER
+) -> LoadedEncoder:
+    """Load a checked encoder with its tokenizer, from a folder, a hub id or a loaded model.
+
+    The path of an ``.npz`` or ``.safetensors`` file stands for the attention that is saved in it.
+
+    Removed heads of a model stay removed. With ``head`` of ``HEADS`` the model comes with the head
+    trained on top of its encoder, with None whole, as the class that wrote it; then the tokenizer
+    is unchanged. A loaded model is used on its
+    device, in its own precision; a tokenizer must come with it unless it knows where it was loaded
+    from. Weights are read from safetensors files only, and code from the hub runs only with
+    ``trust_remote_code``. A function is tried on two sentences; it needs a tokenizer.
+
+    Raises:
+        ModelError: no such model, no safetensors weights, or weights missing or not finite.
+        ModelSupportError: not an encoder that can be scored.
+        TokenizerError: no tokenizer.
+        UsageError: a device that this machine does not have.
+    """
+    options = options or ModelOptions()
+    own = own_attention_of(model)
+    if own is not None:
+        if head != ENCODER:
+            raise lacks_weights(own)
+        return _load_own(own, options)
+    if isinstance(model, PreTrainedModel):
+        name = model.config._name_or_path or type(model).__name__
+        check_supported(model.config)
+        if head:
+            check_head(model, name, head)
+        network, source = model, model.config._name_or_path
+        unused: list[str] = []
+    else:
+        source = name = str(model)
+        network, unused = read_model(name, options, head)
+        cast(nn.Module, network).to(choose_device(options.device))
+    _check_finite(network, name)
+    tokenizer = load_tokenizer(options.tokenizer or source, options)
+    check_tokenizer(tokenizer, network, name)
+    encoder = encoder_of(network)
+    limits = (longest_input(encoder, encoder.config), limit_of(tokenizer))
+    return LoadedEncoder(
+        network=network,
+        tokenizer=fit_to_words(tokenizer) if head == ENCODER else tokenizer,
+        max_tokens=min(int(limit) for limit in limits if limit is not None),
+        takes_token_types=_takes_token_types(encoder, tokenizer),
+        description=RecordedModel(
+            model=name,
+            revision=getattr(network.config, "_commit_hash", None) or options.revision,
+            class_=type(network).__name__,
+            model_type=network.config.model_type,
+            dtype=str(network.dtype).removeprefix("torch."),
+            weights_sha256=weight_digest(encoder if head == ENCODER else network),
+            config_sha256=config_digest((encoder if head == ENCODER else network).config),
+            tokenizer=tokenizer.name_or_path,
+            tokenizer_class=type(tokenizer).__name__,
+            languages=languages_of(source),
+            warnings=[*unused, *doubts_about(tokenizer, network, options.tokenizer or source)],
+        ),
+    )
+
+
+def own_attention_of(model: Any) -> OwnFunction | SavedAttention | None:
+    """Return attention of the user's own that stands in place of a model; None for a model."""
+    if isinstance(model, str | Path):
+        is_saved = Path(model).suffix in FORMATS and Path(model).is_file()
+        return SavedAttention(model) if is_saved else None
+    if isinstance(model, SavedAttention):
+        return model
+    return model if callable(model) and not isinstance(model, PreTrainedModel) else None
+
+
+def check_is_model(model: Any) -> None:
+    """Raise UsageError for attention of the user's own, where a model itself is needed."""
+    own = own_attention_of(model)
+    if own is not None:
+        raise lacks_weights(own)
+
+
+def _load_own(given: OwnFunction | SavedAttention, options: ModelOptions) -> LoadedEncoder:
+    """Load attention of the user's own in place of an encoder."""
+    name = name_of(given)
+    if isinstance(given, SavedAttention):
+        kind, alignment = "saved attention", given.alignment
+    else:
+        kind, alignment = "function", None
+    by_words = alignment if isinstance(alignment, Mapping) else None
+    if by_words is not None:
+        tokenizer = stand_in_tokenizer()
+    else:
+        source = options.tokenizer or alignment or ""
+        tokenizer = fit_to_words(load_tokenizer(source, options))  # type: ignore[arg-type]
+    takes_types = by_words is None and "token_type_ids" in tokenizer.model_input_names
+    device = choose_device(options.device)
+    if isinstance(given, SavedAttention):
+        own = saved_attention(given, device)
+    else:
+        own = function_attention(given, tokenizer, takes_types, device)
+    return LoadedEncoder(
+        network=own,
+        tokenizer=tokenizer,
+        max_tokens=limit_of(tokenizer),
+        takes_token_types=takes_types,
+        description=RecordedModel(
+            model=name,
+            revision=None,
+            class_=kind,
+            model_type=OWN,
+            dtype="float32",
+            weights_sha256=own.digest,
+            config_sha256=None,
+            tokenizer=tokenizer.name_or_path,
+            tokenizer_class=type(tokenizer).__name__,
+            warnings=[],
+        ),
+        alignment=by_words,
+    )
+
+
+def load_whole(
+    model: Model, options: ModelOptions
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a model with its task head, if it has one, and its unchanged tokenizer.
+
+    Callers change and save them. Raises errors as `load_encoder`.
+    """
+    check_is_model(model)
+    if isinstance(model, PreTrainedModel):
+        check_supported(model.config)
+        return model, load_tokenizer(options.tokenizer or model.config._name_or_path, options)
+    name = str(model)
+    network = load_model(name, options)
+    cast(nn.Module, network).to(choose_device(options.device))
+    return network, load_tokenizer(options.tokenizer or name, options)
+
+
+def load_model(folder: str | Path, options: ModelOptions | None = None) -> PreTrainedModel:
+    """Return the model in ``folder`` in the class that wrote it, without its removed heads.
+
+    Use it for folders that ``headroles prune`` or ``headroles collaborate`` wrote, which
+    ``from_pretrained`` of transformers 5 rejects; others are read as it reads them. The model is in
+    evaluation mode and on the CPU.
+
+    Args:
+        folder: a folder of a model, or a hub id.
+        options: how to load it; by default in float32, without code of its own.
+
+    Raises ModelError for a folder without a model, or whose weights do not fit.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from transformers import BertConfig, BertModel
+    >>> sizes = {"hidden_size": 8, "intermediate_size": 8, "vocab_size": 9}
+    >>> model = BertModel(BertConfig(num_hidden_layers=1, num_attention_heads=2, **sizes))
+    >>> with TemporaryDirectory() as folder:
+    ...     model.save_pretrained(folder)
+    ...     load_model(folder).config.num_attention_heads
+    2
+    """
+    return read_model(str(folder), options or ModelOptions())[0]
+
+
+def weight_digest(model: torch.nn.Module) -> str:
+    """Return the SHA-256 of names, shapes and values of the weights that affect attention.
+
+    A pooler is excluded: if a checkpoint lacks one, transformers draws random weights for it.
+    """
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        if is_unused(name):
+            continue
+        digest.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def config_digest(config: PreTrainedConfig) -> str:
+    """Return the SHA-256 of the settings of a configuration that change outputs."""
+    settings = {
+        name: value for name, value in config.to_dict().items() if name not in _NOT_COMPUTED
+    }
+    return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _check_finite(network: PreTrainedModel, name: str) -> None:
+    for parameter, values in encoder_of(network).named_parameters():
+        # A finite sum has finite terms, and costs no memory; an infinite one may be an overflow.
+        total = values.detach().sum(dtype=torch.float32)
+        if not torch.isfinite(total) and not torch.isfinite(values).all():
+            raise ModelError(
+                f"{name}: the weights {parameter} hold NaN or infinity; the checkpoint is broken"
+            )
+
+
+def _takes_token_types(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Tell whether a model distinguishes the segments that its tokenizer numbers.
+
+    XLNet, XLM and FlauBERT do, though their configurations have no number of segments.
+    """
+    n_types = getattr(encoder.config, "type_vocab_size", None)
+    takes = "token_type_ids" in inspect.signature(encoder.forward).parameters
+    return (takes if n_types is None else n_types > 1) and (
+        "token_type_ids" in tokenizer.model_input_names
+    )
+
+
+def choose_device(device: str) -> torch.device:
+    """Return the device called ``device``; ``"auto"`` is the first of cuda, mps and cpu that works.
+
+    Raises UsageError for a device that this machine does not have.
+    """
+    available = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    if device == "auto":
+        return torch.device(next(kind for kind, there in available.items() if there))
+    try:
+        chosen = torch.device(device)
+    except RuntimeError as error:
+        raise UsageError(f"unknown device {device!r}; use auto, cpu, cuda or mps") from error
+    absent_gpu = chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count()
+    if not available.get(chosen.type, False) or absent_gpu:
+        raise UsageError(f"this machine has no usable {device}; use `device='cpu'`")
+    return chosen

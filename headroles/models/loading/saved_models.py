@@ -1,0 +1,135 @@
+"""Model folders of headroles: written with a run record, checked before they are read.
+
+The record has the digest of every file. Only the configuration says which heads a model lacks, so a
+changed configuration would give heads the numbers of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NotRequired, Self, TypedDict
+
+from safetensors import SafetensorError
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from headroles.errors import StorageError
+from headroles.models.hub import quiet_transformers
+from headroles.models.loading.encoder import load_whole
+from headroles.models.loading.folders import foreign_weights
+from headroles.models.options import ModelOptions
+from headroles.record import ModelRecord, Record, Recorded
+from headroles.results.stored import MODEL_KINDS, Stored, new_folder, write_together
+from headroles.wording import in_one_line, listed
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ChangedModel(Stored):
+    """A changed model with its tokenizer; its folder can be given wherever a model can."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    record: Record
+
+    spares: ClassVar[tuple[str, ...]] = ("scores",)
+
+    def write_files(self, folder: Path) -> list[str]:
+        """Write configuration, tokenizer and weights."""
+        folder.mkdir(parents=True, exist_ok=True)
+        before = set(folder.iterdir())
+        try:
+            with quiet_transformers():
+                self.model.save_pretrained(folder)
+                self.tokenizer.save_pretrained(folder)
+        except SafetensorError as error:  # such as a full disk
+            raise StorageError(f"{folder} cannot be written: {in_one_line(error)}") from error
+        written = sorted(set(folder.iterdir()) - before)
+        for file in written:  # transformers makes weights readable for their owner alone
+            file.chmod((folder / "config.json").stat().st_mode)
+        return [file.name for file in written]
+
+    def save(self, folder: str | Path, overwrite: bool = False) -> Path:
+        """Write the model into ``folder``, whole or not at all; raises errors as `model_folder`."""
+        with model_folder(folder, None, [type(self)], overwrite) as staging:
+            write_together(staging, [self])
+        return Path(folder)
+
+    @classmethod
+    def read_files(cls, folder: Path, record: Record) -> Self:
+        """Read the model and its tokenizer."""
+        return cls(*load_whole(folder, ModelOptions()), record)
+
+
+class RecordedGates(Recorded, frozen=True):
+    """Gates that one seed learnt, and the heads that it keeps; ``log_alpha`` by layer and head."""
+
+    seed: int
+    loss: float | None
+    open_by_rule: int
+    kept: list[tuple[int, int]]
+    log_alpha: list[tuple[int, int, float]]
+
+
+class RecordedTuning(TypedDict):
+    """Fine-tuning of a pruned model: losses and metrics, and each head beside the whole model's.
+
+    Losses and metrics are of the test: without the heads and not fine-tuned (``masked``), and with
+    all heads, fine-tuned (``whole``); empty without a test.
+    """
+
+    examples: int
+    updates: int
+    update_examples: int
+    masked: Mapping[str, float | None]
+    whole: NotRequired[Mapping[str, float | None]]
+    compensation: NotRequired[list[dict[str, Any]]]
+
+
+class PrunedRecord(ModelRecord, frozen=True, kw_only=True):
+    """Record of the heads that a model lost, and of the learning or fine-tuning behind it."""
+
+    removed: list[tuple[int, int]]
+    fine_tuning: RecordedTuning | None = None
+    seeds: list[RecordedGates] | None = None
+    chosen_seed: int | None = None
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class PrunedModel(ChangedModel):
+    """A model without some of its heads, or with zeros in their place."""
+
+    record: PrunedRecord
+
+    kind: ClassVar[str] = MODEL_KINDS[0]
+    remedy: ClassVar[str] = "make one with: headroles prune MODEL --out DIR"
+
+
+@contextmanager
+def model_folder(
+    out: str | Path,
+    model: Any,
+    kinds: Sequence[type[Stored]],
+    overwrite: bool = False,
+    resume: bool | None = None,
+) -> Iterator[Path]:
+    """Open a `new_folder` for results of ``kinds`` that include a model made from ``model``.
+
+    Raises StorageError as `new_folder`, for a folder that ``model`` is read from, and for one with
+    weights that headroles did not write.
+    """
+    folder = Path(out)
+    source = Path(model) if isinstance(model, str | Path) else None
+    if source is not None and source.exists() and folder.exists() and source.samefile(folder):
+        raise StorageError(
+            f"{folder} is the folder of the model itself, which would be replaced; name another "
+            "one with `out`"
+        )
+    if foreign := foreign_weights(folder):
+        raise StorageError(
+            f"{folder} holds {listed(foreign)}, which headroles did not write; the new model "
+            "would stand beside them. Name another folder"
+        )
+    with new_folder(folder, kinds, overwrite, resume) as staging:
+        yield staging

@@ -1,0 +1,209 @@
+"""Tokenizers: loading them, checks of their fit, and their treatment of word beginnings."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from tokenizers import normalizers
+from tokenizers.pre_tokenizers import ByteLevel, Sequence
+from torch import nn
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from headroles import storage
+from headroles.errors import TokenizerError
+from headroles.models.hub import quiet_transformers
+from headroles.models.loading.folders import TOKENIZER_FILES, check_regular_files, says_no_casing
+from headroles.models.options import ModelOptions
+from headroles.wording import in_one_line
+
+_SPARE_SHARE, _SPARE_NUMBER = 0.1, 128
+"""Share and number of embeddings without a piece that models may have, to round their sizes."""
+
+
+def load_tokenizer(
+    source: str | Path | PreTrainedTokenizerBase, options: ModelOptions
+) -> PreTrainedTokenizerBase:
+    """Load the unchanged tokenizer of a folder or hub id; return a loaded one.
+
+    Raises TokenizerError if there is none.
+    """
+    if isinstance(source, PreTrainedTokenizerBase):
+        return source
+    if not source:
+        raise TokenizerError("the model does not know its tokenizer; pass tokenizer=... with it")
+    folder = Path(source)
+    if folder.is_dir():
+        source = folder = storage.committed(folder)
+        check_regular_files(folder)
+    if folder.is_dir() and not any((folder / file).is_file() for file in TOKENIZER_FILES):
+        raise TokenizerError(
+            f"{source} holds no tokenizer; give one with `tokenizer`, or "
+            "save it there with "
+            "tokenizer.save_pretrained"
+        )
+    try:
+        with quiet_transformers():
+            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+                source,
+                trust_remote_code=options.trust_remote_code,
+                revision=options.revision,
+            )
+    except Exception as error:  # the tokenizers library raises bare Exception for broken files
+        raise TokenizerError(
+            f"the tokenizer of {source} cannot be loaded ({in_one_line(error)}); give a folder "
+            "with a tokenizer.json, for example with `tokenizer`"
+        ) from error
+    return tokenizer
+
+
+def fit_to_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """Return ``tokenizer``, or a copy that treats every word as the beginning of one.
+
+    Raises TokenizerError for one that cannot tell which piece belongs to which word.
+    """
+    if not tokenizer.is_fast:
+        raise TokenizerError(
+            f"{type(tokenizer).__name__} is a slow tokenizer and cannot tell which piece "
+            "belongs to which word; give a model folder with a tokenizer.json"
+        )
+    fitted = with_prefix_space(tokenizer)
+    _try_out(fitted)
+    return fitted
+
+
+def _try_out(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise TokenizerError if a pair of sentences cannot be encoded."""
+    try:
+        tokenizer(["a", "b"], ["c"], is_split_into_words=True, verbose=False)
+    except BaseException as error:  # a defect of tokenizer.json ends in a panic, no Exception
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise
+        raise TokenizerError(
+            f"the tokenizer {tokenizer.name_or_path} cannot encode a pair of sentences "
+            f"({in_one_line(error)}); check its tokenizer.json"
+        ) from error
+
+
+def with_prefix_space(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """Return ``tokenizer``, or a copy that puts a space before every word.
+
+    Byte-level tokenizers (RoBERTa, ModernBERT) recognise the beginning of a word by the space
+    before it; without that option they would silently treat all words of a sentence as
+    continuations.
+    """
+    if all(step.add_prefix_space for step in _byte_level_steps(tokenizer)):
+        return tokenizer
+    tokenizer = copy.deepcopy(tokenizer)
+    backend = tokenizer.backend_tokenizer
+    # Before any other step cuts the word: the byte-level step's own add_prefix_space would put
+    # a space before every part that a step ahead of it has cut off, as in "Ġdon Ġ't".
+    steps = [] if backend.normalizer is None else [backend.normalizer]
+    backend.normalizer = normalizers.Sequence([*steps, normalizers.Prepend(" ")])
+    return tokenizer
+
+
+def _byte_level_steps(tokenizer: PreTrainedTokenizerBase) -> list[ByteLevel]:
+    step = tokenizer.backend_tokenizer.pre_tokenizer
+    steps = list(cast(Any, step)) if isinstance(step, Sequence) else [step]
+    return [step for step in steps if isinstance(step, ByteLevel)]
+
+
+def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
+    """Return a digest of how text becomes the inputs of a model, whatever its files are called.
+
+    Truncation and padding are ignored, since every call sets its own.
+    """
+    if tokenizer.is_fast:
+        backend = json.loads(tokenizer.backend_tokenizer.to_str())
+        backend |= {"truncation": None, "padding": None}
+    else:
+        backend = {"class": type(tokenizer).__name__, "vocabulary": tokenizer.get_vocab()}
+    beside = [tokenizer.special_tokens_map, tokenizer.model_input_names, tokenizer.padding_side]
+    content = json.dumps([backend, *beside], sort_keys=True, default=str)
+    return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
+
+
+def limit_of(tokenizer: PreTrainedTokenizerBase) -> int:
+    """Return the tokenizer's limit of tokens; a huge number without a limit.
+
+    Raises TokenizerError for a limit that is not a number above 0.
+    """
+    limit = tokenizer.model_max_length
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
+        raise TokenizerError(
+            f"model_max_length of the tokenizer {tokenizer.name_or_path} is {limit!r:.40}; it must "
+            "be a number above 0: check tokenizer_config.json"
+        )
+    return int(min(limit, 10**30))
+
+
+def check_tokenizer(
+    tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel, name: str
+) -> None:
+    """Raise TokenizerError for pieces or special tokens that the model has no embeddings for.
+
+    transformers gives special tokens that are not in the vocabulary new numbers, or looks up the
+    number of the unknown token instead, in an endless loop if that is missing too.
+    """
+    n_embeddings = _n_embeddings(network)
+    n_pieces = tokenizer.vocab_size  # without pieces that were added later
+    if n_pieces > n_embeddings:
+        raise TokenizerError(
+            f"the tokenizer {tokenizer.name_or_path} knows {n_pieces} pieces, and {name} has "
+            f"embeddings for {n_embeddings}: it belongs to another model; give the one that "
+            "came with the model"
+        )
+    for kind in ("pad_token", "unk_token", "cls_token", "sep_token"):
+        token = getattr(tokenizer, kind)
+        try:
+            number = getattr(tokenizer, f"{kind}_id")
+        except RecursionError:
+            raise TokenizerError(
+                f"the unk_token {tokenizer.unk_token!r} of the tokenizer {tokenizer.name_or_path} "
+                "is not in its vocabulary; correct unk_token in tokenizer_config.json or "
+                "special_tokens_map.json"
+            ) from None
+        if number is not None and number >= n_embeddings:
+            raise TokenizerError(
+                f"the {kind} {token!r} of the tokenizer {tokenizer.name_or_path} has number "
+                f"{number}, and {name} has embeddings for {n_embeddings} pieces; correct {kind} in "
+                "tokenizer_config.json or special_tokens_map.json"
+            )
+    piece, number = max(tokenizer.get_vocab().items(), key=lambda one: one[1])
+    if number >= n_embeddings:
+        raise TokenizerError(
+            f"the piece {piece!r} of the tokenizer {tokenizer.name_or_path} has number {number}, "
+            f"and {name} has embeddings for {n_embeddings}: remove it from tokenizer.json, or "
+            "give the model an embedding for it with "
+            "model.resize_token_embeddings(len(tokenizer)), and train that"
+        )
+
+
+def doubts_about(
+    tokenizer: PreTrainedTokenizerBase,
+    network: PreTrainedModel,
+    source: str | Path | PreTrainedTokenizerBase,
+) -> Iterator[str]:
+    """Yield warnings about a tokenizer that may not belong to the model."""
+    n_pieces, n_embeddings = len(tokenizer), _n_embeddings(network)
+    if n_embeddings - n_pieces > max(_SPARE_NUMBER, _SPARE_SHARE * n_embeddings):
+        yield (
+            f"the tokenizer knows {n_pieces} pieces, and the model has embeddings for "
+            f"{n_embeddings}: check that they belong together"
+        )
+    if isinstance(source, str | Path) and says_no_casing(Path(source)):
+        does = "keeps" if not getattr(tokenizer, "do_lower_case", True) else "drops"
+        yield (
+            f"vocab.txt in {source} has capitals, and nothing beside it says whether they count: "
+            f"the tokenizer {does} them; if that is wrong, write "
+            f'{{"do_lower_case": {str(does == "keeps").lower()}}} to tokenizer_config.json there'
+        )
+
+
+def _n_embeddings(network: PreTrainedModel) -> int:
+    return len(cast(nn.Embedding, network.get_input_embeddings()).weight)

@@ -1,0 +1,282 @@
+"""Configurations and weights, from a folder or the hub: read completely, or rejected by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import nn
+from transformers import (
+    CONFIG_MAPPING,
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+from transformers.utils import SAFE_WEIGHTS_NAME
+from transformers.utils.hub import cached_file
+
+from headroles import storage
+from headroles.errors import ModelError
+from headroles.memory import lacks_memory
+from headroles.models.families import check_supported, encoder_of, is_encoder_decoder
+from headroles.models.hub import quiet_transformers
+from headroles.models.loading.classes import as_published, class_of, class_to_load, one_of
+from headroles.models.loading.collaborative import load_collaborative
+from headroles.models.loading.folders import (
+    advice_on_config,
+    advice_on_weights,
+    check_architectures,
+    check_folder,
+    check_regular_files,
+    check_sizes,
+    stored_weights,
+)
+from headroles.models.options import ModelOptions
+from headroles.models.shared.collaborative import is_collaborative
+from headroles.wording import in_one_line, listed
+
+ENCODER, CLASSIFICATION, MASKED_LM = HEADS = ("", "classification", "masked_lm")
+"""Heads that a model may have on top of its encoder."""
+_CLASSES = {
+    ENCODER: AutoModel,
+    CLASSIFICATION: AutoModelForSequenceClassification,
+    MASKED_LM: AutoModelForMaskedLM,
+}
+# A checkpoint may lack these: no attention weight depends on them.
+_UNUSED_PARTS = {
+    ENCODER: ("pooler.", "position_ids"),
+    CLASSIFICATION: ("position_ids",),
+    MASKED_LM: ("pooler.", "position_ids"),
+}
+_OF_A_LAYER = re.compile(r"\blayers?\.\d+\.")
+_OF_A_DECODER = re.compile(r"\bdecoder\.")
+_HUB_ID_PARTS = 2  # owner/name
+_MOST_TIMES, _MOST_BESIDE = 4, 10_000_000
+"""Weights that a model may have for each one in its files, as several parts may share one, and
+beside these.
+"""
+
+
+def read_model(
+    name: str, options: ModelOptions, head: str | None = None
+) -> tuple[PreTrainedModel, list[str]]:
+    """Read a model on the CPU in evaluation mode, with warnings about weights that it does not use.
+
+    With ``head``, one of ``HEADS``, the model has that on top of its encoder; with None it is of
+    the class that wrote the weights.
+
+    Raises ModelError for weights that are missing, do not fit or would be random, and StorageError
+    for a folder of headroles that was changed.
+    """
+    doubts = []
+    if Path(name).is_dir():
+        name = str(storage.committed(Path(name)))
+        doubts = check_folder(Path(name))
+    config = load_config(name, options)
+    check_supported(config)
+    if is_collaborative(name):
+        model = load_collaborative(name, config, getattr(torch, options.dtype))
+        if head:
+            check_head(model, name, head)
+        return encoder_of(model) if head == ENCODER else model, doubts
+    network, report = _from_pretrained(name, config, options, head)
+    _check_complete(network, name, report, head)
+    model = as_published(network)
+    cast(nn.Module, model).eval()
+    if head == ENCODER and is_encoder_decoder(config):
+        model = encoder_of(model)
+    return model, [*doubts, *_unused_layers(report["unexpected_keys"])]
+
+
+def _from_pretrained(
+    name: str, config: PreTrainedConfig, options: ModelOptions, head: str | None
+) -> tuple[PreTrainedModel, dict[str, Any]]:
+    """Load weights by transformers; return the model and the report of weights that did not fit."""
+    kind: Any = class_of(config) if head is None else class_to_load(_CLASSES[head], config)
+    _check_number_of_weights(name, config, kind, options)
+    try:
+        with quiet_transformers(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)  # equal loads draw equal weights for those that a checkpoint lacks
+            network, report = kind.from_pretrained(
+                name,
+                config=config,
+                revision=options.revision,
+                dtype=getattr(torch, options.dtype),
+                use_safetensors=True,
+                trust_remote_code=options.trust_remote_code,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # refused by name, once all of them are known
+            )
+    except Exception as error:  # a configuration can lead to any error
+        advice = advice_on_weights(Path(name))
+        if lacks_memory(error):
+            advice = "memory ran out: free some, or use a machine with more"
+        raise ModelError(
+            f"the weights of {name} cannot be loaded ({in_one_line(error)}); {advice}"
+        ) from error
+    return network, report
+
+
+def _check_number_of_weights(
+    name: str, config: PreTrainedConfig, kind: Any, options: ModelOptions
+) -> None:
+    """Raise ModelError for a configuration of many more weights than the files have.
+
+    Only shapes are made, and only headers are read, so that no memory is taken for them.
+    """
+    if options.trust_remote_code:
+        return
+    folder = Path(name) if Path(name).is_dir() else _cached_folder(name, options.revision)
+    if folder is None or not (stored := stored_weights(folder)):
+        return
+    try:
+        with quiet_transformers(), torch.device("meta"):
+            made = kind.from_config(config) if hasattr(kind, "_model_mapping") else kind(config)
+    except Exception:  # reported where the weights are read
+        return
+    sizes = {key: one.numel() for key, one in made.named_parameters()}
+    if sum(sizes.values()) > _MOST_TIMES * stored + _MOST_BESIDE:
+        largest = max(sizes, key=sizes.__getitem__)
+        raise ModelError(
+            f"config.json of {name} asks for {sum(sizes.values()):,} weights, "
+            f"{sizes[largest]:,} of them in {largest}, and its safetensors files have {stored:,}; "
+            "correct the sizes in config.json"
+        )
+
+
+def _cached_folder(name: str, revision: str | None) -> Path | None:
+    """Return the folder of the local copy of a model of the hub, which is made if needed."""
+    try:
+        found = cached_file(name, SAFE_WEIGHTS_NAME, revision=revision)
+    except OSError:  # weights in several files, or none
+        return None
+    return None if found is None else Path(found).parent
+
+
+def _check_complete(
+    network: PreTrainedModel, name: str, report: dict[str, Any], head: str | None
+) -> None:
+    """Raise ModelError for weights that would be random and are not in unused parts."""
+    missing = sorted(report["missing_keys"])
+    missing += sorted(f"{key} of another shape" for key, *_ in report["mismatched_keys"])
+    lacking = [key for key in missing if not (is_unused(key, head) or _is_computed(key, network))]
+    if head and lacking and not any(_is_of_encoder(key, network) for key in lacking):
+        raise _headless(name, head, f"{', '.join(lacking[:3])} would be random")
+    if lacking:
+        raise ModelError(
+            f"{name} lacks weights of its {'model' if head is None else 'encoder'} "
+            f"({listed(lacking)}); random ones would be scored in their place. Check that the "
+            "weights belong to the configuration"
+        )
+
+
+def _is_computed(key: str, network: PreTrainedModel) -> bool:
+    """Tell whether a formula makes a weight, such as sinusoidal positions, so it may be missing."""
+    module = network.get_submodule(key.rpartition(".")[0]) if key.endswith(".weight") else None
+    return "Sinusoidal" in type(module).__name__
+
+
+def check_head(model: PreTrainedModel, name: str, head: str) -> None:
+    """Raise ModelError for a transformers model with another head on its encoder."""
+    is_known = type(model).__module__.startswith("transformers.")
+    if is_known and not isinstance(model, one_of(_CLASSES[head], model.config)):
+        raise _headless(name, head, f"it is a {type(model).__name__}")
+
+
+def _headless(name: str, head: str, finding: str) -> ModelError:
+    """Make the error for a model without the head that is needed."""
+    return ModelError(
+        f"{name} has nothing trained on top of its encoder for {head.replace('_', ' ')} "
+        f"({finding}), so importances of its heads would mean nothing; fine-tune it on the "
+        "task first"
+    )
+
+
+def _is_of_encoder(key: str, network: PreTrainedModel) -> bool:
+    return key.startswith(f"{network.base_model_prefix}.") and "pooler." not in key
+
+
+def _unused_layers(unexpected: Iterable[str]) -> list[str]:
+    """Warn of layers in the checkpoint that the configuration does not use."""
+    unused = sorted(
+        key for key in unexpected if _OF_A_LAYER.search(key) and not _OF_A_DECODER.search(key)
+    )
+    if not unused:
+        return []
+    return [
+        f"the checkpoint has {len(unused)} weights of layers that its configuration does not use "
+        f"({listed(unused)}): check num_hidden_layers in config.json"
+    ]
+
+
+def is_unused(key: str, head: str | None = ENCODER) -> bool:
+    """Tell whether neither attention weights nor ``head`` depend on a weight."""
+    return any(part in key for part in _UNUSED_PARTS[head or ENCODER])
+
+
+def _check_own_code(name: str, settings: dict[str, Any]) -> None:
+    """Raise ModelError for a model that only the code beside it knows."""
+    code = settings.get("auto_map")
+    if code and settings.get("model_type") not in CONFIG_MAPPING:
+        raise ModelError(
+            f"{name} brings code of its own ({listed(sorted(map(str, code.values())))}), which "
+            "transformers does not know and headroles runs only if asked to: read it first, then "
+            "give `trust_remote_code=True`"
+        )
+
+
+def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
+    """Read the configuration of a folder or hub id. Raises ModelError if there is none."""
+    folder = Path(name)
+    if folder.is_dir():
+        folder = storage.committed(folder)
+        name = str(folder)
+        check_regular_files(folder)
+    if folder.is_dir() and not (folder / "config.json").is_file():
+        raise ModelError(
+            f"{name} holds no config.json; give a folder written by save_pretrained, or a hub id"
+        )
+    try:
+        settings = PreTrainedConfig.get_config_dict(name, revision=options.revision)[0]
+        check_sizes(name, settings)
+        check_architectures(name, settings)
+        if not options.trust_remote_code:
+            _check_own_code(name, settings)
+        config: PreTrainedConfig = AutoConfig.from_pretrained(
+            name, revision=options.revision, trust_remote_code=options.trust_remote_code
+        )
+        if config._attn_implementation != "eager":  # others may be code that the hub has
+            config._attn_implementation = None  # sdpa, or eager where a family lacks it
+    except ModelError:
+        raise
+    except Exception as error:  # configurations are validated by libraries with errors of their own
+        raise _unreadable_config(name, error) from error
+    return config
+
+
+def _unreadable_config(name: str, error: Exception) -> ModelError:
+    """Make the error for a model whose configuration is missing or cannot be read."""
+    folder = Path(name)
+    if folder.is_file():
+        return ModelError(
+            f"{name} is a file, and a model is a folder or a hub id; give the model first, then "
+            "the corpus or task"
+        )
+    if folder.exists():
+        return ModelError(
+            f"the configuration of {name} cannot be read ({in_one_line(error)}); "
+            f"{advice_on_config(folder)}"
+        )
+    if folder.is_absolute() or name.startswith(".") or len(folder.parts) > _HUB_ID_PARTS:
+        return ModelError(f"there is no folder {name}; check the path")
+    return ModelError(
+        f"there is no folder {name}, and the hub gives no model of that name "
+        f"({in_one_line(error)}); check the name and the connection, or take copies that are "
+        "stored here alone with HF_HUB_OFFLINE=1"
+    )

@@ -1,0 +1,69 @@
+"""Forward passes whose attention weights are reported, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from torch import Tensor
+from transformers import PreTrainedModel
+
+OnLayer = Callable[[int, Tensor], None]
+"""Function called with the layer, from 0, and its weights (batch, heads, query, key). Rows of real
+queries sum to 1 over real keys; rows of padding are undefined.
+"""
+
+
+class AllRead(Exception):
+    """Exception that ends a forward pass after the last values that are read from it."""
+
+
+@dataclass
+class Pass:
+    """Forward pass in progress; ``n_layers`` is None in a trial run, which counts the layers."""
+
+    on_layer: OnLayer
+    n_layers: int | None
+    layers_read: int = 0
+    names: Sequence[str] = ()
+    """Names of the examples of the batch, if needed."""
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether the pass runs to count the layers."""
+        return self.n_layers is None
+
+    def next_layer(self, weights: Tensor) -> None:
+        """Pass on the weights of the next layer; stop the forward pass after the last one."""
+        self.on_layer(self.layers_read, weights)
+        self.layers_read += 1
+        if self.layers_read == self.n_layers:
+            raise AllRead
+
+
+_current: ContextVar[Pass | None] = ContextVar("headroles_pass", default=None)
+
+
+def run_pass(model: PreTrainedModel, inputs: Mapping[str, Tensor], this_pass: Pass) -> None:
+    """Run a model whose attention reports, up to its last attention weights."""
+    token = _current.set(this_pass)
+    try:
+        with suppress(AllRead):
+            model(**inputs)
+    finally:
+        _current.reset(token)
+
+
+def current_pass() -> Pass | None:
+    """Return the pass in progress, if any."""
+    return _current.get()
+
+
+def report_weights(weights: Tensor) -> bool:
+    """Pass the weights of the next layer to the current pass; False if there is none."""
+    this_pass = current_pass()
+    if this_pass is not None:
+        this_pass.next_layer(weights)
+    return this_pass is not None

@@ -1,0 +1,1 @@
+"""Queries and keys that the heads of a layer share."""

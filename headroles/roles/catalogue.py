@@ -1,0 +1,307 @@
+"""Roles of tokens and words: local, delimiter, block, position, self, punctuation, rare."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Annotated, ClassVar
+from unicodedata import category
+
+import numpy as np
+from msgspec import Meta
+
+from headroles.corpus import MISSING, Sentence, read_lines
+from headroles.encoding import EncodedExample
+from headroles.errors import CorpusError, UsageError
+from headroles.options import Convert, Options, PresetOptions, whole_number
+from headroles.roles.batch import PaddedBatch
+from headroles.roles.first_choices import TOKENS
+from headroles.roles.offsets import Offsets
+from headroles.roles.role import PAIRS, Context, Role
+from headroles.roles.scores import BIAS, HIT
+from headroles.roles.sets import Evenness, KeySets, RowWise, Shared, WordSets, sets_of_sentences
+from headroles.wording import shortened
+
+# Positions in the sequence
+
+POSITION = "position"
+_USUAL = (-1, 1)
+"""Offsets of the group ``position``: the neighbours."""
+_IN_WINDOW = ": partly architecture"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalOptions(PresetOptions):
+    """Options of the local role."""
+
+    title: ClassVar[str] = "Roles"
+
+    window: Annotated[int, Meta(ge=0)] = 2
+    """Reach of the local sieve, in tokens."""
+
+
+def local_roles(options: LocalOptions, context: Context) -> Iterator[Role]:
+    """Yield the local role with the chosen window."""
+    yield local(options.window, options.is_published)
+
+
+def local(window: int, published_edge: bool = False) -> Role:
+    """Return the role whose tokens look for tokens at most ``window`` away, themselves included.
+
+    ``published_edge`` takes the size of the window as in the released notebooks, which is one too
+    large for the last ``window`` tokens.
+    """
+    return Role(
+        id="local",
+        words=f"tokens at most {window} positions away",
+        meaning={"window": window, "published_edge": published_edge},
+        in_window=_IN_WINDOW,
+        sieve=Offsets(tuple(range(-window, window + 1)), published_edge),
+    )
+
+
+def position_roles(options: Options, context: Context) -> Iterator[Role]:
+    """Yield roles that look a fixed number of places on: the usual ones, and others asked for.
+
+    Tokens without a token there are no queries.
+    """
+    asked = getattr(options, "roles", None) or ()
+    for offset in sorted({*_USUAL, *(offset_of(name) for name in asked if is_position(name))}):
+        many = "token" if abs(offset) == 1 else "tokens"
+        words = f"{abs(offset)} {many} {'back' if offset < 0 else 'ahead'}"
+        sieve = Offsets((offset,))
+        yield Role(f"{POSITION}:{offset:+d}", words, in_window=_IN_WINDOW, sieve=sieve)
+
+
+def self_roles(options: Options, context: Context) -> Iterator[Role]:
+    """Yield the role of the token itself."""
+    yield Role("self", "the token itself", sieve=Offsets((0,)))
+
+
+def is_position(name: str) -> bool:
+    """Tell whether a name has the form of a positional role, even with an invalid offset."""
+    return name.startswith(f"{POSITION}:")
+
+
+def offset_of(name: str) -> int:
+    """Return the offset in a name such as ``position:-1``. Raises UsageError for others."""
+    try:
+        offset = int(name.removeprefix(f"{POSITION}:"))
+    except ValueError:
+        offset = 0
+    if not offset:
+        raise UsageError(
+            f"the role {name!r} has no valid offset; write position:-1, position:+2 or another "
+            "number of tokens other than 0"
+        )
+    return offset
+
+
+def refuse_too_far(names: Iterable[str], max_tokens: int) -> None:
+    """Raise UsageError for the id of a role that looks beyond the longest input of a model."""
+    for name in names:
+        if is_position(name) and abs(offset_of(name)) >= max_tokens:
+            raise UsageError(
+                f"the role {name} looks farther than the model reads ({max_tokens} tokens); choose "
+                "a smaller offset"
+            )
+
+
+# Tokens that the tokenizer added
+
+
+def delimiter_roles(options: Options, context: Context) -> Iterator[Role]:
+    """Yield the roles whose tokens look for special tokens: all, the first, or separators."""
+    yield Role("delimiter", "special tokens", sieve=KeySets(_special))
+    yield Role("delimiter:cls", "the classifier token", sieve=KeySets(_classifier))
+    yield Role("delimiter:sep", "separators", sieve=KeySets(_separators))
+
+
+def _special(batch: PaddedBatch) -> list[Shared]:
+    return [Shared(batch.real, batch.special)]
+
+
+def _classifier(batch: PaddedBatch) -> list[Shared]:
+    return [Shared(batch.real, batch.classifier)]
+
+
+def _separators(batch: PaddedBatch) -> list[Shared]:
+    return [Shared(batch.real, batch.separators)]
+
+
+# Words of the same sentence of a pair
+
+EVENNESS = "block:evenness"
+_THRESHOLD_OF_HITS = 0.9
+"""Threshold of hits. About half of all words are in the sentence of the query, so a head that
+chooses at random hits half of the time, and a head that looks at nearby words almost always.
+"""
+
+
+def block_roles(options: PresetOptions, context: Context) -> Iterator[Role]:
+    """Yield the role: ``block:ratio`` for the bias score, ``block`` for the other scores.
+
+    The published ``block``, the bias score times the entropy of each row, is for the published
+    preset alone: heads with random weights have it too. With ``excess``, a second measure says how
+    evenly a head spreads over the words of the sentence.
+    """
+    words = "words of the same sentence"
+    sieve = RowWise(own_segment)
+    if options.is_published:
+        sieve = RowWise(own_segment, times_entropy=True)
+        yield Role("block", f"{words}, evenly (times entropy)", needs=PAIRS, sieve=sieve)
+    elif context.score == BIAS:
+        yield Role("block:ratio", words, needs=PAIRS, sieve=sieve)
+    elif context.score == HIT:
+        limits, sieve = {HIT.name: _THRESHOLD_OF_HITS}, RowWise(own_segment, among=TOKENS)
+        yield Role("block", words, needs=PAIRS, thresholds=limits, sieve=sieve)
+    else:
+        yield Role("block", words, needs=PAIRS, sieve=sieve)
+        evenness = "how evenly a head spreads over the same sentence"
+        yield Role(EVENNESS, evenness, measure_of="block", sieve=Evenness(own_segment))
+
+
+def own_segment(batch: PaddedBatch) -> list[Shared]:
+    """Return, for each segment, its words as keys and its tokens as queries.
+
+    The first separator and all tokens after it belong to the second segment, all before to the
+    first.
+    """
+    in_second = np.cumsum(batch.separators, axis=1) > 0
+    first_words, second_words = (batch.segments == segment for segment in (0, 1))
+    # an example needs words in both segments and a separator between them to have a block score
+    paired = first_words.any(axis=1, keepdims=True) & second_words.any(axis=1, keepdims=True)
+    paired &= ~(second_words & ~in_second).any(axis=1, keepdims=True)
+    queries = batch.real & paired
+    return [
+        Shared(queries & ~in_second, first_words),
+        Shared(queries & in_second, second_words),
+    ]
+
+
+# Words of some kind
+
+
+def punctuation_roles(options: Options, context: Context) -> Iterator[Role]:
+    """Yield the punctuation role. Raises CorpusError for a corpus without parts of speech."""
+    if all(upos == MISSING for sentence in context.sentences for upos in sentence.upos):
+        raise CorpusError(
+            "no word of the corpus has a part of speech (UPOS), which the role punctuation needs; "
+            "remove the role from `roles`, or give a treebank with that column"
+        )
+    words = "punctuation marks"
+    yield Role("punctuation", words, unit="words", needs=words, sieve=WordSets(find_marks))
+
+
+def find_marks(batch: PaddedBatch) -> list[Shared]:
+    """Find punctuation marks as the keys of all words."""
+    marks = np.zeros((batch.size, batch.width), dtype=bool)
+    for row, example in enumerate(batch.examples):
+        is_mark = np.array(marks_in(example), dtype=bool)
+        words = batch.words[row]
+        marks[row] = (words >= 0) & is_mark[np.maximum(words, 0)]
+    return [Shared(batch.in_words, marks)]
+
+
+def marks_in(example: EncodedExample) -> list[bool]:
+    """Tell of each word whether it is punctuation: by its part of speech, else its characters."""
+    return [
+        upos == "PUNCT" if upos != MISSING else all(category(one).startswith("P") for one in word)
+        for sentence in example.sentences
+        for word, upos in zip(sentence.words, sentence.upos, strict=True)
+    ]
+
+
+# The rarest word of a sentence
+
+FREQUENT = 500
+"""Number of most frequent words that are not rare; a sentence of them alone has no rare word."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrequencyOptions(Options):
+    """Options that choose the source of word frequencies."""
+
+    title: ClassVar[str] = "Roles"
+
+    frequencies: Annotated[str | None, Convert(str)] = None
+    """File of word frequencies, for rare words: a word, a tab and its count in each line.
+
+    By default the words of the corpus are counted. Words that are not in the file count as the
+    rarest; upper and lower case are the same.
+    """
+
+
+def count_words(options: FrequencyOptions, sentences: Iterable[Sentence]) -> Counter[str]:
+    """Count words, folded by `fold`: read the file of the options, or count the sentences.
+
+    Raises CorpusError for a file that cannot be read.
+    """
+    if options.frequencies is not None:
+        return read_frequencies(Path(options.frequencies))
+    return Counter(fold(word) for sentence in sentences for word in sentence.words)
+
+
+def fold(word: str) -> str:
+    """Return the word in the form in which frequencies list it, without case."""
+    return word.casefold()
+
+
+def read_frequencies(file: Path) -> Counter[str]:
+    """Read counts by word from a file. Raises CorpusError that names the file and the line."""
+    counts: Counter[str] = Counter()
+    for number, line in enumerate(read_lines(file), start=1):
+        word, _, count = line.rpartition("\t")
+        times = whole_number(count.strip())
+        if not word or times is None:
+            raise CorpusError(
+                f"{file}, line {number}: {shortened(line)!r} is not a word, a tab and a count; "
+                "correct the line"
+            )
+        counts[fold(word)] += times
+    return counts
+
+
+def rare_roles(options: FrequencyOptions, context: Context) -> Iterator[Role]:
+    """Yield the role of the least frequent word of a sentence (Voita et al. 2019).
+
+    Raises CorpusError for frequencies that cannot be read.
+    """
+    counts = count_words(options, context.sentences)
+    source = "of the corpus"
+    if options.frequencies:
+        lines = "\n".join(f"{word}\t{count}" for word, count in sorted(counts.items()))
+        source = blake2b(lines.encode(), digest_size=8).hexdigest()
+    yield Role(
+        "rare",
+        "the rarest word of the sentence",
+        unit="words",
+        needs=f"sentences with a word beyond the {FREQUENT} most frequent",
+        meaning={"frequencies": source},
+        sieve=WordSets(Rarest(counts)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Rarest:
+    """Finder of the rarest word of each sentence, the first if several are equally rare."""
+
+    counts: Mapping[str, int] = field(repr=False)
+
+    @cached_property
+    def _frequent(self) -> set[str]:
+        return {word for word, _ in Counter(self.counts).most_common(FREQUENT)}
+
+    def __call__(self, batch: PaddedBatch) -> list[Shared]:
+        """Find each sentence's rarest word as the key of its words."""
+        return sets_of_sentences(batch, self.rarest)
+
+    def rarest(self, sentence: Sentence) -> tuple[int, ...]:
+        """Return the place of the rarest word; empty if all words are frequent."""
+        words = [fold(word) for word in sentence.words]
+        place = min(range(len(words)), key=lambda k: self.counts.get(words[k], 0))
+        return () if words[place] in self._frequent else (place,)

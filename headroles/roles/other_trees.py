@@ -1,0 +1,128 @@
+"""Control of roles of pairs: the arcs of another sentence with as many words.
+
+A head that follows syntax attends along the arcs of a sentence, and not along arcs between the same
+places of another tree. Each sentence borrows the arcs of a sentence of another document that has as
+many words (of another sentence, if the corpus is one document). Arcs between two words that a real
+arc joins, in either direction, are left out: such words attend to each other for syntactic reasons.
+A sentence without a lender has no such arcs.
+
+The lender depends on the sentence and the corpus alone, and on no seed: of each length, the
+sentences with the smallest digests lend, and the digest of a sentence chooses among them. So it is
+the same in each part of a corpus, after an interruption, and on any machine.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from operator import itemgetter
+from typing import Any, Protocol
+
+import numpy as np
+
+from headroles.arrays import IntArray
+from headroles.corpus import Sentence
+from headroles.encoding import EncodedExample
+from headroles.role_names import contrast_of, is_contrast, other_trees_of
+from headroles.roles.batch import PaddedBatch, placed_sentences
+from headroles.roles.links import Links, LinkTable
+from headroles.roles.role import Role
+
+MOST_LENDERS = 16
+"""Sentences of each length that lend their arcs, which bounds memory."""
+
+
+class FindInSentences(Protocol):
+    """Finder of links that can tell those of a single sentence."""
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels of links."""
+
+    def __call__(self, batch: PaddedBatch) -> LinkTable:
+        """Find the links of all examples."""
+
+    def of_sentence(self, sentence: Sentence) -> list[tuple[int, int, int]]:
+        """Return the first word, the second word and the label of each link of a sentence."""
+
+    def joined_in(self, sentence: Sentence) -> Iterable[tuple[int, int]]:
+        """Return the pairs of words of a sentence that are not to be taken for unrelated."""
+
+
+class Lenders:
+    """The sentences of a corpus that lend their arcs, by number of words."""
+
+    def __init__(self, sentences: Iterable[Sentence]) -> None:
+        self._of_length: dict[int, list[tuple[int, Sentence]]] = {}
+        documents: set[str] = set()
+        for sentence in sentences:
+            if len(documents) < 2:
+                documents.add(sentence.document)
+            lenders = self._of_length.setdefault(len(sentence.words), [])
+            own = _digest(sentence)
+            if len(lenders) < MOST_LENDERS or own < lenders[-1][0]:
+                if own not in map(itemgetter(0), lenders):
+                    insort(lenders, (own, sentence), key=itemgetter(0))
+                del lenders[MOST_LENDERS:]
+        self._has_documents = len(documents) > 1
+
+    def lender_of(self, sentence: Sentence) -> Sentence | None:
+        """Return the sentence that lends its arcs to a sentence; None if there is none."""
+        lenders, own = self._of_length.get(len(sentence.words), []), _digest(sentence)
+        first = own % max(len(lenders), 1)
+        for digest, lender in lenders[first:] + lenders[:first]:
+            if digest != own and not (self._has_documents and lender.document == sentence.document):
+                return lender
+        return None
+
+
+def _digest(sentence: Sentence) -> int:
+    content = "\0".join(sentence.words).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
+
+
+@dataclass(frozen=True)
+class BorrowedLinks:
+    """Finder of the links that the sentences of examples borrow."""
+
+    find: FindInSentences
+    lenders: Lenders
+
+    def __call__(self, batch: PaddedBatch) -> LinkTable:
+        """Find the borrowed links of all examples."""
+        found = LinkTable.from_examples(batch, self._borrowed, self.find.n_labels)
+        return replace(found, n_lost=0, beside=batch.of(self.find))
+
+    def _borrowed(self, example: EncodedExample) -> IntArray:
+        found = [
+            (before + first, before + second, label)
+            for before, sentence in placed_sentences(example)
+            for first, second, label in self._of_sentence(sentence)
+        ]
+        return np.array(found, dtype=np.int64).reshape(-1, 3)
+
+    def _of_sentence(self, sentence: Sentence) -> list[tuple[int, int, int]]:
+        lender = self.lenders.lender_of(sentence)
+        if lender is None:
+            return []
+        joined = {frozenset(pair) for pair in self.find.joined_in(sentence)}
+        links = self.find.of_sentence(lender)
+        return [link for link in links if frozenset(link[:2]) not in joined]
+
+
+def with_other_trees(roles: Iterable[Role], sentences: Iterable[Sentence]) -> Iterator[Role]:
+    """Yield for each role of pairs, and each contrast, its control with borrowed arcs."""
+    own = [role for role in roles if isinstance(role.sieve, Links)]
+    lenders = Lenders(sentences if own else ())
+    for role in own:
+        sieve: Any = role.sieve
+        plain = role.id.removesuffix(contrast_of(""))
+        name = other_trees_of(plain)
+        yield replace(
+            role,
+            id=contrast_of(name) if is_contrast(role.id) else name,
+            words=f"{role.words}, in the tree of another sentence",
+            sieve=replace(sieve, find=BorrowedLinks(sieve.find, lenders)),
+        )

@@ -1,0 +1,368 @@
+"""Claims of papers about attention heads, tested on a model, each beside its control."""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from textwrap import shorten
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from headroles.corpus import Corpus
+from headroles.errors import HeadRolesError, UsageError
+from headroles.formats import to_records
+from headroles.models.loading.encoder import Attending
+from headroles.options import takes
+from headroles.record import CorpusRecord
+from headroles.results.columns import NUMBER, TEXT, Column, one_of
+from headroles.results.result import Result
+from headroles.results.shown import SEE_FULL, Grid, Shown, Warned, in_digits
+from headroles.roles.own import load_function
+from headroles.storage import plain
+from headroles.studies.claims import published
+from headroles.studies.claims.finding import NOTHING, Finding, at_least, two_sides
+from headroles.studies.claims.measured import Measured
+from headroles.studies.claims.options import ClaimOptions
+from headroles.testing.answers import answers
+from headroles.testing.evidence import PValues, corrected_together
+from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.options import CorrectionOptions
+from headroles.testing.recorded import RecordedCorrection
+from headroles.wording import listed, not_among, with_type
+
+SHOWN, CONTRADICTED, UNDECIDED, DESCRIBED, NOT_TESTABLE = VERDICTS = (
+    "shown",
+    "contradicted",
+    "undecided",
+    "described",
+    "not testable",
+)
+P_VALUES = ("p_shown", "p_shown_adjusted", "p_contradicted", "p_contradicted_adjusted")
+NUMBERS = ("effect", "control", "ci_low", "ci_high")
+TEXT_COLUMNS = ("published", "effect_is", "control_is", "statement", "source", "rule")
+_FEW_WORDS = 32
+_FEWEST_MODELS = 3
+
+
+class ClaimTests(RecordedCorrection, frozen=True, kw_only=True):
+    """Record of the model, or of several, and the tests."""
+
+    model: str
+    warnings: list[str]
+
+
+class ClaimsRecord(CorpusRecord, frozen=True, kw_only=True):
+    """Record of a corpus, a model and tests of claims."""
+
+    claims: ClaimTests
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ClaimTable(Result):
+    """Claims of papers, tested on a model or on several.
+
+    ``frame`` has a row for each claim. ``verdict`` is ``shown`` if the corrected p-value of the
+    claim is at most alpha, ``contradicted`` if that of its opposite is, else ``undecided``;
+    ``described`` without a test, ``not testable`` (``note`` has the reason) if the input does not
+    suffice. ``effect`` is what ``effect_is`` describes and ``control`` what ``control_is`` does; a
+    claim is shown only if its effect also differs from its control. ``ci_low`` and ``ci_high`` end
+    the interval that belongs to the test (NaN if it has none). ``n`` is the number of random units,
+    and ``unit`` their name. ``p_shown`` and ``p_contradicted`` are the p-values of the claim and of
+    its opposite; ``..._adjusted`` are corrected over the claims, each direction separately.
+    """
+
+    record: ClaimsRecord
+
+    kind: ClassVar[str] = "claims"
+    stem: ClassVar[str] = "claims"
+    remedy: ClassVar[str] = "test some with: headroles claims MODEL CORPUS --out DIR"
+    columns: ClassVar[tuple[str, ...]] = (
+        *("claim", "verdict", *NUMBERS, "n", "unit", *P_VALUES, *TEXT_COLUMNS, "note"),
+    )
+    own: ClassVar[Mapping[str, Column]] = {
+        "verdict": one_of(*VERDICTS),
+        **dict.fromkeys(("claim", "unit", *TEXT_COLUMNS), Column(TEXT)),
+        **dict.fromkeys(("effect", "control"), Column(NUMBER, gaps=True)),
+        **dict.fromkeys(P_VALUES, Column(NUMBER, 0, 1, gaps=True)),
+    }
+    views: ClassVar[tuple[str, ...]] = ("long", "verdicts", "reasons")
+
+    def verdicts(self) -> pd.DataFrame:
+        """Return claim, verdict, effect with control and interval, and the published figure."""
+        return self.frame[["claim", "verdict", *NUMBERS, "published", "effect_is"]]
+
+    def reasons(self) -> pd.DataFrame:
+        """Return the claims that could not be tested, with the reasons."""
+        rows = self.frame[self.frame["verdict"] == NOT_TESTABLE]
+        return rows[["claim", "note"]].reset_index(drop=True)
+
+    def summarize(self) -> Iterator[Shown]:
+        """Count the verdicts, and tabulate the effects beside their controls."""
+        asked = self.record.claims
+        counts = self.frame["verdict"].value_counts().reindex(VERDICTS, fill_value=0)
+        said = ", ".join(f"{counts[one]} {one}" for one in VERDICTS[1:-1])
+        lacking = f"; {counts[NOT_TESTABLE]} cannot be tested with the given input"
+        yield (
+            f"Of {len(self.frame)} claims, {counts[SHOWN]} {'is' if counts[SHOWN] == 1 else 'are'} "
+            f"shown, {said}{lacking * bool(counts[NOT_TESTABLE])}."
+        )
+        yield f"Model: {asked.model}."
+        yield f"Tests: alpha {asked.alpha:g}, {asked.correction} over the claims."
+        tested = self.frame[self.frame["verdict"] != NOT_TESTABLE]
+        tested = tested.sort_values(
+            "verdict", key=lambda own: own.map(VERDICTS.index), kind="stable"
+        )
+        rows = tested.assign(
+            **{name: [in_digits(one, 3) for one in tested[name]] for name in NUMBERS[:2]},
+            interval=[
+                "" if np.isnan(low) else f"{low:.3f} to {high:.3f}"
+                for low, high in zip(tested["ci_low"], tested["ci_high"], strict=True)
+            ],
+            number=[shorten(one, _FEW_WORDS, placeholder=" ...") for one in tested["effect_is"]],
+        )
+        names = ("claim", "verdict", "effect", "control", "interval")
+        cells = {name: f"{{{name}}}" for name in names} | {"the effect is": "{number}"}
+        yield Grid.of(rows, cells, ["verdict", "the effect is"])
+        yield f"What each claim and its control are, and why some have no verdict: {SEE_FULL}"
+        yield from map(Warned, asked.warnings)
+
+    def details(self) -> Iterator[Shown]:
+        """Describe each claim, its effect and control, and its test or why it has none."""
+        for row in self.frame.itertuples():
+            yield f"{row.claim}: {row.statement} ({row.source})"
+            yield f"  effect: {row.effect_is}. Published: {row.published}."
+            yield f"  control: {row.control_is}. {row.rule}"
+            note = f"; {row.note}" * bool(row.note)
+            if row.verdict == NOT_TESTABLE:
+                yield f"  Not testable: {row.note}."
+            elif row.verdict == DESCRIBED:
+                yield f"  {row.n} {row.unit}{note}"
+            else:
+                yield (
+                    f"  p {row.p_shown:.2g} for the claim, {row.p_contradicted:.2g} against it "
+                    f"(corrected {row.p_shown_adjusted:.2g}, {row.p_contradicted_adjusted:.2g}); "
+                    f"{row.n} {row.unit}{note}"
+                )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the table for scripts."""
+        return {"claims": plain(self.record.claims), "rows": to_records(self.frame)}
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """A statement of a paper in the words of ``texts.toml``, and its test."""
+
+    id: str
+    statement: str
+    source: str = ""
+    published: str = ""
+    needs: str = "a corpus"
+    effect: str = ""
+    control: str = ""
+    rule: str = ""
+    test: Callable[[Measured], Finding] | None = None
+
+    def find(self, measured: Measured) -> Finding | str:
+        """Return the finding, or the reason why the claim cannot be tested."""
+        assert self.test is not None
+        try:
+            found = self.test(measured)
+        except HeadRolesError as error:
+            return str(error)
+        except Exception as error:
+            if self.id in CLAIMS:
+                raise
+            return f"the claim fails: {with_type(error)}"  # any error of a user's code
+        if not isinstance(found, Finding):
+            return f"the claim returned {type(found).__name__}, not a Finding"
+        return found
+
+
+def _published() -> Iterator[Claim]:
+    texts = tomllib.loads(files(__package__).joinpath("texts.toml").read_text("utf-8"))
+    for name, own in texts["claims"].items():
+        words = {key: Template(text).substitute(texts["common"]) for key, text in own.items()}
+        yield Claim(id=name, test=getattr(published, name.replace("-", "_")), **words)
+
+
+CLAIMS = {claim.id: claim for claim in _published()}
+"""Every published claim by its id, in the order of the table."""
+
+
+def choose_claims(named: Sequence[str] | None) -> list[Claim]:
+    """Return the claims of these ids, or all. Raises UsageError for an unknown name."""
+    if named is None:
+        return list(CLAIMS.values())
+    if not named:
+        raise UsageError("`claims` names no claim; leave it out for all of them")
+    return [_claim(name) for name in dict.fromkeys(named)]
+
+
+def _claim(name: str) -> Claim:
+    """Return a published claim, or that of a user's function; its docstring is the statement."""
+    if name in CLAIMS:
+        return CLAIMS[name]
+    if ":" not in name:
+        raise UsageError(not_among("claim", name, list(CLAIMS)))
+    function = load_function(name, "claim")
+    fields = ("source", "published", "effect", "control", "rule")
+    said = {key: str(getattr(function, key, "")) for key in fields}
+    return Claim(id=name, statement=inspect.getdoc(function) or name, test=function, **said)
+
+
+@takes(ClaimOptions)
+def test_claims(
+    model: Attending,
+    corpus: Corpus,
+    after: Attending | None = None,  # noqa: PT028
+    task: str | Path | Sequence[str | Path] = (),  # noqa: PT028
+    *,
+    options: ClaimOptions,
+) -> ClaimTable:
+    """Test claims of papers about attention heads on a model, each beside its control.
+
+    Each claim has a hypothesis and its opposite. The tests show the claim, contradict it, or leave
+    it undecided; if the input does not suffice for a test, the table says why. A claim is shown
+    only if its effect also differs from the same effect in a control, where the claim cannot hold.
+    Trends over layers are described; `combine_claims` tests them over models. p-values are
+    corrected over the claims, separately for the claims and for their opposites.
+
+    Args:
+        model: a folder, a hub id, or a loaded model in evaluation mode. For tasks it needs the
+            head that it was trained with.
+        corpus: as `score_heads` takes it. Claims about syntax need trees.
+        after: a fine-tuned copy of the model, for claims about fine-tuning.
+        task: examples as `find_importance` takes them; two files for the claim about two tasks.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: there is no claim of this name.
+        CorpusError, ModelError, TokenizerError: as `score_heads`.
+    """
+    chosen = choose_claims(options.claims)
+    tasks = (task,) if isinstance(task, str | Path) else tuple(task)
+    measured = Measured(model, corpus, options, after, tasks)
+    scored = measured.scores.record
+    tests = ClaimTests(
+        model=scored.model.model or "",
+        alpha=options.alpha,
+        correction=options.correction,
+        warnings=[],
+    )
+    frame = claim_frame([(one, one.find(measured)) for one in chosen], options)
+    return ClaimTable(frame, ClaimsRecord.extending(scored, options=options.record(), claims=tests))
+
+
+test_claims.__test__ = False  # type: ignore[attr-defined]  # no test case, despite its name
+
+
+def claim_frame(
+    found: Sequence[tuple[Claim, Finding | str]], options: CorrectionOptions
+) -> pd.DataFrame:
+    """Make the table of claims with their findings, or the reasons why there is none."""
+    tests = [one if isinstance(one, Finding) else None for _, one in found]
+    above, below = (
+        corrected_together([getattr(one, side) if one else NOTHING for one in tests], options)
+        for side in ("shown", "contradicted")
+    )
+    yes, no = above.shows(options.alpha), below.shows(options.alpha)
+    verdicts = answers(yes | no, yes * 1.0 - no, (SHOWN, CONTRADICTED))
+    untested = np.isnan(above.single) & np.isnan(below.single)
+    without = [DESCRIBED if one else NOT_TESTABLE for one in tests]
+    claims = [claim for claim, _ in found]
+    frame = pd.DataFrame(
+        {
+            "claim": [claim.id for claim in claims],
+            "verdict": np.where(untested, without, verdicts),
+            **{
+                name: [getattr(one, field) if one else np.nan for one in tests]
+                for name, field in zip(NUMBERS, ("effect", "control", "low", "high"), strict=True)
+            },
+            "n": [one.n if one else 0 for one in tests],
+            "unit": [one.unit if one else "" for one in tests],
+            "p_shown": above.single,
+            "p_shown_adjusted": above.adjusted,
+            "p_contradicted": below.single,
+            "p_contradicted_adjusted": below.adjusted,
+            **{
+                name: [getattr(claim, name.removesuffix("_is")) for claim in claims]
+                for name in TEXT_COLUMNS
+            },
+            "note": [one.note if isinstance(one, Finding) else one for _, one in found],
+        }
+    )
+    return frame[list(ClaimTable.columns)]
+
+
+# Several models.
+
+
+@takes(CorrectionOptions)
+def combine_claims(
+    tables: Sequence[ClaimTable], names: Sequence[str], *, options: CorrectionOptions
+) -> ClaimTable:
+    """Test claims over several models, which must have been trained independently.
+
+    A trend over layers is shown if the mean over models, less that of the controls, is above 0, by
+    t with models as units. A claim with a test of its own is shown if it is shown in more than half
+    of the models, by partial conjunction, whatever their tests have in common. Effect and control
+    are means over models.
+
+    Args:
+        tables: of `test_claims`, one for each model or, for claims about fine-tuning, pair.
+        names: of the models.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: fewer than three tables, or twice the same model.
+    """
+    pairs = list(zip(tables, names, strict=True))
+    weights = [one.record.model.weights_sha256 or name for one, name in pairs]
+    if len(tables) < _FEWEST_MODELS:
+        raise UsageError(
+            f"{len(tables)} models are too few for a test with models as units; give "
+            f"{_FEWEST_MODELS} or more"
+        )
+    if len(set(names)) < len(tables) or len(set(weights)) < len(tables):
+        raise UsageError("two of the tables are of the same model; give each model once")
+    rows = pd.concat([one.frame for one in tables])
+    found = [(_claim_in(own), _over_models(own)) for _, own in rows.groupby("claim", sort=False)]
+    tests = ClaimTests(
+        model=f"{len(tables)} models ({listed(names)})",
+        alpha=options.alpha,
+        correction=options.correction,
+        warnings=["Verdicts hold for models that were trained independently."],
+    )
+    record = ClaimsRecord.now(options=options.record(), claims=tests)
+    return ClaimTable(claim_frame(found, options), record)
+
+
+def _claim_in(rows: pd.DataFrame) -> Claim:
+    said = {name.removesuffix("_is"): rows[name].iloc[0] for name in TEXT_COLUMNS}
+    return Claim(id=rows["claim"].iloc[0], **said)
+
+
+def _over_models(rows: pd.DataFrame) -> Finding | str:
+    """Return the finding over the models that the claim could be tested or described in."""
+    rows = rows[rows["verdict"] != NOT_TESTABLE]
+    n = len(rows)
+    if n < _FEWEST_MODELS:
+        return f"{n} models have a value; give {_FEWEST_MODELS} or more"
+    effect, control = float(rows["effect"].mean()), float(rows["control"].mean())
+    if (rows["verdict"] == DESCRIBED).all():
+        less = (rows["effect"] - rows["control"]).to_numpy()[:, None]
+        tested = Hypotheses.of(less, 0.0, size=2.0)
+        return Finding(effect, control, n, "models", *two_sides(tested))
+    columns = [rows[name].to_numpy() for name in ("p_shown", "p_contradicted")]
+    sides = [at_least([PValues.alone(p, p)], n // 2 + 1) for p in columns]
+    counts = rows["verdict"].value_counts()
+    note = f"shown in {counts.get(SHOWN, 0)}, contradicted in {counts.get(CONTRADICTED, 0)}"
+    return Finding(effect, control, n, "models", sides[0], sides[1], note=note)

@@ -1,1 +1,0 @@
-"""Published claims, a module for each paper."""

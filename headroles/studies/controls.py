@@ -1,0 +1,114 @@
+"""Controls: a corpus with permuted words, and models with permuted weights or with noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headroles.corpus import Corpus, Sentence, Skipped
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_OF_TREE = "deps"
+"""The annotation that belongs to the tree rather than to the words."""
+
+
+def with_permuted_words(corpus: Corpus, seed: int) -> Corpus:
+    """Return the corpus with the words of each sentence in random order.
+
+    A tree keeps its shape and labels, a word its annotations: an arc joins other words at the same
+    two places. The order depends on the seed and the sentence alone.
+    """
+
+    def read(skipped: Skipped) -> Iterator[Sentence]:
+        return (permute_words(sentence, seed) for sentence in corpus.read(skipped))
+
+    return replace(corpus, read=read)
+
+
+def permute_words(sentence: Sentence, seed: int) -> Sentence:
+    """Return the sentence with its words, and their annotations, in random order."""
+    text = "\0".join([sentence.document, sentence.id, *sentence.words])
+    rng = np.random.default_rng([seed, *text.encode()])
+    order = rng.permutation(len(sentence.words)).tolist()
+    columns = {
+        name: column if name == _OF_TREE else tuple(column[place] for place in order)
+        for name, column in sentence.annotations.items()
+    }
+    words = tuple(sentence.words[place] for place in order)
+    return replace(sentence, words=words, annotations=columns)
+
+
+def with_permuted_weights(
+    model: PreTrainedModel, seed: int, chosen: Callable[[str], bool] = bool
+) -> PreTrainedModel:
+    """Return a copy of the model with the entries of each weight matrix in random order.
+
+    Matrices keep their sizes and distributions of weights; vectors (biases, layer norms) stay as
+    they are. A matrix that several layers share is permuted once. ``chosen`` tells which matrices
+    are permuted, by name; by default all.
+    """
+
+    def permute(weights: Tensor, generator: torch.Generator) -> Tensor:
+        order = torch.randperm(weights.numel(), generator=generator).to(weights.device)
+        return weights.flatten()[order].view_as(weights)
+
+    return _with_matrices(model, seed, chosen, permute)
+
+
+def with_noise(model: PreTrainedModel, share: float, seed: int) -> PreTrainedModel:
+    """Return a copy of the model with normal noise in each weight matrix.
+
+    The root mean square of the noise is the same share of that of the matrix in all layers.
+    """
+
+    def add(weights: Tensor, generator: torch.Generator) -> Tensor:
+        noise = torch.randn(weights.shape, generator=generator).to(weights)
+        return weights + share * weights.square().mean().sqrt() * noise
+
+    return _with_matrices(model, seed, bool, add)
+
+
+def change_of_weights(model: PreTrainedModel, other: PreTrainedModel) -> float:
+    """Return the root mean square of the change of weight matrices, as a share of the weights.
+
+    Infinite for models of other parameters.
+    """
+    before, after = (dict(_matrices(one)) for one in (model, other))
+    if {k: v.shape for k, v in before.items()} != {k: v.shape for k, v in after.items()}:
+        return float("inf")
+    pairs = [(one.detach().cpu(), after[name].detach().cpu()) for name, one in before.items()]
+    moved = sum(float((one - two).double().square().sum()) for one, two in pairs)
+    return float(np.sqrt(moved / sum(float(one.double().square().sum()) for one, _ in pairs)))
+
+
+def _with_matrices(
+    model: PreTrainedModel,
+    seed: int,
+    chosen: Callable[[str], bool],
+    make: Callable[[Tensor, torch.Generator], Tensor],
+) -> PreTrainedModel:
+    """Return a copy of the model with new values in the chosen weight matrices."""
+    copy = deepcopy(model)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, weights in _matrices(copy):
+            if chosen(name):
+                weights.copy_(make(weights, generator))
+    return copy
+
+
+def _matrices(model: PreTrainedModel) -> list[tuple[str, Tensor]]:
+    """Return the weight matrices of a model, by name."""
+    module: Any = model
+    return sorted(
+        ((name, one) for name, one in module.named_parameters() if one.ndim > 1),
+        key=lambda named: named[0],
+    )

@@ -1,1 +1,0 @@
-"""How many examples does it take?"""

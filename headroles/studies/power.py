@@ -1,0 +1,330 @@
+"""How many examples does it take? Scores of a pilot -> PowerAnalysis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import numpy as np
+import pandas as pd
+from msgspec import Meta
+
+from headroles.drawing.style import DARK, THRESHOLD, new_axes
+from headroles.errors import UsageError
+from headroles.inference.power import design_effect, smallest_n
+from headroles.options import Options, takes
+from headroles.record import Record
+from headroles.results.columns import Column, one_of
+from headroles.results.result import Result
+from headroles.results.shown import Grid, Shown
+from headroles.roles import in_words
+from headroles.scoring.scores import HeadScores
+from headroles.studies.heads import (
+    HeadColumns,
+    describe_clusters,
+    general_threshold,
+    note_removed,
+    scores_of,
+)
+from headroles.studies.options import ThresholdOptions
+from headroles.studies.role_answers import RoleHypotheses
+from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, YES, answers
+from headroles.testing.notes import find_notes
+from headroles.testing.options import LevelOptions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from headroles.arrays import FloatArray, IntArray
+    from headroles.testing.hypotheses import Hypotheses
+
+SHARES = {"half": 0.5, "nine_tenths": 0.9, "all": 1.0}
+"""Shares of a role's heads in the summary."""
+OUT_OF_REACH = 1_000_000
+_AT_THRESHOLD = "the pilot mean is at the threshold: no number of examples decides it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerOptions(LevelOptions, ThresholdOptions):
+    """Options of a power analysis: the tests, and their power."""
+
+    power: Annotated[float, Meta(gt=0, lt=1)] = 0.8
+    """Probability to decide a head with its mean and deviation in the pilot."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class PowerAnalysis(Result):
+    """Numbers of examples that decide every head and role, for means and deviations of a pilot.
+
+    ``frame`` is ordered by role, layer and head. ``n``, ``mean`` and ``effect_size`` are from the
+    pilot. ``direction`` is ``"yes"`` for heads above the threshold and ``"no"`` for heads below;
+    both answers need examples. ``examples_with_score`` is the number of examples with a score for
+    the role at which the test has the wanted power, and ``corpus_examples`` the number of all
+    examples among which are so many with a score, in documents like the pilot's if documents are
+    clusters. Infinity is for a mean at the threshold, NaN for heads that cannot be planned for;
+    ``note`` gives the reason.
+
+    With ``plan`` as `power_analysis` returns it:
+
+    >>> plan.summary().loc["local", ["above", "below", "half"]].to_dict()
+    {'above': 1.0, 'below': 1.0, 'half': 3.0}
+    """
+
+    kind: ClassVar[str] = "power"
+    question: ClassVar[str] = "How many examples does it take?"
+    options_type: ClassVar[type[Options]] = PowerOptions
+    figures: ClassVar[Mapping[str, str]] = {"curves": "draw_power"}
+    columns: ClassVar[tuple[str, ...]] = tuple(
+        "layer head role n n_clusters mean effect_size threshold direction alpha_per_test "
+        "design_effect examples_with_score corpus_examples note".split()
+    )
+    own: ClassVar[Mapping[str, Column]] = {"direction": one_of(YES, POSITIONAL, NO, "")}
+    views: ClassVar[tuple[str, ...]] = ("long", "summary")
+
+    def summary(self) -> pd.DataFrame:
+        """Return for each role the heads to decide, and the examples that decide shares of them.
+
+        Columns: ``share``, of the examples that have a score for the role; ``above``, ``below``
+        and ``unplanned``, numbers of heads; ``half``, ``nine_tenths`` and ``all``, the examples
+        of a corpus large enough for that share of the planned heads.
+        """
+        rows = {
+            role: {
+                "share": own["n"].max() / self.facts["examples"],
+                "above": int(own["direction"].isin([YES, POSITIONAL]).sum()),
+                "below": int((own["direction"] == NO).sum()),
+                "unplanned": int(own["corpus_examples"].isna().sum()),
+                **{name: _enough_for(share, own) for name, share in SHARES.items()},
+            }
+            for role, own in self.frame.groupby("role", sort=False)
+        }
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("role")
+
+    def summarize(self) -> Iterator[Shown]:
+        """Give the examples that decide nine tenths of heads and roles, and tabulate roles."""
+        needed, pilot = _enough_for(0.9, self.frame), self.facts["examples"]
+        if np.isnan(needed):
+            yield "No head can be planned for with this pilot."
+        else:
+            size = f"{needed:,.0f} examples" if np.isfinite(needed) else "no number of examples"
+            yield (
+                f"Nine tenths of all heads and roles are decided by {size} "
+                f"({self.options.power:g} power each, level {self.options.alpha:g}); "
+                f"the pilot had {pilot}."
+            )
+        summary = self.summary()
+        order = summary.sort_values("nine_tenths", ascending=False, kind="stable")
+        rows = tuple(
+            (in_words(str(role)), *map(_whole, row))
+            for role, row in zip(order.index, order[[*SHARES]].to_numpy(), strict=True)
+        )
+        yield Grid(("Examples to decide of", "half the heads", "nine tenths", "all"), rows)
+        yield "The means of the pilot are uncertain: take these numbers as lower bounds."
+
+
+@takes(PowerOptions)
+def power_analysis(scores: HeadScores, options: PowerOptions) -> PowerAnalysis:
+    """Plan how many examples the t-tests of `assign_roles` need to decide each head and role.
+
+    Every head is assumed to have its mean and deviation in the pilot: heads above the threshold
+    are to be shown to be above, heads below to be below. The level of a single test follows from
+    the correction, over the m tests of the pilot:
+
+    * ``none``: alpha; ``bonferroni``: alpha / m, which also serves the step-wise ``holm``
+      and ``hochberg``: they never need more examples;
+    * ``fdr_bh``: alpha * (expected rejections) / m. If the k-th easiest head of a direction has the
+      wanted power, at least power * k rejections are expected; with the examples of a harder head,
+      whose level is higher, the easier heads are decided too. The number of rejections stands for
+      its expectation: for few heads the power is approximate. The same, divided by 1 + 1/2 + ... +
+      1/m, for ``fdr_by``.
+
+    With clusters, new documents are assumed to be like the pilot's: of as many examples, and as
+    much alike within. A larger corpus has more documents, not longer ones.
+
+    The power is of t-tests of normal scores; for skewed scores, few documents or documents of very
+    different sizes it is inexact. The means of a pilot are themselves uncertain, and heads chosen
+    for their large means have smaller means in a new corpus: take the answer as a lower bound.
+
+    A role of pairs of words takes two tests, of mean and contrast; the plan is for the harder one.
+
+    Args:
+        scores: from `score_heads`, of a corpus like the planned one.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: an option outside its range, examples that cannot be clustered by
+            ``clusters``, or scores that stopped early.
+
+    With scores of 20 examples for a pilot, made by hand:
+
+    >>> import numpy as np
+    >>> from headroles import HeadScores, power_analysis
+    >>> values = np.random.default_rng(0).normal([[3.5], [1.0]], 1.0, size=(20, 1, 2, 1))
+    >>> plan = power_analysis(HeadScores.by_hand(values, ["local"]))
+    >>> plan.frame[["layer", "head", "direction", "examples_with_score"]]
+       layer  head direction  examples_with_score
+    0      0     0       yes                108.0
+    1      0     1        no                  4.0
+    """
+    scores = scores_of(scores)
+    columns = HeadColumns.of(scores)
+    tested = RoleHypotheses.of(scores, options, options, columns)
+    pilot = tested.means
+    frame = _frame(tested, options)
+    note_removed(frame, scores.record)
+    facts = {
+        "score": scores.score.name,
+        "threshold": general_threshold(scores.score, options.threshold),
+        **describe_clusters(pilot),
+        "examples": scores.n_examples,
+    }
+    record = Record.now(
+        kind="power", options=options.record(), facts=facts, sources={"pilot": scores.record}
+    )
+    return PowerAnalysis(frame[list(PowerAnalysis.columns)], record)
+
+
+def _frame(tested: RoleHypotheses, options: PowerOptions) -> pd.DataFrame:
+    pilot = tested.means
+    moments, ok = pilot.moments, pilot.is_tested
+    side = answers(ok, pilot.direction)
+    direction = np.where(ok & (side != UNDECIDED), side, "")
+    own = np.where(ok & (side == UNDECIDED), _AT_THRESHOLD, "").astype(object)
+    frame = pd.DataFrame(
+        {
+            **tested.columns.labels,
+            "n": moments.n,
+            "n_clusters": moments.n_clusters,
+            "df": moments.df,
+            "mean": moments.mean,
+            "effect_size": pilot.effect_size,
+            "threshold": pilot.threshold,
+            "direction": direction.astype(object),
+            "alpha_per_test": np.nan,
+            "design_effect": design_effect(moments),
+            "examples_with_score": np.where(ok, np.inf, np.nan),
+            "corpus_examples": np.where(ok, np.inf, np.nan),
+            "note": find_notes(pilot, own),
+        }
+    )
+    if tested.contrasts is not None:
+        _take_contrasts(frame, tested.contrasts, tested.places)
+        direction = frame["direction"].to_numpy()
+    for wanted in (YES, POSITIONAL, NO):
+        tests = np.flatnonzero(direction == wanted)
+        if len(tests):
+            levels = _levels(options, int(ok.sum()), len(tests))
+            _plan(frame, tests, levels, options.power, pilot.sample.n_examples)
+    return frame
+
+
+def _take_contrasts(frame: pd.DataFrame, pilot: Hypotheses, places: IntArray) -> None:
+    """Plan for the contrast in rows with a mean above where it is the harder of the two tests.
+
+    A contrast below the margin is to be shown, too: the answer is then ``positional``.
+    """
+    own, moments = frame.loc[places], pilot.moments
+    found = own.assign(
+        n=moments.n,
+        n_clusters=moments.n_clusters,
+        df=moments.df,
+        effect_size=pilot.effect_size,
+        design_effect=design_effect(moments),
+        direction=np.where(pilot.direction < 0, POSITIONAL, YES),
+    )
+    is_harder = _ease(found) < _ease(own)
+    takes = (own["direction"] == YES) & pilot.is_tested & (is_harder | (pilot.direction < 0))
+    frame.loc[own.index[takes], found.columns] = found[takes]
+
+
+def _ease(rows: pd.DataFrame) -> FloatArray:
+    """Return the effect sizes of tests, as if examples were independent."""
+    return np.asarray(rows["effect_size"].abs() / np.sqrt(rows["design_effect"]))
+
+
+def _levels(options: PowerOptions, n_tests: int, n_heads: int) -> FloatArray:
+    """Return the level of the test of each of ``n_heads`` heads, the easiest first."""
+    if options.correction == "none":
+        return np.full(n_heads, options.alpha)
+    if not options.correction.startswith("fdr_"):
+        return np.full(n_heads, options.alpha / n_tests)
+    rejections = np.maximum(1, options.power * np.arange(1, n_heads + 1))
+    by_dependence = (1 / np.arange(1, n_tests + 1)).sum() if options.correction == "fdr_by" else 1
+    return np.asarray(options.alpha * rejections / (n_tests * by_dependence))
+
+
+def _plan(
+    frame: pd.DataFrame, tests: IntArray, levels: FloatArray, power: float, n_examples: int
+) -> None:
+    """Fill in level and examples of ``tests``, the tests of one direction."""
+    rows = frame.loc[tests]
+    # Easy tests are easy at any level: the order at the strictest level serves for all.
+    order = np.argsort(_examples(rows, levels[:1], power, n_examples)[1], kind="stable")
+    rows = rows.iloc[order]
+    with_score, in_corpus = _examples(rows, levels, power, n_examples)
+    # With the corpus of a harder head, at its higher level, the easier heads are decided too.
+    least = np.minimum.accumulate(in_corpus[::-1])[::-1]
+    last = np.searchsorted(least, least, side="right") - 1
+    levels = levels[last]
+    # Heads up to the last count as rejections at its level: the corpus must decide all of them.
+    in_corpus = np.maximum.accumulate(_examples(rows, levels, power, n_examples)[1])[last]
+    in_corpus_with_score = np.ceil(in_corpus * rows["n"].to_numpy() / n_examples)
+    frame.loc[rows.index, "alpha_per_test"] = levels
+    frame.loc[rows.index, "examples_with_score"] = np.minimum(with_score, in_corpus_with_score)
+    frame.loc[rows.index, "corpus_examples"] = in_corpus
+
+
+def _examples(
+    rows: pd.DataFrame, levels: FloatArray, power: float, n_examples: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return examples with a score, and in the corpus, that decide each test at its level."""
+    n = rows["n"].to_numpy()
+    with_score = smallest_n(
+        rows["effect_size"].abs(),
+        levels,
+        power,
+        design_effect=rows["design_effect"],
+        cluster_size=n / (rows["df"] + 1),
+    )
+    return with_score, np.ceil(with_score * n_examples / n)
+
+
+def _enough_for(share: float, rows: pd.DataFrame) -> float:
+    """Return the examples that decide a share of the planned heads; NaN if none is planned."""
+    needed = np.sort(rows["corpus_examples"].dropna().to_numpy(dtype=np.float64))
+    return float(needed[int(np.ceil(share * len(needed))) - 1]) if len(needed) else np.nan
+
+
+def _whole(number: float) -> str:
+    if np.isnan(number):
+        return "-"
+    return f">{OUT_OF_REACH:,}" if number > OUT_OF_REACH else f"{int(number):,}"
+
+
+def draw_power(plan: PowerAnalysis, ax: Axes | None = None) -> Axes:
+    """Draw the share of heads and roles that are decided, against the size of the corpus.
+
+    Shares are of the planned heads and roles; means at the threshold keep the share below 1.
+
+    Raises UsageError for a plan without any head that examples decide.
+
+    With ``plan`` as `power_analysis` returns it:
+
+    >>> from headroles.report import draw_power
+    >>> draw_power(plan).get_title()
+    'power 0.8, alpha 0.05'
+    """
+    needed = plan.frame["corpus_examples"].dropna().to_numpy(dtype=np.float64)
+    finite = np.sort(needed[np.isfinite(needed)])
+    if not len(finite):
+        raise UsageError("the plan has no head that any number of examples decides")
+    ax = new_axes(ax, 6, 3.4)
+    ax.step(finite, np.arange(1, len(finite) + 1) / len(needed), where="post", color=DARK)
+    pilot = plan.facts["examples"]
+    ax.axvline(pilot, color=THRESHOLD, linestyle="dotted", label=f"pilot: {pilot} examples")
+    ax.set(xscale="log", xlabel="examples of the corpus", ylim=(0, 1.02))
+    ax.set_ylabel("share of heads and roles decided")
+    ax.set_title(f"power {plan.options.power:g}, alpha {plan.options.alpha:g}")
+    ax.legend(fontsize="small", loc="lower right")  # below the curve, which ends at the top
+    return ax

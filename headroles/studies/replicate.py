@@ -1,0 +1,430 @@
+"""Does it replicate over corpora, checkpoints, or models of several seeds?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+
+from headroles.drawing.grids import draw_counts, grid_of
+from headroles.drawing.style import new_axes, role_label
+from headroles.errors import UsageError
+from headroles.options import Options, takes
+from headroles.record import Record
+from headroles.results.columns import Axes as Combinations
+from headroles.results.result import Result
+from headroles.results.shown import Grid, Shown, Warned
+from headroles.roles import BIAS, Role, contrast_of, find_role, in_words, is_arc
+from headroles.scoring.scores import HeadScores
+from headroles.studies.classification.answers import split_roles
+from headroles.studies.classification.summary import NOT_CONTROLLED, error_rate, in_units, unit_of
+from headroles.studies.heads import HeadColumns, general_threshold, roles_in
+from headroles.studies.options import ThresholdOptions
+from headroles.studies.role_answers import RoleHypotheses, margin_beyond
+from headroles.testing.evidence import find_replicated, of_bets
+from headroles.testing.options import LevelOptions
+from headroles.wording import head_name, listed, named_heads
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CORPORA, CHECKPOINTS, SEEDS = "corpora", "checkpoints", "seeds"
+_OTHER_LENGTH = 1.2
+"""Ratio of mean lengths of examples above which a caution is given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicateOptions(LevelOptions, ThresholdOptions):
+    """Options of tests over several score sets."""
+
+    over: Literal["corpora", "checkpoints", "seeds"] = "corpora"
+    """What sets of scores are of: a model over corpora, its checkpoints, or models of many seeds.
+
+    Heads of models of different seeds do not correspond: they are counted per layer.
+    """
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class _OfSets(Result):
+    """Base of both tables of replication."""
+
+    options_type: ClassVar[type[Options]] = ReplicateOptions
+    remedy: ClassVar[str] = "make one with: headroles replicate DIR DIR"
+
+    def _level(self) -> str:
+        """Name the sets, and say when a head has a role."""
+        facts, over = self.facts, self.options.over
+        margin = facts["distance_margin"]
+        beyond = f", of arcs also by more than {margin:g} beyond distance" if margin else ""
+        return (
+            f"{len(facts['names'])} {over}: {listed(facts['names'], 6)}.\nA role is a mean "
+            f"{facts['score']} score above {facts['threshold']:g}{beyond}, shown by betting "
+            f"({error_rate(self.options)})."
+        )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Replication(_OfSets):
+    """In at least how many of k score sets each head has each role.
+
+    ``frame`` has a row per layer, head, role and number ``at_least`` from 1 to k. ``sets`` is the
+    number of sets in which the role could be tested. ``shown_in`` names, with commas between them,
+    the sets that show the role each by itself, corrected over its own tests: fewer than
+    ``at_least``, which adds up the evidence of several sets, or more. ``mean`` is the smallest
+    among the ``at_least`` sets with the largest mean scores, and so is ``beyond_distance`` of
+    contrasts; NaN if fewer were tested. ``log_e`` is the natural logarithm of the evidence that at
+    least so many sets have the role, ``p_adjusted`` min(1, 1 / E) corrected over the family of all
+    heads and roles for this number, ``replicated`` whether it is at most alpha.
+
+    With ``replication`` as `replicate_roles` returns it:
+
+    >>> replication.facts["names"]
+    ['news', 'mail']
+    """
+
+    kind: ClassVar[str] = "replication"
+    question: ClassVar[str] = "Which roles replicate?"
+    figures: ClassVar[Mapping[str, str]] = {"role": "draw_replication"}
+    columns: ClassVar[tuple[str, ...]] = (
+        *"layer head role sets shown_in at_least mean beyond_distance".split(),
+        *"log_e p_adjusted replicated".split(),
+    )
+    views: ClassVar[tuple[str, ...]] = ("long", "heads", "counts", "sets")
+
+    def axes(self) -> Combinations:
+        """Return the axes: all heads and roles, by numbers of sets."""
+        numbers = [(k + 1,) for k in range(len(self.record.sources))]
+        return {**dict.fromkeys((("layer",), ("head",), ("role",)), ()), ("at_least",): numbers}
+
+    def heads(self) -> pd.DataFrame:
+        """Return for each head and role the number ``at_least`` of its sets, and their names."""
+        shown = self.frame["at_least"].where(self.frame["replicated"], 0)
+        by_head = self.frame.assign(at_least=shown).groupby(["layer", "head", "role"], sort=False)
+        heads: pd.DataFrame = by_head.agg({"at_least": "max", "shown_in": "first"}).reset_index()
+        return heads
+
+    def sets(self) -> pd.DataFrame:
+        """Count heads that each set shows by itself: a row per role, a column per set."""
+        heads = self.heads()
+        named = heads["shown_in"].str.split(", ")
+        shown = {name: [name in names for names in named] for name in self.facts["names"]}
+        return pd.DataFrame(shown).groupby(heads["role"], sort=False).sum()
+
+    def counts(self) -> pd.DataFrame:
+        """Count heads: a row per role, a column per number of sets."""
+        counts = self.frame.pivot_table(
+            index="role", columns="at_least", values="replicated", aggfunc="sum", sort=False
+        )
+        return counts.astype(int).rename_axis(columns=None)
+
+    def everywhere(self) -> pd.DataFrame:
+        """Return heads with roles in all sets, no role counted in two ways.
+
+        Rows have ``layer, head, role, mean, beyond_distance``, the smallest among the sets. Heads
+        farthest beyond distance come first, then heads with the largest means.
+        """
+        others, arcs = split_roles(list(self.frame["role"].unique()))
+        is_shown = self.frame["replicated"] & (self.frame["at_least"] == len(self.facts["names"]))
+        rows = self.frame[is_shown & self.frame["role"].isin([*others, *arcs])]
+        rows = rows[["layer", "head", "role", "mean", "beyond_distance"]]
+        return rows.sort_values(["beyond_distance", "mean"], ascending=False, kind="stable")
+
+    def summarize(self) -> Iterator[Shown]:
+        """Say which heads have which roles in all sets, farthest beyond distance first."""
+        yield f"{self._level()} Heads are named layer-head, from 0."
+        rows, score = self.everywhere(), self.facts["score"]
+        titles = [f"Roles in all {len(self.facts['names'])}", "heads", "which", "strongest"]
+        units = {unit_of(score): "mean"}
+        if rows["beyond_distance"].notna().any():
+            units["beyond distance"] = "beyond_distance"
+        n_layers = int(self.frame["layer"].max()) + 1
+        cells = []
+        for role, of_role in rows.groupby("role", sort=False):
+            heads = list(zip(of_role["layer"].tolist(), of_role["head"].tolist(), strict=True))
+            which = named_heads(sorted(heads), n_layers, most=5)
+            values = of_role[list(units.values())].iloc[0].tolist()
+            numbers = ["" if np.isnan(value) else in_units(value, score) for value in values]
+            texts = in_words(str(role)), str(len(heads)), which, head_name(heads[0])
+            cells.append((*texts, *numbers))
+        yield Grid((*titles, *units), tuple(cells), left=frozenset(["which", "strongest"]))
+        if not self.facts["distance_margin"] and rows["role"].map(is_arc).any():
+            yield NOT_CONTROLLED
+        if not self.facts["independent"]:
+            yield "The sets share examples, or may: their evidence is averaged, not multiplied."
+        yield from map(Warned, self.record.warnings)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class LayerCounts(_OfSets):
+    """Numbers of heads with each role by layer, in score sets whose heads do not correspond.
+
+    ``frame`` has a row per set, role and layer: how many heads there are, and how many were shown
+    to have the role, each set corrected by itself.
+
+    With ``counts`` as `replicate_roles` returns them:
+
+    >>> counts.summary()["max"].tolist()
+    [1]
+    """
+
+    kind: ClassVar[str] = "layer counts"
+    question: ClassVar[str] = "In which layers are heads with a role?"
+    figures: ClassVar[Mapping[str, str]] = {"layers": "draw_layer_counts"}
+    columns: ClassVar[tuple[str, ...]] = tuple("set role layer heads with_role".split())
+    views: ClassVar[tuple[str, ...]] = ("long", "summary")
+
+    def summary(self) -> pd.DataFrame:
+        """Return fewest, most and mean heads with a role among the sets, by role and layer."""
+        by_layer = self.frame.groupby(["role", "layer"], sort=False)["with_role"]
+        summary: pd.DataFrame = by_layer.agg(["min", "mean", "max"]).reset_index()
+        return summary
+
+    def clearest_role(self) -> str:
+        """Return the role that most heads of any set have."""
+        counts = self.frame.groupby(["set", "role"])["with_role"].sum()
+        return str(counts.groupby("role").max().idxmax())
+
+    def summarize(self) -> Iterator[Shown]:
+        """Tabulate fewest and most heads with each role by layer."""
+        yield f"{self._level()}\nHeads per layer, fewest and most among the sets:"
+        summary = self.summary().astype({"min": str, "max": str})
+        both = summary["min"] + "-" + summary["max"]
+        summary["range"] = summary["min"].where(summary["min"] == summary["max"], both)
+        table = summary.pivot_table(
+            "range", "role", "layer", aggfunc="first", fill_value="", sort=False
+        )
+        rows = tuple((in_words(str(role)), *row) for role, *row in table.itertuples())
+        yield Grid(("role", *map(str, table.columns)), rows)
+        yield from map(Warned, self.record.warnings)
+
+
+@takes(ReplicateOptions)
+def replicate_roles(
+    sets: Sequence[HeadScores], names: Sequence[str], options: ReplicateOptions
+) -> Replication | LayerCounts:
+    """Test in at least how many of k score sets each head has each role.
+
+    Evidence comes from betting: valid for any number of examples and any distribution. The test of
+    a role in at least u sets takes the evidence of the k - u + 1 sets that have the least
+    (Benjamini and Heller 2008), multiplies it if the sets share no example and averages it
+    otherwise, and is corrected over the family for every u by itself.
+
+    Args:
+        sets: two or more, from `score_heads`, of one kind of score.
+        names: of the sets.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: fewer than two sets, sets that do not go together, or without bounds.
+
+    In both corpora the first head has the role, and no score can be below 0 or above 10:
+
+    >>> import numpy as np
+    >>> from headroles import HeadScores, replicate_roles
+    >>> rng = np.random.default_rng(0)
+    >>> values = rng.normal([[5.0], [1.0]], 0.3, size=(2, 20, 1, 2, 1))
+    >>> news, mail = (HeadScores.by_hand(own, ["local"], bounds=(0, 10)) for own in values)
+    >>> replicate_roles([news, mail], ["news", "mail"]).heads()[["head", "role", "at_least"]]
+       head   role  at_least
+    0     0  local         2
+    1     1  local         0
+    """
+    _check_sets(sets, names, options.over)
+    roles, left_out = _common_roles(sets)
+    ids = {contrast_of(role.id) for role in roles}
+    scored = dict.fromkeys(role for scores in sets for role in scores.roles)
+    contrasts = [role for role in scored if role.id in ids]
+    score, independent = sets[0].score, _are_independent(sets)
+    record = Record.now(
+        kind="layer counts" if options.over == SEEDS else "replication",
+        options=options.record(),
+        facts={
+            "score": score.name,
+            "threshold": general_threshold(score, options.threshold),
+            "distance_margin": margin_beyond(options, score) if contrasts else None,
+            "names": list(names),
+            "independent": independent,
+        },
+        warnings=list(_warnings(sets, names, roles, left_out)),
+        sources={name: scores.record for name, scores in zip(names, sets, strict=True)},
+    )
+    tested = [_of_roles(scores, roles, contrasts, options) for scores in sets]
+    if options.over == SEEDS:
+        frames = [_layer_counts(*named, options) for named in zip(names, tested, strict=True)]
+        return LayerCounts(pd.concat(frames, ignore_index=True), record)
+    return Replication(_frame(tested, names, independent, options), record)
+
+
+def _warnings(
+    sets: Sequence[HeadScores], names: Sequence[str], roles: list[Role], left_out: list[str]
+) -> Iterator[str]:
+    """Warn of sets that differ in what their scores depend on, and of roles that some lack."""
+    lengths = [float(scores.lengths.mean()) for scores in sets]
+    if sets[0].score is BIAS and max(lengths) > _OTHER_LENGTH * min(lengths):
+        means = ", ".join(f"{name} {n:.0f}" for name, n in zip(names, lengths, strict=True))
+        yield (
+            f"Examples differ in length (mean number of tokens: {means}), and bias scores grow "
+            "with length. Score with `score='excess'`."
+        )
+    for name, scores in zip(names, sets, strict=True):
+        present = HeadColumns.of(scores).roles
+        if lacking := [role.id for role in roles if role not in present]:
+            yield f"{name} has no example of these roles: {', '.join(lacking)}"
+    if left_out:
+        yield (
+            "roles that fewer than two sets have, or that sets define differently, are skipped: "
+            + ", ".join(left_out)
+        )
+
+
+def _check_sets(sets: Sequence[HeadScores], names: Sequence[str], over: str) -> None:
+    if len(sets) < 2:
+        raise UsageError("replication needs two score sets or more; name another folder")
+    if len(set(names)) != len(sets):
+        raise UsageError(f"{len(sets)} score sets are called {', '.join(names)}; name each apart")
+    if with_comma := [name for name in names if "," in name]:
+        raise UsageError(f"the name {with_comma[0]!r} has a comma, which separates names in tables")
+    first, called = sets[0], names[0]
+    for scores, name in zip(sets[1:], names[1:], strict=True):
+        if scores.score != first.score:
+            kinds = f"{name} has {scores.score.name} scores and {called} {first.score.name} scores"
+            raise UsageError(f"{kinds}; score them alike")
+        if over != SEEDS and scores.values.shape[1:3] != first.values.shape[1:3]:
+            raise UsageError(
+                f"{name} has {scores.n_layers} layers x {scores.n_heads} heads and {called} "
+                f"{first.n_layers} x {first.n_heads}: they are no checkpoints of one model"
+            )
+        models = {one.record.model.weights_sha256 for one in (scores, first)}
+        if over == CORPORA and len(models) > 1:
+            raise UsageError(
+                f"{name} and {called} are of different models; pass `over={CHECKPOINTS!r}`"
+                f" if their heads correspond, or {SEEDS!r} if they do not"
+            )
+
+
+def _are_independent(sets: Sequence[HeadScores]) -> bool:
+    """Tell whether no two sets share an example, as far as is known."""
+    distinct = [set(scores.digests) for scores in sets]
+    return all(distinct) and len(set().union(*distinct)) == sum(map(len, distinct))
+
+
+def _common_roles(sets: Sequence[HeadScores]) -> tuple[list[Role], list[str]]:
+    """Return roles of at least two sets, and ids of roles that one set has or that differ."""
+    present = [HeadColumns.of(scores).roles for scores in sets]
+    found = list(dict.fromkeys(role for roles in present for role in roles))
+    ids = Counter(role.id for role in found)
+    common = [
+        role for role in found if ids[role.id] == 1 and sum(role in roles for roles in present) > 1
+    ]
+    if not common:
+        raise UsageError("no role is in two of the score sets; score them for the same roles")
+    return common, list(dict.fromkeys(role.id for role in found if role not in common))
+
+
+def _of_roles(
+    scores: HeadScores, roles: list[Role], contrasts: list[Role], options: ReplicateOptions
+) -> RoleHypotheses:
+    """Return H0 of the roles in one set, whose columns of roles that it lacks are empty."""
+    columns = HeadColumns(tuple(roles), scores.n_layers, scores.n_heads)
+    lacking = [role for role in (*roles, *contrasts) if role not in scores.roles]
+
+    def widened(array: Any, axis: int, value: float = np.nan) -> Any:
+        added = [(0, len(lacking) * (place == axis)) for place in range(np.ndim(array))]
+        return None if array is None else np.pad(array, added, constant_values=value)
+
+    if lacking:
+        scores = replace(
+            scores,
+            roles=(*scores.roles, *lacking),
+            values=widened(scores.values, 3),
+            counts=widened(scores.counts, 1, 0),
+            offset_shares=widened(scores.offset_shares, 1),
+            bounds=widened(scores.bounds, 1),
+        )
+    return RoleHypotheses.of(scores, options, options, columns)
+
+
+def _frame(
+    sets: list[RoleHypotheses], names: Sequence[str], independent: bool, options: ReplicateOptions
+) -> pd.DataFrame:
+    log_e = np.array([tested.log_e for tested in sets])
+    shows = np.stack([of_bets(one, options).shows(options.alpha) for one in log_e], axis=1)
+    # the largest of each test first, missing ones last
+    means = -np.sort([-tested.means.moments.mean for tested in sets], axis=0)
+    beyond = -np.sort([-tested.beyond for tested in sets], axis=0)
+    frames = []
+    for at_least in range(1, len(sets) + 1):
+        found = find_replicated(log_e, at_least, independent, options)
+        part = {
+            **sets[0].columns.labels,
+            "sets": (~np.isnan(log_e)).sum(axis=0),
+            "shown_in": [", ".join(compress(names, row)) for row in shows.tolist()],
+            "at_least": at_least,
+            "mean": means[at_least - 1],
+            "beyond_distance": beyond[at_least - 1],
+            "log_e": found.statistic,
+            "p_adjusted": found.adjusted,
+            "replicated": found.shows(options.alpha),
+        }
+        frames.append(pd.DataFrame(part)[list(Replication.columns)])
+    return pd.concat(frames, ignore_index=True)
+
+
+def _layer_counts(name: str, tested: RoleHypotheses, options: ReplicateOptions) -> pd.DataFrame:
+    shows = of_bets(tested.log_e, options).shows(options.alpha)
+    frame = pd.DataFrame({**tested.columns.labels, "with_role": shows})
+    counts = frame.groupby(["role", "layer"], sort=False)[["with_role"]].sum().reset_index()
+    return counts.assign(set=name, heads=tested.columns.n_heads)[list(LayerCounts.columns)]
+
+
+def draw_replication(
+    replication: Replication, role: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw layers x heads: in at least how many score sets each head has a role.
+
+    Without ``role``, the number of roles that a head was shown to have in all sets. Raises
+    UsageError for a role that the table does not have.
+
+    With ``replication`` as `replicate_roles` returns it:
+
+    >>> from headroles.report import draw_replication
+    >>> draw_replication(replication).get_title()
+    'roles in all 2 corpora'
+    """
+    heads, sets = replication.heads(), len(replication.facts["names"])
+    if role is None:
+        found = (heads["at_least"] == sets).groupby([heads["layer"], heads["head"]]).sum()
+        title, label = f"roles in all {sets} {replication.options.over}", "number of roles"
+    else:
+        role = find_role(role, list(roles_in(replication.frame)))
+        found = heads[heads["role"] == role].set_index(["layer", "head"])["at_least"]
+        title, label = role_label(role), f"{replication.options.over} (of {sets})"
+    counts = grid_of(heads, found.astype(float))
+    return draw_counts(ax, counts, title, label, None if role is None else sets)
+
+
+def draw_layer_counts(counts: LayerCounts, role: str = "", ax: Axes | None = None) -> Axes:
+    """Draw heads with a role by layer: the mean over score sets, with the fewest and the most.
+
+    ``role`` is by default the one that most heads of any set have. Raises UsageError for a role
+    that the table does not have.
+
+    With ``counts`` as `replicate_roles` returns them:
+
+    >>> from headroles.report import draw_layer_counts
+    >>> draw_layer_counts(counts, "local").get_xlabel()
+    'layer'
+    """
+    role = find_role(role or counts.clearest_role(), list(roles_in(counts.frame)))
+    rows = counts.summary().query("role == @role")
+    ax = new_axes(ax, 6, 3.2)
+    apart = np.stack([rows["mean"] - rows["min"], rows["max"] - rows["mean"]])
+    ax.bar(rows["layer"], rows["mean"], color="0.75", yerr=apart, capsize=4)
+    ax.set_xticks(rows["layer"])
+    ax.set(xlabel="layer", ylabel="heads: mean, fewest and most", title=role_label(role))
+    return ax

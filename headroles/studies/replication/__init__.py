@@ -1,1 +1,0 @@
-"""Does it replicate over corpora, checkpoints, or models of several seeds?"""

@@ -1,0 +1,240 @@
+"""Claims on tiny models: all of them, null models, several models, bad input, and one's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from msgspec import structs
+
+import headroles as hr
+from headroles.corpus import Corpus
+from headroles.errors import UsageError
+from headroles.models.loading.encoder import load_encoder
+from headroles.results.stored import load
+from headroles.studies.claims import CLAIMS, ClaimOptions, ClaimTable, NotTestable, combine_claims
+from headroles.studies.claims.tasks import ClaimTask
+from headroles.studies.controls import change_of_weights, with_noise, with_permuted_weights
+from tests.commands import run
+from tests.conftest import make_bert, make_tokenizer
+from tests.rounding import tolerance
+from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
+
+claims = hr.test_claims
+
+
+def folder_of(tmp_path: Path, name: str, model: object) -> Path:
+    model.save_pretrained(tmp_path / name)  # type: ignore[attr-defined]
+    make_tokenizer().save_pretrained(tmp_path / name)
+    return tmp_path / name
+
+
+def reasons(table: ClaimTable) -> dict[str, str]:
+    return dict(zip(*table.reasons().to_dict("list").values(), strict=True))
+
+
+def test_everything_that_can_be_tested_is_beside_its_control(tmp_path: Path, sample: Path) -> None:
+    model = make_bert(0, 4)
+    folders = [
+        folder_of(tmp_path, name, one)
+        for name, one in (("before", model), ("after", with_noise(model, 0.2, 9)))
+    ]
+    table = claims(folders[0], sample, folders[1])
+    assert list(table.frame["claim"]) == list(CLAIMS)
+    rows = table.frame.set_index("claim")
+    assert set(reasons(table)) <= {
+        *("prunable-share", "tasks-agree", "several-roles-middle", "positional-confident"),
+        *("separator-heads-late", "classifier-heads-early", "separators-spread"),
+    }
+    tested = rows[rows["verdict"] != "not testable"]
+    assert tested["control"].notna().all()
+    assert tested["effect"].notna().all()
+    assert rows["verdict"]["last-layers-move"] == "described"
+    assert rows["verdict"]["separators-middle"] == "contradicted"
+    assert not (rows["verdict"] == "shown").any()
+    table.save(tmp_path / "out")
+    assert load(tmp_path / "out") == table
+    first, *lines = repr(table).splitlines()
+    assert first.startswith(f"Of {len(CLAIMS)} claims, 0 are shown, ")
+    assert any("contradicted" in line and "separators-middle" in line for line in lines)
+    assert all(claim.statement[:60] in table.in_full() for claim in CLAIMS.values())
+
+
+@pytest.mark.parametrize("kind", ["random", "permuted", "untrained"])
+def test_nothing_is_shown_on_null_models(kind: str, tmp_path: Path, sample: Path) -> None:
+    model = make_bert(4, 3)
+    if kind == "permuted":
+        model = with_permuted_weights(model, 3)
+    if kind == "untrained":
+        torch.manual_seed(2)
+        model = type(model)(type(model.config)(**model.config.to_dict() | {"seed": 2})).eval()
+    table = claims(folder_of(tmp_path, kind, model), sample)
+    assert not (table.frame["verdict"] == "shown").any()
+
+
+def test_a_second_model_must_be_a_fine_tuned_copy(tmp_path: Path, sample: Path) -> None:
+    model = make_bert(0, 3)
+    noisy = with_noise(model, 0.1, 1)
+    assert change_of_weights(model, noisy) == pytest.approx(0.1, rel=0.05)
+    before = folder_of(tmp_path, "before", model)
+    for name, other in (("same", model), ("other", make_bert(1, 3)), ("deep", make_bert(0, 4))):
+        after = folder_of(tmp_path, name, other)
+        said = reasons(claims(before, sample, after, claims="last-layers-move"))
+        assert "give a fine-tuned copy" in said["last-layers-move"]
+
+
+def without_relations() -> Corpus:
+    """A corpus whose arcs have no relation that claims speak of."""
+    sentences = ["the cat sat on the mat with that dog", "it is for the best at this of all"] * 8
+    words = [one.split() for one in sentences]
+    return hr.make_corpus(
+        [(one, [-1, *[0] * (len(one) - 1)], ["root", *["dep"] * (len(one) - 1)]) for one in words]
+    )
+
+
+def test_no_trees_and_no_pairs_are_told_and_the_rest_goes_on(bert_folder: Path) -> None:
+    table = claims(bert_folder, without_relations(), pairing="none")
+    assert "no relation" in reasons(table)["single-heads"]
+    rows = table.frame.set_index("claim")["verdict"]
+    assert rows["separators-middle"] == "contradicted"
+    assert rows["positional-heads"] != "not testable"
+
+
+def test_the_same_seed_gives_the_same_table(bert_folder: Path, sample: Path) -> None:
+    chosen = ("special-tokens-little", "single-heads")
+    once, again = (claims(bert_folder, sample, claims=chosen) for _ in range(2))
+    assert once.frame.equals(again.frame)
+    assert list(once.frame["claim"]) == list(chosen)
+
+
+def test_probabilities_of_right_answers(tmp_path: Path) -> None:
+    model = make_task_model()
+    task = write_labelled(tmp_path / "task.tsv", SENTENCES)
+    opened = ClaimTask.open(str(save(model, tmp_path / "model")), task, ClaimOptions())
+    inputs = make_tokenizer()([text for text, _ in SENTENCES], padding=True, return_tensors="pt")
+    right = []
+    for removed in (False, True):
+        if removed:
+            hook = model.bert.encoder.layer[1].attention.output.dense
+            hook.register_forward_pre_hook(
+                lambda _, args: (args[0].index_fill(-1, torch.arange(16, 24), 0), *args[1:])
+            )
+        with torch.inference_mode():
+            found = model(**inputs).logits.softmax(-1)
+        rows = [(row, int(label == "good")) for row, (_, label) in enumerate(SENTENCES)]
+        right.append(np.array([found[row].item() for row in rows]))
+    assert opened.falls([[(1, 2)]])[:, 0] == pytest.approx(right[0] - right[1], abs=tolerance())
+
+
+def test_claims_of_removal_need_a_model_that_needs_its_heads(tmp_path: Path, sample: Path) -> None:
+    folder = save(make_task_model(), tmp_path / "model")
+    task = write_labelled(tmp_path / "task.tsv", SENTENCES * 10)
+    said = reasons(claims(folder, sample, task=task, claims="prunable-share"))
+    assert "not shown to beat the majority class" in said["prunable-share"]
+    model = load_encoder(str(folder), None, "classification").model
+    with torch.inference_mode():
+        inputs = make_tokenizer()(
+            [text for text, _ in SENTENCES], padding=True, return_tensors="pt"
+        )
+        answers = model(**inputs).logits.argmax(-1).tolist()
+    texts = [text for text, _ in SENTENCES]
+    rows = [(text, ["bad", "good"][one]) for text, one in zip(texts, answers, strict=True)] * 30
+    opened = ClaimTask.open(str(folder), write_labelled(tmp_path / "own.tsv", rows), ClaimOptions())
+    if len(set(answers)) == 2:
+        with pytest.raises(NotTestable, match="does not need its heads"):
+            opened.refuse_useless(0.9, 0.05)
+        untrained = opened.untrained(tmp_path / "own.tsv", ClaimOptions(), 0)
+        assert untrained.run.encoder.model.bert.pooler.dense.weight.equal(
+            opened.run.encoder.model.bert.pooler.dense.weight
+        )
+    regression = make_task_model(id2label={0: "LABEL_0"}, label2id={"LABEL_0": 0})
+    numbers = write_labelled(tmp_path / "numbers.tsv", [(text, "1") for text in texts])
+    table = claims(save(regression, tmp_path / "r"), sample, task=numbers, claims="prunable-share")
+    assert "need a task with classes" in reasons(table)["prunable-share"]
+
+
+def several(table: ClaimTable, effects: list[float]) -> list[ClaimTable]:
+    found = []
+    for place, effect in enumerate(effects):
+        frame = table.frame.copy()
+        trends = frame["verdict"] == "described"
+        frame.loc[trends, "effect"], frame.loc[trends, "control"] = effect, 0.0
+        model = structs.replace(table.record.model, weights_sha256=str(place))
+        found.append(replace(table, frame=frame, record=structs.replace(table.record, model=model)))
+    return found
+
+
+def test_trends_are_tested_over_models(tmp_path: Path, sample: Path) -> None:
+    model = make_bert(0, 4)
+    after = folder_of(tmp_path, "after", with_noise(model, 0.2, 9))
+    before = folder_of(tmp_path, "before", model)
+    names = ("last-layers-move", "separators-middle")
+    table = claims(before, sample, after, claims=names)
+    effects = [0.9, 0.8, 0.7, 0.95]
+    tables = several(table, effects)
+    over = combine_claims(tables, list("abcd")).frame.set_index("claim")
+    row = over.loc["last-layers-move"]
+    assert (row["verdict"], row["n"], row["unit"]) == ("shown", 4, "models")
+    assert row["effect"] == pytest.approx(np.mean(effects))
+    assert over.loc["separators-middle", "verdict"] == "contradicted"
+    assert over.loc["separators-middle", "note"] == "shown in 0, contradicted in 4"
+    mixed = combine_claims(several(table, [0.9, -0.8, 0.1, 0.3]), list("abcd")).frame
+    assert mixed["verdict"][0] == "undecided"
+    with pytest.raises(UsageError, match="too few"):
+        combine_claims(tables[:2], ["a", "b"])
+    with pytest.raises(UsageError, match="same model"):
+        combine_claims([*tables[:2], tables[0]], ["a", "b", "c"])
+    folders = [str(one.save(tmp_path / f"table-{place}")) for place, one in enumerate(tables)]
+    done = run("claims", *folders, "--out", str(tmp_path / "over"))
+    assert done.exit_code == 0, done.output
+    assert "Model: 4 models (table-0, table-1, table-2, ...)." in done.output
+
+
+OWN = '''
+from headroles.studies.claims import mean_beyond
+
+def separators_seen(measured):
+    """Separators get attention."""
+    return mean_beyond(measured.of_tokens("separators", "weights")[:, 0], 0.01, None)
+
+def broken(measured):
+    return 1 / 0
+
+def wrong(measured):
+    return 3
+'''
+
+
+def test_claims_of_ones_own(
+    tmp_path: Path, bert_folder: Path, sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_claims_of_tests.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    names = [f"own_claims_of_tests:{one}" for one in ("separators_seen", "broken", "wrong")]
+    table = claims(bert_folder, sample, claims=names)
+    assert table.frame["statement"][0] == "Separators get attention."
+    assert table.frame["verdict"][0] != "not testable"
+    assert "ZeroDivisionError" in reasons(table)[names[1]]
+    assert "returned int" in reasons(table)[names[2]]
+
+
+def test_unknown_claims_are_refused(bert_folder: Path, sample: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean 'single-heads'"):
+        claims(bert_folder, sample, claims="single-head")
+    with pytest.raises(UsageError, match="cannot be loaded"):
+        claims(bert_folder, sample, claims="nowhere:nothing")
+
+
+def test_the_command(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
+    listed = run("claims", "--list")
+    assert listed.exit_code == 0
+    assert all(f"{name}: " in listed.output for name in CLAIMS)
+    out = tmp_path / "out"
+    asked = ["claims", str(bert_folder), str(sample), "--out", str(out), "--report"]
+    done = run(*asked, "--claims", "separators-middle,single-heads")
+    assert done.exit_code == 0, done.output
+    assert "contradicted" in done.output
+    assert CLAIMS["single-heads"].statement in (out / "report.html").read_text("utf-8")

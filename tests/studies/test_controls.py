@@ -1,0 +1,46 @@
+"""Permuted words and weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+import headroles as hr
+from headroles.studies.controls import with_permuted_weights, with_permuted_words
+from tests.conftest import make_bert
+
+
+def matrices_of(model: object) -> dict[str, Tensor]:
+    return {name: one.detach() for name, one in model.named_parameters()}  # type: ignore[attr-defined]
+
+
+def test_words_are_permuted_and_trees_stay(sample: Path) -> None:
+    corpus = hr.read_conllu(sample)
+    before, after = list(corpus), list(with_permuted_words(corpus, 0))
+    assert after == list(with_permuted_words(corpus, 0))
+    assert after != list(with_permuted_words(corpus, 1))
+    assert sum(one.words != other.words for one, other in zip(before, after, strict=True)) > 2
+    for one, other in zip(before, after, strict=True):
+        assert (one.governors, one.relations) == (other.governors, other.relations)
+        pairs = [sorted(zip(own.words, own.upos, strict=True)) for own in (one, other)]
+        assert pairs[0] == pairs[1]
+
+
+def test_the_order_of_a_sentence_depends_on_it_alone(sample: Path) -> None:
+    sentences = list(hr.read_conllu(sample))
+    alone = with_permuted_words(hr.make_corpus(sentences[3:4]), 0)
+    assert list(alone) == list(with_permuted_words(hr.make_corpus(sentences), 0))[3:4]
+
+
+def test_weights_are_permuted_within_matrices() -> None:
+    model = make_bert()
+    before, after = matrices_of(model), matrices_of(with_permuted_weights(model, 0))
+    again, other = (matrices_of(with_permuted_weights(model, seed)) for seed in (0, 1))
+    for name, weights in before.items():
+        assert torch.equal(after[name].flatten().sort().values, weights.flatten().sort().values)
+        assert torch.equal(after[name], again[name])
+        is_moved = weights.ndim > 1
+        assert torch.equal(after[name], weights) != is_moved
+        assert torch.equal(after[name], other[name]) != is_moved
