@@ -34,7 +34,7 @@ def added(level: float) -> Iterator[None]:
     plain = Pass.next_layer
 
     def next_layer(this: Pass, weights: Tensor) -> None:
-        plain(this, weights if this.is_trial else with_noise(weights))
+        plain(this, weights if this.n_layers is None else with_noise(weights))
 
     _levels.append(level)
     with pytest.MonkeyPatch.context() as patch:

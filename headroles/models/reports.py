@@ -30,11 +30,6 @@ class Pass:
     names: Sequence[str] = ()
     """Names of the examples of the batch, if needed."""
 
-    @property
-    def is_trial(self) -> bool:
-        """Whether the pass runs to count the layers."""
-        return self.n_layers is None
-
     def next_layer(self, weights: Tensor) -> None:
         """Pass on the weights of the next layer; stop the forward pass after the last one."""
         self.on_layer(self.layers_read, weights)
@@ -43,27 +38,21 @@ class Pass:
             raise AllRead
 
 
-_current: ContextVar[Pass | None] = ContextVar("headroles_pass", default=None)
+current_pass: ContextVar[Pass | None] = ContextVar("headroles_pass", default=None)
 
 
 def run_pass(model: PreTrainedModel, inputs: Mapping[str, Tensor], this_pass: Pass) -> None:
     """Run a model whose attention reports, up to its last attention weights."""
-    token = _current.set(this_pass)
+    token = current_pass.set(this_pass)
     try:
         with suppress(AllRead):
             model(**inputs)
     finally:
-        _current.reset(token)
+        current_pass.reset(token)
 
 
-def current_pass() -> Pass | None:
-    """Return the pass in progress, if any."""
-    return _current.get()
-
-
-def report_weights(weights: Tensor) -> bool:
-    """Pass the weights of the next layer to the current pass; False if there is none."""
-    this_pass = current_pass()
+def report_weights(weights: Tensor) -> None:
+    """Pass the weights of the next layer to the current pass, if there is one."""
+    this_pass = current_pass.get()
     if this_pass is not None:
         this_pass.next_layer(weights)
-    return this_pass is not None

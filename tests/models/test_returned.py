@@ -148,9 +148,9 @@ def test_weights_are_the_softmax_of_products_of_queries_and_keys(
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        ("sink", r"rows of attention in layer 0 sum to .* sink .* divide rows by their sums"),
-        ("ignores padding", r"rows of attention in layer \d sum to .* over the tokens, not to 1"),
-        ("neighbours", "the attention of layer 1 depends on the padding of a batch"),
+        ("sink", r"in layer 0, head 0, .* sum to .* sink .* divide rows by their sums; .* to 1"),
+        ("ignores padding", r"in layer \d, head 0, .* sum to .* sum to 1 over the pieces that are"),
+        ("neighbours", "gives other attention .* in layer 1 if another sentence is beside it"),
         ("returns none", "returns no attentions with output_attentions=True"),
     ],
 )

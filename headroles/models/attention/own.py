@@ -1,32 +1,42 @@
-"""Attention that a user's function computes, or that was saved: checked, and read like a model's.
+"""Attention that a function computes: a user's own, saved arrays, or what a model returns.
 
-Weights and code of the model are unknown here, so everything that needs them is rejected.
+Every batch is checked. Weights and code behind a user's function are unknown here, so everything
+that needs them is rejected.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headroles.arrays import IntArray
 from headroles.encoding import pad
 from headroles.errors import HeadRolesError, ModelError, ModelSupportError, UsageError
 from headroles.memory import lacks_memory
-from headroles.models.attention.reporting import check_not_causal
+from headroles.models.attention.reporting import (
+    Run,
+    attention_of_kind,
+    check_not_causal,
+    convolutions_without_padding,
+    reads_tokens_alone,
+    trial_inputs,
+)
+from headroles.models.families import Family
 from headroles.models.reports import AllRead, Pass
 from headroles.wording import with_type
 
 OWN = "own"
 """Model type of attention that no transformers model computes."""
-Pieces: TypeAlias = dict[str, IntArray]
-OwnFunction: TypeAlias = Callable[[Pieces], Any]
+Inputs: TypeAlias = Mapping[str, Tensor]
+OwnFunction: TypeAlias = Callable[[dict[str, IntArray]], Any]
 """Function from the pieces of a batch to its attention (batch, layers, heads, query, key), or to an
 iterable over layers of (batch, heads, query, key). Pieces are ``input_ids``, ``attention_mask``
 and, if the tokenizer makes them, ``token_type_ids``, each (batch, pieces), padded at the end.
@@ -34,56 +44,71 @@ and, if the tokenizer makes them, ``token_type_ids``, each (batch, pieces), padd
 _ATTENTION, _LAYER = 5, 4  # dimensions
 _TOLERANCE = {torch.float16: 2e-2, torch.bfloat16: 2e-2}
 _FINE = 1e-3
-"""Tolerance for sums of rows, and for weights with and without padding, in other precisions."""
+"""Tolerance for sums of rows, and for weights with and without padding, in other precisions; the
+padding of models may change less.
+"""
 _TRIAL = (["The", "old", "dog", "sleeps", "in", "the", "sun", "."], ["It", "rains", "."])
 
 
 @dataclass(frozen=True, eq=False)
 class OwnAttention:
-    """Replacement of a model; ``attend`` gets the names of examples beside their pieces.
+    """Attention by a function of inputs and names of examples, to be read in place of a model's.
 
     ``source`` is its name in messages. ``digest`` identifies its outputs.
     """
 
-    attend: Callable[[Pieces, Sequence[str]], Any]
+    attend: Callable[[Inputs, Sequence[str]], Any]
     source: str
     device: torch.device
-    n_layers: int = 0
-    n_heads: int = 0
+    heads: tuple[int, ...] = ()
+    """Number of heads of each layer; empty before the trial."""
     digest: str = ""
     dtype = torch.float32
 
-    def run(self, inputs: Mapping[str, Tensor], this_pass: Pass) -> None:
-        """Pass the layers of one batch to a pass, as `reporting.run_pass` does with a model's."""
-        pieces = {name: values.cpu().numpy() for name, values in inputs.items()}
+    def run(self, inputs: Inputs, this_pass: Pass) -> None:
+        """Pass the layers of one batch to a pass, as `reports.run_pass` does with a model's."""
         try:
-            for weights in self.layers(pieces, this_pass.names):
+            for weights in self.layers(inputs, this_pass.names):
                 this_pass.next_layer(weights.to(self.device))
         except AllRead:
             return
         raise ModelError(
             f"{self.source} gives {this_pass.layers_read} layers for {_batch(this_pass.names)}, "
-            f"and gave {self.n_layers} before; it must give all of them for every batch"
+            f"and gave {len(self.heads)} before; it must give all of them for every batch"
         )
 
-    def layers(self, pieces: Pieces, names: Sequence[str]) -> Iterator[Tensor]:
+    def layers(self, inputs: Inputs, names: Sequence[str] = ()) -> Iterator[Tensor]:
         """Yield the checked weights (batch, heads, query, key) of each layer; 0 at padding.
 
         Raises ModelError, with the name of the example, for values that are not attention.
         """
         try:
-            for layer, weights in enumerate(self._steps(pieces, names)):
-                yield self._checked(weights, layer, pieces["attention_mask"], names)
+            for layer, weights in enumerate(self._steps(inputs, names)):
+                yield self._checked(weights, layer, inputs["attention_mask"], names)
         except HeadRolesError:
             raise
         except Exception as error:  # of the user's function
             if lacks_memory(error):
                 raise
-            raise self._located(error, pieces, names) from error
+            raise self._located(error, inputs, names) from error
 
-    def _steps(self, pieces: Pieces, names: Sequence[str]) -> Iterator[Tensor]:
+    def check_alone(
+        self, inputs: Inputs, names: Sequence[str] = (), tolerance: float = _FINE
+    ) -> None:
+        """Raise ModelSupportError if the second of two sequences has other weights alone."""
+        n = int(inputs["attention_mask"][1].sum())
+        together, alone = list(self.layers(inputs, names)), self.layers(_row(inputs, 1), names[1:])
+        for layer, (weights, others) in enumerate(zip(together, alone, strict=False)):
+            if not torch.allclose(weights[1:, :, :n, :n], others, rtol=0, atol=tolerance):
+                raise ModelSupportError(
+                    f"{self.source} gives other attention for {_batch(names[1:])} in layer {layer} "
+                    "if another sentence is beside it, or in a second call; mask the padding of "
+                    "the batch (attention_mask is 0), and run the model in evaluation mode"
+                )
+
+    def _steps(self, inputs: Inputs, names: Sequence[str]) -> Iterator[Tensor]:
         """Yield the layers as the function returns them."""
-        given = self.attend(dict(pieces), names)
+        given = self.attend(inputs, names)
         if hasattr(given, "shape"):
             attention = _as_tensor(given)
             if attention.dim() != _ATTENTION:
@@ -96,12 +121,12 @@ class OwnAttention:
             )
         yield from map(_as_tensor, given)
 
-    def _located(self, error: Exception, pieces: Pieces, names: Sequence[str]) -> ModelError:
+    def _located(self, error: Exception, inputs: Inputs, names: Sequence[str]) -> ModelError:
         """Return the error of a batch, located at the first example that alone also fails."""
         where = _batch(names)
         for row, name in enumerate(names if len(names) > 1 else ()):
             try:
-                for _ in self._steps(_alone(pieces, row), [name]):
+                for _ in self._steps(_row(inputs, row), [name]):
                     pass
             except Exception as own:
                 error, where = own, repr(name)
@@ -114,12 +139,12 @@ class OwnAttention:
             f"{needed} is needed"
         )
 
-    def _checked(self, given: Tensor, layer: int, mask: IntArray, names: Sequence[str]) -> Tensor:
-        real = torch.from_numpy(mask).bool().to(given.device)
+    def _checked(self, given: Tensor, layer: int, mask: Tensor, names: Sequence[str]) -> Tensor:
+        real = mask.bool().to(given.device)
         n, width = real.shape
-        heads = self.n_heads or (given.shape[1] if given.dim() == _LAYER else 0)
-        if given.shape != (n, heads, width, width) or not heads:
-            needed = f"(batch, heads, query, key) = ({n}, {heads or 'heads'}, {width}, {width})"
+        heads = self.heads[layer] if layer < len(self.heads) else given.shape[1:2].numel()
+        if given.dim() != _LAYER or given.shape != (n, heads, width, width):
+            needed = f"(batch, heads, query, key) = ({n}, {heads}, {width}, {width})"
             raise self._misshapen(given, f"in layer {layer} {needed}", names)
         weights = given.float().where(real[:, None, :, None] & real[:, None, None, :], 0)
         sums, tolerance = weights.sum(-1), _TOLERANCE.get(given.dtype, _FINE)
@@ -128,8 +153,8 @@ class OwnAttention:
         if wrong.any():
             row, head, query = wrong.nonzero()[0].tolist()
             raise ModelError(
-                f"{self.source} gives no attention for {names[row]!r}: in layer {layer}, head "
-                f"{head}, the weights of piece {query} "
+                f"{self.source} gives no attention for {_batch(names[row : row + 1])}: in layer "
+                f"{layer}, head {head}, the weights of piece {query} "
                 f"{_finding(weights[row, head, query], sums[row, head, query])}; each row must be "
                 "0 or more and sum to 1 over the pieces that are no padding"
             )
@@ -141,7 +166,8 @@ def _finding(weights: Tensor, total: Tensor) -> str:
         return "hold NaN or infinity"
     if (weights < 0).any():
         return f"are {float(weights.min()):.3g} at least"
-    return f"sum to {float(total):.4g}"
+    advice = ", as where a sink that is no token takes a part: divide rows by their sums"
+    return f"sum to {float(total):.4g}{advice if total < 1 else ''}"
 
 
 def _batch(names: Sequence[str]) -> str:
@@ -156,10 +182,10 @@ def _as_tensor(given: Any) -> Tensor:
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
-def _alone(pieces: Pieces, row: int) -> Pieces:
+def _row(inputs: Inputs, row: int) -> dict[str, Tensor]:
     """Return one example of a batch without its padding."""
-    n = int(pieces["attention_mask"][row].sum())
-    return {name: values[row : row + 1, :n] for name, values in pieces.items()}
+    n = int(inputs["attention_mask"][row].sum())
+    return {name: values[row : row + 1, :n] for name, values in inputs.items()}
 
 
 def function_attention(
@@ -173,51 +199,88 @@ def function_attention(
     Raises ModelError if it returns no attention, and ModelSupportError if the attention of a
     sentence depends on others in its batch.
     """
-    own = OwnAttention(
-        lambda pieces, names: function(pieces), f"the function {name_of(function)}", device
-    )
+
+    def attend(inputs: Inputs, names: Sequence[str]) -> Any:
+        return function({name: values.cpu().numpy() for name, values in inputs.items()})
+
     batch = tokenizer(
         list(_TRIAL),
         is_split_into_words=True,
         return_token_type_ids=with_token_types,
         verbose=False,
     )
-    ids = [np.array(row) for row in batch["input_ids"]]
-    pieces = {
-        "input_ids": pad(ids, tokenizer.pad_token_id or 0),
-        "attention_mask": pad([np.ones_like(row) for row in ids], 0),
-    }
+    columns = {"input_ids": batch["input_ids"]}
+    columns["attention_mask"] = [[1] * len(row) for row in batch["input_ids"]]
     if "token_type_ids" in batch:
-        pieces["token_type_ids"] = pad([np.array(row) for row in batch["token_type_ids"]], 0)
+        columns["token_type_ids"] = batch["token_type_ids"]
+    fillers = {"input_ids": tokenizer.pad_token_id or 0}
+    inputs = {
+        name: torch.from_numpy(pad([np.array(row) for row in rows], fillers.get(name, 0)))
+        for name, rows in columns.items()
+    }
     names = [" ".join(words) for words in _TRIAL]
-    tried = tried_out(own, pieces, names)
-    together, n = list(tried.layers(pieces, names)), len(ids[1])
-    alone = tried.layers(_alone(pieces, 1), names[1:])
-    for layer, (weights, others) in enumerate(zip(together, alone, strict=False)):
-        tolerance = _TOLERANCE.get(weights.dtype, _FINE)
-        if not torch.allclose(weights[1:, :, :n, :n], others, rtol=0, atol=tolerance):
-            raise ModelSupportError(
-                f"{own.source} gives other attention for {names[1]!r} in layer {layer} if another "
-                "sentence is beside it, or in a second call; mask the padding of the batch "
-                "(attention_mask is 0), and run the model in evaluation mode"
-            )
+    own = OwnAttention(attend, f"the function {name_of(function)}", device)
+    tried = tried_out(own, inputs, names)
+    tried.check_alone(inputs, names)
     return tried
 
 
-def tried_out(own: OwnAttention, pieces: Pieces, names: Sequence[str]) -> OwnAttention:
+@contextmanager
+def returned_attention(base: PreTrainedModel, family: Family) -> Iterator[Run]:
+    """Open the attentions that a model returns; restore the model afterwards.
+
+    The weights of all layers of a batch are in memory at once. Raises ModelSupportError for a model
+    that returns no attention weights, or weights that depend on the padding of a batch.
+    """
+
+    def attend(inputs: Inputs, names: Sequence[str]) -> Iterable[Tensor]:
+        found: Any = getattr(base(**inputs, output_attentions=True), "attentions", None)
+        if not found or not all(isinstance(layer, Tensor) for layer in found):
+            raise ModelSupportError(
+                f"{family.name} has no attention interface that can be read, and returns no "
+                "attentions with output_attentions=True; run `headroles models` for the families "
+                "that can be scored"
+            )
+        if family.returns_scores:
+            return (torch.softmax(layer, dim=-1, dtype=torch.float32) for layer in found)
+        return cast(Iterable[Tensor], found)
+
+    def run(inputs: Inputs, this_pass: Pass) -> None:  # checks would wait for the device
+        with suppress(AllRead):
+            for weights in attend(inputs, ()):
+                this_pass.next_layer(weights.detach())
+
+    own = OwnAttention(attend, family.name, base.device)
+    with ExitStack() as stack:
+        stack.enter_context(attention_of_kind(base, "eager"))
+        stack.enter_context(convolutions_without_padding(base, family))
+        trial = trial_inputs(base, 2)
+        ids, mask = trial["input_ids"], trial["attention_mask"]
+        mask[1, ids.shape[1] // 2 + 1 :] = 0
+        ids[mask == 0] = getattr(base.config, "pad_token_id", None) or 0
+        with reads_tokens_alone(family):
+            attend(trial, ())
+        try:
+            own.check_alone(trial, (), _TOLERANCE.get(base.dtype, 1e-4))
+        except ModelError as error:
+            raise ModelSupportError(str(error)) from error
+        yield run
+
+
+def tried_out(own: OwnAttention, inputs: Inputs, names: Sequence[str]) -> OwnAttention:
     """Return ``own`` with its layers and heads counted, and its digest; errors as of `layers`."""
     digest = hashlib.sha256(own.digest.encode())
     heads: list[int] = []
-    for layer, weights in enumerate(own.layers(pieces, names)):
+    for layer, weights in enumerate(own.layers(inputs, names)):
         heads.append(weights.shape[1])
         digest.update(weights.cpu().contiguous().numpy().tobytes())
         check_not_causal(layer, weights, own.source)
-    if len(set(heads)) != 1:
+    if len(set(heads)) != 1 or not heads[0]:
         raise ModelError(
             f"{own.source} gives layers with {heads} heads for {_batch(names)}; it must give one "
             "layer or more, with as many heads in each"
         )
-    return replace(own, n_layers=len(heads), n_heads=heads[0], digest=digest.hexdigest())
+    return replace(own, heads=tuple(heads), digest=digest.hexdigest())
 
 
 def lacks_weights(given: Any) -> UsageError:

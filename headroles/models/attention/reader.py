@@ -7,9 +7,8 @@ layer, the pooler and a task head do not affect any attention weight.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -17,15 +16,16 @@ from transformers import PreTrainedModel
 
 from headroles.errors import ModelError, ModelSupportError
 from headroles.models.attention.norms import NormReader
-from headroles.models.attention.own import OwnAttention, lacks_weights
+from headroles.models.attention.own import OwnAttention, lacks_weights, returned_attention
 from headroles.models.attention.reporting import (
+    Run,
     check_not_causal,
     hooked_dropouts,
+    in_float32,
     reads_tokens_alone,
     replaced_interface,
     trial_inputs,
 )
-from headroles.models.attention.returned import returned_attention
 from headroles.models.families import (
     DROPOUT,
     INTERFACE,
@@ -38,7 +38,7 @@ from headroles.models.families import (
 from headroles.models.heads.projections import find_projections, open_values
 from headroles.models.heads.remaining import Head, pruned_heads, remaining_heads
 from headroles.models.options import WEIGHTS
-from headroles.models.reports import OnLayer, Pass, run_pass
+from headroles.models.reports import OnLayer, Pass
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,7 @@ class AttentionReader:
     """For each layer, how far attention reaches to either side; None if unlimited."""
     remaining: tuple[tuple[int, ...], ...]
     """For each layer, the heads that are present; others were removed from the model."""
-    run: Callable[[Mapping[str, Tensor], Pass], None]
-    """Function that runs the encoder on a batch; its weights are reported to a pass."""
+    run: Run
     read_through: str
     """Short description of how the weights are reached."""
     norms: NormReader | None = None
@@ -73,20 +72,11 @@ class AttentionReader:
         """
 
         def put(layer: int, weights: Tensor) -> None:
-            weights = _in_float32(weights)
+            weights = in_float32(weights)
             measured = weights if self.norms is None else self.norms.norms(layer, weights)
             on_layer(layer, self._at_their_numbers(layer, measured))
 
         self.run(inputs, Pass(put, self.n_layers, names=names))
-
-    def first(self, n_layers: int) -> AttentionReader:
-        """Return a reader of the first layers; its passes end after them."""
-        return replace(
-            self,
-            n_layers=n_layers,
-            reaches=self.reaches[:n_layers],
-            remaining=self.remaining[:n_layers],
-        )
 
     def _at_their_numbers(self, layer: int, weights: Tensor) -> Tensor:
         """Return weights of all original heads, from those of the remaining heads."""
@@ -151,25 +141,26 @@ def open_reader(
 
 def _open(stack: ExitStack, base: PreTrainedModel, family: Family) -> AttentionReader:
     """Return a reader that uses the first way that works, and that ``stack`` closes."""
+    ways: dict[str, Callable[..., AbstractContextManager[Run]]] = {
+        INTERFACE: replaced_interface,
+        RETURNED: returned_attention,
+    }
     if family.dropout is not None:
-        stack.enter_context(hooked_dropouts(base, family))
-        return _make_reader(base, family, partial(run_pass, base), DROPOUT)
-    unread = None
-    if not family.returns:
+        ways = {DROPOUT: hooked_dropouts}
+    elif family.returns:
+        del ways[INTERFACE]
+    unread: list[ModelSupportError] = []
+    for way, opened in ways.items():
         with ExitStack() as attempt:
-            attempt.enter_context(replaced_interface(base, family))
             try:
-                reader = _make_reader(base, family, partial(run_pass, base), INTERFACE)
+                run = attempt.enter_context(opened(base, family))
+                reader = _make_reader(base, family, run, way)
             except ModelSupportError as error:
-                unread = error
+                unread.append(error)
             else:
                 stack.push(attempt.pop_all())
                 return reader
-    try:
-        run = stack.enter_context(returned_attention(base, family))
-        return _make_reader(base, family, run, RETURNED)
-    except ModelSupportError as error:
-        raise error from unread
+    raise unread[-1] from (unread[0] if len(unread) > 1 else None)
 
 
 @contextmanager
@@ -184,12 +175,7 @@ def open_norms(reader: AttentionReader) -> Iterator[NormReader]:
         yield NormReader(values)
 
 
-def _make_reader(
-    base: PreTrainedModel,
-    family: Family,
-    run: Callable[[Mapping[str, Tensor], Pass], None],
-    way: str,
-) -> AttentionReader:
+def _make_reader(base: PreTrainedModel, family: Family, run: Run, way: str) -> AttentionReader:
     """Make a reader of a model; a trial run checks its weights, and counts layers and heads."""
     heads: list[int] = []
 
@@ -228,26 +214,14 @@ def _make_reader(
     )
 
 
-def _in_float32(weights: Tensor) -> Tensor:
-    """Return weights of half precision in float32, their rows divided by their sums.
-
-    Rounding to half precision moves the sums by up to 0.4 %.
-    """
-    if weights.dtype not in (torch.bfloat16, torch.float16):
-        return weights
-    full = weights.float()
-    return full / full.sum(-1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)
-
-
 def _own_reader(own: OwnAttention) -> AttentionReader:
-    heads = tuple(range(own.n_heads))
     return AttentionReader(
         own,
         Family("own attention", paths=None),
-        own.n_layers,
-        own.n_heads,
-        (None,) * own.n_layers,
-        (heads,) * own.n_layers,
+        len(own.heads),
+        own.heads[0],
+        (None,) * len(own.heads),
+        tuple(tuple(range(heads)) for heads in own.heads),
         own.run,
         own.source,
     )
