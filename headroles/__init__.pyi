@@ -23,10 +23,10 @@ from .studies.comparison.compare import compare_roles as compare_roles
 from .studies.comparison.result import RoleShifts as RoleShifts
 from .studies.importance.ablation import Ablations as Ablations
 from .studies.importance.ablation import ablate_heads as ablate_heads
-from .studies.importance.by_role import RoleImportance as RoleImportance
-from .studies.importance.by_role import compare_roles_in_task as compare_roles_in_task
-from .studies.importance.by_task import TaskDrops as TaskDrops
-from .studies.importance.by_task import compare_tasks as compare_tasks
+from .studies.importance.by_role import ImportanceByRole as ImportanceByRole
+from .studies.importance.by_role import importance_by_role as importance_by_role
+from .studies.importance.by_task import DropsByTask as DropsByTask
+from .studies.importance.by_task import drops_by_task as drops_by_task
 from .studies.importance.importance import Importance as Importance
 from .studies.importance.importance import find_importance as find_importance
 from .studies.inspection.attention import WordAttention as WordAttention

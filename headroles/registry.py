@@ -97,71 +97,41 @@ declare(
     help="Tell how many examples it takes to decide each role. The scores in DIR are the pilot.",
 )
 declare(
-    package="importance",
     kind="importance",
-    result=".importance:Importance",
-    function=".importance:find_importance",
-    options=".options:ImportanceOptions",
-    commands={
-        "importance": "Tell how much the loss of TASK depends on each head.\n\n"
-        "MODEL was trained for the "
-        "task. Take examples that it was trained on, or others that you use for no test."
-    },
+    function="importance.importance:find_importance",
     over=TASK,
-    figures={"worth": ".figures:draw_importance"},
-    caption="Importance by layer and head.",
-    page=".page:importance_page",
+    help="Tell how much the loss of TASK depends on each head.\n\n"
+    "MODEL was trained for the "
+    "task. Take examples that it was trained on, or others that you use for no test.",
 )
 declare(
-    package="importance",
     kind="ablations",
-    result=".ablation:Ablations",
-    function=".ablation:ablate_heads",
-    options=".options:AblateOptions",
+    function="importance.ablation:ablate_heads",
+    over=TASK,
     commands={
         "ablate": "Test what MODEL loses in TASK without heads.\n\n"
         "Removes single heads, all heads of "
         "a layer but one, whole layers, or all heads with a role."
     },
-    over=TASK,
-    figures={"worth": ".figures:draw_ablations"},
-    caption="Change of the loss without each head.",
-    page=".page:ablations_page",
 )
 declare(
-    package="importance",
-    kind="role importance",
-    result=".by_role:RoleImportance",
-    function=".by_role:compare_roles_in_task",
-    options=".options:RoleImportanceOptions",
-    commands={
-        "by-role": "Test whether heads with a role matter more.\n\n"
-        "Compares them with other heads of "
-        "their layers: by importance, by the loss without each head, and by the loss without all "
-        "heads of the role beside that without as many random heads."
-    },
+    kind="by-role",
+    function="importance.by_role:importance_by_role",
     over=TASK,
-    figures={"worth": ".figures:draw_role_importance"},
-    caption="Loss without the heads of each role.",
-    page=".page:role_importance_page",
+    help="Test whether heads with a role matter more.\n\n"
+    "Compares them with other heads of "
+    "their layers: by importance, by the loss without each head, and by the loss without all "
+    "heads of the role beside that without as many random heads.",
 )
 declare(
-    package="importance",
-    kind="task drops",
-    result=".by_task:TaskDrops",
-    function=".by_task:compare_tasks",
-    options=".options:TaskDropOptions",
-    commands={
-        "by-task": "Compare the drops without heads in several tasks.\n\n"
-        "Tasks may be languages or genres, of one model or of a model each. The table has the "
-        "relative drop by task for layers, thirds of the layers, or heads."
-    },
+    kind="by-task",
+    function="importance.by_task:drops_by_task",
     over=FOLDERS,
-    of=".ablation:Ablations",
+    of="importance.ablation:Ablations",
     written_by="ablate",
-    figures={"tasks": ".figures:draw_task_drops"},
-    caption="Relative drop without heads, by removal and task.",
-    page=".page:task_drops_page",
+    help="Compare the drops without heads in several tasks.\n\n"
+    "Tasks may be languages or genres, of one model or of a model each. The table has the "
+    "relative drop by task for layers, thirds of the layers, or heads.",
 )
 declare(
     package="pruning",

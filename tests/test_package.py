@@ -69,15 +69,16 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
 
 def test_public_names() -> None:
     names = (
-        "Ablations BestHeads ClaimTable Classification Collaboration CollaborativeModel Examples "
-        "Gated HeadRolesError HeadScores Importance LayerCounts PowerAnalysis Pruned PruningCurves "
-        "Quantities Redundancy Replication Role RoleImportance RoleShifts RoleTable SavedAttention "
-        "Sentence TaskDrops TokenGroups WordAttention ablate_heads assign_roles classify_heads "
-        "collaborate_heads compare_roles compare_roles_in_task compare_tasks demo_model "
-        "describe_heads find_best_heads find_examples find_importance find_pruning_curves "
-        "gate_heads load load_model make_corpus measure_token_groups power_analysis prune_heads "
-        "read_attention read_conllu read_pairs read_text replicate_roles report_redundancy "
-        "sample_treebank score_attention score_heads test_claims"
+        "Ablations BestHeads ClaimTable Classification Collaboration CollaborativeModel "
+        "DropsByTask Examples Gated HeadRolesError HeadScores Importance ImportanceByRole "
+        "LayerCounts PowerAnalysis Pruned PruningCurves Quantities Redundancy Replication Role "
+        "RoleShifts RoleTable SavedAttention Sentence TokenGroups WordAttention ablate_heads "
+        "assign_roles classify_heads collaborate_heads compare_roles demo_model describe_heads "
+        "drops_by_task find_best_heads find_examples find_importance find_pruning_curves "
+        "gate_heads importance_by_role load load_model make_corpus measure_token_groups "
+        "power_analysis prune_heads read_attention read_conllu read_pairs read_text "
+        "replicate_roles report_redundancy sample_treebank score_attention score_heads "
+        "test_claims"
     )
     assert sorted(headroles.__all__) == names.split()
 

@@ -28,9 +28,7 @@ from scipy import stats
 from headroles.arrays import FloatArray
 from headroles.errors import UsageError
 from headroles.studies.importance.ablation import Ablations
-from headroles.studies.importance.estimators import values_of
-from headroles.studies.importance.importance import Importance
-from headroles.studies.importance.options import ESTIMATORS
+from headroles.studies.importance.importance import ESTIMATORS, Importance, values_of
 
 RISE, SIZE = "rise of the loss", "size of the change"
 

@@ -91,7 +91,7 @@ def main() -> None:
             show(f"{place.name}: shared", shared(folders, place))
         if given.masked_lm:
             ablated = [ablate(model, language, given.masked_lm, place) for language in languages]
-            drops = hr.compare_tasks(ablated, list(folders))
+            drops = hr.drops_by_task(ablated, list(folders))
             drops.save(place.with_name(f"{place.name}-by-task"), overwrite=True)
             print(drops)
 

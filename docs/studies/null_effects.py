@@ -49,17 +49,15 @@ from docs.studies.removal_calibration import (
     random_roles,
     taken,
 )
-from headroles.studies.importance import ablation_table, drop_table
-from headroles.studies.importance.by_role import _within
-from headroles.studies.importance.estimators import reliability_of, values_of
-from headroles.studies.importance.options import (
+from headroles.studies.importance import ablation, by_task
+from headroles.studies.importance.ablation import AblateOptions, Removal
+from headroles.studies.importance.by_role import ByRoleOptions, _within
+from headroles.studies.importance.by_task import ByTaskOptions
+from headroles.studies.importance.importance import (
     ESTIMATORS,
-    AblateOptions,
-    ImportanceOptions,
-    RoleImportanceOptions,
-    TaskDropOptions,
+    split_half,
+    values_of,
 )
-from headroles.studies.importance.removals import Removal
 from headroles.tasks.outcomes import Outcomes
 from headroles.testing.evidence import find_replicated
 from headroles.testing.hypotheses import Hypotheses, size_of_scores
@@ -103,13 +101,12 @@ def _ablated(population: FloatArray, n: int, rng: np.random.Generator) -> pd.Dat
     exchanged = rng.random((n, 72)) < 0.5
     whole = np.where(exchanged, right[:, 1:], right[:, :1])
     without = np.where(exchanged, right[:, :1], right[:, 1:])
-    run: Any = SimpleNamespace(objective="classification", targets=np.ones(n))
     # The table compares all heads with one whole model: here each is compared with its own.
     parts = [
-        ablation_table.make_table(
-            run,
+        ablation.make_table(
             REMOVALS[k : k + 1],
             Outcomes(losses[:, [0, k + 1]], np.stack([whole[:, k], without[:, k]], axis=1)),
+            np.ones(n),
             AblateOptions(),
         )[0]
         for k in rng.choice(72, 12, replace=False)
@@ -123,7 +120,7 @@ def study_within(data: Path) -> Iterator[Result]:
     columns = dict(np.load(data / DERIVATIVES))
     rows = np.arange(len(columns["tokens"]))
     losses = np.load(data / SINGLE)["losses"].mean(0)
-    options = RoleImportanceOptions(permutations=999)
+    options = ByRoleOptions(permutations=999)
     for words, values in (
         ("importance", values_of(taken(columns, rows), "absolute").mean(0)),
         ("loss without each head", losses[1:] - losses[0]),
@@ -152,11 +149,11 @@ def _dropped(losses: FloatArray) -> pd.DataFrame:
     """Make the table of two tasks with these losses (tasks, examples, settings)."""
     removals = [(one.kind, one.name) for one in REMOVALS]
     frame = pd.DataFrame(removals, columns=["set", "removed"]).assign(n_removed=1)
-    tasks: list[Any] = [
-        SimpleNamespace(frame=frame, examples=(Outcomes(own, own), np.zeros(len(own))))
-        for own in losses
-    ]
-    return drop_table.make_table(tasks, ["a", "b"], removals, ["loss"], TaskDropOptions())[0]
+    tasks: dict[str, Any] = {
+        name: SimpleNamespace(frame=frame, examples=(Outcomes(own, own), np.zeros(len(own))))
+        for name, own in zip("ab", losses, strict=True)
+    }
+    return by_task.make_table(tasks, removals, "loss", ByTaskOptions())[0]
 
 
 def study_reliability(data: Path) -> Iterator[Result]:
@@ -169,8 +166,8 @@ def study_reliability(data: Path) -> Iterator[Result]:
             for _ in range(40):
                 rows = rng.permutation(len(columns["tokens"]))[: 2 * n].reshape(2, n)
                 one, other = (values_of(taken(columns, own), name) for own in rows)
-                found = reliability_of(one.reshape(n, 6, 12), ImportanceOptions())
-                expected.append(found["full"])
+                half = split_half(one.reshape(n, 6, 12), "none")
+                expected.append(np.nan if half is None else 2 * half / (1 + half))
                 agreed.append(spearmanr(one.mean(0), other.mean(0)).statistic)
             words = f"importance, {name}, {n} examples: {np.mean(agreed):.2f} between samples"
             off = abs(np.mean(expected) - np.mean(agreed))

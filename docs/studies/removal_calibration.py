@@ -44,11 +44,9 @@ from numpy.typing import NDArray
 
 from headroles.arrays import FloatArray
 from headroles.inference import adjust_p_values
-from headroles.studies.importance.estimators import values_of
-from headroles.studies.importance.importance import _frame
-from headroles.studies.importance.options import ESTIMATORS, RoleImportanceOptions
+from headroles.studies.importance.by_role import ByRoleOptions, compare_removed
+from headroles.studies.importance.importance import ESTIMATORS, _frame, values_of
 from headroles.studies.importance.removals import present_heads, without_each
-from headroles.studies.importance.role_removals import compare_removed
 from headroles.studies.pruning.curve_options import CurveOptions
 from headroles.studies.pruning.curves import Point, find_points, make_table
 from headroles.tasks.options import TaskOptions
@@ -194,7 +192,7 @@ def random_roles(n: int, rng: np.random.Generator) -> dict[str, list[tuple[int, 
 
 def _compare(run: AddedLosses, having: dict[str, list[tuple[int, int]]]) -> dict[str, FloatArray]:
     heads = [divmod(place, 12) for place in range(72)]
-    return compare_removed(run, heads, having, RoleImportanceOptions())  # type: ignore[arg-type]
+    return compare_removed(run, heads, having, ByRoleOptions())  # type: ignore[arg-type]
 
 
 def study_draws() -> Iterator[Result]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headroles.results.result import Result
     from headroles.results.stored import Stored
     from headroles.scoring.sharing import Sharing
-    from headroles.studies.importance.options import RunOptions
+    from headroles.studies.importance.removals import RunOptions
 
 R = TypeVar("R")
 Resumed = TypeVar("Resumed", bound="RunOptions")

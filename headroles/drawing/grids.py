@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.arrays import FloatArray
-from headroles.drawing.style import MISSING, SCALE, THRESHOLD, font_scale, new_axes
+from headroles.drawing.style import DIVERGING, MISSING, SCALE, THRESHOLD, font_scale, new_axes
 from headroles.errors import UsageError
 
 if TYPE_CHECKING:
@@ -114,6 +114,18 @@ def draw_counts(
     bar.locator = MaxNLocator(integer=True)
     write_numbers(ax, counts)
     ax.set(title=title, xlabel="head", ylabel="layer")
+    return ax
+
+
+def draw_values(values: FloatArray, label: str, ax: Axes | None, is_signed: bool = False) -> Axes:
+    """Draw values (layers, heads) with their scale, which has 0 in its middle if signed."""
+    layers, heads = values.shape
+    ax = new_axes(ax, max(4.5, 2.2 + 0.42 * heads), 1.5 + 0.36 * layers)
+    mesh = draw_grid(ax, values, DIVERGING if is_signed else SCALE)
+    if is_signed:
+        centre_scale(mesh, values)
+    ax.figure.colorbar(mesh, ax=ax, label=label)
+    ax.set(xlabel="head", ylabel="layer")
     return ax
 
 

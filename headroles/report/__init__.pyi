@@ -11,10 +11,10 @@ from headroles.studies.classification.figures import draw_scores as draw_scores
 from headroles.studies.comparison.figures import draw_changed_heads as draw_changed_heads
 from headroles.studies.comparison.figures import draw_changes as draw_changes
 from headroles.studies.comparison.figures import draw_trajectory as draw_trajectory
-from headroles.studies.importance.figures import draw_ablations as draw_ablations
-from headroles.studies.importance.figures import draw_importance as draw_importance
-from headroles.studies.importance.figures import draw_role_importance as draw_role_importance
-from headroles.studies.importance.figures import draw_task_drops as draw_task_drops
+from headroles.studies.importance.ablation import draw_ablations as draw_ablations
+from headroles.studies.importance.by_role import draw_importance_by_role as draw_importance_by_role
+from headroles.studies.importance.by_task import draw_drops_by_task as draw_drops_by_task
+from headroles.studies.importance.importance import draw_importance as draw_importance
 from headroles.studies.inspection.figures import draw_arcs as draw_arcs
 from headroles.studies.inspection.figures import draw_attention as draw_attention
 from headroles.studies.inspection.figures import draw_matrix as draw_matrix

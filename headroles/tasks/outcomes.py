@@ -9,6 +9,9 @@ import numpy as np
 from headroles.arrays import Float32Array, FloatArray, IntArray
 from headroles.passes.saved_batches import ArrayTypes
 
+DERIVATIVES = 2
+"""Number of passes that derivatives of all examples take: one forward and one back."""
+
 
 @dataclass(frozen=True)
 class Outcomes:

@@ -44,13 +44,11 @@ from headroles.rounding import MODEL_TERMS, rounding_bound
 from headroles.tasks.batches import IGNORED, Batches, TaskBatch
 from headroles.tasks.metrics import measure, metrics_of
 from headroles.tasks.options import CLASSIFICATION, MASKED_LM, REGRESSION, TaskOptions
-from headroles.tasks.outcomes import Derivatives, Outcomes
+from headroles.tasks.outcomes import DERIVATIVES, Derivatives, Outcomes
 from headroles.tasks.reading import Task, read_task
 from headroles.tasks.targets import find_targets, objective_of
 
 OnPass = Callable[[float], None]
-DERIVATIVES = 2
-"""Number of passes that derivatives of all examples take: one forward and one back."""
 _REFERENCE_BATCHES = 16
 
 
@@ -104,8 +102,8 @@ class TaskRun:
             for own in groups
         ]
 
-    def record(self, options: TaskOptions) -> TaskRecord:
-        """Return the record of results of this run."""
+    def record(self, options: TaskOptions, **study: Any) -> TaskRecord:
+        """Return the record of results of this run, with what the ``study`` adds."""
         return TaskRecord.now(
             model=structs.replace(self.encoder.description, **self.sites.description),
             layers=self.shape[0],
@@ -117,6 +115,7 @@ class TaskRun:
                 "device": self.encoder.device.type,
                 "batch_tokens": self.batch_tokens,
             },
+            **study,
         )
 
     def measure(self, outcomes: Outcomes, setting: int = 0) -> dict[str, float]:

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from headroles import (
-    ablate_heads,
     assign_roles,
     compare_roles,
-    find_importance,
     read_conllu,
     sample_treebank,
     score_heads,
@@ -21,7 +19,6 @@ from headroles import (
 from headroles.report.pages import write_report
 from headroles.results.stored import save_together
 from tests.conftest import DOG, changed, conllu_sentence, make_bert, make_tokenizer
-from tests.tasks.conftest import classifier, labelled  # noqa: F401
 
 EVIL = "<script>alert(1)</script>"
 CURE = "make test-browser (Chromium itself: apt-get install chromium)"
@@ -48,10 +45,8 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def reports(
     tmp_path_factory: pytest.TempPathFactory,
-    classifier: Path,  # noqa: F811
-    labelled: Path,  # noqa: F811
 ) -> dict[str, Path]:
-    """Pages of the four kinds with a map, of a corpus with words that look like tags, or of these.
+    """Pages of the kinds with a map, of a corpus with words that look like tags, or of these.
 
     The page ``tags`` has roles of arcs without control of distance, which random heads have too.
     """
@@ -81,8 +76,6 @@ def reports(
         "tags": write_report(save_together(folder / "tags", [arcs, has_arcs])),
         "roles": write_report(save_together(folder / "roles", [scores[0], table])),
         "comparison": write_report(shifts.save(folder / "comparison")),
-        "importance": write_report(find_importance(classifier, labelled).save(folder / "worth")),
-        "ablations": write_report(ablate_heads(classifier, labelled).save(folder / "without")),
     }
 
 

@@ -65,26 +65,6 @@ def test_a_click_opens_the_head(open_page: Open, reports: dict[str, Path], width
     assert not opened.is_visible()
 
 
-@pytest.mark.parametrize(("kind", "fact"), [("importance", "rank"), ("ablations", "answer")])
-def test_importance_and_ablations_answer_when_touched(
-    open_page: Open, reports: dict[str, Path], kind: str, fact: str
-) -> None:
-    page = open_page(reports[kind])
-    data = data_of(page)
-    view, place = data["views"][0], data["heads"] + 2
-    cell(page, "1-2").hover()
-    told = page.locator(".told").inner_text()
-    assert told.startswith("Head 1-2")
-    assert str(view["values"][place]).lstrip("-") in told
-    assert f"\n{fact} " in told
-    cell(page, "1-2").click()
-    opened = page.get_by_role("region", name="opened head")
-    assert opened.locator("h3").inner_text() == "Head 1-2"
-    opened.get_by_role("button", name="close").click()
-    assert not opened.is_visible()
-    assert page.said == []
-
-
 def test_roles_are_hidden(open_page: Open, reports: dict[str, Path]) -> None:
     page = open_page(reports["roles"])
     names = page.locator(".controls option")

@@ -51,7 +51,7 @@ class TestTask:
         assert task["ci_low"] < change < task["ci_high"]
         for folder, when in ((classifier, "before"), (made, "after")):
             out = run_well("ablate", folder, labelled, "--out", made.parent / when, "--json")
-            assert json.loads(out.stdout)["ablated"]["measured"] == pytest.approx(task[when])
+            assert json.loads(out.stdout)["facts"]["measured"] == pytest.approx(task[when])
 
 
 class TestHeadsOfACollaborativeModel:

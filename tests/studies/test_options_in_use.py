@@ -29,16 +29,10 @@ from headroles.studies.classification.options import AssignOptions, ClassifyOpti
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.comparison.compare import compare_roles
 from headroles.studies.comparison.options import CompareOptions
-from headroles.studies.importance.ablation import Ablations, ablate_heads
-from headroles.studies.importance.by_role import compare_roles_in_task
-from headroles.studies.importance.by_task import compare_tasks
-from headroles.studies.importance.importance import find_importance
-from headroles.studies.importance.options import (
-    AblateOptions,
-    ImportanceOptions,
-    RoleImportanceOptions,
-    TaskDropOptions,
-)
+from headroles.studies.importance.ablation import AblateOptions, Ablations, ablate_heads
+from headroles.studies.importance.by_role import ByRoleOptions, importance_by_role
+from headroles.studies.importance.by_task import ByTaskOptions, drops_by_task
+from headroles.studies.importance.importance import ImportanceOptions, find_importance
 from headroles.studies.inspection.attention import read_attention
 from headroles.studies.inspection.best_heads import find_best_heads
 from headroles.studies.inspection.examples import find_examples
@@ -194,13 +188,13 @@ STUDIES = {
         settings=({"sets": "roles", "roles_from": "ROLES"},),
     ),
     "by-role": Study(
-        RoleImportanceOptions,
-        lambda place, asked: compare_roles_in_task(place.classifier, place.task, asked),
+        ByRoleOptions,
+        lambda place, asked: importance_by_role(place.classifier, place.task, asked),
         {"roles_from": "ROLES", "permutations": 99, "draws": 2},
     ),
     "by-task": Study(
-        TaskDropOptions,
-        lambda place, asked: compare_tasks([place.ablations, place.ablations], ["a", "b"], asked),
+        ByTaskOptions,
+        lambda place, asked: drops_by_task([place.ablations, place.ablations], ["a", "b"], asked),
     ),
     "prune": Study(
         PruneOptions,

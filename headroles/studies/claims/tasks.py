@@ -14,8 +14,7 @@ from headroles.models.heads.remaining import Head
 from headroles.models.loading.encoder import Model
 from headroles.studies.claims.finding import DIFFERENCES, NotTestable, mean_beyond
 from headroles.studies.controls import with_permuted_weights
-from headroles.studies.importance.estimators import values_of
-from headroles.studies.importance.options import ABSOLUTE
+from headroles.studies.importance.importance import ABSOLUTE, values_of
 from headroles.studies.importance.removals import present_heads, sorted_by, without_each
 from headroles.tasks.options import CLASSIFICATION, TaskOptions
 from headroles.tasks.running import TaskRun, open_run

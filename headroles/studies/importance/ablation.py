@@ -1,38 +1,57 @@
-"""A model and a task -> Ablations: the change of the loss without heads, tested over examples."""
+"""What does a task lose without heads? A model and a task -> Ablations, tested over examples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
+from msgspec import Meta
 
 from headroles.arrays import FloatArray
+from headroles.drawing.grids import draw_values
+from headroles.drawing.style import legend_below
 from headroles.errors import UsageError
-from headroles.formats import to_records
-from headroles.models.loading.encoder import Model
-from headroles.options import takes
+from headroles.inference.power import smallest_n
+from headroles.models.heads.remaining import Head
+from headroles.options import Convert, Options, split_names, takes
 from headroles.record import TaskRecord
 from headroles.results.columns import WHOLE, Column, one_of
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.role_names import in_words
-from headroles.storage import plain
-from headroles.studies.importance.ablation_table import ANSWERS, make_table
-from headroles.studies.importance.example_values import OutcomesResult
-from headroles.studies.importance.measures import check_measured, describe_task
-from headroles.studies.importance.options import AblateOptions
-from headroles.studies.importance.removals import removals_of, without_each
-from headroles.studies.importance.resuming import keep_parts
+from headroles.studies.classification.role_table import RoleTable
+from headroles.studies.importance.removals import (
+    BETTER,
+    WORSE,
+    OutcomesResult,
+    RoleOptions,
+    RunOptions,
+    describe_task,
+    heads_by_role,
+    keep_parts,
+    present_heads,
+    without_each,
+)
+from headroles.tasks.options import CLASSIFICATION
 from headroles.tasks.outcomes import Outcomes
-from headroles.tasks.running import open_run
-from headroles.testing.answers import UNDECIDED
-from headroles.testing.recorded import RecordedCorrection
+from headroles.testing.answers import UNDECIDED, answers
+from headroles.testing.catalogue import MCNEMAR
+from headroles.testing.evidence import find_equivalence, find_p_values
+from headroles.testing.hypotheses import Hypotheses, size_of
+from headroles.testing.notes import find_notes, warn_of_differences
+from headroles.testing.options import CorrectionOptions
+from headroles.wording import head_name
 
-_SHOWN = 8
-_SETS = {
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from headroles.models.loading.encoder import Model
+    from headroles.tasks.running import TaskRun
+
+SETS = {
     "single": "one head",
     "others": "all heads of a layer but one",
     "layers": "a whole layer",
@@ -40,25 +59,48 @@ _SETS = {
     "roles": "all heads with a role",
 }
 """Sets of removals in words."""
+ANSWERS = (WORSE, BETTER, UNDECIDED)
+_TABULATED, _POWER = 8, 0.8
 
 
-class Ablated(RecordedCorrection, frozen=True, kw_only=True):
-    """Record of ablations and their tests, with measures of the whole model."""
+@dataclass(frozen=True, kw_only=True)
+class AblateOptions(RoleOptions, CorrectionOptions, RunOptions):
+    """Options of removals and their tests."""
 
-    ablation: str
-    margin: float
-    measured: dict[str, float]
-    warnings: list[str]
+    sets: Annotated[Sequence[str], Convert(split_names)] = "single"
+    """Sets of heads to remove: single, others, layers, thirds, roles; separated by commas.
 
+    single: each head; others: all heads of a layer but one; layers: whole layers; thirds: the
+    lower, middle and upper third of the layers; roles: all heads with a role (needs roles_from).
+    """
+    ablation: Literal["zero", "mean", "uniform"] = "zero"
+    """Replacement of the output of a head.
 
-class AblationsRecord(TaskRecord, frozen=True, kw_only=True):
-    """Record of ablations: the model, the task, and the removals."""
+    zero: nothing. mean: its mean output. uniform: the mean of its values, as in the released BERT
+    code of Budhraja et al. (2020).
+    """
+    margin: Annotated[float, Meta(gt=0)] = 0.01
+    """Change of the loss that would matter, in nats.
 
-    ablated: Ablated
+    Choose it before seeing the data; a head whose removal is shown to change the loss by less can
+    be removed.
+    """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_measured(self.ablated.measured, self.task.metrics)
+    def check(self) -> None:
+        """Reject unknown sets, and roles without the set that uses them."""
+        super().check()
+        for name in self.sets:
+            if name not in SETS:
+                raise UsageError(f"the set is {name!r}; it must be one of {', '.join(SETS)}")
+        if "roles" in self.sets and self.roles_from is None:
+            raise UsageError(
+                "sets of heads by role need roles; pass their folder with `roles_from`"
+            )
+        if self.roles_from is not None and "roles" not in self.sets:
+            raise UsageError(
+                "`roles_from` does nothing without the set roles; add it to `sets`"
+                ", or leave the option out"
+            )
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -83,12 +125,14 @@ class Ablations(OutcomesResult):
     (3, 4)
     """
 
-    record: AblationsRecord
+    record: TaskRecord
 
     kind: ClassVar[str] = "ablations"
-    stem: ClassVar[str] = "ablations"
-    examples_file: ClassVar[str] = "ablation-examples.parquet"
+    examples_file: ClassVar[str] = "ablation-examples.safetensors"
     remedy: ClassVar[str] = "make them with: headroles ablate MODEL TASK --out DIR"
+    question: ClassVar[str] = "What does the model lose without attention heads?"
+    options_type: ClassVar[type[Options]] = AblateOptions
+    figures: ClassVar[Mapping[str, str]] = {"worth": "draw_ablations"}
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "set removed layer head n_removed n loss loss_change sd ci_low ci_high p_value "
@@ -99,13 +143,8 @@ class Ablations(OutcomesResult):
     own: ClassVar[Mapping[str, Column]] = {
         **dict.fromkeys(("layer", "head"), Column(WHOLE, -1)),
         "answer": one_of(*ANSWERS),
-        "set": one_of(*_SETS),
+        "set": one_of(*SETS),
     }
-
-    @property
-    def ablated(self) -> Ablated:
-        """The record of removals and tests: options, warnings, measures of the whole model."""
-        return self.record.ablated
 
     @property
     def examples(self) -> tuple[Outcomes, FloatArray]:
@@ -116,10 +155,10 @@ class Ablations(OutcomesResult):
 
     def rises(self) -> FloatArray:
         """Return (layers, heads): the change of the loss without each head; NaN if not removed."""
-        found = np.full((self.record.layers, self.record.heads), np.nan)
+        changes = np.full(self.record.shape, np.nan)
         rows = self.frame[self.frame["set"] == "single"]
-        found[rows["layer"], rows["head"]] = rows["loss_change"]
-        return found
+        changes[rows["layer"], rows["head"]] = rows["loss_change"]
+        return changes
 
     def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return a sentence on the tests, and the work to cite."""
@@ -129,70 +168,32 @@ class Ablations(OutcomesResult):
 
     def summarize(self) -> Iterator[Shown]:
         """Say how many removals changed the loss, and tabulate the largest changes."""
-        asked = self.ablated
-        yield describe_task(self.record, asked.measured)
-        for kind, part in self.frame.groupby("set", sort=False):
-            worse, better, open_ = (part["answer"] == answer for answer in ANSWERS)
-            small = open_ & part["equivalent"]
+        yield describe_task(self.record, self.facts["measured"])
+        for kind, rows in self.frame.groupby("set", sort=False):
+            worse, better, undecided = (rows["answer"] == answer for answer in ANSWERS)
+            small = undecided & rows["equivalent"]
             yield (
-                f"Without {_SETS[str(kind)]} ({len(part)} removals): the loss is worse in "
-                f"{worse.sum()}, better in {better.sum()};\nof the other {open_.sum()}, "
-                f"{small.sum()} are shown to change it by less than {asked.margin:g} nats."
+                f"Without {SETS[str(kind)]} ({len(rows)} removals): the loss is worse in "
+                f"{worse.sum()}, better in {better.sum()};\nof the other {undecided.sum()}, "
+                f"{small.sum()} are shown to change it by less than {self.options.margin:g} nats."
             )
-        largest = self.frame.nlargest(_SHOWN, "loss_change")
-        yield self._tabulate(largest)
-        excludes_zero = largest["ci_low"] * largest["ci_high"] > 0
-        if ((largest["answer"] == UNDECIDED) & excludes_zero).any():
-            yield (
-                f"Answers are corrected for {len(self.frame)} removals, intervals are for each "
-                "alone."
-            )
-        yield from map(Warned, asked.warnings)
-
-    def details(self) -> Iterator[Shown]:
-        """Name the ablation and the tests, and count answers, also about accuracy."""
-        asked = self.ablated
-        yield (
-            f"Heads replaced by {asked.ablation}; alpha {asked.alpha:g}, "
-            f"{asked.correction}, margin {asked.margin:g}."
+        largest = self.frame.nlargest(_TABULATED, "loss_change")
+        names = largest["removed"].where(
+            largest["set"] != "roles", "all: " + largest["removed"].map(in_words)
         )
-        yield self._counts()
-
-    def _counts(self) -> Grid:
-        rows = []
-        for kind, part in self.frame.groupby("set", sort=False):
-            counts = (
-                len(part),
-                *((part["answer"] == answer).sum() for answer in ANSWERS),
-                part["equivalent"].sum(),
-                (part["loss_change"] < 0).sum(),
-                (part["p_accuracy_adjusted"] <= self.ablated.alpha).sum(),
-            )
-            needed = part["examples_needed"].median()
-            n_needed = f"{needed:,.0f}" if np.isfinite(needed) else "-"
-            rows.append((str(kind), *map(str, counts), n_needed))
-        names = ("equivalent", "loss fell", "accuracy changed", "examples needed (median)")
-        return Grid(("removed", "sets", *ANSWERS, *names), tuple(rows))
-
-    def _tabulate(self, rows: pd.DataFrame) -> Grid:
-        names = [
-            f"all: {in_words(name)}" if kind == "roles" else name
-            for kind, name in zip(rows["set"], rows["removed"], strict=True)
-        ]
         has_accuracy = self.frame["accuracy_change"].notna().any()
         cells = {
             "Loss rises most without": "{removed}",
             "nats": "{loss_change:+.4f}",
-            f"{1 - self.ablated.alpha:.0%} interval": "{ci_low:+.4f} to {ci_high:+.4f}",
+            f"{1 - self.options.alpha:.0%} interval": "{ci_low:+.4f} to {ci_high:+.4f}",
             **({"accuracy": "{accuracy_change:+.3f}"} if has_accuracy else {}),
             "answer": "{answer}",
         }
-        return Grid.of(rows.assign(removed=names), cells)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the result for scripts."""
-        ablated = {**self.record.options, **plain(self.ablated)}
-        return {"ablated": ablated, "removals": to_records(self.frame)}
+        yield Grid.of(largest.assign(removed=names), cells)
+        excludes_zero = largest["ci_low"] * largest["ci_high"] > 0
+        if ((largest["answer"] == UNDECIDED) & excludes_zero).any():
+            yield f"Answers are corrected for {len(self.frame)} removals, intervals are not."
+        yield from map(Warned, self.record.warnings)
 
 
 @takes(AblateOptions)
@@ -223,14 +224,148 @@ def ablate_heads(model: Model, task: str | Path, options: AblateOptions) -> Abla
     0     0-0  8          1
     1     0-1  8          1
     """
+    from headroles.tasks.running import open_run
+
     run = open_run(model, task, options)
     keep_parts("ablations", options, run.encoder, run)
-    removals = removals_of(run, options)
+    kinds = (_removals(kind, run, options) for kind in options.sets)
+    removals = [removal for kind in kinds for removal in kind if removal.heads]
     gates = without_each([(), *(removal.heads for removal in removals)], run.shape)
     outcomes = run.outcomes(gates, options.ablation)
-    frame, warnings = make_table(run, removals, outcomes, options)
-    ablated = Ablated.from_options(
-        options.record(), measured=run.measure(outcomes), warnings=warnings
-    )
-    record = AblationsRecord.extending(run.record(options), ablated=ablated)
+    has_classes = run.objective == CLASSIFICATION
+    frame, warnings = make_table(removals, outcomes, run.targets if has_classes else None, options)
+    facts = {"measured": run.measure(outcomes)}
+    record = run.record(options, kind="ablations", facts=facts, warnings=warnings)
     return Ablations(frame[list(Ablations.columns)], record, outcomes, run.targets)
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Heads that are removed together, and their name in tables."""
+
+    kind: str
+    name: str
+    heads: tuple[Head, ...]
+    layer: int = -1
+    head: int = -1
+
+
+def _removals(kind: str, run: TaskRun, options: AblateOptions) -> Iterator[Removal]:
+    """Yield the removals of a kind, of which some may have no heads."""
+    heads = present_heads(run)
+    layers = {layer: tuple(head for head in heads if head[0] == layer) for layer, _ in heads}
+    if kind == "single":
+        for head in heads:
+            yield Removal(kind, head_name(head), (head,), *head)
+    elif kind == "others":
+        for head in heads:
+            rest = tuple(other for other in layers[head[0]] if other != head)
+            yield Removal(kind, f"layer {head[0]} but {head[1]}", rest, *head)
+    elif kind == "layers":
+        for layer, of_layer in layers.items():
+            yield Removal(kind, f"layer {layer}", of_layer, layer)
+    elif kind == "thirds":
+        thirds = np.array_split(np.arange(run.shape[0]), 3)
+        for name, third in zip(("lower", "middle", "upper"), thirds, strict=True):
+            in_third = tuple(head for head in heads if head[0] in third)
+            yield Removal(kind, f"{name} third", in_third)
+    else:
+        table = RoleTable.load(str(options.roles_from))
+        for role, having in heads_by_role(table, run).items():
+            yield Removal(kind, role, tuple(sorted(having)))
+
+
+def make_table(
+    removals: Sequence[Removal],
+    outcomes: Outcomes,
+    classes: FloatArray | None,
+    options: AblateOptions,
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return a row for each removal, and warnings about the tests.
+
+    ``classes`` (examples,) are the right ones; None for tasks without classes.
+    """
+    without, whole = outcomes.losses[:, 1:], outcomes.losses[:, :1]
+    size, called = size_of(without, whole), "the differences"
+    hypotheses = Hypotheses.of(without - whole, 0.0, size=size, called=called)
+    two_sided = find_p_values(hypotheses, options, "two-sided")
+    near = find_equivalence(hypotheses, options, options.margin)
+    intervals = hypotheses.intervals(options.alpha)
+    frame = pd.DataFrame(
+        {
+            "set": [removal.kind for removal in removals],
+            "removed": [removal.name for removal in removals],
+            "layer": [removal.layer for removal in removals],
+            "head": [removal.head for removal in removals],
+            "n_removed": [len(removal.heads) for removal in removals],
+            "n": hypotheses.moments.n,
+            "loss": without.mean(0),
+            "loss_change": hypotheses.moments.mean,
+            "sd": hypotheses.moments.sd,
+            "ci_low": intervals.ci_low,
+            "ci_high": intervals.ci_high,
+            "p_value": two_sided.single,
+            "p_adjusted": two_sided.adjusted,
+            "p_equivalence": near.single,
+            "p_equivalence_adjusted": near.adjusted,
+            "answer": answers(two_sided.shows(options.alpha), two_sided.direction, (WORSE, BETTER)),
+            "equivalent": near.shows(options.alpha),
+            "examples_needed": _examples_needed(hypotheses, options),
+            **_accuracy(outcomes, classes, options),
+            "note": find_notes(hypotheses),
+        }
+    )
+    return frame, warn_of_differences(hypotheses, options)
+
+
+def _examples_needed(hypotheses: Hypotheses, options: AblateOptions) -> FloatArray:
+    """Return examples (T,) at which a two-sided test with a Bonferroni correction has power 0.8."""
+    effect = np.abs(hypotheses.effect_size)
+    needed = np.where(np.isnan(effect), np.nan, np.inf)
+    if (some := effect > 0).any():
+        level = options.alpha / 2 / hypotheses.n_tests
+        needed[some] = smallest_n(effect[some], level, _POWER)
+    return needed
+
+
+def _accuracy(
+    outcomes: Outcomes, classes: FloatArray | None, options: AblateOptions
+) -> dict[str, FloatArray | float]:
+    """Return changes of the accuracy, with p-values; NaN for tasks without classes."""
+    if classes is None:
+        return dict.fromkeys(("accuracy_change", "p_accuracy", "p_accuracy_adjusted"), np.nan)
+    right = outcomes.predictions == classes[:, None]
+    differences = right[:, 1:].astype(np.int8) - right[:, :1].astype(np.int8)
+    tested = find_p_values(Hypotheses.of(differences, 0.0, size=1.0), options, "two-sided", MCNEMAR)
+    return {
+        "accuracy_change": right[:, 1:].mean(0) - right[:, 0].mean(),
+        "p_accuracy": tested.single,
+        "p_accuracy_adjusted": tested.adjusted,
+    }
+
+
+def draw_ablations(ablations: Ablations, ax: Axes | None = None) -> Axes:
+    """Draw layers x heads: the change of the loss without each head alone.
+
+    A circle is a head without which the loss is shown to be worse, a triangle a head without which
+    it is shown to be better. Raises UsageError for ablations of no single heads.
+
+    With ``ablations`` as `ablate_heads` returns them:
+
+    >>> from headroles.report import draw_ablations
+    >>> draw_ablations(ablations).get_title()
+    'loss without each head'
+    """
+    rows = ablations.frame[ablations.frame["set"] == "single"]
+    if not len(rows):
+        raise UsageError("no head was removed by itself; the map needs the set single")
+    ax = draw_values(ablations.rises(), "change of the loss (nats)", ax, is_signed=True)
+    look: dict[str, Any] = {"facecolor": "white", "edgecolor": "black", "linewidth": 0.8, "s": 30}
+    for answer, marker in ((WORSE, "o"), (BETTER, "v")):
+        marked = rows[rows["answer"] == answer]
+        if len(marked):
+            ax.scatter(marked["head"], marked["layer"], label=answer, marker=marker, **look)
+    ax.set_title("loss without each head", fontsize=10)
+    if ax.get_legend_handles_labels()[0]:
+        legend_below(ax, facecolor="0.75")
+    return ax

@@ -1,67 +1,88 @@
-"""Roles and a task -> RoleImportance: whether heads with a role matter more than others."""
+"""Do heads with a role matter more to a task? Roles and a task -> ImportanceByRole."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, comb, prod
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
+from msgspec import Meta
 
-from headroles.arrays import FloatArray
+from headroles.arrays import BoolArray, FloatArray
+from headroles.drawing.style import DARK, THRESHOLD, legend_below, new_axes, role_label
 from headroles.errors import UsageError
-from headroles.formats import to_records
 from headroles.inference.permutation import permute_within
 from headroles.models.heads.remaining import Head
-from headroles.models.loading.encoder import Model
-from headroles.options import takes
+from headroles.options import Convert, Options, Seed, split_names, takes
 from headroles.record import TaskRecord
 from headroles.results.columns import Column, one_of
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.roles import in_words
-from headroles.storage import plain
 from headroles.studies.classification.role_table import RoleTable
-from headroles.studies.importance.estimators import values_of
-from headroles.studies.importance.measures import LESS, MORE
-from headroles.studies.importance.options import RoleImportanceOptions
+from headroles.studies.importance.importance import values_of
 from headroles.studies.importance.removals import (
+    LESS,
+    MORE,
+    RoleOptions,
+    RunOptions,
     heads_by_role,
+    keep_parts,
     passes_to_choose,
     present_heads,
     rises_of,
+    without_each,
 )
-from headroles.studies.importance.resuming import keep_parts
-from headroles.studies.importance.role_removals import compare_removed, expected_passes, n_sets_like
-from headroles.tasks.running import open_run
-from headroles.testing.answers import UNDECIDED
+from headroles.testing.answers import UNDECIDED, answers
 from headroles.testing.catalogue import RANK
 from headroles.testing.evidence import find_p_values
-from headroles.testing.hypotheses import Hypotheses
-from headroles.testing.recorded import RecordedCorrection
+from headroles.testing.hypotheses import Hypotheses, size_of
+from headroles.testing.options import CorrectionOptions
 from headroles.wording import listed
 
-_SHOWN = 8
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from headroles.models.loading.encoder import Model
+    from headroles.tasks.running import TaskRun
+
+_TABULATED = 8
+_ENOUGH = 10
+"""Draws of a role end once this many lost more, and this many less, than without its heads."""
+_ROUND = 4
+_ROUNDING = 1e-9
 
 
-class ComparedRoles(RecordedCorrection, frozen=True, kw_only=True):
-    """Record of the comparison of roles."""
+@dataclass(frozen=True, kw_only=True)
+class ByRoleOptions(RoleOptions, CorrectionOptions, RunOptions):
+    """Options of comparing heads with a role to other heads."""
 
-    estimator: str
-    warnings: list[str]
+    roles: Annotated[Sequence[str] | None, Convert(split_names)] = None
+    """Only these roles, separated by commas; * stands for anything, as in 'syntactic*'.
 
+    Every role takes a pass for each draw, and counts in the correction.
+    """
+    estimator: Literal["absolute", "signed", "token", "taylor"] = "absolute"
+    """Estimator of importance that is compared."""
+    permutations: Annotated[int, Meta(ge=99)] = 9999
+    """Permutations of heads within layers, for each role."""
+    draws: Annotated[int, Meta(ge=1)] = 999
+    """Most random sets of as many heads of each layer that a role is ranked among.
 
-class RoleImportanceRecord(TaskRecord, frozen=True, kw_only=True):
-    """Record of the importance of roles: the model, the task, and the comparison."""
-
-    compared: ComparedRoles
+    Draws end once both tails have ten. One role alone of R can be shown at alpha after correction
+    with 2 R / alpha draws or more.
+    """
+    seed: Seed = 0
+    """Seed of permutations and draws."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RoleImportance(Result):
+class ImportanceByRole(Result):
     """Tests of whether heads with a role matter more to a task than others of their layers.
 
     ``frame`` has the columns of ``columns``, a row for each role that some heads have.
@@ -77,17 +98,18 @@ class RoleImportance(Result):
     ``shared_with`` is the role that most of these heads have too, and ``overlap`` the share of
     heads with either role that have both: either role may explain the result of the other.
 
-    With ``found`` as `compare_roles_in_task` returns it:
+    With ``by_role`` as `importance_by_role` returns it:
 
-    >>> found.frame["role"].tolist()
+    >>> by_role.frame["role"].tolist()
     ['local', 'punctuation']
     """
 
-    record: RoleImportanceRecord
+    record: TaskRecord
 
-    kind: ClassVar[str] = "role importance"
-    stem: ClassVar[str] = "role-importance"
-    remedy: ClassVar[str] = "make it with: headroles by-role MODEL TASK --out DIR"
+    kind: ClassVar[str] = "by-role"
+    question: ClassVar[str] = "Do attention heads with a role matter more?"
+    options_type: ClassVar[type[Options]] = ByRoleOptions
+    figures: ClassVar[Mapping[str, str]] = {"worth": "draw_importance_by_role"}
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "role heads shared_with overlap importance_difference p_importance "
@@ -100,18 +122,18 @@ class RoleImportance(Result):
 
     def summarize(self) -> Iterator[Shown]:
         """Say heads of which roles matter more or less than random heads of the same layers."""
-        asked, frame, task = self.record.compared, self.frame, self.record.task
+        frame, task = self.frame, self.record.task
         yield (
             f"{self.record.model.name} on {task.examples} examples of "
             f"{Path(self.record.corpus.file).name}: loss without all heads with a role, "
             "against random sets\nof as many heads of each layer "
-            f"({asked.correction} at {asked.alpha:g} over {len(frame)} roles)."
+            f"({self.options.correction} at {self.options.alpha:g} over {len(frame)} roles)."
         )
         for answer in (MORE, LESS):
             named = [in_words(role) for role in frame["role"][frame["answer"] == answer]]
             yield f"Matter {answer} than random heads: {listed(named, 6) or 'no role shown'}."
         order = frame["removed_difference"].abs().sort_values(ascending=False).index
-        rows = frame.loc[order[:_SHOWN]].assign(role=lambda own: own["role"].map(in_words))
+        rows = frame.loc[order[:_TABULATED]]
         cells = {
             "Loss without all heads with": "{role}",
             "heads": "{heads}",
@@ -120,49 +142,17 @@ class RoleImportance(Result):
             "difference": "{removed_difference:+.3f}",
             "p": "{p_removed_adjusted:.2g}",
         }
-        yield Grid.of(rows, cells)
+        yield Grid.of(rows.assign(role=rows["role"].map(in_words)), cells)
         if n_alike := (frame["overlap"] > 1 / 2).sum():
             yield Warned(
                 f"More than half of the heads of {n_alike} roles have another role too: tests "
                 "cannot tell which of the two matters. The column shared_with names the other role."
             )
-        yield from map(Warned, asked.warnings)
-
-    def details(self) -> Iterator[Shown]:
-        """Tabulate the differences of all roles, by three measures, with their p-values."""
-        asked = self.record.compared
-        yield (
-            f"Heads with a role less others of their layers (importance: {asked.estimator}; "
-            "draws: random sets)"
-        )
-        shared = [
-            f"{role} {overlap:.2f}" if role else ""
-            for role, overlap in zip(self.frame["shared_with"], self.frame["overlap"], strict=True)
-        ]
-        cells = {
-            "role": "{role}",
-            "heads": "{heads}",
-            "importance": "{importance_difference:+.4f}",
-            "p": "{p_importance_adjusted:.2g}",
-            "loss without each": "{loss_difference:+.4f}",
-            "p ": "{p_loss_adjusted:.2g}",
-            "draws": "{draws}",
-            "loss less draws'": "{removed_difference:+.3f}",
-            "p  ": "{p_removed_adjusted:.2g}",
-            "shares heads with": "{shared_with}",
-        }
-        yield Grid.of(self.frame.assign(shared_with=shared), cells)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the result for scripts."""
-        compared = {**self.record.options, **plain(self.record.compared)}
-        return {"compared": compared, "roles": to_records(self.frame)}
+        yield from map(Warned, self.record.warnings)
 
 
-@takes(RoleImportanceOptions)
-def compare_roles_in_task(
-    model: Model, task: str | Path, options: RoleImportanceOptions
-) -> RoleImportance:
+@takes(ByRoleOptions)
+def importance_by_role(model: Model, task: str | Path, options: ByRoleOptions) -> ImportanceByRole:
     """Test whether heads with a role matter more to a task than other heads of their layers.
 
     Three tests: by importance (derivatives), by the loss without each head, and by the loss
@@ -180,13 +170,15 @@ def compare_roles_in_task(
     With ``model`` a classifier of 3 layers with 4 heads each, ``task`` a file of 8 examples,
     and ``folder`` the roles of its heads, as `classify_heads` saved them:
 
-    >>> from headroles import compare_roles_in_task
-    >>> found = compare_roles_in_task(model, task, roles_from=folder, draws=9, permutations=99)
-    >>> found.frame[["role", "draws", "answer"]]
+    >>> from headroles import importance_by_role
+    >>> by_role = importance_by_role(model, task, roles_from=folder, draws=9, permutations=99)
+    >>> by_role.frame[["role", "draws", "answer"]]
               role  draws     answer
     0        local      9  undecided
     1  punctuation      9  undecided
     """
+    from headroles.tasks.running import open_run
+
     if options.roles_from is None:
         raise UsageError("name the folder of roles: `roles_from`")
     table = RoleTable.load(options.roles_from).where(role=options.roles)
@@ -194,66 +186,62 @@ def compare_roles_in_task(
     having, heads = heads_by_role(table, run), present_heads(run)
     if not having:
         raise UsageError(f"no head has a role in {options.roles_from}; there is nothing to compare")
-    keep_parts("role importance", options, run.encoder, run)
+    keep_parts("by-role", options, run.encoder, run)
     run.expect(
         sum(passes_to_choose(order, run) for order in ("importance", "ablation"))
-        + expected_passes(run, heads, having, options)
+        + _expected_passes(run, heads, having, options)
     )
     importances = values_of(run.derivatives(), options.estimator).mean(0).reshape(run.shape)
     frame = pd.DataFrame(
         {
             "role": list(having),
-            "heads": [len(own) for own in having.values()],
+            "heads": [len(of_role) for of_role in having.values()],
             **_overlaps(having),
             **_within(importances, heads, having, options, "importance"),
             **_within(rises_of(run), heads, having, options, "loss"),
             **compare_removed(run, heads, having, options),
         }
     )
-    compared = ComparedRoles.from_options(
-        options.record(), warnings=_warnings(having, heads, options)
-    )
-    record = RoleImportanceRecord.extending(run.record(options), compared=compared)
-    return RoleImportance(frame[list(RoleImportance.columns)], record)
+    warnings = list(_warnings(having, heads, options))
+    record = run.record(options, kind="by-role", warnings=warnings)
+    return ImportanceByRole(frame[list(ImportanceByRole.columns)], record)
 
 
 def _warnings(
-    having: Mapping[str, Sequence[Head]], heads: Sequence[Head], options: RoleImportanceOptions
-) -> list[str]:
+    having: Mapping[str, Sequence[Head]], heads: Sequence[Head], options: ByRoleOptions
+) -> Iterator[str]:
     """Warn of roles that cannot be shown to matter by the loss without their heads."""
-    found = []
     enough = ceil(2 / options.alpha) - 1
     enough_for_one = ceil(2 * len(having) / options.alpha) - 1
     if options.draws < enough:
-        found.append(
+        yield (
             f"{options.draws} draws give no p-value below {2 / (1 + options.draws):.2g}: nothing "
             f"can be shown by the loss without a role; take {enough} `draws` or more"
         )
     elif options.draws < enough_for_one:
-        found.append(
+        yield (
             f"{options.draws} draws cannot show one role alone among {len(having)} after "
             f"correction; take {enough_for_one} `draws`, or fewer `roles`"
         )
-    if few := [role for role, own in having.items() if n_sets_like(own, heads) < enough]:
-        found.append(
+    if few := [role for role, of_role in having.items() if n_sets_like(of_role, heads) < enough]:
+        yield (
             f"too few sets of as many heads are possible for {listed(few, 3)}: the loss without "
             f"these roles cannot have a p-value of {options.alpha:g}"
         )
-    return found
 
 
 def _overlaps(having: Mapping[str, Sequence[Head]]) -> dict[str, list[Any]]:
     """Return for each role the other one that shares the largest part of the heads of both."""
     names, overlaps = [], []
-    for role, own in having.items():
+    for role, heads in having.items():
         shares = {
-            other: len({*own} & {*others}) / len({*own} | {*others})
+            other: len({*heads} & {*others}) / len({*heads} | {*others})
             for other, others in having.items()
             if other != role
         }
-        best = max(shares, key=lambda other: shares[other], default="")
-        overlaps.append(shares.get(best, 0.0))
-        names.append(best if overlaps[-1] else "")
+        nearest = max(shares, key=lambda other: shares[other], default="")
+        overlaps.append(shares.get(nearest, 0.0))
+        names.append(nearest if overlaps[-1] else "")
     return {"shared_with": names, "overlap": overlaps}
 
 
@@ -261,28 +249,201 @@ def _within(
     values: FloatArray,
     heads: Sequence[Head],
     having: Mapping[str, Sequence[Head]],
-    options: RoleImportanceOptions,
+    options: ByRoleOptions,
     name: str,
 ) -> dict[str, FloatArray]:
     """Compare the values of heads with a role with those of their layers; test the differences."""
     numbers, layers = [values[head] for head in heads], [layer for layer, _ in heads]
-    found = [
+    permuted = [
         permute_within(
-            numbers, [head in own for head in heads], layers, options.permutations, options.seed
+            numbers, [head in of_role for head in heads], layers, options.permutations, options.seed
         )
-        for own in having.values()
+        for of_role in having.values()
     ]
-    differences = np.array([observed for observed, _ in found])
-    drawn = np.abs(np.stack([own for _, own in found], axis=1))
+    differences = np.array([observed for observed, _ in permuted])
+    drawn = np.abs(np.stack([draws for _, draws in permuted], axis=1))
     some = ~np.isnan(differences)
     ranks = Hypotheses.of_draws(
         np.abs(differences[some]), drawn[:, some], size=np.abs(numbers).max()
     )
     tested = find_p_values(ranks, options, "greater", RANK)
-    single, adjusted = np.full((2, len(found)), np.nan)
+    single, adjusted = np.full((2, len(permuted)), np.nan)
     single[some], adjusted[some] = tested.single, tested.adjusted
     return {
         f"{name}_difference": differences,
         f"p_{name}": single,
         f"p_{name}_adjusted": adjusted,
     }
+
+
+def compare_removed(
+    run: TaskRun,
+    heads: Sequence[Head],
+    having: Mapping[str, Sequence[Head]],
+    options: ByRoleOptions,
+) -> dict[str, Any]:
+    """Rank the loss without the heads of each role among losses without random sets of heads.
+
+    Under H0 the heads of a role are any heads of their layers. Draws are therefore of all heads of
+    these layers, heads with the role included, as many of each layer as have the role.
+    """
+    sets = [tuple(of_role) for of_role in having.values()]
+    losses = run.outcomes(without_each(sets, run.shape)).losses
+    observed = losses.mean(0)
+    drawn = _draw(run, heads, sets, observed, options)
+    ranks = Hypotheses.of_draws(observed, drawn, size=size_of(losses))
+    p_values = find_p_values(ranks, options, "two-sided", RANK)
+    n_draws = (~np.isnan(drawn)).sum(0)
+    low, middle, high = np.full((3, len(sets)), np.nan)
+    if (some := n_draws > 0).any():
+        limits = [options.alpha / 2, 1 - options.alpha / 2]
+        low[some], high[some] = np.nanquantile(drawn[:, some], limits, axis=0)
+        middle[some] = np.nanmean(drawn[:, some], axis=0)
+    return {
+        "draws": n_draws,
+        "removed_loss": observed,
+        "drawn_loss": middle,
+        "drawn_low": low,
+        "drawn_high": high,
+        "removed_difference": observed - middle,
+        "p_removed": p_values.single,
+        "p_removed_adjusted": p_values.adjusted,
+        "answer": answers(p_values.shows(options.alpha), p_values.direction, (MORE, LESS)),
+    }
+
+
+def n_sets_like(chosen: Iterable[Head], heads: Iterable[Head]) -> int:
+    """Count the sets of ``heads`` with as many heads of each layer as ``chosen``."""
+    n_in = Counter(layer for layer, _ in heads)
+    return prod(comb(n_in[layer], n) for layer, n in Counter(at for at, _ in chosen).items())
+
+
+def draw_like(chosen: Iterable[Head], order: Iterable[Head]) -> tuple[Head, ...]:
+    """Return the first heads of an order, as many of each layer as ``chosen`` has."""
+    left = Counter(layer for layer, _ in chosen)
+    drawn = []
+    for head in order:
+        if left[head[0]]:
+            left[head[0]] -= 1
+            drawn.append(head)
+    return tuple(sorted(drawn))
+
+
+def enough_draws(options: ByRoleOptions) -> int:
+    """Return the number k of draws in each tail after which a role needs no more draws.
+
+    With k in both tails after n draws, the p-value is at least 2 (1 + k) / (1 + n), and would
+    hardly be smaller after all ``draws``.
+    """
+    undecided = int(options.alpha * (1 + options.draws) / 2 + _ROUNDING)
+    return min(undecided, _ENOUGH) or _ENOUGH
+
+
+def _draw(
+    run: TaskRun,
+    heads: Sequence[Head],
+    sets: Sequence[tuple[Head, ...]],
+    observed: FloatArray,
+    options: ByRoleOptions,
+) -> FloatArray:
+    """Return mean losses (draws, roles) without random sets; NaN after a role's last draw.
+
+    One order of all heads serves all roles in each draw: roles with equal numbers of heads in the
+    lower layers share passes through these layers. Draws of a role end once both of its tails have
+    `enough_draws`; its p-value stays valid (Besag and Clifford 1991).
+    """
+    rng, enough = np.random.default_rng(options.seed), enough_draws(options)
+    drawn = np.full((options.draws, len(sets)), np.nan)
+    is_open = np.array([n_sets_like(chosen, heads) > 1 for chosen in sets])
+    start, cost = 0, _cost(run, [sets[role] for role in np.flatnonzero(is_open).tolist()])
+    while start < options.draws and is_open.any():
+        open_roles: list[int] = np.flatnonzero(is_open).tolist()
+        run.expect(cost * _expected_draws(drawn[:start, open_roles], observed[open_roles], options))
+        part = slice(start, min(start + max(_ROUND, start // 4), options.draws))
+        orders = [
+            [heads[place] for place in rng.permutation(len(heads))]
+            for _ in range(part.start, part.stop)
+        ]
+        wanted = [draw_like(sets[role], order) for order in orders for role in open_roles]
+        cost = _cost(run, wanted)
+        places = {chosen: place for place, chosen in enumerate(dict.fromkeys(wanted))}
+        losses = run.outcomes(without_each(places, run.shape)).losses.mean(0)
+        by_draw = losses[[places[chosen] for chosen in wanted]].reshape(len(orders), -1)
+        drawn[part, open_roles] = by_draw
+        is_open[open_roles] = ~_end_decided(drawn, observed, enough)[open_roles]
+        start = part.stop
+    return drawn
+
+
+def _end_decided(drawn: FloatArray, observed: FloatArray, enough: int) -> BoolArray:
+    """Discard draws after both tails have ``enough``; return the roles (R,) with such tails."""
+    above, below = (drawn >= observed).cumsum(0), (drawn <= observed).cumsum(0)
+    is_decided = np.minimum(above, below) >= enough
+    drawn[is_decided.cumsum(0) > 1] = np.nan
+    return np.asarray(is_decided.any(0))
+
+
+def _expected_passes(
+    run: TaskRun,
+    heads: Sequence[Head],
+    having: Mapping[str, Sequence[Head]],
+    options: ByRoleOptions,
+) -> float:
+    """Estimate how many passes `compare_removed` takes."""
+    sets = [tuple(of_role) for of_role in having.values()]
+    drawn = [chosen for chosen in sets if n_sets_like(chosen, heads) > 1]
+    draws = _expected_draws(np.empty((0, len(drawn))), np.zeros(len(drawn)), options)
+    return run.n_passes(without_each(sets, run.shape)) + draws * _cost(run, drawn)
+
+
+def _cost(run: TaskRun, sets: Sequence[tuple[Head, ...]]) -> float:
+    """Return how many passes each of ``sets`` takes, shared passes divided among the sets."""
+    if not sets:
+        return 0.0
+    return run.n_passes(without_each(dict.fromkeys(sets), run.shape)) / len(sets)
+
+
+def _expected_draws(drawn: FloatArray, observed: FloatArray, options: ByRoleOptions) -> float:
+    """Estimate how many more draws roles take, by the share of draws in the tails so far.
+
+    Before the first draw, all ranks of a role count as equally probable.
+    """
+    n_drawn, enough = len(drawn), enough_draws(options)
+    tail = np.minimum((drawn >= observed).sum(0), (drawn <= observed).sum(0))
+    needed = (enough - tail) * (n_drawn + 2) / (tail + 1 / 4)
+    return float(np.minimum(needed, options.draws - n_drawn).sum())
+
+
+def draw_importance_by_role(by_role: ImportanceByRole, ax: Axes | None = None) -> Axes:
+    """Draw for each role the loss without its heads, less the mean of random sets as large.
+
+    Lines hold the middle of the random sets; points are full for roles whose p-value, after
+    correction, is at most alpha.
+
+    With ``by_role`` as `importance_by_role` returns it:
+
+    >>> from headroles.report import draw_importance_by_role
+    >>> len(draw_importance_by_role(by_role).get_yticklabels())
+    2
+    """
+    frame = by_role.frame
+    ax = new_axes(ax, 7, 1.3 + 0.26 * len(frame))
+    places = np.arange(len(frame))
+    is_shown = (frame["answer"] != UNDECIDED).to_numpy()
+    low, high = (frame[name] - frame["drawn_loss"] for name in ("drawn_low", "drawn_high"))
+    ax.hlines(places, low, high, color="0.5", label="random sets of heads")
+    look: dict[str, Any] = {"markeredgecolor": DARK, "marker": "o", "linestyle": "none"}
+    for chosen, color, label in (
+        (is_shown, DARK, "significant"),
+        (~is_shown, "white", "not significant"),
+    ):
+        if chosen.any():
+            differences = frame["removed_difference"][chosen]
+            ax.plot(differences, places[chosen], color=color, label=label, **look)
+    ax.axvline(0, color=THRESHOLD, linestyle="dotted")
+    names = [f"{role_label(str(row.role))} ({row.heads} heads)" for row in frame.itertuples()]
+    ax.set_yticks(places, names)
+    ax.set(ylim=(len(frame) - 0.5, -0.5))
+    ax.set_xlabel("loss without its heads, minus loss\nwithout as many random heads (nats)")
+    legend_below(ax)
+    return ax

@@ -1,64 +1,60 @@
-"""Ablations in several tasks -> TaskDrops: the layers or heads that matter for each task."""
+"""Which layers or heads matter for which task? Ablations in several tasks -> DropsByTask."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from headroles.arrays import FloatArray
+from headroles.drawing.grids import centre_scale, draw_grid
+from headroles.drawing.style import DIVERGING, new_axes, plain, role_label
 from headroles.errors import UsageError
-from headroles.formats import to_records
-from headroles.options import takes
-from headroles.record import Record, RecordedModel, RecordedTaskFile
+from headroles.inference.combined import contrast_sample
+from headroles.inference.sample import Sample
+from headroles.options import Options, takes
+from headroles.record import Record
 from headroles.results.columns import Axes, Column, one_of
 from headroles.results.result import Result, widened
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.studies.importance.ablation import Ablations
-from headroles.studies.importance.drop_table import make_table, measures_of
-from headroles.studies.importance.measures import BETTER, LESS, LOSS, MORE, WORSE
-from headroles.studies.importance.options import TaskDropOptions
-from headroles.testing.answers import UNDECIDED
-from headroles.testing.notes import warn_of_shared
-from headroles.testing.recorded import RecordedCorrection
+from headroles.studies.importance.removals import (
+    BETTER,
+    LESS,
+    LOSS,
+    MORE,
+    WORSE,
+    find_measures,
+    known_measure,
+    unit_values,
+    worse_by,
+)
+from headroles.testing.answers import UNDECIDED, answers
+from headroles.testing.evidence import find_p_values
+from headroles.testing.hypotheses import Hypotheses, size_of
+from headroles.testing.notes import find_notes, warn_of_differences, warn_of_shared
+from headroles.testing.options import CorrectionOptions
 from headroles.wording import listed
 
-MOST_ROWS = 24
-"""Rows of a printed matrix: the removals that change most."""
-_THIRDS, _SHOWN = "thirds", 8
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Plot
+
+_TABULATED, _DRAWN = 8, 24
+"""Removals that change most: rows of the summary and of the figure."""
 _WITH_INTERVALS = 3  # tasks whose intervals fit on a line
 
 
-class TaskOfDrops(RecordedTaskFile, frozen=True, kw_only=True):
-    """One of several tasks, its model, and the loss and metrics of the whole model."""
-
-    name: str
-    model: RecordedModel
-    whole: dict[str, float]
-
-
-class Drops(RecordedCorrection, frozen=True, kw_only=True):
-    """Record of the comparison of several tasks."""
-
-    tasks: list[TaskOfDrops]
-    warnings: list[str]
-
-
-class DropsRecord(Record, frozen=True, kw_only=True):
-    """Record of several tasks and of their comparison."""
-
-    by_task: Drops
-
-    @property
-    def models(self) -> dict[str, RecordedModel]:
-        """The models of the tasks, by the names of the tasks."""
-        return {one.name: one.model for one in self.by_task.tasks}
+@dataclass(frozen=True, kw_only=True)
+class ByTaskOptions(CorrectionOptions):
+    """Options of tests of losses in several tasks."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class TaskDrops(Result):
+class DropsByTask(Result):
     """Losses of several tasks (or languages, genres) without layers or heads.
 
     ``frame`` has the columns of ``columns``, a row for each measure that all tasks have, removal
@@ -71,17 +67,16 @@ class TaskDrops(Result):
     removals and tasks, each measure by itself. ``answer`` is worse, better or undecided;
     ``deviates`` more, less or undecided; ``note`` is about the test behind ``answer``.
 
-    With ``drops`` as `compare_tasks` returns them:
+    With ``drops`` as `drops_by_task` returns them:
 
     >>> list(drops.tasks)
     ['one', 'other']
     """
 
-    record: DropsRecord
-
-    kind: ClassVar[str] = "task drops"
-    stem: ClassVar[str] = "task-drops"
-    remedy: ClassVar[str] = "make them with: headroles by-task DIR DIR --out DROPS"
+    kind: ClassVar[str] = "by-task"
+    question: ClassVar[str] = "Which attention heads matter for which task?"
+    options_type: ClassVar[type[Options]] = ByTaskOptions
+    figures: ClassVar[Mapping[str, str]] = {"tasks": "draw_drops_by_task"}
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "measure set removed task n n_removed whole without relative_drop ci_low ci_high "
@@ -100,11 +95,6 @@ class TaskDrops(Result):
         return {("measure",): [(LOSS,)], ("set", "removed"): [], ("task",): []}
 
     @property
-    def compared(self) -> Drops:
-        """The record of the comparison: tasks, options, warnings."""
-        return self.record.by_task
-
-    @property
     def measures(self) -> list[str]:
         """The measures that all tasks have: metrics first, the loss last."""
         names: list[str] = self.frame["measure"].drop_duplicates().tolist()
@@ -119,23 +109,17 @@ class TaskDrops(Result):
     @property
     def tasks(self) -> list[str]:
         """Names of the tasks, in their order."""
-        return [one.name for one in self.compared.tasks]
+        return list(self.record.sources)
 
-    def largest(self, measure: str, most: int = MOST_ROWS) -> list[str]:
+    def largest(self, measure: str, most: int = _DRAWN) -> list[str]:
         """Return at most ``most`` removals, the largest changes, in the order of the table."""
         rows = self.frame[self.frame["measure"] == measure]
         order: list[str] = rows["removed"].drop_duplicates().tolist()
         if len(order) <= most:
             return order
-        largest = rows.groupby("removed")["relative_drop"].agg(lambda own: own.abs().max())
-        chosen = set(largest.nlargest(most).index)
+        changes = rows["relative_drop"].abs().groupby(rows["removed"]).max()
+        chosen = set(changes.nlargest(most).index)
         return [name for name in order if name in chosen]
-
-    @staticmethod
-    def marks(row: Any) -> str:
-        """Return marks: ``*`` differs from 0, ``>`` more, ``<`` less than in other tasks."""
-        marks = "*" if row["answer"] != "undecided" else ""
-        return marks + {MORE: ">", LESS: "<"}.get(row["deviates"], "")
 
     def wide(self, value: str = "relative_drop") -> pd.DataFrame:
         """Return one row per measure and removal, a column per task, holding column ``value``.
@@ -159,74 +143,47 @@ class TaskDrops(Result):
             f"({listed(self.tasks, 6)}): {worse} of {len(rows)} make the loss worse,\n"
             f"{more} matter more for their task than for the others."
         )
-        for one in rows.nlargest(1, "relative_drop").to_dict("records"):
+        for largest in rows.nlargest(1, "relative_drop").to_dict("records"):
             yield (
-                f"Largest: without {one['removed']} the loss of {one['task']} changes by "
-                f"{one['relative_drop']:+.1%}."
+                f"Largest: without {largest['removed']} the loss of {largest['task']} changes by "
+                f"{largest['relative_drop']:+.1%}."
             )
-        yield from self._grid(self.measure, _SHOWN)
+        removals = self.largest(self.measure, _TABULATED)
+        of_all = rows["removed"].nunique()
+        which = f" (the {len(removals)} largest of {of_all})" if len(removals) < of_all else ""
+        yield f"{self.measure} lost without{which}"
+        cells = _cells(self, self.measure)
+        limits = "{ci_low:+.1%} to {ci_high:+.1%}" if len(self.tasks) <= _WITH_INTERVALS else ""
+        grid = []
+        for removed in removals:
+            by_task = [cells[removed, name] for name in self.tasks]
+            grid.append((removed, *(_cell(row, limits) for row in by_task)))
+        yield Grid(("", *self.tasks), tuple(grid))
         yield "* differs from 0; > more, < less than in the other tasks."
-        yield from map(Warned, self.compared.warnings)
-
-    def details(self) -> Iterator[Shown]:
-        """Tabulate relative drops by ``measure`` and by the loss."""
-        asked = self.compared
-        yield (
-            "Drops without heads, as shares of the whole model's values.\n"
-            + "\n".join(
-                f"{one.name}: {one.examples} examples of {one.file}, "
-                + ", ".join(f"{name} {value:.3f}" for name, value in one.whole.items())
-                for one in asked.tasks
-            )
-        )
-        for measure in dict.fromkeys((self.measure, LOSS)):
-            yield from self._grid(measure)
-        yield (
-            f"Intervals of {1 - asked.alpha:.0%} over examples; > and < compare tasks after "
-            f"subtracting each task's mean ({asked.correction})."
-        )
-        for kind in dict.fromkeys(self.frame["set"]):
-            if line := self._agreement(str(kind)):
-                yield line
-
-    def _grid(self, measure: str, most: int = MOST_ROWS) -> Iterator[Shown]:
-        rows = self.frame[self.frame["measure"] == measure]
-        order, removals = self.largest(measure, most), rows["removed"].nunique()
-        of_all = f" (the {len(order)} largest of {removals})" if len(order) < removals else ""
-        yield f"{measure} lost without{of_all}"
-        cells = rows.set_index(["removed", "task"]).to_dict("index")
-        grid = tuple(
-            (str(removed), *(_cell(cells[removed, name], len(self.tasks)) for name in self.tasks))
-            for removed in order
-        )
-        yield Grid(("", *self.tasks), grid)
-
-    def _agreement(self, kind: str) -> str:
-        found = self.correlations(kind).to_numpy()
-        pairs = found[np.triu_indices(len(found), 1)]
-        if not np.isfinite(pairs).any():
-            return ""
-        return (
-            f"{kind}: the orders of losses have a rank correlation of {np.nanmin(pairs):.2f} to "
-            f"{np.nanmax(pairs):.2f} between tasks"
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the result for scripts."""
-        return {"by_task": self.compared, "drops": to_records(self.frame)}
+        yield from map(Warned, self.record.warnings)
 
 
-def _cell(row: Any, n_tasks: int) -> str:
-    limits = f" ({row['ci_low']:+.1%} to {row['ci_high']:+.1%})"
-    if np.isnan(row["ci_low"]) or n_tasks > _WITH_INTERVALS:
-        limits = ""
-    return f"{row['relative_drop']:+.1%}{limits}{TaskDrops.marks(row):2}"
+def _cells(drops: DropsByTask, measure: str) -> dict[Any, Any]:
+    """Return the row of each removal and task."""
+    rows = drops.frame[drops.frame["measure"] == measure]
+    return rows.set_index(["removed", "task"]).to_dict("index")
 
 
-@takes(TaskDropOptions)
-def compare_tasks(
-    ablations: Sequence[Ablations], names: Sequence[str], options: TaskDropOptions
-) -> TaskDrops:
+def _cell(row: Mapping[str, Any], limits: str) -> str:
+    interval = f" ({limits.format_map(row)})" if limits and not np.isnan(row["ci_low"]) else ""
+    return f"{row['relative_drop']:+.1%}{interval}{_marks(row):2}"
+
+
+def _marks(row: Mapping[str, Any]) -> str:
+    """Return marks: ``*`` differs from 0, ``>`` more, ``<`` less than in other tasks."""
+    differs = "" if row["answer"] == UNDECIDED else "*"
+    return differs + {MORE: ">", LESS: "<"}.get(row["deviates"], "")
+
+
+@takes(ByTaskOptions)
+def drops_by_task(
+    ablations: Sequence[Ablations], names: Sequence[str], options: ByTaskOptions
+) -> DropsByTask:
     """Test which layers or heads matter for which of several tasks, languages or genres.
 
     The tasks may share a model (a multilingual model and texts of several languages) or have a
@@ -244,25 +201,30 @@ def compare_tasks(
 
     With ``model`` a classifier, ``task`` and ``other`` files of examples:
 
-    >>> from headroles import ablate_heads, compare_tasks
+    >>> from headroles import ablate_heads, drops_by_task
     >>> ablations = [ablate_heads(model, file, sets="layers") for file in (task, other)]
-    >>> drops = compare_tasks(ablations, ["one", "other"])
+    >>> drops = drops_by_task(ablations, ["one", "other"])
     >>> list(drops.tasks), len(drops)
     (['one', 'other'], 18)
     """
     _check(ablations, names)
-    common = _common_removals(ablations, names)
-    measures, left_out = measures_of(ablations, names)
-    frame, warnings = make_table(ablations, names, common, measures, options)
-    tasks = [
-        TaskOfDrops.extending(
-            one.record.corpus, name=name, model=one.record.model, whole=one.ablated.measured
-        )
-        for one, name in zip(ablations, names, strict=True)
-    ]
-    cautions = [*left_out, *warn_of_shared({one.name: one.sha256 for one in tasks}), *warnings]
-    by_task = Drops(**options.record(), tasks=tasks, warnings=cautions)
-    return TaskDrops(frame[list(TaskDrops.columns)], DropsRecord.now(by_task=by_task))
+    removals = _common_removals(ablations, names)
+    tasks = dict(zip(names, ablations, strict=True))
+    measures, warnings = _measures(tasks)
+    files = {name: of_task.record.corpus.sha256 for name, of_task in tasks.items()}
+    warnings += warn_of_shared(files)
+    frames = []
+    for measure in measures:
+        rows, of_measure = make_table(tasks, removals, measure, options)
+        frames.append(rows[list(DropsByTask.columns)])
+        warnings += of_measure
+    record = Record.now(
+        kind="by-task",
+        options=options.record(),
+        warnings=list(dict.fromkeys(warnings)),
+        sources={name: of_task.record for name, of_task in tasks.items()},
+    )
+    return DropsByTask(pd.concat(frames, ignore_index=True), record)
 
 
 def _check(ablations: Sequence[Ablations], names: Sequence[str]) -> None:
@@ -272,20 +234,20 @@ def _check(ablations: Sequence[Ablations], names: Sequence[str]) -> None:
         raise UsageError(
             f"{len(ablations)} tasks are called {listed(names, 8)}; give each a different name"
         )
-    kinds = [one.ablated.ablation for one in ablations]
+    kinds = [of_task.options.ablation for of_task in ablations]
     if len(set(kinds)) > 1:
-        found = ", ".join(f"{kind} in {name}" for kind, name in zip(kinds, names, strict=True))
-        raise UsageError(f"the ablations differ: {found}; give all tasks the same `ablation`")
+        which = ", ".join(f"{kind} in {name}" for kind, name in zip(kinds, names, strict=True))
+        raise UsageError(f"the ablations differ: {which}; give all tasks the same `ablation`")
 
 
 def _common_removals(ablations: Sequence[Ablations], names: Sequence[str]) -> list[tuple[str, str]]:
     """Return (set, removed) of the removals that all tasks have, in the order of the first."""
-    shapes = {(one.record.layers, one.record.heads) for one in ablations}
-    found = [list(zip(one.frame["set"], one.frame["removed"], strict=True)) for one in ablations]
+    shapes = {of_task.record.shape for of_task in ablations}
+    pairs = [list(zip(each.frame["set"], each.frame["removed"], strict=True)) for each in ablations]
     common = [
         pair
-        for pair in found[0]
-        if all(pair in other for other in found) and (len(shapes) == 1 or pair[0] == _THIRDS)
+        for pair in pairs[0]
+        if all(pair in others for others in pairs) and (len(shapes) == 1 or pair[0] == "thirds")
     ]
     if common:
         return common
@@ -296,3 +258,168 @@ def _common_removals(ablations: Sequence[Ablations], names: Sequence[str]) -> li
             "be compared; ablate all with `sets='thirds'`"
         )
     raise UsageError(f"no removal is in all of {listed(names, 8)}; ablate all with the same `sets`")
+
+
+def _measures(tasks: Mapping[str, Ablations]) -> tuple[list[str], list[str]]:
+    """Return the loss and the metrics that all tasks have, and warnings about skipped metrics.
+
+    A metric of 0 or below has no relative drop.
+    """
+    first, *others = (of_task.record.task.metrics for of_task in tasks.values())
+    usable, warnings = [LOSS], []
+    for metric in [name for name in first if all(name in metrics for metrics in others)]:
+        failed = [name for name, of_task in tasks.items() if of_task.facts["measured"][metric] <= 0]
+        if failed:
+            warnings.append(
+                f"{metric} is skipped: the whole model does not exceed 0 in {', '.join(failed)}, "
+                "and so has nothing to lose"
+            )
+        else:
+            usable.append(metric)
+    return usable, warnings
+
+
+def make_table(
+    tasks: Mapping[str, Any],
+    removals: Sequence[tuple[str, str]],
+    measure: str,
+    options: ByTaskOptions,
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return a row of a measure for each removal and task, and warnings about the tests."""
+    by_task = [
+        _drops(ablations, name, removals, measure, options) for name, ablations in tasks.items()
+    ]
+    changes = Hypotheses.joined([of_task.changes for of_task in by_task])
+    changed = find_p_values(changes, options, "two-sided")
+    deviating = _deviations([of_task.drops for of_task in by_task], removals)
+    deviated = find_p_values(deviating, options, "two-sided")
+    limits = deviating.intervals(options.alpha)
+    frame = pd.concat([of_task.frame for of_task in by_task], ignore_index=True)
+    frame = frame.assign(
+        measure=measure,
+        p_value=changed.single,
+        p_adjusted=changed.adjusted,
+        answer=answers(changed.shows(options.alpha), frame["relative_drop"], (WORSE, BETTER)),
+        deviation=deviating.moments.mean,
+        deviation_low=limits.ci_low,
+        deviation_high=limits.ci_high,
+        p_deviation=deviated.single,
+        p_deviation_adjusted=deviated.adjusted,
+        deviates=answers(deviated.shows(options.alpha), deviated.direction, (MORE, LESS)),
+        note=find_notes(changes),
+    )
+    places = frame["removed"].map({name: k for k, name in enumerate(frame["removed"].unique())})
+    order = np.argsort(places.to_numpy(), kind="stable")
+    return frame.iloc[order], warn_of_differences(changes, options)
+
+
+class _Drops(NamedTuple):
+    """The rows of one task; its relative drops (units, removals), and changes of the measure."""
+
+    frame: pd.DataFrame
+    drops: Hypotheses
+    changes: Hypotheses
+
+
+def _drops(
+    ablations: Ablations,
+    name: str,
+    removals: Sequence[tuple[str, str]],
+    measure: str,
+    options: ByTaskOptions,
+) -> _Drops:
+    (outcomes, targets), metrics = ablations.examples, [] if measure == LOSS else [measure]
+    pairs = list(zip(ablations.frame["set"], ablations.frame["removed"], strict=True))
+    rows = np.array([0, *(1 + pairs.index(pair) for pair in removals)])
+    values = unit_values(outcomes, targets, metrics)[measure][:, rows]
+    measured = find_measures(outcomes, targets, metrics)[measure][rows]
+    size = size_of(values[:, 1:], values[:, :1])
+    relative = relative_drops(values, measured, measure)
+    drops = Hypotheses.of(relative, 0.0, size=size / abs(measured[0]))
+    limits = drops.intervals(options.alpha)
+    # A drop to 0 is a ratio of 1 for any draw of examples: it has no error.
+    low, high = (np.where(drops.is_tested, end, np.nan) for end in (limits.ci_low, limits.ci_high))
+    # The ratio differs from 0 if the difference does, which has an error even after a drop to 0.
+    change = worse_by(values[:, 1:] - values[:, :1], measure)
+    changes = Hypotheses.of(change, 0.0, size=size, called=f"the differences of {measure}")
+    columns: dict[str, Any] = {
+        "set": [kind for kind, _ in removals],
+        "removed": [removed for _, removed in removals],
+        "task": name,
+        "n": len(targets),
+        "n_removed": ablations.frame["n_removed"].to_numpy()[rows[1:] - 1],
+        "whole": measured[0],
+        "without": measured[1:],
+        "relative_drop": drops.moments.mean,
+        "ci_low": low,
+        "ci_high": high,
+    }
+    return _Drops(pd.DataFrame(columns), drops, changes)
+
+
+def relative_drops(values: FloatArray, measured: FloatArray, measure: str) -> FloatArray:
+    """Return (units, S): values with the relative drops as means, and with their errors.
+
+    ``values`` (units, 1 + S) and their measure (1 + S,) are of the whole model and of S removals.
+    A ratio of means is linear in small changes of both (the delta method).
+    """
+    drops = worse_by(measured[1:] - measured[0], measure) / measured[0]
+    around = values - values.mean(0)
+    change = worse_by(around[:, 1:] - around[:, :1], measure)
+    return np.asarray(drops + (change - drops * around[:, :1]) / measured[0])
+
+
+def _deviations(drops: Sequence[Hypotheses], removals: Sequence[tuple[str, str]]) -> Hypotheses:
+    """Test how much more each removal matters in each task than in the others."""
+    kinds = np.array([kind for kind, _ in removals])
+    n = len(drops)
+    weights = np.eye(n) - (1 - np.eye(n)) / (n - 1)
+    samples = [Sample.of(_less_mean(of_task.sample.values, kinds)) for of_task in drops]
+    sizes = np.abs(weights) @ np.stack([of_task.size for of_task in drops])
+    return Hypotheses.of(contrast_sample(samples, weights), 0.0, size=sizes.ravel())
+
+
+def _less_mean(drops: NDArray[np.floating], kinds: NDArray[np.str_]) -> FloatArray:
+    """Subtract the mean over the removals of the same set; NaN for a set of one."""
+    centred = np.full_like(drops, np.nan)
+    for kind in np.unique(kinds):
+        of_kind = kinds == kind
+        if of_kind.sum() > 1:
+            centred[:, of_kind] = drops[:, of_kind] - drops[:, of_kind].mean(1, keepdims=True)
+    return centred
+
+
+def draw_drops_by_task(
+    drops: DropsByTask, measure: str | None = None, ax: Plot | None = None
+) -> Plot:
+    """Draw removals x tasks: the relative drop, as colour and number, with the marks of the table.
+
+    ``*`` differs from 0; ``>`` matters more, ``<`` less than in the other tasks. ``measure`` is by
+    default the measure of the summary. Of many removals the largest drops are drawn. Raises
+    UsageError for a measure that the tasks do not have.
+
+    With ``drops`` as `drops_by_task` returns them:
+
+    >>> from headroles.report import draw_drops_by_task
+    >>> draw_drops_by_task(drops, "loss").get_title()
+    'relative drop without heads, by loss'
+    """
+    from matplotlib.ticker import PercentFormatter
+
+    measure = known_measure(measure or drops.measure, drops.measures)
+    removals, names, cells = drops.largest(measure), drops.tasks, _cells(drops, measure)
+    rows = [[cells[removed, name] for name in names] for removed in removals]
+    values = np.array([[cell["relative_drop"] for cell in row] for row in rows])
+    ax = new_axes(ax, 3 + 0.9 * len(names), 1.3 + 0.28 * len(removals))
+    mesh = draw_grid(ax, values, DIVERGING)
+    reach = centre_scale(mesh, values)
+    bar = ax.figure.colorbar(mesh, ax=ax, label="relative drop")
+    bar.formatter = PercentFormatter(1)
+    for (row, column), value in np.ndenumerate(values):
+        ink = "white" if abs(value) > 0.6 * reach else "black"
+        text = f"{value:+.1%}{_marks(rows[row][column])}"
+        ax.text(column, row, text, ha="center", va="center", fontsize=7, color=ink)
+    ax.set_xticks(range(len(names)), [plain(name, 16) for name in names])
+    ax.set_yticks(range(len(removals)), [role_label(name) for name in removals])
+    ax.set_title(f"relative drop without heads, by {measure}", fontsize=10)
+    return ax

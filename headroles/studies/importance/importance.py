@@ -1,48 +1,45 @@
-"""A model and a task -> Importance: how the loss depends on a gate at the output of every head."""
+"""How much does a task depend on each head? A model and a task -> Importance."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-from msgspec.structs import asdict
+from msgspec import Meta
+from scipy import stats
 
+from headroles import storage
 from headroles.arrays import FloatArray
-from headroles.formats import to_records
+from headroles.drawing.grids import draw_values, ink_on
+from headroles.errors import UsageError
 from headroles.inference.intervals import skewed_interval
-from headroles.models.loading.encoder import Model
-from headroles.options import takes
-from headroles.record import Record, Recorded, RecordedTask, TaskRecord
+from headroles.options import Options, takes
+from headroles.record import Record, TaskRecord
 from headroles.results.columns import NUMBER, Axes, Column, one_of
 from headroles.results.result import Result, widened
 from headroles.results.shown import Grid, Shown, Warned, in_digits
-from headroles.storage import plain
-from headroles.studies.importance.estimators import normalise, reliability_of, values_of
-from headroles.studies.importance.example_values import read_examples, write_examples
-from headroles.studies.importance.measures import check_measured, describe_task
-from headroles.studies.importance.options import (
-    ABSOLUTE,
-    ESTIMATORS,
-    L2,
-    SIGNED,
-    TAYLOR,
-    TOKEN,
-    ImportanceOptions,
+from headroles.studies.importance.removals import (
+    RunOptions,
+    describe_task,
+    keep_parts,
+    present_heads,
+    read_examples,
 )
-from headroles.studies.importance.removals import present_heads
-from headroles.studies.importance.resuming import keep_parts
 from headroles.tasks.outcomes import Derivatives
-from headroles.tasks.running import open_run
 from headroles.testing.hypotheses import Hypotheses, size_of
+from headroles.wording import not_among
 
-EXAMPLES_FILE = "importance-examples.parquet"
-_STRONGEST = 5
-_RELIABLE = 0.8
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Plot
+
+    from headroles.models.loading.encoder import Model
+
+ABSOLUTE, SIGNED, TOKEN, TAYLOR = ESTIMATORS = ("absolute", "signed", "token", "taylor")
+NONE, L2 = NORMALISATIONS = ("none", "l2")
 USES = {
     ABSOLUTE: ("choose heads to remove (Michel et al. 2019)", "nats"),
     SIGNED: ("estimate the rise of the loss without the head", "nats"),
@@ -50,45 +47,31 @@ USES = {
     TOKEN: ("repeat what Michel et al. released", "nats a token"),
 }
 """What to use each estimator for, and its unit."""
+EXAMPLES_FILE = "importance-examples.safetensors"
+_TABULATED, _DRAWN = 5, 10
+"""Most important heads whose values are tabulated, and whose ranks are drawn."""
+_RELIABLE, _SPLITS = 0.8, 50
 
 
-class MeasuredTask(RecordedTask, frozen=True, kw_only=True):
-    """A task, with the loss and the metrics of the whole model."""
+@dataclass(frozen=True, kw_only=True)
+class RankingOptions(Options):
+    """Options of the order of importance."""
 
-    measured: dict[str, float]
+    title: ClassVar[str] = "Heads"
 
-    def __post_init__(self) -> None:
-        check_measured(self.measured, self.metrics)
+    normalisation: Literal["none", "l2"] = "none"
+    """Whether importances are divided by their Euclidean length in each layer.
 
-
-class Reliability(Recorded, frozen=True):
-    """Reliability of the order of one estimator; None for undefined figures."""
-
-    split_half: float | None
-    full: float | None
-    examples_needed: float | None
+    Michel et al. (2019) describe l2; their released code does not do it by default.
+    """
 
 
-class ImportanceRecord(TaskRecord, frozen=True, kw_only=True):
-    """Record of importance: the model, the task, and the reliability of orders."""
+@dataclass(frozen=True, kw_only=True)
+class ImportanceOptions(RankingOptions, RunOptions):
+    """Options of the estimation of importance."""
 
-    task: MeasuredTask
-    reliability: dict[str, Reliability]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.read_options(AskedReliability)
-
-    @property
-    def asked_reliability(self) -> float:
-        """The reliability for which the needed examples are reported."""
-        return self.read_options(AskedReliability).reliability
-
-
-class AskedReliability(Recorded, frozen=True):
-    """The option of the reliability."""
-
-    reliability: float
+    reliability: Annotated[float, Meta(gt=0, lt=1)] = 0.9
+    """Reliability of the order for which to report the needed examples."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -118,12 +101,13 @@ class Importance(Result):
     (3, 4)
     """
 
-    record: ImportanceRecord
+    record: TaskRecord
     derivatives: Derivatives | None = None
 
     kind: ClassVar[str] = "importance"
-    stem: ClassVar[str] = "importance"
-    remedy: ClassVar[str] = "make it with: headroles importance MODEL TASK --out DIR"
+    question: ClassVar[str] = "How much does the task depend on each attention head?"
+    options_type: ClassVar[type[Options]] = ImportanceOptions
+    figures: ClassVar[Mapping[str, str]] = {"worth": "draw_importance"}
     columns: ClassVar[tuple[str, ...]] = tuple(
         "layer head estimator n importance standard_error ci_low ci_high normalised rank".split()
     )
@@ -131,17 +115,17 @@ class Importance(Result):
         "estimator": one_of(*ESTIMATORS),
         "rank": Column(NUMBER, 1, gaps=True),
     }
-    views: ClassVar[tuple[str, ...]] = ("long", "wide")
+    views: ClassVar[tuple[str, ...]] = ("long", "wide", "reliability", "correlations")
 
     def axes(self) -> Axes:
         """Return all estimators and all heads of a layer; layers may be missing."""
         heads = [(head,) for head in range(self.record.heads)]
-        return {("estimator",): [(one,) for one in ESTIMATORS], ("layer",): [], ("head",): heads}
+        return {("estimator",): [(name,) for name in ESTIMATORS], ("layer",): [], ("head",): heads}
 
     def of(self, estimator: str, column: str = "importance") -> FloatArray:
         """Return (layers, heads): a column of one estimator; NaN for missing layers."""
         rows = self.frame[self.frame["estimator"] == estimator]
-        values = np.full((self.record.layers, self.record.heads), np.nan)
+        values = np.full(self.record.shape, np.nan)
         values[rows["layer"], rows["head"]] = rows[column]
         return values
 
@@ -156,19 +140,20 @@ class Importance(Result):
         """Return rank correlations (Spearman) of the estimators with one another, over heads."""
         return self.wide()[list(ESTIMATORS)].corr("spearman").rename_axis("estimator")
 
-    @property
-    def reliability(self) -> dict[str, dict[str, float]]:
-        """For each estimator ``split_half``, ``full`` and ``examples_needed``."""
-        return {  # JSON has null for NaN
-            estimator: {name: np.nan if one is None else one for name, one in asdict(own).items()}
-            for estimator, own in self.record.reliability.items()
-        }
+    def reliability(self) -> pd.DataFrame:
+        """Return how far the order of heads by each estimator holds for other examples.
 
-    def agreement(self) -> Iterator[tuple[str, str, float]]:
-        """Return Spearman's rank correlation over heads, for every two estimators."""
-        between = self.wide("rank")[list(ESTIMATORS)].corr().to_numpy()
-        for one, other in combinations(range(len(ESTIMATORS)), 2):
-            yield ESTIMATORS[one], ESTIMATORS[other], float(between[one, other])
+        Columns: ``split_half``, the rank correlation of the orders in random halves of the
+        examples; ``full``, expected for all examples, and ``examples_needed`` for an order of the
+        wanted reliability, both by the formula of Spearman (1910) and Brown (1910). NaN for fewer
+        than 3 heads or 4 examples; infinite where no number of examples is enough.
+        """
+        halves = pd.Series(self.facts["split_half"], dtype=float).rename_axis("estimator")
+        full = (2 * halves / (1 + halves)).where(~(halves <= -1), -1.0)
+        n, wanted = self.record.task.examples, self.options.reliability
+        needed = np.ceil(n * wanted * (1 - full) / (full * (1 - wanted)))
+        needed = needed.where(full.isna() | ((full > 0) & (full < 1)), np.inf)
+        return pd.DataFrame({"split_half": halves, "full": full, "examples_needed": needed})
 
     def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the definition of importance, and the work to cite."""
@@ -179,95 +164,54 @@ class Importance(Result):
 
     def summarize(self) -> Iterator[Shown]:
         """Name the estimator to use and its most important heads; warn of unreliable orders."""
-        yield describe_task(self.record, self.record.task.measured)
+        yield describe_task(self.record, self.facts["measured"])
         yield (
-            f"Use `{ABSOLUTE}` to choose heads to remove: how much the loss of an example changes, "
-            "up or down,\nas the head is scaled, in nats, mean over examples. Heads are named "
-            "layer-head, counted from 0."
+            "The estimator absolute serves to choose heads to remove: how much the loss of an "
+            "example changes,\nup or down, as the head is scaled, in nats, mean over examples. "
+            "Heads are named layer-head, from 0."
         )
-        yield self._heads()
-        yield self._estimators()
-        yield Warned(
-            "Reliability is not validity: check the ranking with `headroles ablate`, which removes "
-            "each head and tests the loss."
-        )
-        if task_cut := self.record.task.cut:
-            yield f"{task_cut} examples were cut to the length that the model takes."
-        weak = [name for name in ESTIMATORS if self.reliability[name]["full"] < _RELIABLE]
-        if weak:
-            yield Warned(
-                f"Other examples would give another order by {', '.join(weak)} (reliability below "
-                f"{_RELIABLE:g}). Add examples."
-            )
-
-    def details(self) -> Iterator[Shown]:
-        """Tabulate the most important heads of each estimator, and how far its order holds."""
-        title = "most important heads: layer-head importance (standard error)"
-        needed = f"needed for {self.record.asked_reliability:g}"
-        columns = ("estimator", "split-half", "all", needed, title)
-        yield Grid(columns, tuple(map(self._row, ESTIMATORS)), left=frozenset([title]))
-        yield (
-            "split-half: rank correlation of the orders in random halves of the examples; all: "
-            "expected for all examples; needed: examples for such an order."
-        )
-        agreed = [
-            f"{one} and {other} {r:.2f}" for one, other, r in self.agreement() if np.isfinite(r)
-        ]
-        if agreed:
-            yield f"Rank correlations of importances: {', '.join(agreed)}."
-
-    def _heads(self) -> Grid:
-        """List the heads most important by the estimator to use."""
         rows = self.frame[self.frame["estimator"] == ABSOLUTE].dropna(subset="importance")
         cells = {
             f"Most important of {len(rows)} heads": "{layer}-{head}",
             "nats": "{importance:.3g}",
             "95 % interval": "{ci_low:.3g} to {ci_high:.3g}",
         }
-        return Grid.of(rows.nsmallest(_STRONGEST, "rank"), cells)
-
-    def _estimators(self) -> Grid:
-        """Tabulate the purpose of each estimator, its unit, and how reliable its order is."""
-        rows = tuple(
-            (name, use, unit, in_digits(self.reliability[name]["full"]))
-            for name, (use, unit) in USES.items()
+        yield Grid.of(rows.nsmallest(_TABULATED, "rank"), cells)
+        reliable = self.reliability()["full"]
+        yield Grid(
+            ("Estimator", "to", "unit", "reliability"),
+            tuple((name, *use, in_digits(reliable[name])) for name, use in USES.items()),
+            left=frozenset({"to", "unit"}),
         )
-        columns = ("Estimator", "to", "unit", "reliability")
-        return Grid(columns, rows, left=frozenset(columns[1:3]))
-
-    def _row(self, estimator: str) -> tuple[str, ...]:
-        found = self.reliability[estimator]
-        rows = self.frame[self.frame["estimator"] == estimator].dropna(subset="importance")
-        heads = [
-            f"{row.layer}-{row.head} {row.importance:.3g} ({row.standard_error:.1g})"
-            for row in rows.nsmallest(_STRONGEST, "rank").itertuples()
-        ]
-        needed = found["examples_needed"]
-        n_needed = f"{needed:,.0f}" if np.isfinite(needed) else "-"
-        reliable = (in_digits(found[name]) for name in ("split_half", "full"))
-        return (estimator, *reliable, n_needed, "  ".join(heads))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the result for scripts."""
-        names = ("task", "layers", "heads", "reliability")
-        heads = to_records(self.frame[["layer", "head", "estimator", "importance", "rank"]])
-        return {**{name: plain(getattr(self.record, name)) for name in names}, "importance": heads}
+        yield Warned(
+            "Reliability is not validity: check the ranking with `headroles ablate`, which removes "
+            "each head and tests the loss."
+        )
+        if n_cut := self.record.task.cut:
+            yield f"{n_cut} examples were cut to the length that the model takes."
+        if weak := [name for name in ESTIMATORS if reliable[name] < _RELIABLE]:
+            yield Warned(
+                f"Other examples would give another order by {', '.join(weak)} (reliability below "
+                f"{_RELIABLE:g}). Add examples."
+            )
 
     def write_files(self, folder: Path) -> list[str]:
         """Write the table, and the derivatives of all examples."""
         names = super().write_files(folder)
         if self.derivatives is None:
             return names
-        write_examples(folder / EXAMPLES_FILE, vars(self.derivatives))
+        arrays = storage.encode_arrays(vars(self.derivatives))
+        storage.write_bytes(folder / EXAMPLES_FILE, arrays)
         return [*names, EXAMPLES_FILE]
 
     @classmethod
     def read_files(cls, folder: Path, record: Record) -> Importance:
         """Read the table and the derivatives."""
-        table, types = super().read_files(folder, record), Derivatives.types(record.shape)
-        shapes = {name: shape for name, (_, shape) in types.items()}
-        found = read_examples(folder / EXAMPLES_FILE, shapes)
-        return replace(table, derivatives=Derivatives(**found))
+        types = Derivatives.types(record.shape)
+        arrays = read_examples(
+            folder / EXAMPLES_FILE, {name: 1 + len(types[name][1]) for name in types}
+        )
+        return replace(super().read_files(folder, record), derivatives=Derivatives(**arrays))
 
 
 @takes(ImportanceOptions)
@@ -299,26 +243,69 @@ def find_importance(model: Model, task: str | Path, options: ImportanceOptions) 
     >>> importance.frame["estimator"].unique().tolist()
     ['absolute', 'signed', 'token', 'taylor']
     """
+    from headroles.tasks.running import open_run
+
     run = open_run(model, task, options)
     keep_parts("importance", options, run.encoder, run)
-    is_removed = np.ones(run.shape, dtype=bool)
-    is_removed[tuple(zip(*present_heads(run), strict=True))] = False
-    found = run.derivatives()
+    is_present = np.zeros(run.shape, dtype=bool)
+    is_present[tuple(zip(*present_heads(run), strict=True))] = True
+    derivatives = run.derivatives()
     values = {
-        name: np.where(is_removed.ravel(), np.nan, values_of(found, name)) for name in ESTIMATORS
+        name: np.where(is_present.ravel(), values_of(derivatives, name), np.nan)
+        for name in ESTIMATORS
     }
-    reliability = {
-        name: Reliability(**reliability_of(own.reshape(-1, *run.shape), options))
-        for name, own in values.items()
+    facts = {
+        "measured": run.measure(derivatives.outcomes),
+        "split_half": {
+            name: split_half(each.reshape(-1, *run.shape), options.normalisation)
+            for name, each in values.items()
+        },
     }
-    frames = [_frame(name, own, run.shape, options.normalisation) for name, own in values.items()]
-    record = run.record(options)
-    measured = MeasuredTask.extending(record.task, measured=run.measure(found.outcomes))
-    return Importance(
-        pd.concat(frames, ignore_index=True),
-        ImportanceRecord.extending(record, task=measured, reliability=reliability),
-        found,
-    )
+    rows = [_frame(name, each, run.shape, options.normalisation) for name, each in values.items()]
+    frame = pd.concat(rows, ignore_index=True)
+    return Importance(frame, run.record(options, kind="importance", facts=facts), derivatives)
+
+
+def values_of(derivatives: Derivatives, estimator: str) -> FloatArray:
+    """Return (examples, layers * heads): the values whose means are importances."""
+    if estimator == TOKEN:
+        # The released code divides by tokens, but by examples in the last layer, in which only the
+        # classifier token has a derivative.
+        by_token = derivatives.by_token.astype(np.float64)
+        by_token[:, :-1] /= derivatives.tokens.mean()
+        return by_token.reshape(len(by_token), -1)
+    by_gate = derivatives.by_gate.astype(np.float64).reshape(len(derivatives.by_gate), -1)
+    function = {ABSOLUTE: np.abs, SIGNED: np.negative, TAYLOR: np.square}[estimator]
+    return np.asarray(function(by_gate))
+
+
+def normalise(importances: FloatArray, how: str) -> FloatArray:
+    """Divide importances (layers, heads) by the Euclidean length of layers if ``how`` is l2.
+
+    A layer of zeros stays as it is.
+    """
+    if how != L2:
+        return importances
+    lengths = np.sqrt(np.nansum(importances**2, axis=1, keepdims=True))
+    return np.asarray(importances / np.where(lengths > 0, lengths, 1))
+
+
+def split_half(values: FloatArray, normalisation: str) -> float | None:
+    """Return the mean rank correlation of heads in two random halves of the examples.
+
+    ``values`` are (examples, layers, heads), NaN for removed heads. None if undefined.
+    """
+    is_present = ~np.isnan(values).any(axis=0)
+    if is_present.sum() < 3 or len(values) < 4:
+        return None
+    rng = np.random.default_rng(0)
+    correlations = []
+    for _ in range(_SPLITS):
+        halves = np.array_split(rng.permutation(len(values)), 2)
+        first, second = (normalise(values[half].mean(0), normalisation) for half in halves)
+        correlations.append(stats.spearmanr(first[is_present], second[is_present]).statistic)
+    mean = float(np.mean(correlations))
+    return None if np.isnan(mean) else mean
 
 
 def _frame(
@@ -331,17 +318,43 @@ def _frame(
     normalised = normalise(means.reshape(shape), L2).ravel()
     ranked = normalised if normalisation == L2 else means
     layer, head = (axis.ravel() for axis in np.indices(shape))
-    return pd.DataFrame(
-        {
-            "layer": layer,
-            "head": head,
-            "estimator": name,
-            "n": tested.moments.n,
-            "importance": means,
-            "standard_error": tested.moments.standard_error,
-            "ci_low": intervals.ci_low,
-            "ci_high": intervals.ci_high,
-            "normalised": normalised,
-            "rank": pd.Series(-ranked).rank(method="first").to_numpy(),
-        }
-    )[list(Importance.columns)]
+    table = {
+        "layer": layer,
+        "head": head,
+        "estimator": name,
+        "n": tested.moments.n,
+        "importance": means,
+        "standard_error": tested.moments.standard_error,
+        "ci_low": intervals.ci_low,
+        "ci_high": intervals.ci_high,
+        "normalised": normalised,
+        "rank": pd.Series(-ranked).rank(method="first").to_numpy(),
+    }
+    return pd.DataFrame(table)[list(Importance.columns)]
+
+
+def draw_importance(
+    importance: Importance, estimator: str = ABSOLUTE, ax: Plot | None = None
+) -> Plot:
+    """Draw layers x heads: the importance of each head, with the ranks of the most important.
+
+    Raises UsageError for an estimator that the table does not have.
+
+    With ``importance`` as `find_importance` returns it:
+
+    >>> from headroles.report import draw_importance
+    >>> draw_importance(importance, "taylor").get_ylabel()
+    'layer'
+    """
+    known = list(dict.fromkeys(importance.frame["estimator"]))
+    if estimator not in known:
+        raise UsageError(not_among("estimator", estimator, known))
+    values, ranks = importance.of(estimator), importance.of(estimator, "rank")
+    ax = draw_values(values, f"importance ({estimator}, {USES[estimator][1]})", ax)
+    low, high = min(0.0, np.nanmin(values)), np.nanmax(values)
+    for layer, head in np.argwhere(ranks <= _DRAWN):
+        ink = ink_on(values[layer, head], low, high)
+        place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "color": ink}
+        ax.text(head, layer, f"{ranks[layer, head]:.0f}", **place)
+    ax.set_title(f"importance of heads\nnumbers: the {_DRAWN} most important", fontsize=10)
+    return ax

@@ -14,9 +14,8 @@ from headroles.arrays import FloatArray
 from headroles.models.heads.remaining import Head
 from headroles.models.heads.tuning import weights_of_heads
 from headroles.results.shown import Grid, Shown
-from headroles.studies.importance.estimators import values_of
-from headroles.studies.importance.measures import LESS, MORE
-from headroles.studies.importance.options import ABSOLUTE
+from headroles.studies.importance.importance import ABSOLUTE, values_of
+from headroles.studies.importance.removals import LESS, MORE
 from headroles.tasks.running import TaskRun
 from headroles.testing.answers import answers
 from headroles.testing.evidence import find_p_values

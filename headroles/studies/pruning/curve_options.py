@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from headroles.errors import UsageError
 from headroles.options import Convert, split_names
-from headroles.studies.importance.options import ESTIMATORS, NORMALISATIONS
+from headroles.studies.importance.importance import ESTIMATORS, NORMALISATIONS
 from headroles.studies.pruning.options import (
     BY_ESTIMATE,
     BY_ROLE,

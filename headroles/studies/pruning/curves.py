@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,9 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.arrays import FloatArray, IndexArray
-from headroles.drawing.page import Page
+from headroles.drawing.page import Page, Picture
 from headroles.drawing.plain_page import plain_page
-from headroles.drawing.style import THRESHOLD, line_looks, new_axes
+from headroles.drawing.style import THRESHOLD, figure_of, line_looks, new_axes
 from headroles.drawing.style import plain as in_words
 from headroles.errors import UsageError
 from headroles.formats import to_records
@@ -28,19 +27,22 @@ from headroles.results.columns import WHOLE, Axes, Column, one_of
 from headroles.results.result import widened
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.storage import Count, plain
-from headroles.studies.importance.example_values import OutcomesResult
-from headroles.studies.importance.measures import (
+from headroles.studies.importance.removals import (
     BETTER,
     LOSS,
     WORSE,
+    OutcomesResult,
     check_measured,
     describe_task,
     find_measures,
+    keep_parts,
+    known_measure,
+    passes_to_choose,
+    present_heads,
     unit_values,
+    without_each,
     worse_by,
 )
-from headroles.studies.importance.removals import passes_to_choose, present_heads, without_each
-from headroles.studies.importance.resuming import keep_parts
 from headroles.studies.pruning.curve_options import CurveOptions
 from headroles.studies.pruning.options import BY_LAYER, BY_TASK, refuse_idle
 from headroles.studies.pruning.orders import choose_heads
@@ -541,8 +543,6 @@ def draw_pruning_curves(
     >>> draw_pruning_curves(curves, "loss").get_xlabel()
     'heads removed'
     """
-    from headroles.studies.importance.figures import known_measure
-
     measure = known_measure(measure or curves.measure, list(curves.frame["measure"].unique()))
     rows = curves.frame[(curves.frame["measure"] == measure) & curves.frame["share"].notna()]
     ax = new_axes(ax, 6.5, 4)
@@ -560,12 +560,13 @@ def draw_pruning_curves(
 
 def curves_page(result: PruningCurves) -> Page:
     """Make the page of pruning curves."""
-    from headroles.studies.importance.page import by_measure
-
     caption = (
         "value without a share of the heads, by order of removal, with intervals; the dotted line "
         "is the whole model."
     )
-    pictures = by_measure(partial(draw_pruning_curves, result), result.measure, caption)
+    pictures = tuple(
+        Picture((figure_of(draw_pruning_curves(result, measure)),), f"{measure}: {caption}")
+        for measure in dict.fromkeys((result.measure, LOSS))
+    )
     title = f"How many attention heads can {result.record.model.name} do without?"
     return plain_page(result, title, pictures)

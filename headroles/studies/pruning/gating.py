@@ -19,8 +19,7 @@ from headroles.models.loading.saved_models import PrunedModel, RecordedGates, mo
 from headroles.options import takes
 from headroles.results.shown import Grid, Shown, Summary, Warned
 from headroles.storage import OpenParts, plain
-from headroles.studies.importance.removals import present_heads
-from headroles.studies.importance.resuming import keep_parts
+from headroles.studies.importance.removals import keep_parts, present_heads
 from headroles.studies.pruning.gate_learning import LearntGates, learn_gates
 from headroles.studies.pruning.gate_options import TRAINED, GateOptions
 from headroles.studies.pruning.pruning import Pruned, outcomes_of, write_without

@@ -10,11 +10,8 @@ from msgspec import Meta
 
 from headroles.errors import UsageError
 from headroles.options import Convert, Flag, Options, Seed, fields_of, split_names
-from headroles.studies.importance.options import (
-    RankingOptions,
-    RoleOptions,
-    RunOptions,
-)
+from headroles.studies.importance.importance import RankingOptions
+from headroles.studies.importance.removals import RoleOptions, RunOptions
 from headroles.studies.options import read_head
 
 MOST_RATE = 1000

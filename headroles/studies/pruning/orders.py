@@ -10,9 +10,14 @@ import numpy as np
 from headroles.errors import UsageError
 from headroles.models.heads.remaining import Head
 from headroles.studies.classification.role_table import RoleTable
-from headroles.studies.importance.estimators import normalise, values_of
-from headroles.studies.importance.removals import rises_of, sorted_by, without
-from headroles.studies.importance.shared_heads import NOT_SHARED, SharedLayers
+from headroles.studies.importance.importance import normalise, values_of
+from headroles.studies.importance.removals import (
+    NOT_SHARED,
+    SharedLayers,
+    rises_of,
+    sorted_by,
+    without,
+)
 from headroles.studies.pruning.options import BY_LAYER, BY_ROLE, SelectionOptions
 from headroles.tasks.running import TaskRun
 

@@ -24,10 +24,13 @@ from headroles.options import takes
 from headroles.passes.timing import Speed, time_in_turns
 from headroles.results.shown import Grid, Shown, Summary
 from headroles.results.stored import write_together
-from headroles.studies.importance.loss_change import LossChange, find_loss_change
-from headroles.studies.importance.measures import LOSS
-from headroles.studies.importance.resuming import keep_parts
-from headroles.studies.importance.shared_heads import SharedLayers
+from headroles.studies.importance.removals import (
+    LOSS,
+    LossChange,
+    SharedLayers,
+    find_loss_change,
+    keep_parts,
+)
 from headroles.studies.pruning.options import ZEROED, PruneOptions
 from headroles.studies.pruning.orders import choose_heads
 from headroles.studies.pruning.tuning import Tuning, fine_tune

@@ -13,7 +13,7 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.stored import MODEL_KINDS
 from headroles.storage import plain
-from headroles.studies.importance.loss_change import LossChange
+from headroles.studies.importance.removals import LossChange
 
 _FEW_TOKENS = 8
 """Fewer tokens of the sample for each dimension of the inputs give a warning."""

@@ -18,7 +18,7 @@ from headroles.models.loading.encoder import LoadedEncoder
 from headroles.passes.examples import ExampleBatch, passes_over
 from headroles.passes.loop import Budget, Passes
 from headroles.sample import sample_treebank
-from headroles.studies.importance.loss_change import find_loss_change
+from headroles.studies.importance.removals import find_loss_change
 from headroles.studies.sharing.options import SampleOptions
 from headroles.studies.sharing.result import RecordedSample, TaskChange
 from headroles.tasks.running import TaskRun

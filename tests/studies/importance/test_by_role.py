@@ -14,11 +14,16 @@ from scipy import stats
 from headroles import RoleTable, classify_heads, read_conllu
 from headroles.errors import UsageError
 from headroles.models.heads.remaining import Head
-from headroles.studies.importance import role_removals
-from headroles.studies.importance.by_role import RoleImportance, compare_roles_in_task
-from headroles.studies.importance.options import RoleImportanceOptions
+from headroles.studies.importance import by_role
+from headroles.studies.importance.by_role import (
+    ByRoleOptions,
+    ImportanceByRole,
+    compare_removed,
+    draw_like,
+    importance_by_role,
+    n_sets_like,
+)
 from headroles.studies.importance.removals import without_each
-from headroles.studies.importance.role_removals import compare_removed, draw_like, n_sets_like
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Outcomes
 from headroles.tasks.running import open_run
@@ -28,13 +33,13 @@ from tests.tasks.conftest import HEADS as HEADS_OF_MODEL
 
 
 @pytest.fixture(scope="module")
-def found(classifier: Path, labelled: Path, roles: Path) -> RoleImportance:
-    return compare_roles_in_task(
+def found(classifier: Path, labelled: Path, roles: Path) -> ImportanceByRole:
+    return importance_by_role(
         classifier, labelled, roles_from=str(roles), draws=3, permutations=199
     )
 
 
-def test_every_role_that_heads_have(found: RoleImportance, roles: Path) -> None:
+def test_every_role_that_heads_have(found: ImportanceByRole, roles: Path) -> None:
     table = RoleTable.load(roles)
     sizes = {role: len(table.heads_with(role)) for role in table.roles}
     assert dict(zip(found.frame["role"], found.frame["heads"], strict=True)) == {
@@ -45,7 +50,7 @@ def test_every_role_that_heads_have(found: RoleImportance, roles: Path) -> None:
 
 
 def test_ranks_the_loss_without_a_role_among_those_of_its_draws(
-    found: RoleImportance, classifier: Path, labelled: Path, roles: Path
+    found: ImportanceByRole, classifier: Path, labelled: Path, roles: Path
 ) -> None:
     opened = open_run(classifier, labelled, TaskOptions())
     rng = np.random.default_rng(0)
@@ -67,17 +72,17 @@ def test_ranks_the_loss_without_a_role_among_those_of_its_draws(
 
 
 def test_some_of_the_roles(
-    found: RoleImportance, classifier: Path, labelled: Path, roles: Path
+    found: ImportanceByRole, classifier: Path, labelled: Path, roles: Path
 ) -> None:
     asked = {"roles_from": str(roles), "draws": 1, "permutations": 99}
-    some = compare_roles_in_task(classifier, labelled, roles="delimiter*", **asked)
+    some = importance_by_role(classifier, labelled, roles="delimiter*", **asked)
     expected = [role for role in found.frame["role"] if role.startswith("delimiter")]
     assert expected
     assert some.frame["role"].tolist() == expected
     own = found.frame.set_index("role").loc[expected, "importance_difference"]
     assert some.frame["importance_difference"].tolist() == pytest.approx(own.tolist())
     with pytest.raises(UsageError, match="there is no role 'delimitr'"):
-        compare_roles_in_task(classifier, labelled, roles="delimitr", **asked)
+        importance_by_role(classifier, labelled, roles="delimitr", **asked)
 
 
 HEADS = [(layer, head) for layer in range(3) for head in range(6)]
@@ -120,7 +125,7 @@ def removed(
     effects: np.ndarray, having: dict[str, list[Head]], draws: int
 ) -> tuple[dict[str, np.ndarray], AddedLosses]:
     added = AddedLosses(effects)
-    options = RoleImportanceOptions(roles_from="-", draws=draws)
+    options = ByRoleOptions(roles_from="-", draws=draws)
     return compare_removed(added, HEADS, having, options), added  # type: ignore[arg-type]
 
 
@@ -151,7 +156,7 @@ def test_draws_that_cannot_change_an_answer_are_not_run(monkeypatch: pytest.Monk
         str(at): [HEADS[place] for place in sorted(rng.permutation(18)[:4])] for at in range(100)
     }
     some, few = removed(effects, having, 99)
-    monkeypatch.setattr(role_removals, "enough_draws", lambda options: 100)
+    monkeypatch.setattr(by_role, "enough_draws", lambda options: 100)
     whole, all_of_them = removed(effects, having, 99)
     assert (whole["draws"] == 99).all()
     shown = whole["p_removed"] <= 0.05
@@ -175,11 +180,11 @@ def test_heads_that_matter_are_shown() -> None:
 
 
 def test_says_how_many_draws_are_needed(
-    found: RoleImportance, classifier: Path, labelled: Path, roles: Path
+    found: ImportanceByRole, classifier: Path, labelled: Path, roles: Path
 ) -> None:
     assert "3 draws give no p-value below 0.5: nothing can be shown" in flat(found)
     n_roles = len(found)
-    more = compare_roles_in_task(
+    more = importance_by_role(
         classifier, labelled, roles_from=str(roles), draws=40, permutations=99
     )
     assert f"one role alone among {n_roles}" in flat(more)
@@ -198,4 +203,4 @@ def test_command(classifier: Path, labelled: Path, roles: Path, tmp_path: Path) 
 def test_without_any_role(classifier: Path, labelled: Path, sample: Path, tmp_path: Path) -> None:
     classify_heads(classifier, read_conllu(sample), threshold=500.0).save(tmp_path / "none")
     with pytest.raises(UsageError, match="no head has a role"):
-        compare_roles_in_task(classifier, labelled, roles_from=str(tmp_path / "none"))
+        importance_by_role(classifier, labelled, roles_from=str(tmp_path / "none"))

@@ -10,10 +10,8 @@ import pytest
 from scipy import stats
 
 from headroles.errors import UsageError
-from headroles.storage import plain
 from headroles.studies.importance.ablation import Ablations, ablate_heads
-from headroles.studies.importance.by_task import TaskDrops, compare_tasks
-from headroles.studies.importance.drop_table import relative_drops
+from headroles.studies.importance.by_task import DropsByTask, drops_by_task, relative_drops
 from tests.commands import run
 from tests.conftest import changed
 from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
@@ -34,18 +32,18 @@ def ablations(classifier: Path, labelled: Path, short: Path) -> list[Ablations]:
 
 
 @pytest.fixture(scope="module")
-def found(ablations: list[Ablations]) -> TaskDrops:
-    return compare_tasks(ablations, NAMES, correction="none")
+def found(ablations: list[Ablations]) -> DropsByTask:
+    return drops_by_task(ablations, NAMES, correction="none")
 
 
-def rows_of(found: TaskDrops, task: str, measure: str = "loss"):
+def rows_of(found: DropsByTask, task: str, measure: str = "loss"):
     rows = found.frame[(found.frame["task"] == task) & (found.frame["measure"] == measure)]
     return rows.set_index("removed")
 
 
-def test_relative_drops(found: TaskDrops, ablations: list[Ablations]) -> None:
+def test_relative_drops(found: DropsByTask, ablations: list[Ablations]) -> None:
     for name, one in zip(NAMES, ablations, strict=True):
-        whole = one.ablated.measured
+        whole = one.facts["measured"]
         own = rows_of(found, name)
         for row in one.frame.itertuples():
             assert own.loc[row.removed, "relative_drop"] == pytest.approx(
@@ -72,7 +70,7 @@ def test_errors_of_ratios_are_those_of_the_bootstrap() -> None:
 
 
 def test_deviations_are_welch_tests_of_profiles(
-    found: TaskDrops, ablations: list[Ablations]
+    found: DropsByTask, ablations: list[Ablations]
 ) -> None:
     profiles = []
     for one in ablations:
@@ -88,7 +86,7 @@ def test_deviations_are_welch_tests_of_profiles(
     assert other["deviation"].to_numpy() == pytest.approx(-own["deviation"].to_numpy())
 
 
-def test_answers(found: TaskDrops) -> None:
+def test_answers(found: DropsByTask) -> None:
     for row in found.frame.itertuples():
         shown = row.p_adjusted <= 0.05
         assert row.answer == (
@@ -108,10 +106,10 @@ def test_all_that_there_was_is_lost(ablations: list[Ablations]) -> None:
         predictions[:, 0] = one.targets
         predictions[:2, 0] = 1 - one.targets[:2]
         predictions[:, 1] = 1 - one.targets
-        ablated = {**plain(one.ablated), "measured": dict.fromkeys(one.ablated.measured, 0.5)}
+        facts = {"measured": dict.fromkeys(one.facts["measured"], 0.5)}
         outcomes = replace(one.outcomes, predictions=predictions)
-        wrong.append(changed(replace(one, outcomes=outcomes), ablated=ablated))
-    own = rows_of(compare_tasks(wrong, NAMES), "long", "accuracy").loc["layer 0"]
+        wrong.append(changed(replace(one, outcomes=outcomes), facts=facts))
+    own = rows_of(drops_by_task(wrong, NAMES), "long", "accuracy").loc["layer 0"]
     assert (own["whole"], own["without"], own["relative_drop"]) == (0.75, 0, 1)
     assert np.isnan([own["ci_low"], own["ci_high"]]).all()
     expected = stats.ttest_1samp([0, 0, 1, 1, 1, 1, 1, 1], 0).pvalue
@@ -126,7 +124,7 @@ def test_notes_say_that_nothing_varies(ablations: list[Ablations]) -> None:
         losses = one.outcomes.losses.copy()
         losses[:, 1] = losses[:, 0]
         still.append(replace(one, outcomes=replace(one.outcomes, losses=losses)))
-    found = compare_tasks(still, NAMES, correction="none").frame
+    found = drops_by_task(still, NAMES, correction="none").frame
     losses = found[found["measure"] == "loss"]
     is_first = losses["removed"] == ablations[0].frame["removed"].iloc[0]
     assert losses["p_value"].isna().equals(is_first)
@@ -138,12 +136,12 @@ def test_models_of_other_sizes_are_compared_by_thirds(
 ) -> None:
     small = save(make_task_model(num_attention_heads=2), tmp_path / "small")
     other = ablate_heads(small, labelled, sets="layers,thirds")
-    found = compare_tasks([ablations[0], other], NAMES)
+    found = drops_by_task([ablations[0], other], NAMES)
     assert set(found.frame["set"]) == {"thirds"}
     assert any("share their examples" in one for one in found.warnings)
     layers = ablate_heads(small, labelled, sets="layers")
     with pytest.raises(UsageError, match="only thirds of their layers can be compared"):
-        compare_tasks([ablations[0], layers], NAMES)
+        drops_by_task([ablations[0], layers], NAMES)
 
 
 def test_what_cannot_be_compared(
@@ -158,12 +156,12 @@ def test_what_cannot_be_compared(
         ([ablations[0], single], NAMES, "no removal is in all of long, short"),
     ):
         with pytest.raises(UsageError, match=message):
-            compare_tasks(given, names)
+            drops_by_task(given, names)
 
 
-def test_a_metric_that_no_model_reaches_is_left_out(found: TaskDrops) -> None:
+def test_a_metric_that_no_model_reaches_is_left_out(found: DropsByTask) -> None:
     for name in ("f1", "matthews"):
-        reached = [one.whole[name] for one in found.compared.tasks]
+        reached = [one.facts["measured"][name] for one in found.record.sources.values()]
         assert (name in found.measures) == (min(reached) > 0)
         if min(reached) <= 0:
             assert any(warning.startswith(f"{name} is skipped") for warning in found.warnings)
@@ -178,4 +176,4 @@ def test_command(ablations: list[Ablations], tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "lost without" in result.stdout
     assert run(*arguments, "--overwrite", "--names", "one,other").exit_code == 0
-    assert set(TaskDrops.load(tmp_path / "out").frame["task"]) == {"one", "other"}
+    assert set(DropsByTask.load(tmp_path / "out").frame["task"]) == {"one", "other"}

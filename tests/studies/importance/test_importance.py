@@ -6,15 +6,20 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from headroles.errors import StorageError
 from headroles.models.heads.surgery import remove_heads
 from headroles.report.pages import make_report
-from headroles.studies.importance.estimators import normalise, values_of
-from headroles.studies.importance.importance import Importance, find_importance
-from headroles.studies.importance.options import ESTIMATORS
+from headroles.studies.importance.importance import (
+    ESTIMATORS,
+    Importance,
+    find_importance,
+    normalise,
+    values_of,
+)
 from headroles.tasks.outcomes import Derivatives
 from headroles.tasks.running import TaskRun
 from tests.commands import run
@@ -77,12 +82,11 @@ def test_every_head_by_every_estimator(found: Importance) -> None:
 
 
 def test_reliability_follows_spearman_and_brown(found: Importance) -> None:
-    for one in found.reliability.values():
-        half, full = one["split_half"], one["full"]
+    for _, row in found.reliability().iterrows():
+        half, full = row["split_half"], row["full"]
         assert full == pytest.approx(2 * half / (1 + half))
-        if 0 < full < 1:
-            needed = 8 * 0.9 * (1 - full) / (full * 0.1)
-            assert one["examples_needed"] == np.ceil(needed)
+        needed = np.ceil(8 * 0.9 * (1 - full) / (full * 0.1)) if full > 0 else np.inf
+        assert row["examples_needed"] == needed
 
 
 @pytest.mark.parametrize("how", ["none", "l2"])
@@ -99,7 +103,7 @@ def test_ranks_and_reliability_are_of_the_order_asked_for(
         halves = np.array_split(rng.permutation(8), 2)
         orders = [normalise(values[half].mean(0).reshape(3, 4), how).ravel() for half in halves]
         agreed.append(stats.spearmanr(*orders).statistic)
-    assert found.reliability["absolute"]["split_half"] == pytest.approx(np.mean(agreed))
+    assert found.reliability().loc["absolute", "split_half"] == pytest.approx(np.mean(agreed))
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e-8])
@@ -131,7 +135,8 @@ def test_some_layers_are_saved_and_shown(found: Importance, tmp_path: Path) -> N
     some.save(tmp_path / "out")
     loaded = Importance.load(tmp_path / "out")
     assert loaded.frame.equals(some.frame)
-    assert repr(loaded) == repr(some)
+    assert (loaded.record, repr(loaded)) == (some.record, repr(some))
+    pd.testing.assert_frame_equal(loaded.reliability(), some.reliability())
     assert np.isnan(loaded.of("signed")[1]).all()
     np.testing.assert_array_equal(loaded.of("signed")[[0, 2]], found.of("signed")[[0, 2]])
     assert make_report(tmp_path / "out").to_html()
@@ -155,10 +160,9 @@ def test_removed_heads_have_none(labelled: Path, tmp_path: Path) -> None:
     gone = np.isnan(found.of("absolute"))
     assert np.argwhere(gone).tolist() == [[1, 2], [2, 0], [2, 1], [2, 2], [2, 3]]
     assert np.nanmax(found.of("absolute", "rank")) == 7
-    by_estimator = {name: found.of(name)[~gone] for name in ESTIMATORS}
-    for one, other, agreed in found.agreement():
-        expected = stats.spearmanr(by_estimator[one], by_estimator[other]).statistic
-        assert agreed == pytest.approx(expected)
+    signed, token = (found.of(name)[~gone] for name in ("signed", "token"))
+    expected = stats.spearmanr(signed, token).statistic
+    assert found.correlations().loc["signed", "token"] == pytest.approx(expected)
 
 
 def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:

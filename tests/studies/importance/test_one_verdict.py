@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from scipy import stats
 
-from headroles.studies.importance import ablation_table, drop_table
-from headroles.studies.importance.options import AblateOptions, TaskDropOptions
-from headroles.studies.importance.removals import Removal
+from headroles.studies.importance import ablation, by_task
+from headroles.studies.importance.ablation import AblateOptions, Removal
+from headroles.studies.importance.by_task import ByTaskOptions
 from headroles.studies.pruning import curves as pruning_curves
 from headroles.studies.pruning.compensation import HeadState, find_compensation
 from headroles.studies.pruning.curve_options import CurveOptions
@@ -30,9 +30,8 @@ def verdicts(whole: NDArray[np.float64], without: NDArray[np.float64]) -> dict[s
     targets = np.zeros(len(whole))
     found = {}
 
-    run: Any = SimpleNamespace(objective="masked", targets=targets)
     removals = [Removal("single", "0-0", ((0, 0),))]
-    frame, _ = ablation_table.make_table(run, removals, outcomes, AblateOptions())
+    frame, _ = ablation.make_table(removals, outcomes, None, AblateOptions())
     found["ablate"] = frame.iloc[0]
 
     points = [Point(order, 0.5, 0, ((0, k),), k) for k, order in enumerate(("bottom", "top"))]
@@ -45,9 +44,7 @@ def verdicts(whole: NDArray[np.float64], without: NDArray[np.float64]) -> dict[s
         return SimpleNamespace(examples=(outcomes, targets), frame=rows)
 
     pair = [("single", "0-0")]
-    frame, _ = drop_table.make_table(
-        [task(), task()], ["a", "b"], pair, ["loss"], TaskDropOptions()
-    )
+    frame, _ = by_task.make_table({"a": task(), "b": task()}, pair, "loss", ByTaskOptions())
     found["by-task"] = frame.iloc[0]
 
     # of two heads, one gains what the other loses: the mean change is 0

@@ -11,8 +11,7 @@ from scipy import stats
 from headroles import RoleTable
 from headroles.errors import UsageError
 from headroles.inference import adjust_p_values
-from headroles.studies.importance.measures import find_measures, unit_values
-from headroles.studies.importance.removals import without
+from headroles.studies.importance.removals import find_measures, unit_values, without
 from headroles.studies.pruning.curve_options import CurveOptions
 from headroles.studies.pruning.curves import Point, PruningCurves, find_pruning_curves, make_table
 from headroles.studies.pruning.options import PruneOptions
