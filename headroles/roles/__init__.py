@@ -25,14 +25,12 @@ from headroles.roles.first_choices import EVERY as EVERY
 from headroles.roles.first_choices import OFFSETS as OFFSETS
 from headroles.roles.first_choices import WORDS as WORDS
 from headroles.roles.first_choices import Candidates as Candidates
-from headroles.roles.marking import marked_words as marked_words
-from headroles.roles.marking import sieve_cells as sieve_cells
 from headroles.roles.other_trees import with_other_trees as with_other_trees
 from headroles.roles.readout import Readout as Readout
 from headroles.roles.readout import bounds_of as bounds_of
 from headroles.roles.readout import make_readout as make_readout
-from headroles.roles.relations import absent_defaults as absent_defaults
-from headroles.roles.relations import choose_relations as choose_relations
+from headroles.roles.readout import marked_words as marked_words
+from headroles.roles.readout import sieve_cells as sieve_cells
 from headroles.roles.role import ARCS as ARCS
 from headroles.roles.role import PAIRS as PAIRS
 from headroles.roles.role import TOKENS as TOKENS
@@ -42,3 +40,5 @@ from headroles.roles.scores import EXCESS as EXCESS
 from headroles.roles.scores import HIT as HIT
 from headroles.roles.scores import SCORES as SCORES
 from headroles.roles.scores import Score as Score
+from headroles.roles.syntactic import absent_defaults as absent_defaults
+from headroles.roles.syntactic import choose_relations as choose_relations

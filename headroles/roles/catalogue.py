@@ -20,10 +20,10 @@ from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, Options, PresetOptions, whole_number
 from headroles.roles.batch import PaddedBatch
 from headroles.roles.first_choices import TOKENS
-from headroles.roles.offsets import Offsets
+from headroles.roles.pairs import Offsets
 from headroles.roles.role import PAIRS, Context, Role
 from headroles.roles.scores import BIAS, HIT
-from headroles.roles.sets import Evenness, KeySets, RowWise, Shared, WordSets, sets_of_sentences
+from headroles.roles.sets import Evenness, RowWise, Sets, Shared, WordSets, sets_of_sentences
 from headroles.wording import shortened
 
 # Positions in the sequence
@@ -116,9 +116,9 @@ def refuse_too_far(names: Iterable[str], max_tokens: int) -> None:
 
 def delimiter_roles(options: Options, context: Context) -> Iterator[Role]:
     """Yield the roles whose tokens look for special tokens: all, the first, or separators."""
-    yield Role("delimiter", "special tokens", sieve=KeySets(_special))
-    yield Role("delimiter:cls", "the classifier token", sieve=KeySets(_classifier))
-    yield Role("delimiter:sep", "separators", sieve=KeySets(_separators))
+    yield Role("delimiter", "special tokens", sieve=Sets(_special))
+    yield Role("delimiter:cls", "the classifier token", sieve=Sets(_classifier))
+    yield Role("delimiter:sep", "separators", sieve=Sets(_separators))
 
 
 def _special(batch: PaddedBatch) -> list[Shared]:

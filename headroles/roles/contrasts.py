@@ -8,7 +8,9 @@ at the same offset j - i that no arc joins:
     contrast = sum over pairs of w_ij * (A[i, j] - C[j - i])
 
 with the weights w of the role. Attention that depends on the offset alone scores exactly 0. A
-contrast is a difference of two sieves, and so a sieve with negative weights.
+contrast is a difference of two sieves, and so a sieve with negative weights. Of links that are no
+arcs of the tree, such as pairs of a user's own role, controls are pairs of words that no such link
+joins. If (i, j) is a control, so is (j, i), since an arc joins two words in either direction.
 
 A contrast smaller than the rounding error of its two sums is set to 0, because a head that looks at
 positions alone leaves only rounding error.
@@ -26,12 +28,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroles.arrays import BoolArray, Float32Array, IntArray
-from headroles.roles.arithmetic import divide, expand, slots
-from headroles.roles.batch import Scope
-from headroles.roles.controls import Controls, find_controls
-from headroles.roles.links import Links, LinkWeights, Pieces, find_link_weights, find_pieces
-from headroles.roles.sieve import Array, KeySetList, Layer, SieveReadout
+from headroles.arrays import Float32Array, FloatArray, IntArray
+from headroles.roles.batch import PaddedBatch, Scope
+from headroles.roles.pairs import (
+    FindLinks,
+    LinkTable,
+    LinkWeights,
+    Pairs,
+    Pieces,
+    expand,
+    find_link_weights,
+    find_pieces,
+    in_product,
+    slots,
+)
+from headroles.roles.scores import divide
+from headroles.roles.sieve import Array, KeySets, Layer, SieveReadout
 from headroles.rounding import MODEL_TERMS, rounding_bound
 
 PAIRS, PAIRS_WITHOUT_CONTROLS = "pairs of pieces", "pairs of pieces without controls"
@@ -45,44 +57,52 @@ wastes little.
 
 
 @dataclass(frozen=True)
-class BeyondOffset(Links):
+class BeyondOffset(Pairs):
     """Contrast of the links with some labels."""
 
-    def readout(self, alike: Sequence[Links], scope: Scope, key_sets: KeySetList) -> SieveReadout:
+    def readout(self, alike: Sequence[Pairs], scope: Scope, key_sets: KeySets) -> SieveReadout:
         """Find the weights of the pairs of pieces of all links with controls, and of their
         controls.
         """
         batch = scope.batch
-        table, controls = batch.of(self.find), batch.of(find_controls, self.find)
+        controls = batch.of(find_controls, self.find)
         pieces = scope.of(find_pieces, self.find)
         cells = controls.cells_of(pieces.owners, pieces.queries, pieces.keys)
-        lacks_control = controls.lack(cells)
+        lacks_control = np.append(controls.totals, 0)[cells] == 0  # cell -1 has none
         is_scored = pieces.is_scored.copy()
         is_scored[pieces.directions[lacks_control], pieces.links[lacks_control]] = False
-        weights = find_link_weights(alike, table, pieces, is_scored, batch.size)
-        runs = _Runs.from_controls(controls)
+        counts = {
+            PAIRS: len(lacks_control),
+            PAIRS_WITHOUT_CONTROLS: int(lacks_control.sum()),
+            ARCS: int(pieces.is_scored.sum()),
+            ARCS_LEFT_OUT: int(pieces.is_scored.sum() - is_scored.sum()),
+        }
+        weights = find_link_weights(alike, batch, pieces, is_scored)
         of_cells = _weights_of_cells(weights, pieces, cells, controls)
-        return ContrastReadout(
-            pairs=pieces.pairs(batch),
-            weights=weights.padded(pieces),
-            control_pairs=_pairs_in_runs(controls, runs),
-            control_weights=_weights_in_runs(controls, runs),
-            run_weights=_weights_of_runs(of_cells, runs, batch.size),
-            roundings=_roundings(weights, pieces, of_cells, controls),
+        totals, roundings = _totals(weights, pieces, of_cells, controls)
+        own = pieces.pairs(batch), weights.padded(pieces)
+        return SieveReadout(
+            function=_contrasts,
+            arrays=(*own, *_in_runs(controls, of_cells), roundings),
             # the score's constant is part of both sides of the difference and cancels
             constants=np.zeros_like(weights.constants),
             counts=weights.counts,
-            lows=-_total_weights(weights, pieces),
+            lows=-totals,
             highs=weights.highs - weights.constants,
-            controls=_count_controls(pieces, is_scored, lacks_control)
-            if table.beside is None
-            else Counter(),
+            controls=Counter() if self.find.is_control else Counter(counts),
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ContrastReadout(SieveReadout):
-    """Contrasts of r roles: pairs of links with their weights, and controls to subtract.
+def _contrasts(
+    layer: Layer,
+    pairs: Array,
+    weights: Array,
+    control_pairs: Array,
+    control_weights: Array,
+    run_weights: Array,
+    roundings: Array,
+) -> Array:
+    """Return the attention along links minus the attention to their controls, for r roles.
 
     ``pairs`` (B, P) of links have ``weights`` (B, P, r). ``control_pairs`` (B, 2 * RUN * C), as
     query * N + key, are in C runs: first with the later word as key, then as query; within each,
@@ -90,55 +110,100 @@ class ContrastReadout(SieveReadout):
     these sums times ``run_weights`` (B, 2 * C, r) are subtracted. Contrasts smaller than
     ``roundings`` (B, r), relative to the attention to links and controls together, are set to 0.
     """
-
-    pairs: IntArray
-    weights: Float32Array
-    control_pairs: IntArray
-    control_weights: Float32Array
-    run_weights: Float32Array
-    roundings: Float32Array
-
-    def read(self, layer: Layer) -> Array:
-        """Return the attention along links minus the attention to their controls."""
-        given = layer.at(self.pairs).bmm(self.weights)
-        batch, heads, _ = given.shape
-        _, length, n_runs = self.control_weights.shape
-        picked = layer.at(self.control_pairs).view(batch, heads, 2, length, n_runs)
-        # in place: these are the largest arrays of a layer
-        runs = picked.mul_(self.control_weights[:, None, None]).sum(dim=3)
-        taken = runs.view(batch, heads, -1).bmm(self.run_weights)
-        contrasts = given - taken
-        bounds = taken.add_(given).mul_(self.roundings[:, None])
-        return contrasts.masked_fill_(contrasts.abs() < bounds, 0)
+    given = in_product(layer, pairs, weights)
+    batch, heads, _ = given.shape
+    _, length, n_runs = control_weights.shape
+    picked = layer.at(control_pairs).view(batch, heads, 2, length, n_runs)
+    # in place: these are the largest arrays of a layer
+    runs = picked.mul_(control_weights[:, None, None]).sum(dim=3)
+    taken = runs.view(batch, heads, -1).bmm(run_weights)
+    contrasts = given - taken
+    bounds = taken.add_(given).mul_(roundings[:, None])
+    return contrasts.masked_fill_(contrasts.abs() < bounds, 0)
 
 
 @dataclass(frozen=True)
-class _Runs:
-    """Runs in the order of their ``cells``, and the run of each of the P controls.
+class Controls:
+    """The controls of the B examples of a batch, in cells.
 
-    A run belongs to the example ``owners`` and has one of ``most`` ``places`` in it. Each control
-    is in the run ``of_control``, at the place ``within``, from 0.
+    A cell is one distance, in tokens, between the ends of links of one sentence. The S cells are
+    ordered by example, sentence and distance, given by ``owners`` (the example), ``sentences`` (0
+    or 1) and ``distances``, all (S,). Second sentences begin at the tokens ``boundaries`` (B,).
+
+    The P controls are ordered by cell and given by ``cells``, the tokens ``firsts``, the later
+    tokens ``seconds``, and ``weights``, all (P,). A pair of words counts once, however many pieces
+    the words have: ``totals`` (S,) are numbers of pairs of words, 0 in cells without controls.
     """
 
-    cells: IntArray
+    batch: PaddedBatch
+    boundaries: IntArray
     owners: IntArray
-    places: IntArray
-    most: int
-    of_control: IntArray
-    within: IntArray
+    sentences: IntArray
+    distances: IntArray
+    totals: FloatArray
+    cells: IntArray
+    firsts: IntArray
+    seconds: IntArray
+    weights: FloatArray
 
-    @classmethod
-    def from_controls(cls, controls: Controls) -> _Runs:
-        sizes = np.bincount(controls.cells, minlength=len(controls.owners))
-        # rounded up: the last run of a cell may be shorter
-        n_runs = -(-sizes // RUN)
-        first = np.cumsum(n_runs) - n_runs
-        cells, _ = expand(n_runs)
-        cell_of_control, rank = expand(sizes)
-        owners = controls.owners[cells]
-        places, most = slots(owners, controls.batch.size)
-        of_control = first[cell_of_control] + rank // RUN
-        return cls(cells, owners, places, most, of_control, rank % RUN)
+    def cells_of(self, owners: IntArray, queries: IntArray, keys: IntArray) -> IntArray:
+        """Return the cell of each pair of pieces of a link, -1 for pairs across two sentences."""
+        in_second = queries >= self.boundaries[owners]
+        across = in_second != (keys >= self.boundaries[owners])
+        width = self.batch.width
+        # cells are in ascending order; pairs across sentences find another cell, and are reset
+        cells = np.searchsorted(
+            _cell_ids(self.owners, self.sentences, self.distances, width),
+            _cell_ids(owners, in_second.astype(np.int64), np.abs(keys - queries), width),
+        )
+        return np.where(across, -1, cells)
+
+
+def find_controls(batch: PaddedBatch, find: FindLinks) -> Controls:
+    """Find the controls at the distances of all links."""
+    in_second = batch.segments == 1
+    boundaries = np.where(in_second.any(axis=1), in_second.argmax(axis=1), batch.lengths)
+    owners, sentences, distances = _cells_of_links(batch.of(find), boundaries, batch.width)
+    first = np.broadcast_to(np.arange(batch.width), (len(distances), batch.width))
+    beyond = first + distances[:, None]
+    second, row = beyond.clip(0, batch.width - 1), owners[:, None]
+    # within the batch, two words of the sentence of the cell, neither the governor of the other
+    is_control = (
+        (beyond == second)
+        & batch.in_words[row, first]
+        & batch.in_words[row, second]
+        & (batch.segments[row, first] == sentences[:, None])
+        & (batch.segments[row, second] == sentences[:, None])
+        & (batch.words[row, first] != batch.words[row, second])
+        & ~find.joins(batch, row, first, second)
+    )
+    cells, firsts = np.nonzero(is_control)
+    seconds = firsts + distances[cells]
+    # pieces of long words must not outvote short words
+    weights = 1 / (batch.n_pieces[owners[cells], firsts] * batch.n_pieces[owners[cells], seconds])
+    totals = np.bincount(cells, weights=weights, minlength=len(owners)).astype(np.float64)
+    of_cells = (batch, boundaries, owners, sentences, distances, totals)
+    return Controls(*of_cells, cells, firsts, seconds, weights)
+
+
+def _cell_ids(owners: IntArray, sentences: IntArray, distances: IntArray, width: int) -> IntArray:
+    """Number the cells, ascending by example, sentence and distance."""
+    return (2 * owners + sentences) * width + distances
+
+
+def _cells_of_links(
+    table: LinkTable, boundaries: IntArray, width: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return owner, sentence and distance of each cell; links across sentences have no cell."""
+    in_second = table.first[:, 0] >= boundaries[table.owners]
+    inside = in_second == (table.second[:, 0] >= boundaries[table.owners])
+    (first, first_size), (second, second_size) = table.first[inside].T, table.second[inside].T
+    owners, sentences = table.owners[inside], in_second[inside].astype(np.int64)
+    link, within = expand(first_size * second_size)
+    offsets = second[link] + within % second_size[link]
+    offsets -= first[link] + within // second_size[link]
+    ids = np.unique(_cell_ids(owners[link], sentences[link], np.abs(offsets), width))
+    return ids // (2 * width), ids // width % 2, ids % width
 
 
 def _weights_of_cells(
@@ -157,57 +222,47 @@ def _weights_of_cells(
     return divide(taken, controls.totals[:, None, None]).astype(np.float32)
 
 
-def _roundings(
+def _totals(
     weights: LinkWeights, pieces: Pieces, of_cells: Float32Array, controls: Controls
-) -> Float32Array:
-    """Return, as (B, r), the rounding error of each contrast relative to the sum of its terms."""
+) -> tuple[Float32Array, Float32Array]:
+    """Return of each contrast the most that it can subtract, and its rounding error, as (B, r).
+
+    It can subtract all attention, if that is on controls. The error is relative to the sum of its
+    terms.
+    """
+    scores = (pieces.owners[weights.pairs], weights.roles)
+    totals = np.zeros(weights.counts.shape)
+    np.add.at(totals, scores, weights.weights)
     terms = np.full(weights.counts.shape, MODEL_TERMS)
-    np.add.at(terms, (pieces.owners[weights.pairs], weights.roles), 1)
+    np.add.at(terms, scores, 1)
     sizes = np.bincount(controls.cells, minlength=len(controls.owners))
     np.add.at(terms, controls.owners, (of_cells != 0).sum(axis=1) * sizes[:, None])
-    return rounding_bound(1, terms).astype(np.float32)
+    return totals.astype(np.float32), rounding_bound(1, terms).astype(np.float32)
 
 
-def _total_weights(weights: LinkWeights, pieces: Pieces) -> Float32Array:
-    """Return, as (B, r), the most that each contrast can subtract: all attention on controls."""
-    totals = np.zeros(weights.counts.shape)
-    np.add.at(totals, (pieces.owners[weights.pairs], weights.roles), weights.weights)
-    return totals.astype(np.float32)
+def _in_runs(
+    controls: Controls, of_cells: Float32Array
+) -> tuple[IntArray, Float32Array, Float32Array]:
+    """Return the pairs and weights of controls in runs, and of runs, as `_contrasts` takes them.
 
-
-def _weights_of_runs(of_cells: Float32Array, runs: _Runs, n_examples: int) -> Float32Array:
-    """Return the weights of runs as (B, 2 * C, r); each run has the weight of its cell."""
-    n_roles = of_cells.shape[-1]
-    weights = np.zeros((n_examples, 2, runs.most, n_roles), dtype=np.float32)
-    weights[runs.owners, :, runs.places] = of_cells[runs.cells]
-    return weights.reshape(n_examples, -1, n_roles)
-
-
-def _pairs_in_runs(controls: Controls, runs: _Runs) -> IntArray:
-    """Return the controls in both directions as (B, 2 * RUN * C)."""
-    owner, place = runs.owners[runs.of_control], runs.places[runs.of_control]
+    Each run has the weight of its cell, ``of_cells`` (S, 2, r).
+    """
     batch = controls.batch
-    pairs = np.zeros((batch.size, 2, RUN, runs.most), dtype=np.int64)
-    pairs[owner, 0, runs.within, place] = controls.firsts * batch.width + controls.seconds
-    pairs[owner, 1, runs.within, place] = controls.seconds * batch.width + controls.firsts
-    return pairs.reshape(batch.size, -1)
-
-
-def _weights_in_runs(controls: Controls, runs: _Runs) -> Float32Array:
-    """Return, as (B, RUN, C), the weight of each control in the sum of its run."""
-    owner, place = runs.owners[runs.of_control], runs.places[runs.of_control]
-    weights = np.zeros((controls.batch.size, RUN, runs.most), dtype=np.float32)
-    weights[owner, runs.within, place] = controls.weights
-    return weights
-
-
-def _count_controls(pieces: Pieces, is_scored: BoolArray, lacks_control: BoolArray) -> Counter[str]:
-    """Count links and pairs of pieces in both directions, and how many of them lack controls."""
-    return Counter(
-        {
-            PAIRS: len(lacks_control),
-            PAIRS_WITHOUT_CONTROLS: int(lacks_control.sum()),
-            ARCS: int(pieces.is_scored.sum()),
-            ARCS_LEFT_OUT: int(pieces.is_scored.sum() - is_scored.sum()),
-        }
-    )
+    sizes = np.bincount(controls.cells, minlength=len(controls.owners))
+    n_runs = -(-sizes // RUN)  # rounded up: the last run of a cell may be shorter
+    cells, _ = expand(n_runs)
+    owners = controls.owners[cells]
+    places, most = slots(owners, batch.size)
+    n_roles = of_cells.shape[-1]
+    run_weights = np.zeros((batch.size, 2, most, n_roles), dtype=np.float32)
+    run_weights[owners, :, places] = of_cells[cells]
+    # of each control: its run, and its place in it
+    cell, rank = expand(sizes)
+    run, within = (np.cumsum(n_runs) - n_runs)[cell] + rank // RUN, rank % RUN
+    owner, place = owners[run], places[run]
+    pairs = np.zeros((batch.size, 2, RUN, most), dtype=np.int64)
+    pairs[owner, 0, within, place] = controls.firsts * batch.width + controls.seconds
+    pairs[owner, 1, within, place] = controls.seconds * batch.width + controls.firsts
+    weights = np.zeros((batch.size, RUN, most), dtype=np.float32)
+    weights[owner, within, place] = controls.weights
+    return pairs.reshape(batch.size, -1), weights, run_weights.reshape(batch.size, -1, n_roles)

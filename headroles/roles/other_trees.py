@@ -3,7 +3,7 @@
 A head that follows syntax attends along the arcs of a sentence, and not along arcs between the same
 places of another tree. Each sentence borrows the arcs of a sentence of another document that has as
 many words (of another sentence, if the corpus is one document). Arcs between two words that a real
-arc joins, in either direction, are left out: such words attend to each other for syntactic reasons.
+arc joins, in either direction, are skipped: such words attend to each other for syntactic reasons.
 A sentence without a lender has no such arcs.
 
 The lender depends on the sentence and the corpus alone, and on no seed: of each length, the
@@ -18,37 +18,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import ClassVar
 
-import numpy as np
-
-from headroles.arrays import IntArray
+from headroles.arrays import BoolArray, IntArray
 from headroles.corpus import Sentence
-from headroles.encoding import EncodedExample
 from headroles.role_names import contrast_of, is_contrast, other_trees_of
-from headroles.roles.batch import PaddedBatch, placed_sentences
-from headroles.roles.links import Links, LinkTable
+from headroles.roles.batch import PaddedBatch
+from headroles.roles.pairs import FindLinks, Link, Pairs
 from headroles.roles.role import Role
 
 MOST_LENDERS = 16
 """Sentences of each length that lend their arcs, which bounds memory."""
-
-
-class FindInSentences(Protocol):
-    """Finder of links that can tell those of a single sentence."""
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels of links."""
-
-    def __call__(self, batch: PaddedBatch) -> LinkTable:
-        """Find the links of all examples."""
-
-    def of_sentence(self, sentence: Sentence) -> list[tuple[int, int, int]]:
-        """Return the first word, the second word and the label of each link of a sentence."""
-
-    def joined_in(self, sentence: Sentence) -> Iterable[tuple[int, int]]:
-        """Return the pairs of words of a sentence that are not to be taken for unrelated."""
 
 
 class Lenders:
@@ -84,42 +64,36 @@ def _digest(sentence: Sentence) -> int:
 
 
 @dataclass(frozen=True)
-class BorrowedLinks:
+class BorrowedLinks(FindLinks):
     """Finder of the links that the sentences of examples borrow."""
 
-    find: FindInSentences
+    is_control: ClassVar[bool] = True
+
+    find: FindLinks
     lenders: Lenders
 
-    def __call__(self, batch: PaddedBatch) -> LinkTable:
-        """Find the borrowed links of all examples."""
-        found = LinkTable.from_examples(batch, self._borrowed, self.find.n_labels)
-        return replace(found, n_lost=0, beside=batch.of(self.find))
-
-    def _borrowed(self, example: EncodedExample) -> IntArray:
-        found = [
-            (before + first, before + second, label)
-            for before, sentence in placed_sentences(example)
-            for first, second, label in self._of_sentence(sentence)
-        ]
-        return np.array(found, dtype=np.int64).reshape(-1, 3)
-
-    def _of_sentence(self, sentence: Sentence) -> list[tuple[int, int, int]]:
+    def of_sentence(self, sentence: Sentence) -> list[Link]:
+        """Return the links of the lender, without those between words that a link joins."""
         lender = self.lenders.lender_of(sentence)
         if lender is None:
             return []
-        joined = {frozenset(pair) for pair in self.find.joined_in(sentence)}
-        links = self.find.of_sentence(lender)
-        return [link for link in links if frozenset(link[:2]) not in joined]
+        joined = self.find.joined_in(sentence)
+        return [link for link in self.find.of_sentence(lender) if frozenset(link[:2]) not in joined]
+
+    def joins(
+        self, batch: PaddedBatch, row: IntArray, first: IntArray, second: IntArray
+    ) -> BoolArray:
+        """Tell whether a borrowed link or a link of their own joins the words of two tokens."""
+        of_their_own = self.find.joins(batch, row, first, second)
+        return of_their_own | super().joins(batch, row, first, second)
 
 
 def with_other_trees(roles: Iterable[Role], sentences: Iterable[Sentence]) -> Iterator[Role]:
     """Yield for each role of pairs, and each contrast, its control with borrowed arcs."""
-    own = [role for role in roles if isinstance(role.sieve, Links)]
-    lenders = Lenders(sentences if own else ())
-    for role in own:
-        sieve: Any = role.sieve
-        plain = role.id.removesuffix(contrast_of(""))
-        name = other_trees_of(plain)
+    of_pairs = [(role, role.sieve) for role in roles if isinstance(role.sieve, Pairs)]
+    lenders = Lenders(sentences if of_pairs else ())
+    for role, sieve in of_pairs:
+        name = other_trees_of(role.id.removesuffix(contrast_of("")))
         yield replace(
             role,
             id=contrast_of(name) if is_contrast(role.id) else name,

@@ -17,16 +17,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice, permutations
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
-import numpy as np
-
-from headroles.arrays import IntArray
 from headroles.corpus import Sentence
-from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
-from headroles.roles.batch import PaddedBatch, placed_sentences
-from headroles.roles.links import BACK, FORTH, Links, LinkTable
+from headroles.roles.batch import PaddedBatch
+from headroles.roles.pairs import BACK, FORTH, FindLinks, Link, Pairs
 from headroles.roles.role import ARCS, Context, Role
 from headroles.roles.sets import Shared, WordSets, sets_of_sentences
 from headroles.roles.syntactic import beyond_offset
@@ -56,10 +52,10 @@ def own_roles(name: str, context: Context, with_contrasts: bool) -> Iterator[Rol
         return
     find = FindPairs(found)
     words = "its pairs of words" + ", both ways" * (found.kind is frozenset)
-    own = [Role(name, words, ARCS, sieve=Links(find, frozenset([0]), FORTH))]
+    own = [Role(name, words, ARCS, sieve=Pairs(find, frozenset([0]), FORTH))]
     if found.kind is tuple:
         back = "its pairs of words, backwards"
-        own.append(Role(f"{name}:back", back, ARCS, sieve=Links(find, frozenset([0]), BACK)))
+        own.append(Role(f"{name}:back", back, ARCS, sieve=Pairs(find, frozenset([0]), BACK)))
     yield from own
     if with_contrasts:
         yield from map(beyond_offset, own)
@@ -166,32 +162,14 @@ def _is_whole(place: object) -> bool:
 
 
 @dataclass(frozen=True)
-class FindPairs:
+class FindPairs(FindLinks):
     """Finder of links from the pairs of a user's function."""
 
     find: Finder
-    n_labels: ClassVar[int] = 1
 
-    def __call__(self, batch: PaddedBatch) -> LinkTable:
-        """Find the links of all examples."""
-        return LinkTable.from_examples(batch, self._of)
-
-    def _of(self, example: EncodedExample) -> IntArray:
-        """Return the places of both words of each link, and 0 (links, 3)."""
-        pairs = [
-            (before + one, before + other, 0)
-            for before, sentence in placed_sentences(example)
-            for one, other in self.joined_in(sentence)
-        ]
-        return np.array(pairs, dtype=np.int64).reshape(-1, 3)
-
-    def of_sentence(self, sentence: Sentence) -> list[tuple[int, int, int]]:
+    def of_sentence(self, sentence: Sentence) -> list[Link]:
         """Return the places of both words of each link of a sentence, and 0."""
-        return [(one, other, 0) for one, other in self.joined_in(sentence)]
-
-    def joined_in(self, sentence: Sentence) -> list[tuple[int, int]]:
-        """Return the places of both words of each link of a sentence."""
-        return self.find.of(sentence)
+        return [(first, second, 0) for first, second in self.find.of(sentence)]
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroles.arrays import BoolArray, Float32Array, FloatArray
+from headroles.arrays import FloatArray
 from headroles.options import Options
-from headroles.roles.arithmetic import divide
 from headroles.roles.batch import Scope
 from headroles.roles.role import Context, Role
-from headroles.roles.sieve import Array, KeySetList, Layer, Sieve, SieveReadout
+from headroles.roles.scores import divide
+from headroles.roles.sieve import Array, KeySets, Layer, Sieve, SieveReadout
 
 
 def confidence(options: Options, context: Context) -> Iterator[Role]:
@@ -50,35 +50,26 @@ class RowQuantity(Sieve):
     weigh: Callable[[Scope], FloatArray]
 
     def readout(
-        self, alike: Sequence[RowQuantity], scope: Scope, key_sets: KeySetList
-    ) -> QuantityReadout:
+        self, alike: Sequence[RowQuantity], scope: Scope, key_sets: KeySets
+    ) -> SieveReadout:
         """Find the weights of all rows."""
         weights = self.weigh(scope)
-        counts = (weights > 0).sum(axis=1)
+        counts = (weights > 0).sum(axis=1)[:, None]
         zeros = np.zeros((scope.batch.size, 1), dtype=np.float32)
-        return QuantityReadout(
-            name=self.name,
-            weights=divide(weights, counts[:, None]).astype(np.float32),
-            barred=~scope.batch.in_words,
+        return SieveReadout(
+            function=_by_rows,
+            arrays=(self.name, divide(weights, counts).astype(np.float32), ~scope.batch.in_words),
             constants=zeros,
-            counts=counts[:, None],
+            counts=counts,
             lows=zeros + np.nan,
             highs=zeros + np.nan,
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class QuantityReadout(SieveReadout):
-    """Readout with ``weights`` (B, N) of rows; keys ``barred`` (B, N) are no candidates."""
-
-    name: str
-    weights: Float32Array
-    barred: BoolArray
-
-    def read(self, layer: Layer) -> Array:
-        """Return weighted sums over rows."""
-        rows = layer.largest(self.barred) if self.name == "largest" else getattr(layer, self.name)
-        return (rows * self.weights[:, None]).sum(-1, keepdims=True)
+def _by_rows(layer: Layer, name: str, weights: Array, barred: Array) -> Array:
+    """Return sums over rows under ``weights`` (B, N); keys ``barred`` (B, N) are no candidates."""
+    rows = layer.largest(barred) if name == "largest" else getattr(layer, name)
+    return (rows * weights[:, None]).sum(-1, keepdims=True)
 
 
 def _of_words(scope: Scope) -> FloatArray:

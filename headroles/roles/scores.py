@@ -7,9 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headroles.arrays import BoolArray, FloatArray, IntArray
-from headroles.roles.arithmetic import divide
+
+
+def divide(numerator: NDArray[np.generic], denominator: NDArray[np.generic]) -> FloatArray:
+    """Return ``numerator / denominator``, 0 where the denominator is 0."""
+    quotient = np.zeros(np.broadcast(numerator, denominator).shape)
+    np.divide(numerator, denominator, out=quotient, where=np.asarray(denominator) != 0)
+    return quotient
 
 
 @dataclass(frozen=True)
@@ -88,33 +95,8 @@ def _hit(lengths: IntArray, sizes: IntArray) -> RowValues:
     return RowValues(inside.astype(np.float64), np.zeros(inside.shape), inside)
 
 
-BIAS = Score(
-    "bias",
-    "times uniform attention",
-    uniform=1,
-    threshold=3,
-    row_values=_bias,
-    low=0,
-    cap=20,
-)
-EXCESS = Score(
-    "excess",
-    "share beyond uniform",
-    uniform=0,
-    threshold=0.1,
-    row_values=_excess,
-    high=1,
-    cap=1.2,
-)
-HIT = Score(
-    "hit",
-    "share of first choices",
-    uniform=0,
-    threshold=0.5,
-    row_values=_hit,
-    of_first_choice=True,
-    low=0,
-    high=1,
-)
+BIAS = Score("bias", "times uniform attention", 1, 3, _bias, low=0, cap=20)
+EXCESS = Score("excess", "share beyond uniform", 0, 0.1, _excess, high=1, cap=1.2)
+HIT = Score("hit", "share of first choices", 0, 0.5, _hit, of_first_choice=True, low=0, high=1)
 SCORES = {score.name: score for score in (BIAS, EXCESS, HIT)}
 """All scores, by name."""

@@ -2,34 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from difflib import get_close_matches
+from typing import Annotated, Any, ClassVar
 
-import numpy as np
-
-from headroles.arrays import IntArray
-from headroles.corpus import ROOT, Sentence, fold_subtype
-from headroles.encoding import EncodedExample
-from headroles.errors import UsageError
-from headroles.options import PresetOptions
-from headroles.role_names import contrast_of
-from headroles.roles.arc_sources import BASIC, arcs_of
-from headroles.roles.batch import PaddedBatch, placed_sentences
+from headroles.corpus import DEFAULT_RELATIONS, Sentence, fold_subtype
+from headroles.errors import CorpusError, UsageError
+from headroles.options import Convert, PresetOptions, split_names
+from headroles.role_names import GROUP, POOLED, contrast_of
+from headroles.roles.arcs import BASIC, MISC, Arcs, check_source, count_arcs
 from headroles.roles.contrasts import BeyondOffset
 from headroles.roles.first_choices import ATTENDING
-from headroles.roles.links import BACK, FORTH, Links, LinkTable
-from headroles.roles.relations import RelationOptions
+from headroles.roles.pairs import BACK, FORTH, Pairs
 from headroles.roles.role import ARCS, Context, Role
+from headroles.wording import listed
 
+ALL_RELATIONS, NO_RELATIONS = "all", "none"
 _WHOLE_ARCS = "arcs between words that have pieces, in examples that are not too long"
 
 
+def _relations(given: Any) -> str | tuple[str, ...]:
+    named = split_names(given)
+    if isinstance(given, str) and not named:
+        raise UsageError(
+            "`relations` names no relation; omit it for the defaults, or pass none to "
+            "score without syntax"
+        )
+    if named == (NO_RELATIONS,):
+        return ()
+    return ALL_RELATIONS if named == (ALL_RELATIONS,) else named
+
+
 @dataclass(frozen=True, kw_only=True)
-class SyntacticOptions(RelationOptions, PresetOptions):
+class SyntacticOptions(PresetOptions):
     """Options that choose the syntactic roles."""
 
+    title: ClassVar[str] = "Roles"
+
+    relations: Annotated[str | Sequence[str] | None, Convert(_relations)] = None
+    """Relations to score, separated by commas, or all of them (all), or not one (none).
+
+    By default four relations of the corpus's label scheme: nsubj, obj, amod, advmod in UD; nsubj,
+    dobj, amod, advmod in CLEAR.
+    """
+    keep_subtypes: bool = False
+    """Treat nsubj:pass as a relation of its own."""
+    arcs: Annotated[str, Convert(check_source)] = BASIC
+    """Where arcs come from: basic, enhanced (DEPS), or misc:KEY (MISC).
+
+    A key of MISC names the other word by its number, with or without a label (Coref=4,
+    Coref=4:label), with commas between several. All labels are scored unless relations are named.
+    Only basic arcs have contrasts.
+    """
     beyond_offset: bool = True
     """Contrast syntactic roles with other words at the same offset."""
     columns: bool = False
@@ -59,120 +85,110 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     if options.columns and not context.score.of_first_choice:
         raise UsageError("`columns` need first choices; pass `score='hit'`, or omit them")
     arcs = Arcs(context.relations, options.keep_subtypes, options.arcs)
-    syntactic = [*_pooled(arcs), *_by_relation(arcs)]
+    several = f"of a word ({', '.join(arcs.relations)})"
+    named = [(POOLED, f"the governor {several}", f"the dependents {several}", arcs.relations)]
+    named += [(name, f"{name}: its governor", f"its {name}", (name,)) for name in arcs.relations]
+    syntactic = [role for one in named for role in _both_ways(arcs, *one)]
     yield from syntactic
     if options.columns:
-        forth = (role for role in syntactic if _links(role).direction == FORTH)
-        yield from map(from_governor, forth)
+        yield from map(_from_governor, syntactic[::2])
     if options.beyond_offset and options.arcs == BASIC and not context.score.of_first_choice:
         yield from map(beyond_offset, syntactic)
 
 
+def _both_ways(
+    arcs: Arcs, name: str, to_governor: str, to_dependent: str, relations: Sequence[str]
+) -> Iterator[Role]:
+    """Yield the roles of some relations, to governors and to dependents, with their words."""
+    labels = frozenset(map(arcs.relations.index, relations))
+    pooled = {"relations": sorted(relations)} if name == POOLED else {}
+    for end, words, direction in (
+        ("to_governor", to_governor, FORTH),
+        ("to_dependent", to_dependent, BACK),
+    ):
+        sieve, meaning = Pairs(arcs, labels, direction), {**pooled, **arcs.meaning}
+        role = f"{GROUP}:{name}:{end}"
+        yield Role(role, words, ARCS, meaning=meaning, needs=_WHOLE_ARCS, sieve=sieve)
+
+
 def beyond_offset(role: Role) -> Role:
-    """Return the contrast of a role with other words at the same offset."""
-    links = _links(role)
+    """Return the contrast of a role of pairs with other words at the same offset."""
+    pairs = role.sieve
+    assert isinstance(pairs, Pairs)
     return replace(
         role,
         id=contrast_of(role.id),
         words=f"{role.words}, more than other words at the same offset",
         baseline=0.0,
         needs="other words at the offset of an arc",
-        sieve=BeyondOffset(links.find, links.labels, links.direction),
+        sieve=BeyondOffset(pairs.find, pairs.labels, pairs.direction),
     )
 
 
-def from_governor(role: Role) -> Role:
+def _from_governor(role: Role) -> Role:
     """Return a role to governors read by columns: the word that attends most to the dependent."""
+    assert isinstance(role.sieve, Pairs)
     return replace(
         role,
         id=f"{role.id.removesuffix(':to_governor')}:from_governor",
         words=f"{role.words}, as the word that attends most to it",
-        sieve=replace(_links(role), among=ATTENDING),
+        sieve=replace(role.sieve, among=ATTENDING),
     )
 
 
-def _links(role: Role) -> Links:
-    assert isinstance(role.sieve, Links)
-    return role.sieve
+def choose_relations(
+    options: SyntacticOptions,
+    scheme: str,
+    arcs: Mapping[str, int],
+    sentences: Iterable[Sentence] = (),
+) -> tuple[str, ...]:
+    """Choose the relations to score, in order; defaults absent from the corpus are skipped.
 
+    ``arcs`` counts the basic arcs of the corpus by full label; ``scheme`` is their label scheme.
+    Arcs of another source are counted in the ``sentences``.
 
-@dataclass(frozen=True)
-class Arcs:
-    """Finder of the arcs of some ``relations``: links from the dependent to its governor.
-
-    Labels are places in ``relations``. Subtypes are ignored unless ``keep_subtypes``.
+    Raises CorpusError if the corpus lacks a named relation, or if its label scheme has no defaults.
     """
-
-    relations: tuple[str, ...]
-    keep_subtypes: bool = False
-    source: str = BASIC
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return len(self.relations)
-
-    @property
-    def meaning(self) -> dict[str, Any]:
-        """Facts that distinguish these arcs from others with the same names."""
-        own = {} if self.source == BASIC else {"arcs": self.source}
-        return {"keep_subtypes": self.keep_subtypes, **own}
-
-    def __call__(self, batch: PaddedBatch) -> LinkTable:
-        """Find the arcs of all examples, word by word."""
-        found = LinkTable.from_examples(batch, self._arcs, self.n_labels)
-        return replace(found, in_tree=self.source == BASIC)
-
-    @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {relation: number for number, relation in enumerate(self.relations)}
-
-    def _arcs(self, example: EncodedExample) -> IntArray:
-        """Return dependent, governor and label (arcs, 3) of each arc."""
-        if self.source != BASIC:
-            return self._arcs_elsewhere(example)
-        labels = np.array([self._number(label) for label in example.relations])
-        dependents = np.flatnonzero((labels >= 0) & (example.governors != ROOT))
-        return np.column_stack([dependents, example.governors[dependents], labels[dependents]])
-
-    def _arcs_elsewhere(self, example: EncodedExample) -> IntArray:
-        found = [
-            (before + dependent, before + governor, label)
-            for before, sentence in placed_sentences(example)
-            for dependent, governor, label in self.of_sentence(sentence)
-        ]
-        return np.array(found, dtype=np.int64).reshape(-1, 3)
-
-    def of_sentence(self, sentence: Sentence) -> list[tuple[int, int, int]]:
-        """Return dependent, governor and label of each arc of a sentence."""
-        numbered = [(arc, self._number(arc.label)) for arc in arcs_of(self.source, sentence)]
-        return [(arc.dependent, arc.governor, label) for arc, label in numbered if label >= 0]
-
-    def joined_in(self, sentence: Sentence) -> list[tuple[int, int]]:
-        """Return the words that an arc of any relation joins."""
-        return [(arc.dependent, arc.governor) for arc in arcs_of(self.source, sentence)]
-
-    def _number(self, relation: str) -> int:
-        name = relation if self.keep_subtypes else fold_subtype(relation)
-        return self._numbers.get(name, -1)
+    present: Counter[str] = Counter()
+    if options.arcs != BASIC:
+        arcs = count_arcs(options.arcs, sentences)
+    for relation, count in arcs.items():
+        present[relation if options.keep_subtypes else fold_subtype(relation)] += count
+    if options.relations is None and options.arcs.startswith(MISC):
+        return tuple(sorted(present))
+    if options.relations is None:
+        if scheme not in DEFAULT_RELATIONS:
+            raise CorpusError(
+                "the labels of the corpus are neither UD nor CLEAR, so there are no default "
+                f"relations; name some with `relations`: {listed(sorted(present), 50)}; or pass "
+                "none to score without syntax"
+            )
+        return tuple(name for name in DEFAULT_RELATIONS[scheme] if present[name])
+    if options.relations == ALL_RELATIONS:
+        return tuple(sorted(present))
+    for relation in options.relations:
+        if not present[relation]:
+            raise CorpusError(_absent(relation, present))
+    return tuple(dict.fromkeys(options.relations))
 
 
-def _pooled(arcs: Arcs) -> Iterator[Role]:
-    listed = ", ".join(arcs.relations)
-    meaning = {"relations": sorted(arcs.relations), **arcs.meaning}
-    every = frozenset(range(len(arcs.relations)))
-    for role, words, direction in (
-        ("syntactic:any:to_governor", f"the governor of a word ({listed})", FORTH),
-        ("syntactic:any:to_dependent", f"the dependents of a word ({listed})", BACK),
-    ):
-        links = Links(arcs, every, direction)
-        yield Role(role, words, ARCS, meaning=meaning, needs=_WHOLE_ARCS, sieve=links)
+def absent_defaults(options: SyntacticOptions, scheme: str, chosen: Sequence[str]) -> list[str]:
+    """List default relations that the corpus lacks; empty if relations were named."""
+    if options.relations is not None or options.arcs.startswith(MISC):
+        return []
+    defaults = DEFAULT_RELATIONS.get(scheme, ())
+    return [relation for relation in defaults if relation not in chosen]
 
 
-def _by_relation(arcs: Arcs) -> Iterator[Role]:
-    for number, relation in enumerate(arcs.relations):
-        for name, direction in (("to_governor", FORTH), ("to_dependent", BACK)):
-            role = f"syntactic:{relation}:{name}"
-            words = f"{relation}: its governor" if direction == FORTH else f"its {relation}"
-            links = Links(arcs, frozenset([number]), direction)
-            yield Role(role, words, ARCS, meaning=arcs.meaning, needs=_WHOLE_ARCS, sieve=links)
+def _absent(relation: str, present: Counter[str]) -> str:
+    if fold_subtype(relation) != relation and present[fold_subtype(relation)]:
+        return (
+            f"relation {relation!r} has a subtype, but subtypes are folded; "
+            "pass `keep_subtypes=True`"
+        )
+    if relation in (ALL_RELATIONS, NO_RELATIONS):
+        every = "every relation" if relation == ALL_RELATIONS else "no relation"
+        return f"{relation!r} stands for {every}; give it alone, or give only names"
+    near = get_close_matches(relation, present, n=1)
+    hint = f"did you mean {near[0]!r}? It has" if near else "it has"
+    return f"the corpus has no relation {relation!r}; {hint}: {listed(sorted(present), 50)}"

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from headroles.roles import Candidates, Readout
 from headroles.roles.first_choices import ATTENDING, EVERY, TOKENS
-from headroles.roles.sieve import Layer
 
 
 def read_scores(attention: Tensor, readout: Readout) -> Tensor:
@@ -32,9 +31,9 @@ def read_scores(attention: Tensor, readout: Readout) -> Tensor:
 
 
 class AttentionLayer:
-    """Attention (batch, heads, query, key) in float32, and ``key_sets`` (batch, key, K) of 0 and 1.
+    """Attention (batch, heads, query, key) in float32, and ``key_sets`` (batch, key, K).
 
-    `headroles.roles.sieve.Layer` describes the methods.
+    Key sets are 1 where a key belongs to a set, 0 elsewhere.
     """
 
     def __init__(self, attention: Tensor, key_sets: Tensor) -> None:
@@ -104,9 +103,9 @@ class FirstChoices:
     def __init__(self, layer: AttentionLayer, candidates: Candidates | None) -> None:
         self._layer = layer
         self._candidates: Any = candidates
-        self._found: dict[str, Layer] = {}
+        self._found: dict[str, ChoiceLayer] = {}
 
-    def among(self, kind: str | None) -> Layer:
+    def among(self, kind: str | None) -> AttentionLayer | ChoiceLayer:
         """Return the layer with first choices among ``kind``; with attention for None."""
         if kind is None:
             return self._layer

@@ -10,11 +10,8 @@ from numpy.typing import NDArray
 
 from headroles.encoding import EncodedExample
 from headroles.roles import PaddedBatch
-from headroles.roles.contrasts import (
-    RUN,
-)
-from headroles.roles.controls import Controls, find_controls
-from headroles.roles.syntactic import Arcs
+from headroles.roles.arcs import Arcs
+from headroles.roles.contrasts import RUN, Controls, find_controls
 from tests.reference import reference_scores
 from tests.roles.examples import (
     RELATIONS,

@@ -16,7 +16,7 @@ from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
 from headroles.passes.examples import as_tensors
 from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, Scope, make_readout
-from headroles.roles.offsets import Offsets
+from headroles.roles.pairs import Offsets
 from headroles.scoring import layer
 from headroles.scoring.layer import first_largest, read_scores
 from tests.roles.examples import (

@@ -27,8 +27,8 @@ from headroles.roles import (
     make_readout,
 )
 from headroles.roles.catalogue import Rarest, read_frequencies
-from headroles.roles.links import BACK, FORTH, Links
 from headroles.roles.own import Finder, FindPairs, FindWords
+from headroles.roles.pairs import BACK, FORTH, Pairs
 from headroles.roles.syntactic import beyond_offset
 from headroles.scoring.layer import read_scores
 from tests.noise import with_noise
@@ -199,7 +199,7 @@ def test_pairs_of_ones_own_are_like_arcs(example: EncodedExample, seed: int, sco
     expected = reference_scores(attention[0], tokens_of(example), ["r0"], Asked(score))
     find = FindPairs(Finder("arcs", arcs))
     for direction, name in ((FORTH, "to_governor"), (BACK, "to_dependent")):
-        role = Role("own", sieve=Links(find, frozenset([0]), direction))
+        role = Role("own", sieve=Pairs(find, frozenset([0]), direction))
         assert_value(role, example, attention, score, None, expected[f"syntactic:r0:{name}"])
         if score != "hit":
             contrast = expected[f"syntactic:r0:{name}:beyond_offset"]
@@ -212,9 +212,9 @@ def test_pairs_without_order_are_pairs_in_both_orders(example: EncodedExample, s
     n_words = len(example.starts)
     example = with_sentences(example, ["X"] * n_words, ["a"] * n_words)
 
-    def sieve(*pairs: Any) -> Links:
+    def sieve(*pairs: Any) -> Pairs:
         find = FindPairs(Finder("f", lambda one: pairs if len(one.words) > 2 else ()))
-        return Links(find, frozenset([0]), FORTH)
+        return Pairs(find, frozenset([0]), FORTH)
 
     attention = torch.tensor(random_attention(len(example), seed), dtype=torch.float32)
     both = [Role("own", sieve=sieve({2, 0})), Role("own", sieve=sieve((0, 2), (2, 0)))]

@@ -19,7 +19,7 @@ from headroles.corpus import make_examples, prepared
 from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.roles import choose_relations
 from headroles.roles.contrasts import ARCS, ARCS_LEFT_OUT, PAIRS, PAIRS_WITHOUT_CONTROLS
-from headroles.roles.relations import RelationOptions
+from headroles.roles.syntactic import SyntacticOptions
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import open_scoring, score_to_folder
 from headroles.scoring.windows import windows_of
@@ -223,7 +223,7 @@ class TestRelations:
 
     def test_named_twice_is_scored_once(self, sample: Path) -> None:
         with prepared(read_conllu(sample)) as corpus:
-            options = RelationOptions(relations="obj,nsubj,obj")
+            options = SyntacticOptions(relations="obj,nsubj,obj")
             assert choose_relations(options, "ud", corpus.relations) == ("obj", "nsubj")
 
     def test_subtypes_kept(self, run: Run) -> None:

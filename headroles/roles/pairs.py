@@ -1,4 +1,4 @@
-"""Sieves between words: from the pieces of one end of a link to those of the other.
+"""Sieves of pairs of a query and a key, each with a weight: links between words, fixed offsets.
 
 A link joins two words of an example, such as a dependent and its governor. Its value is the mean of
 the values of its rows, one for each piece of the word that looks, with the pieces of the other word
@@ -8,57 +8,163 @@ at first pieces, so that each link is one pair of pieces.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from headroles.corpus import Sentence
 from headroles.encoding import EncodedExample
-from headroles.roles.arithmetic import divide, expand, slots
-from headroles.roles.batch import PaddedBatch, Scope
-from headroles.roles.first_choices import WORDS, among_in, find_offset_shares
-from headroles.roles.sieve import Array, KeySetList, Layer, Sieve, SieveReadout
+from headroles.roles.batch import PaddedBatch, Scope, placed_sentences
+from headroles.roles.first_choices import TOKENS, WORDS, among_in, find_offset_shares
+from headroles.roles.scores import divide
+from headroles.roles.sieve import Array, KeySets, Layer, Sieve, SieveReadout
 
 PIECELESS_ARCS = "arcs of words without pieces"
 FORTH, BACK = DIRECTIONS = (0, 1)
 """Direction in which a link is followed: from its first word to its second, or back."""
 
 
+def expand(sizes: IntArray) -> tuple[IntArray, IntArray]:
+    """Return, for sets of these sizes, the set of every member and its place within the set."""
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    return owner, np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+
+
+def slots(owner: IntArray, n_owners: int) -> tuple[IntArray, int]:
+    """Return the place of each entry among those of its owner, and the largest number of entries.
+
+    Entries are ordered by owner.
+    """
+    sizes = np.bincount(owner, minlength=n_owners)
+    return expand(sizes)[1], int(sizes.max(initial=0))
+
+
+# Fixed offsets
+
+
 @dataclass(frozen=True)
-class LinkTable:
+class Offsets(Sieve):
+    """Sieve of the tokens at some ``offsets`` from the query, in ascending order.
+
+    ``published_edge`` takes the size of a window as in the released notebooks, which is one too
+    large for the last tokens.
+    """
+
+    offsets: tuple[int, ...]
+    published_edge: bool = False
+
+    def readout(self, alike: Sequence[Offsets], scope: Scope, key_sets: KeySets) -> SieveReadout:
+        """Find the weights of the pairs of all tokens with the tokens at their offsets."""
+        batch = scope.batch
+        farthest = batch.width if scope.reach is None else scope.reach
+        offsets = np.array([k for k in self.offsets if abs(k) <= farthest], dtype=np.int64)
+        query = np.arange(batch.width)[:, None]
+        key = query + offsets
+        n = batch.lengths[:, None, None]
+        inside = (key >= 0) & (key < n) & (query < n)
+        key = key.clip(0, batch.width - 1)
+        if scope.score.of_first_choice:
+            inside &= batch.in_words[:, :, None]
+            inside &= batch.in_words[:, key]
+        sizes = inside.sum(axis=-1)
+        if self.published_edge:
+            window = offsets.max()
+            after = np.minimum(np.maximum(n - query, 0), window)[..., 0]
+            sizes = np.minimum(query[:, 0], window) + 1 + after
+        rows = scope.row_values(sizes)
+        queries = batch.real & rows.scored
+        counts = queries.sum(axis=1)
+        weights = divide(inside * (rows.slopes * queries)[..., None], counts[:, None, None])
+        weights = weights.reshape(batch.size, -1, 1)
+        pairs = np.repeat((query * batch.width + key).reshape(1, -1), batch.size, axis=0)
+        constants, lows, highs = (
+            divide((of_rows * queries).sum(axis=1), counts)[:, None].astype(np.float32)
+            for of_rows in (rows.offsets, rows.lows, rows.highs)
+        )
+        return SieveReadout(
+            function=_by_sum,
+            arrays=(pairs, weights.astype(np.float32)),
+            constants=constants,
+            counts=counts[:, None],
+            among=among_in(scope, TOKENS),
+            lows=lows,
+            highs=highs,
+        )
+
+
+def _by_sum(layer: Layer, pairs: Array, weights: Array) -> Array:
+    """Return sums over ``pairs`` (B, P) under ``weights`` (B, P, 1).
+
+    A matrix product would lose digits.
+    """
+    return layer.at(pairs).mul_(weights.mT).sum(-1, keepdim=True)
+
+
+# Links between words
+
+Link: TypeAlias = tuple[int, int, int]
+"""Places of the first word and of the second, and the number of the label."""
+
+
+class LinkTable(NamedTuple):
     """The L links of a batch between words with pieces, ordered by example.
 
     ``owners`` (L,) are the places of their examples in the batch. ``first`` and ``second`` (L, 2)
     hold the first piece and the number of pieces of each end. ``labels`` (L,) are numbers of
-    labels, of which there are ``n_labels``. ``n_lost`` links had a word without pieces. ``in_tree``
-    says that all links are arcs of the tree, so that words which no arc joins are not linked.
-    ``beside`` are further links of the same words, if words that they join are no controls.
+    labels. ``n_lost`` links had a word without pieces.
     """
 
     owners: IntArray
     first: IntArray
     second: IntArray
     labels: IntArray
-    n_labels: int
     n_lost: int
-    in_tree: bool = False
-    beside: LinkTable | None = None
 
-    def __len__(self) -> int:
-        return len(self.owners)
 
-    @classmethod
-    def from_examples(
-        cls, batch: PaddedBatch, find: Callable[[EncodedExample], IntArray], n_labels: int = 1
-    ) -> LinkTable:
-        """Make a table of the links that ``find`` returns of each example.
+class FindLinks(ABC):
+    """Finder of links."""
 
-        These are (links, 3): the places of the first word and of the second, and the label.
+    is_control: ClassVar[bool] = False
+    """Whether its links control others, whose pieces and controls are counted already."""
+
+    @abstractmethod
+    def of_sentence(self, sentence: Sentence) -> Sequence[Link]:
+        """Return the links of a sentence."""
+
+    def joined_in(self, sentence: Sentence) -> set[frozenset[int]]:
+        """Return the pairs of words of a sentence that are not to be taken for unrelated."""
+        return {frozenset(link[:2]) for link in self.of_sentence(sentence)}
+
+    def joins(
+        self, batch: PaddedBatch, row: IntArray, first: IntArray, second: IntArray
+    ) -> BoolArray:
+        """Tell whether a link joins the words of the tokens ``first`` and ``second``.
+
+        They are pieces of words of the examples ``row``; of other tokens the result is undefined.
         """
-        tables = [find(example) for example in batch.examples]
+        table, words = batch.of(self), np.maximum(batch.words, 0)
+        linked = np.zeros((batch.size, *[words.max() + 1] * 2), dtype=np.bool_)
+        ends = words[table.owners, table.first[:, 0]], words[table.owners, table.second[:, 0]]
+        linked[table.owners, *ends] = linked[table.owners, *ends[::-1]] = True
+        return np.asarray(linked[row, words[row, first], words[row, second]])
+
+    def of_example(self, example: EncodedExample) -> IntArray:
+        """Return the links of an example (links, 3)."""
+        links = [
+            (before + first, before + second, label)
+            for before, sentence in placed_sentences(example)
+            for first, second, label in self.of_sentence(sentence)
+        ]
+        return np.array(links, dtype=np.int64).reshape(-1, 3)
+
+    def __call__(self, batch: PaddedBatch) -> LinkTable:
+        """Find the links of all examples of a batch."""
+        tables = [self.of_example(example) for example in batch.examples]
         pieces = np.concatenate(
             [
                 np.stack([example.starts[table[:, :2]], example.sizes[table[:, :2]]], axis=-1)
@@ -69,15 +175,12 @@ class LinkTable:
         labels = np.concatenate([table[:, 2] for table in tables])
         whole = (pieces[..., 1] > 0).all(axis=1)
         first, second = pieces[whole, 0], pieces[whole, 1]
-        n_lost = int((~whole).sum())
-        return cls(owners[whole], first, second, labels[whole], n_labels, n_lost)
-
-
-FindLinks: TypeAlias = Callable[[PaddedBatch], LinkTable]
+        n_lost = 0 if self.is_control else int((~whole).sum())
+        return LinkTable(owners[whole], first, second, labels[whole], n_lost)
 
 
 @dataclass(frozen=True)
-class Links(Sieve):
+class Pairs(Sieve):
     """Sieve of the words that links with some ``labels`` join to the query word.
 
     First choices are looked for ``among`` words, or among the words that attend to the query word.
@@ -93,34 +196,37 @@ class Links(Sieve):
         """Kind of the sieve; sieves over the same links are read together."""
         return type(self), self.find, self.among
 
-    def readout(self, alike: Sequence[Links], scope: Scope, key_sets: KeySetList) -> SieveReadout:
+    def readout(self, alike: Sequence[Pairs], scope: Scope, key_sets: KeySets) -> SieveReadout:
         """Find the weights of all pairs of pieces of all links."""
-        table = scope.batch.of(self.find)
         pieces = scope.of(find_pieces, self.find)
-        weights = find_link_weights(alike, table, pieces, pieces.is_scored, scope.batch.size)
-        return LinkReadout(
-            pairs=pieces.pairs(scope.batch),
-            weights=weights.padded(pieces),
+        weights = find_link_weights(alike, scope.batch, pieces, pieces.is_scored)
+        shares = None
+        if scope.score.of_first_choice:
+            ends = pieces.owners, pieces.queries, pieces.keys
+            shares = find_offset_shares(scope.batch, *ends, weights.counted)
+        return SieveReadout(
+            function=in_product,
+            arrays=(pieces.pairs(scope.batch), weights.padded(pieces)),
             constants=weights.constants,
             counts=weights.counts,
             lows=weights.lows,
             highs=weights.highs,
-            skipped=+Counter({PIECELESS_ARCS: table.n_lost}),
+            skipped=+Counter({PIECELESS_ARCS: scope.batch.of(self.find).n_lost}),
             among=among_in(scope, self.among),
-            offset_shares=weights.offset_shares(pieces, scope),
+            offset_shares=shares,
         )
 
+    def ends(self, batch: PaddedBatch) -> tuple[IntArray, IntArray]:
+        """Return first piece and number of pieces (L, 2) of query words, then of key words."""
+        table = batch.of(self.find)
+        chosen = np.isin(table.labels, list(self.labels))
+        first, second = table.first[chosen], table.second[chosen]
+        return (first, second) if self.direction == FORTH else (second, first)
 
-@dataclass(frozen=True, kw_only=True)
-class LinkReadout(SieveReadout):
-    """Readout with ``pairs`` (B, P) as query * N + key and ``weights`` (B, P, r), padded with 0."""
 
-    pairs: IntArray
-    weights: Float32Array
-
-    def read(self, layer: Layer) -> Array:
-        """Return weighted sums over pairs."""
-        return layer.at(self.pairs).bmm(self.weights)
+def in_product(layer: Layer, pairs: Array, weights: Array) -> Array:
+    """Return sums over ``pairs`` (B, P) under ``weights`` (B, P, r)."""
+    return layer.at(pairs).bmm(weights)
 
 
 @dataclass(frozen=True)
@@ -131,10 +237,12 @@ class Pieces:
     ``directions``; ``queries`` and ``keys``; its ``weights`` in the value of the link; and its
     ``places`` among the pairs of its example. No example has more than ``most`` pairs.
 
-    For each link and direction (2, L): the ``constants`` of its value, its limits ``lows`` and
-    ``highs``, and ``is_scored``, whether any of its pairs is within reach.
+    For each link and direction (2, L): the ``limits`` (3, 2, L) of its value, which are its
+    constant, its least and its greatest value, and ``is_scored``, whether any of its pairs is
+    within reach.
     """
 
+    find: FindLinks
     owners: IntArray
     links: IntArray
     directions: IntArray
@@ -143,9 +251,7 @@ class Pieces:
     weights: FloatArray
     places: IntArray
     most: int
-    constants: FloatArray
-    lows: FloatArray
-    highs: FloatArray
+    limits: FloatArray
     is_scored: BoolArray
 
     def pairs(self, batch: PaddedBatch) -> IntArray:
@@ -169,16 +275,17 @@ def find_pieces(scope: Scope, find: FindLinks) -> Pieces:
     row_link, row_query = ids // width, ids % width
     values = scope.score.row_values(scope.row_lengths[owners[row_link], row_query], n_keys)
     n_rows = np.bincount(row_link, minlength=len(owners))
-    constants, lows, highs = (
+    limits = [
         divide(np.bincount(row_link, weights=of_rows, minlength=len(owners)), n_rows)
         for of_rows in (values.offsets, values.lows, values.highs)
-    )
+    ]
     # by example, so that its pairs fill one row of a padded array
     order = np.argsort(owners[link], kind="stable")
     places, most = slots(owners[link[order]], scope.batch.size)
-    by_direction = (len(DIRECTIONS), len(table))
+    by_direction = (len(DIRECTIONS), len(table.owners))
     directions, links = np.unravel_index(link[order], by_direction)
     return Pieces(
+        find=find,
         owners=owners[link[order]],
         links=links,
         directions=directions,
@@ -187,9 +294,7 @@ def find_pieces(scope: Scope, find: FindLinks) -> Pieces:
         weights=(values.slopes[row] / n_rows[link])[order],
         places=places,
         most=most,
-        constants=constants.reshape(by_direction),
-        lows=lows.reshape(by_direction),
-        highs=highs.reshape(by_direction),
+        limits=np.reshape(limits, (3, *by_direction)),
         is_scored=(n_rows > 0).reshape(by_direction),
     )
 
@@ -242,34 +347,26 @@ class LinkWeights:
         weights[owners, places, self.roles] = self.weights
         return weights
 
-    def offset_shares(self, pieces: Pieces, scope: Scope) -> Float32Array | None:
-        """Return the hits of fixed offsets; None unless first choices are scored."""
-        if not scope.score.of_first_choice:
-            return None
-        return find_offset_shares(
-            scope.batch, pieces.owners, pieces.queries, pieces.keys, self.counted
-        )
-
 
 def find_link_weights(
-    sieves: Sequence[Links],
-    table: LinkTable,
-    pieces: Pieces,
-    is_scored: BoolArray,
-    n_examples: int,
+    sieves: Sequence[Pairs], batch: PaddedBatch, pieces: Pieces, is_scored: BoolArray
 ) -> LinkWeights:
     """Return the weights under which pairs add up to scores, for links in ``is_scored`` (2, L)."""
-    chosen = _chosen(sieves, table.n_labels)
-    sums = np.zeros((3, n_examples, len(sieves)))
-    counts = np.zeros((n_examples, len(sieves)), dtype=np.int64)
+    table = batch.of(pieces.find)
+    # whether links of a label, in a direction, count for each role
+    n_labels = 1 + max(table.labels.max(initial=0), *(max(sieve.labels) for sieve in sieves))
+    chosen = np.zeros((len(DIRECTIONS), n_labels, len(sieves)), dtype=bool)
+    for column, sieve in enumerate(sieves):
+        chosen[sieve.direction, sorted(sieve.labels), column] = True
+    sums = np.zeros((3, batch.size, len(sieves)))
+    counts = np.zeros((batch.size, len(sieves)), dtype=np.int64)
     for direction in DIRECTIONS:
         links = np.flatnonzero(is_scored[direction])
         link, role = np.nonzero(chosen[direction, table.labels[links]])
         scores = (table.owners[links[link]], role)
         # add.at, since several links of an example count for the same role
         np.add.at(counts, scores, 1)
-        limits = (pieces.constants, pieces.lows, pieces.highs)
-        for total, of_links in zip(sums, limits, strict=True):
+        for total, of_links in zip(sums, pieces.limits, strict=True):
             np.add.at(total, scores, of_links[direction, links[link]])
     counted = chosen[pieces.directions, table.labels[pieces.links]]
     counted &= is_scored[pieces.directions, pieces.links][:, None]
@@ -285,11 +382,3 @@ def find_link_weights(
         counts=counts,
         counted=counted,
     )
-
-
-def _chosen(sieves: Sequence[Links], n_labels: int) -> BoolArray:
-    """Tell (2, labels, r) whether links of a label, in a direction, count for each role."""
-    chosen = np.zeros((len(DIRECTIONS), n_labels, len(sieves)), dtype=bool)
-    for role, sieve in enumerate(sieves):
-        chosen[sieve.direction, sorted(sieve.labels), role] = True
-    return chosen

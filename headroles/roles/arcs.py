@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from headroles.corpus import MISSING, ROOT, Sentence
+import numpy as np
+
+from headroles.arrays import BoolArray, IntArray
+from headroles.corpus import MISSING, ROOT, Sentence, fold_subtype
+from headroles.encoding import EncodedExample, pad
 from headroles.errors import CorpusError, UsageError
 from headroles.options import whole_number
+from headroles.roles.batch import PaddedBatch
+from headroles.roles.pairs import FindLinks, Link
 from headroles.wording import shortened
 
 BASIC, ENHANCED, MISC = "basic", "enhanced", "misc:"
@@ -74,7 +82,7 @@ def _arc(source: str, sentence: Sentence, dependent: int, text: str) -> Arc | No
 
 def count_arcs(source: str, sentences: Iterable[Sentence]) -> Counter[str]:
     """Count the arcs of the sentences by label. Raises CorpusError if there are none."""
-    counts = Counter(arc.label for one in sentences for arc in arcs_of(source, one))
+    counts = Counter(arc.label for sentence in sentences for arc in arcs_of(source, sentence))
     if not counts:
         column = "DEPS" if source == ENHANCED else "MISC"
         raise CorpusError(
@@ -82,3 +90,58 @@ def count_arcs(source: str, sentences: Iterable[Sentence]) -> Counter[str]:
             "give a treebank with such arcs, or omit `arcs`"
         )
     return counts
+
+
+@dataclass(frozen=True)
+class Arcs(FindLinks):
+    """Finder of the arcs of some ``relations``: links from the dependent to its governor.
+
+    Labels are places in ``relations``. Subtypes are ignored unless ``keep_subtypes``.
+    """
+
+    relations: tuple[str, ...]
+    keep_subtypes: bool = False
+    source: str = BASIC
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """Facts that distinguish these arcs from others with the same names."""
+        source = {} if self.source == BASIC else {"arcs": self.source}
+        return {"keep_subtypes": self.keep_subtypes, **source}
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {relation: number for number, relation in enumerate(self.relations)}
+
+    def _number(self, relation: str) -> int:
+        name = relation if self.keep_subtypes else fold_subtype(relation)
+        return self._numbers.get(name, -1)
+
+    def of_sentence(self, sentence: Sentence) -> list[Link]:
+        """Return dependent, governor and label of each arc of a sentence."""
+        numbered = [(arc, self._number(arc.label)) for arc in arcs_of(self.source, sentence)]
+        return [(arc.dependent, arc.governor, label) for arc, label in numbered if label >= 0]
+
+    def of_example(self, example: EncodedExample) -> IntArray:
+        """Return dependent, governor and label (arcs, 3) of each arc, word by word."""
+        if self.source != BASIC:
+            return super().of_example(example)
+        labels = np.array([self._number(label) for label in example.relations])
+        dependents = np.flatnonzero((labels >= 0) & (example.governors != ROOT))
+        return np.column_stack([dependents, example.governors[dependents], labels[dependents]])
+
+    def joined_in(self, sentence: Sentence) -> set[frozenset[int]]:
+        """Return the pairs of words that an arc of any relation joins."""
+        return {frozenset(arc[:2]) for arc in arcs_of(self.source, sentence)}
+
+    def joins(
+        self, batch: PaddedBatch, row: IntArray, first: IntArray, second: IntArray
+    ) -> BoolArray:
+        """Tell whether an arc joins the words of two tokens: in a tree, one of any relation."""
+        if self.source != BASIC:
+            return super().joins(batch, row, first, second)
+        # the word -1 of special tokens reads the -1 appended
+        governors = pad([np.append(one.governors, -1)[one.words] for one in batch.examples], -1)
+        words = batch.words
+        ahead = governors[row, first] == words[row, second]
+        return np.asarray(ahead | (governors[row, second] == words[row, first]))
