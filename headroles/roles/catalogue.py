@@ -1,11 +1,11 @@
-"""Roles of tokens and words: local, delimiter, block, position, self, punctuation, rare."""
+"""Roles of tokens and words, and quantities that describe heads."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -14,16 +14,18 @@ from unicodedata import category
 import numpy as np
 from msgspec import Meta
 
+from headroles.arrays import FloatArray
 from headroles.corpus import MISSING, Sentence, read_lines
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, Options, PresetOptions, whole_number
-from headroles.roles.batch import PaddedBatch
+from headroles.roles.batch import PaddedBatch, Scope
 from headroles.roles.first_choices import TOKENS
 from headroles.roles.pairs import Offsets
 from headroles.roles.role import PAIRS, Context, Role
-from headroles.roles.scores import BIAS, HIT
+from headroles.roles.scores import BIAS, HIT, divide
 from headroles.roles.sets import Evenness, RowWise, Sets, Shared, WordSets, sets_of_sentences
+from headroles.roles.sieve import Array, KeySets, Layer, Sieve, SieveReadout
 from headroles.wording import shortened
 
 # Positions in the sequence
@@ -282,7 +284,7 @@ def rare_roles(options: FrequencyOptions, context: Context) -> Iterator[Role]:
         unit="words",
         needs=f"sentences with a word beyond the {FREQUENT} most frequent",
         meaning={"frequencies": source},
-        sieve=WordSets(Rarest(counts)),
+        sieve=WordSets(partial(sets_of_sentences, find=Rarest(counts))),
     )
 
 
@@ -296,12 +298,74 @@ class Rarest:
     def _frequent(self) -> set[str]:
         return {word for word, _ in Counter(self.counts).most_common(FREQUENT)}
 
-    def __call__(self, batch: PaddedBatch) -> list[Shared]:
-        """Find each sentence's rarest word as the key of its words."""
-        return sets_of_sentences(batch, self.rarest)
-
-    def rarest(self, sentence: Sentence) -> tuple[int, ...]:
+    def __call__(self, sentence: Sentence) -> tuple[int, ...]:
         """Return the place of the rarest word; empty if all words are frequent."""
         words = [fold(word) for word in sentence.words]
         place = min(range(len(words)), key=lambda k: self.counts.get(words[k], 0))
         return () if words[place] in self._frequent else (place,)
+
+
+# Quantities that describe any head and are never tested; none depends on the score
+
+
+def confidence_roles(options: Options, context: Context) -> Iterator[Role]:
+    """Yield the mean of the largest weights of rows, without special tokens (Voita et al. 2019)."""
+    yield _quantity("confidence", "largest weight of a row", RowQuantity("largest", _of_words))
+
+
+def entropy_roles(options: Options, context: Context) -> Iterator[Role]:
+    """Yield the mean entropy of rows in nats, and as a share of that of a uniform row."""
+    yield _quantity("entropy", "entropy of a row in nats", RowQuantity("entropies", _of_rows))
+    share = "entropy of a row, as a share of that of an even one"
+    yield _quantity("entropy:share", share, RowQuantity("entropies", _of_shares))
+
+
+def distance_roles(options: Options, context: Context) -> Iterator[Role]:
+    """Yield the mean distance of keys in tokens, weighted by the row."""
+    yield _quantity("distance", "tokens between query and key", RowQuantity("distances", _of_rows))
+
+
+def _quantity(name: str, words: str, sieve: Sieve) -> Role:
+    return Role(name, words, is_described=True, sieve=sieve)
+
+
+@dataclass(frozen=True)
+class RowQuantity(Sieve):
+    """Mean over rows of the quantity ``name`` of a layer, each row weighted by ``weigh``."""
+
+    name: str
+    weigh: Callable[[Scope], FloatArray]
+
+    def readout(
+        self, alike: Sequence[RowQuantity], scope: Scope, key_sets: KeySets
+    ) -> SieveReadout:
+        """Find the weights of all rows."""
+        weights = self.weigh(scope)
+        counts = (weights > 0).sum(axis=1)[:, None]
+        zeros = np.zeros((scope.batch.size, 1), dtype=np.float32)
+        return SieveReadout(
+            function=_by_rows,
+            arrays=(self.name, divide(weights, counts).astype(np.float32), ~scope.batch.in_words),
+            constants=zeros,
+            counts=counts,
+            lows=zeros + np.nan,
+            highs=zeros + np.nan,
+        )
+
+
+def _by_rows(layer: Layer, name: str, weights: Array, barred: Array) -> Array:
+    """Return sums over rows under ``weights`` (B, N); keys ``barred`` (B, N) are no candidates."""
+    rows = layer.largest(barred) if name == "largest" else getattr(layer, name)
+    return (rows * weights[:, None]).sum(-1, keepdims=True)
+
+
+def _of_words(scope: Scope) -> FloatArray:
+    return scope.batch.in_words.astype(np.float64)
+
+
+def _of_rows(scope: Scope) -> FloatArray:
+    return scope.batch.real.astype(np.float64)
+
+
+def _of_shares(scope: Scope) -> FloatArray:
+    return divide(scope.batch.real, np.log(np.maximum(scope.row_lengths, 1)))

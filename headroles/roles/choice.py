@@ -11,7 +11,7 @@ from headroles.corpus import Sentence
 from headroles.errors import CorpusError, UsageError
 from headroles.options import DEFAULT, PUBLISHED, Convert, fields_of, split_names
 from headroles.role_names import GROUP, POOLED, contrast_of, meant_by, relation_of
-from headroles.roles import catalogue, quantities, syntactic
+from headroles.roles import catalogue, syntactic
 from headroles.roles.catalogue import FrequencyOptions, LocalOptions, is_position, offset_of
 from headroles.roles.own import own_roles
 from headroles.roles.role import Context, Role
@@ -28,9 +28,9 @@ ROLE_GROUPS: dict[str, Callable[[Any, Context], Iterator[Role]]] = {
     "self": catalogue.self_roles,
     "punctuation": catalogue.punctuation_roles,
     "rare": catalogue.rare_roles,
-    "confidence": quantities.confidence,
-    "entropy": quantities.entropy,
-    "distance": quantities.distance,
+    "confidence": catalogue.confidence_roles,
+    "entropy": catalogue.entropy_roles,
+    "distance": catalogue.distance_roles,
 }
 """Groups of roles, by the name that users give, with the function that yields their roles; in the
 order of every table.

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headroles.arrays import BoolArray, Float32Array, IntArray
-from headroles.roles.batch import PaddedBatch, Scope
+from headroles.roles.batch import PaddedBatch
 
 EVERY, TOKENS, WORDS = "every token", "tokens of words", "words"
 ATTENDING = "words that attend"
@@ -63,11 +63,6 @@ def find_candidates(batch: PaddedBatch) -> Candidates:
     pieces = np.stack([example, token, word])
     extra_pieces = tuple(pieces[:, rank == k] for k in range(1, 1 + int(rank.max(initial=0))))
     return Candidates(~batch.in_words, starts, np.maximum(places, 0), n_pieces, extra_pieces)
-
-
-def among_in(scope: Scope, among: str) -> str | None:
-    """Return ``among`` if the score reads first choices, None if it reads attention."""
-    return among if scope.score.of_first_choice else None
 
 
 def queries_among(batch: PaddedBatch, among: str) -> BoolArray:

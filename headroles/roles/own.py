@@ -15,16 +15,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice, permutations
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from headroles.corpus import Sentence
 from headroles.errors import UsageError
-from headroles.roles.batch import PaddedBatch
 from headroles.roles.pairs import BACK, FORTH, FindLinks, Link, Pairs
 from headroles.roles.role import ARCS, Context, Role
-from headroles.roles.sets import Shared, WordSets, sets_of_sentences
+from headroles.roles.sets import WordSets, sets_of_sentences
 from headroles.roles.syntactic import beyond_offset
 from headroles.wording import as_given, shortened, with_type
 
@@ -40,20 +40,20 @@ def own_roles(name: str, context: Context, with_contrasts: bool) -> Iterator[Rol
     Raises UsageError if the function does not exist, fails, or finds nothing in the whole corpus.
     """
     function: Find = load_function(name)
-    found = Finder(name, function)
-    first = next((one for sentence in context.sentences for one in found.raw(sentence)), None)
+    find = Finder(name, function)
+    first = next((one for sentence in context.sentences for one in find.raw(sentence)), None)
     if first is None:
         raise UsageError(
             f"the role {name} finds nothing in any sentence of the corpus; correct the function"
         )
-    found = Finder(name, function, kind=type(first))
-    if found.kind is int:
-        yield Role(name, "its words", "words", sieve=WordSets(FindWords(found)))
+    find = Finder(name, function, kind=type(first))
+    if find.kind is int:
+        sets = partial(sets_of_sentences, find=find.of)
+        yield Role(name, "its words", "words", sieve=WordSets(sets))
         return
-    find = FindPairs(found)
-    words = "its pairs of words" + ", both ways" * (found.kind is frozenset)
+    words = "its pairs of words" + ", both ways" * (find.kind is frozenset)
     own = [Role(name, words, ARCS, sieve=Pairs(find, frozenset([0]), FORTH))]
-    if found.kind is tuple:
+    if find.kind is tuple:
         back = "its pairs of words, backwards"
         own.append(Role(f"{name}:back", back, ARCS, sieve=Pairs(find, frozenset([0]), BACK)))
     yield from own
@@ -89,8 +89,8 @@ def load_function(name: str, subject: str = "role") -> Callable[..., Any]:
 
 
 @dataclass(frozen=True)
-class Finder:
-    """Caller of a user's function that checks the returned places.
+class Finder(FindLinks):
+    """Caller of a user's function that checks the returned places; pairs of them are links.
 
     ``kind`` is the type of the places found in other sentences: an int for a word, a tuple for a
     pair, a frozenset for a pair without order; None if not yet known.
@@ -99,6 +99,10 @@ class Finder:
     name: str
     function: Find = field(compare=False)
     kind: type | None = None
+
+    def of_sentence(self, sentence: Sentence) -> list[Link]:
+        """Return the pairs of places as links with the label 0."""
+        return [(first, second, 0) for first, second in self.of(sentence)]
 
     def of(self, sentence: Sentence) -> list[Any]:
         """Return the places, or the pairs of places, those without order both ways."""
@@ -159,25 +163,3 @@ class Finder:
 def _is_whole(place: object) -> bool:
     """Tell whether a place is a Python or NumPy integer; True and False are not."""
     return isinstance(place, numbers.Integral) and not isinstance(place, bool)
-
-
-@dataclass(frozen=True)
-class FindPairs(FindLinks):
-    """Finder of links from the pairs of a user's function."""
-
-    find: Finder
-
-    def of_sentence(self, sentence: Sentence) -> list[Link]:
-        """Return the places of both words of each link of a sentence, and 0."""
-        return [(first, second, 0) for first, second in self.find.of(sentence)]
-
-
-@dataclass(frozen=True)
-class FindWords:
-    """Finder of key sets from the words of a user's function, a set for each sentence."""
-
-    find: Finder
-
-    def __call__(self, batch: PaddedBatch) -> list[Shared]:
-        """Find the key sets of all examples."""
-        return sets_of_sentences(batch, self.find.of)

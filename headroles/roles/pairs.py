@@ -20,7 +20,7 @@ from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from headroles.corpus import Sentence
 from headroles.encoding import EncodedExample
 from headroles.roles.batch import PaddedBatch, Scope, placed_sentences
-from headroles.roles.first_choices import TOKENS, WORDS, among_in, find_offset_shares
+from headroles.roles.first_choices import TOKENS, WORDS, find_offset_shares
 from headroles.roles.scores import divide
 from headroles.roles.sieve import Array, KeySets, Layer, Sieve, SieveReadout
 
@@ -91,7 +91,7 @@ class Offsets(Sieve):
             arrays=(pairs, weights.astype(np.float32)),
             constants=constants,
             counts=counts[:, None],
-            among=among_in(scope, TOKENS),
+            among=TOKENS,
             lows=lows,
             highs=highs,
         )
@@ -212,7 +212,7 @@ class Pairs(Sieve):
             lows=weights.lows,
             highs=weights.highs,
             skipped=+Counter({PIECELESS_ARCS: scope.batch.of(self.find).n_lost}),
-            among=among_in(scope, self.among),
+            among=self.among,
             offset_shares=shares,
         )
 

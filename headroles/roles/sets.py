@@ -14,7 +14,7 @@ import numpy as np
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from headroles.corpus import Sentence
 from headroles.roles.batch import PaddedBatch, Scope, placed_sentences
-from headroles.roles.first_choices import EVERY, WORDS, among_in, queries_among
+from headroles.roles.first_choices import EVERY, WORDS, queries_among
 from headroles.roles.scores import divide
 from headroles.roles.sieve import Array, KeySets, Layer, Sieve, SieveReadout
 
@@ -64,16 +64,14 @@ class Sets(Sieve):
         found = [sieve.row_weights(scope, key_sets) for sieve in alike]
         weights = np.stack([own.weights for own in found], axis=-1)
         weights = weights.reshape(scope.batch.size, -1, len(alike))
-        return SieveReadout(function=_in_one_product, arrays=(weights,), **self.facts(found, scope))
+        return SieveReadout(function=_in_one_product, arrays=(weights,), **self.facts(found))
 
-    def facts(self, found: Sequence[RowWeights], scope: Scope) -> dict[str, Any]:
+    def facts(self, found: Sequence[RowWeights]) -> dict[str, Any]:
         """Return what the readout of sieves with these weights knows beside its arrays."""
-        constants, lows, highs = np.stack([own.means for own in found], axis=-1)
-        counts = np.stack([own.counts for own in found], axis=1)
-        among = among_in(scope, self.among)
-        return {
-            "constants": constants, "counts": counts, "lows": lows, "highs": highs, "among": among
-        }  # fmt: skip
+        constants, lows, highs = np.stack([rows.means for rows in found], axis=-1)
+        counts = np.stack([rows.counts for rows in found], axis=1)
+        limits = {"constants": constants, "lows": lows, "highs": highs}
+        return {**limits, "counts": counts, "among": self.among}
 
     def row_weights(
         self, scope: Scope, key_sets: KeySets, most: FloatArray | int = 1
@@ -87,9 +85,12 @@ class Sets(Sieve):
         sums = np.zeros((3, batch.size))
         counts = np.zeros(batch.size, dtype=np.int64)
         for queries, keys in batch.of(self.find):
-            rows = scope.row_values(
-                _sizes_for_words(scope, keys) if of_words else scope.count(keys)
-            )
+            sizes = scope.count(keys)
+            if of_words and scope.score.of_first_choice:
+                # words other than the query's; one sees another if any of their pieces do
+                n_pieces = batch.n_pieces
+                sizes = scope.count(keys, np.maximum(n_pieces, 1)) - keys * n_pieces
+            rows = scope.row_values(sizes)
             shares: Any = queries & rows.scored
             if scope.score.of_first_choice:  # the choice of a word is stored at its first piece
                 shares &= queries_among(batch, self.among)
@@ -103,17 +104,6 @@ class Sets(Sieve):
         # the mean over rows is taken here, once, so that a layer needs a product only
         means = divide(sums, counts).astype(np.float32)
         return RowWeights(divide(weights, counts[:, None, None]).astype(np.float32), means, counts)
-
-
-def _sizes_for_words(scope: Scope, keys: BoolArray) -> IntArray:
-    """Count the keys of each query (B, N); for first choices of words those of others.
-
-    A word sees another if any piece of the one sees any piece of the other, as in `pairs`.
-    """
-    if not scope.score.of_first_choice:
-        return scope.count(keys)
-    own = scope.batch.n_pieces
-    return scope.count(keys, np.maximum(own, 1)) - keys * own
 
 
 def _in_one_product(layer: Layer, weights: Array) -> Array:
@@ -144,7 +134,7 @@ class RowWise(Sets):
         return SieveReadout(
             function=function if rows.counts.any() else _nothing,
             arrays=(rows.weights,),
-            **self.facts([rows], scope),
+            **self.facts([rows]),
         )
 
 
@@ -218,9 +208,10 @@ class WordSets(Sets):
         keys = np.stack([keys for shared in sets for _, keys in shared], axis=-1)
         weights = np.concatenate([rows.weights for rows in found], axis=-1)
         of_roles = np.eye(len(alike), dtype=np.float32).repeat(list(map(len, sets)), axis=0)
-        facts = self.facts(found, scope)
         return SieveReadout(
-            function=_of_words, arrays=(keys.astype(np.float32), weights, of_roles), **facts
+            function=_of_words,
+            arrays=(keys.astype(np.float32), weights, of_roles),
+            **self.facts(found),
         )
 
 

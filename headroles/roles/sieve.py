@@ -61,9 +61,9 @@ class SieveReadout:
     reason, ``skipped`` counts arcs of words without pieces, and ``controls`` links with and without
     controls.
 
-    It reads attention, or, if ``among`` names candidates, first choices: 1 at the choice and 0
-    elsewhere. ``offset_shares`` (B, r, offsets) are the scores of always looking at a fixed offset,
-    NaN without a score; None for roles that are not compared with fixed offsets.
+    It reads attention; for scores of first choices, if ``among`` names candidates, 1 at the choice
+    and 0 elsewhere. ``offset_shares`` (B, r, offsets) are the scores of always looking at a fixed
+    offset, NaN without a score; None for roles that are not compared with fixed offsets.
 
     Scores lie between ``lows`` and ``highs`` (B, r) under any attention; NaN where unknown.
     """

@@ -106,8 +106,8 @@ class FirstChoices:
         self._found: dict[str, ChoiceLayer] = {}
 
     def among(self, kind: str | None) -> AttentionLayer | ChoiceLayer:
-        """Return the layer with first choices among ``kind``; with attention for None."""
-        if kind is None:
+        """Return the layer with first choices among ``kind``; with attention without any."""
+        if kind is None or self._candidates is None:
             return self._layer
         if kind not in self._found:
             self._found[kind] = ChoiceLayer(self._choose(kind), self._layer.key_sets)

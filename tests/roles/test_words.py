@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,9 @@ from headroles.roles import (
     make_readout,
 )
 from headroles.roles.catalogue import Rarest, read_frequencies
-from headroles.roles.own import Finder, FindPairs, FindWords
+from headroles.roles.own import Finder
 from headroles.roles.pairs import BACK, FORTH, Pairs
+from headroles.roles.sets import WordSets, sets_of_sentences
 from headroles.roles.syntactic import beyond_offset
 from headroles.scoring.layer import read_scores
 from tests.noise import with_noise
@@ -162,7 +164,7 @@ def test_words_equal_the_reference(
         sets.append((places, [before + int(np.argmin(own))]))
         before += len(own)
     expected = reference_word_set(attention[0], tokens, sets, asked)
-    role = replace(rare, sieve=type(rare.sieve)(rarest))  # type: ignore[call-arg,arg-type]
+    role = replace(rare, sieve=WordSets(partial(sets_of_sentences, find=rarest)))
     assert_value(role, example, attention, score, reach, expected)
 
 
@@ -197,7 +199,7 @@ def test_pairs_of_ones_own_are_like_arcs(example: EncodedExample, seed: int, sco
 
     attention = random_attention(len(example), seed)
     expected = reference_scores(attention[0], tokens_of(example), ["r0"], Asked(score))
-    find = FindPairs(Finder("arcs", arcs))
+    find = Finder("arcs", arcs)
     for direction, name in ((FORTH, "to_governor"), (BACK, "to_dependent")):
         role = Role("own", sieve=Pairs(find, frozenset([0]), direction))
         assert_value(role, example, attention, score, None, expected[f"syntactic:r0:{name}"])
@@ -213,7 +215,7 @@ def test_pairs_without_order_are_pairs_in_both_orders(example: EncodedExample, s
     example = with_sentences(example, ["X"] * n_words, ["a"] * n_words)
 
     def sieve(*pairs: Any) -> Pairs:
-        find = FindPairs(Finder("f", lambda one: pairs if len(one.words) > 2 else ()))
+        find = Finder("f", lambda one: pairs if len(one.words) > 2 else ())
         return Pairs(find, frozenset([0]), FORTH)
 
     attention = torch.tensor(random_attention(len(example), seed), dtype=torch.float32)
@@ -230,7 +232,7 @@ def test_pairs_without_order_are_pairs_in_both_orders(example: EncodedExample, s
 
 def test_words_of_ones_own_are_looked_for_in_their_sentence() -> None:
     example = with_sentences(make_example(HAND_SEGMENTS), ["X"] * 4, ["a"] * 4)
-    first, second = FindWords(Finder("f", lambda _: {0}))(PaddedBatch([example]))
+    first, second = sets_of_sentences(PaddedBatch([example]), lambda _: {0})
     assert np.flatnonzero(first.keys[0]).tolist() == [1]
     assert np.flatnonzero(second.keys[0]).tolist() == [4]
     assert np.flatnonzero(second.queries[0]).tolist() == [4, 5]
@@ -239,10 +241,10 @@ def test_words_of_ones_own_are_looked_for_in_their_sentence() -> None:
 class TestRare:
     def test_rarest_word(self) -> None:
         sentence = replace(ANN, words=("the", "Old", "old", "cat"))
-        assert Rarest({"the": 9, "old": 2, "cat": 3}).rarest(sentence) == ()  # all are frequent
+        assert Rarest({"the": 9, "old": 2, "cat": 3})(sentence) == ()  # all are frequent
         many = {f"w{k}": 100 for k in range(500)}
-        assert Rarest({"the": 9, "old": 2, "cat": 3} | many).rarest(sentence) == (1,)
-        assert Rarest({"the": 9, "old": 2} | many).rarest(sentence) == (3,)
+        assert Rarest({"the": 9, "old": 2, "cat": 3} | many)(sentence) == (1,)
+        assert Rarest({"the": 9, "old": 2} | many)(sentence) == (3,)
 
     def test_frequencies_of_a_file(self, tmp_path: Path) -> None:
         file = tmp_path / "counts.tsv"
