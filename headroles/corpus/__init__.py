@@ -3,7 +3,6 @@
 from headroles.corpus.conllu_files import read_conllu as read_conllu
 from headroles.corpus.documents import NEWDOC as NEWDOC
 from headroles.corpus.files import read_lines as read_lines
-from headroles.corpus.id_map import IdMap as IdMap
 from headroles.corpus.objects import make_corpus as make_corpus
 from headroles.corpus.opening import as_corpus as as_corpus
 from headroles.corpus.opening import open_corpus as open_corpus
@@ -11,8 +10,7 @@ from headroles.corpus.options import GIVEN as GIVEN
 from headroles.corpus.options import CorpusOptions as CorpusOptions
 from headroles.corpus.prepared import PreparedCorpus as PreparedCorpus
 from headroles.corpus.prepared import prepared as prepared
-from headroles.corpus.schemes import DEFAULT_RELATIONS as DEFAULT_RELATIONS
-from headroles.corpus.schemes import fold_subtype as fold_subtype
+from headroles.corpus.sentence import DEFAULT_RELATIONS as DEFAULT_RELATIONS
 from headroles.corpus.sentence import MISSING as MISSING
 from headroles.corpus.sentence import PAIRINGS as PAIRINGS
 from headroles.corpus.sentence import ROOT as ROOT
@@ -20,6 +18,7 @@ from headroles.corpus.sentence import Corpus as Corpus
 from headroles.corpus.sentence import Example as Example
 from headroles.corpus.sentence import Sentence as Sentence
 from headroles.corpus.sentence import Skipped as Skipped
+from headroles.corpus.sentence import fold_subtype as fold_subtype
 from headroles.corpus.sentence import make_examples as make_examples
 from headroles.corpus.text import read_pairs as read_pairs
 from headroles.corpus.text import read_text as read_text

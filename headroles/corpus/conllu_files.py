@@ -13,9 +13,8 @@ import conllu
 from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value, parse_line
 
-from headroles.corpus.documents import Comments, Documents
+from headroles.corpus.documents import Documents
 from headroles.corpus.files import CorpusFile, PathLike, find_files
-from headroles.corpus.id_map import IdMap
 from headroles.corpus.options import GIVEN, ConlluOptions
 from headroles.corpus.saved_parses import TREES, common_scheme, scheme_of_file, skipped_in
 from headroles.corpus.sentence import (
@@ -35,7 +34,6 @@ SUFFIXES = (".conllu", ".conllup", ".cupt")
 CONLLU_COLUMNS = tuple("id form lemma upos xpos feats head deprel deps misc".split())
 _NEEDED = ("id", "form", "head", "deprel")
 _MOST_DIGITS = 9
-_MOST_FILES = 2**24  # leaves 39 bits for lines
 
 
 @takes(ConlluOptions)
@@ -67,29 +65,27 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
     files, found = find_files(paths, *SUFFIXES)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
-        places = IdMap()  # of sentences, whose ids must all differ
+        places: dict[str, tuple[CorpusFile, int]] = {}  # of sentences, whose ids must all differ
         schemes: dict[str, str] = {}
         """The first file of each scheme that files name."""
-        comments = Comments(options.documents)
-        for number, file in enumerate(files):
-            documents = Documents(file, options.documents)
+        documents = Documents(options.documents)
+        for file in files:
+            documents.begin(file)
             columns = CONLLU_COLUMNS
             for count, block in enumerate(_blocks(file), start=1):
                 if count == 1:
                     columns = _columns(file, block)
                     schemes.setdefault(scheme_of_file(block.metadata), str(file))
                 skipped.update(skipped_in(block.metadata))
-                comments.see(block.metadata)
                 name = f"{file.stem}-{count}"
                 if options.ids == GIVEN:
                     name = block.metadata.get("sent_id") or name
                 document, position = documents.place(block.metadata, name)
                 try:
-                    here = block.first_line * _MOST_FILES + number
-                    if (first := places.setdefault(name, here)) != here:
-                        line, earlier = divmod(first, _MOST_FILES)
+                    here = file, block.first_line
+                    if (first := places.setdefault(name, here)) is not here:
                         raise _Defect(
-                            f"has the id of the sentence at {files[earlier]}, line {line}",
+                            "has the id of the sentence at {}, line {}".format(*first),
                             advice='correct it, name sentences by place with `ids="place"`,',
                         )
                     sentence = _sentence(block, columns, name, document, position)
@@ -103,7 +99,7 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
                         '`on_bad_sentence="skip"`'
                     ) from defect
                 yield sentence
-        comments.refuse_absent()
+        documents.check_comments()
         if scheme := common_scheme(schemes):  # known when all is read
             source["scheme"] = scheme
 

@@ -13,6 +13,7 @@ from headroles.wording import listed
 NEWDOC, SENT_ID, COMMENT = "newdoc", "sent_id", "comment"
 # The number of a sentence at the end of its id, as in weblog-0001, b101.1, dev-s12, -p2s1.
 _NUMBER = re.compile(r"(.+?)[-_.:/](?:p\d+)?s?\d+")
+_LACKING = "a number after -, _, ., : or /"
 _MOST_KEYS = 100
 _OF_SENTENCES = frozenset(("text", "sent_id", "newpar", "newpar id", "text_en"))
 
@@ -44,42 +45,23 @@ def prefix_of(sentence_id: str) -> str:
     return found[1] if found else ""
 
 
-class Comments:
-    """Comments seen in a corpus, to list them if the one that names documents is missing."""
-
-    def __init__(self, rule: str) -> None:
-        kind, _, key = rule.partition(":")
-        self._key = key.strip() if kind == COMMENT else None
-        self._seen: set[str] = set()
-
-    def see(self, metadata: Mapping[str, str]) -> None:
-        """Note the comments of a sentence."""
-        if self._key in metadata:
-            self._key = None
-        elif self._key is not None and len(self._seen) < _MOST_KEYS:
-            self._seen.update(metadata)
-
-    def refuse_absent(self) -> None:
-        """Raise CorpusError if no sentence had the required comment."""
-        if self._key is None:
-            return
-        others = sorted(self._seen - _OF_SENTENCES)
-        has = f"use one of: {listed(others, 10)}" if others else "the corpus has none that could"
-        raise CorpusError(f"no sentence has a comment {self._key!r} to tell `documents` by; {has}")
-
-
 class Documents:
-    """Documents of one file, found sentence by sentence.
+    """Documents of a treebank, found sentence by sentence; `begin` says that a file begins.
 
-    Sentences with one document name belong to one document. If a document resumes after another, it
-    is still the same document, but its sentences before and after the break are not adjacent.
-    Documents are named after the stem of the file, like sentences, so that a moved corpus has the
-    same documents.
+    Sentences of a file with one document name belong to one document. If a document resumes after
+    another, it is still the same document, but its sentences before and after the break are not
+    adjacent. Documents are named after the stem of the file, like sentences, so that a moved corpus
+    has the same documents.
     """
 
-    def __init__(self, file: CorpusFile, rule: str) -> None:
-        self._file = file
+    def __init__(self, rule: str) -> None:
         self._kind, _, self._detail = rule.partition(":")
+        self._has_comment = False
+        self._comments: set[str] = set()
+
+    def begin(self, file: CorpusFile) -> None:
+        """Begin with the documents of another file."""
+        self._file = file
         self._current: str | None = None  # None before the first named document
         self._last: dict[str | None, int] = {}
         self._unnamed = 0
@@ -102,7 +84,11 @@ class Documents:
         if self._kind == SENT_ID:
             return self._from_id(sentence_id)
         if self._kind == COMMENT:
-            return metadata.get(self._detail.strip(), self._current)
+            key = self._detail.strip()
+            self._has_comment |= key in metadata
+            if len(self._comments) < _MOST_KEYS:
+                self._comments.update(metadata)
+            return metadata.get(key, self._current)
         if not ("newdoc" in metadata or "newdoc id" in metadata):
             return self._current
         self._unnamed += 1
@@ -116,11 +102,20 @@ class Documents:
             name = (found[1 if found.re.groups else 0] or "") if found else ""
         if name:
             return name
-        lacking = "a number after -, _, ., : or /"
-        if self._detail:
-            lacking = f"the pattern {self._detail!r}"
+        lacking = f"the pattern {self._detail!r}" if self._detail else _LACKING
         raise CorpusError(
             f"{self._file}: the id of sentence {sentence_id!r} names no document: it lacks "
             f"{lacking}; pass a regular expression for the part that names the document, as in "
             "`documents='sent_id:^.{6}'`"
         )
+
+    def check_comments(self) -> None:
+        """Raise CorpusError if no sentence had the comment that names documents."""
+        if self._kind == COMMENT and not self._has_comment:
+            others = sorted(self._comments - _OF_SENTENCES)
+            has = (
+                f"use one of: {listed(others, 10)}" if others else "the corpus has none that could"
+            )
+            raise CorpusError(
+                f"no sentence has a comment {self._detail.strip()!r} to tell `documents` by; {has}"
+            )

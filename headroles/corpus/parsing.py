@@ -11,8 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from headroles.corpus.schemes import recognise_scheme
-from headroles.corpus.sentence import MISSING, ROOT, CorpusSource, Sentence
+from headroles.corpus.sentence import MISSING, ROOT, CorpusSource, Sentence, recognise_scheme
 from headroles.errors import ParserError, UsageError
 from headroles.wording import in_one_line
 

@@ -12,9 +12,15 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from headroles.corpus.documents import prefix_of
-from headroles.corpus.id_map import IdMap
-from headroles.corpus.schemes import distinctive_labels, recognise_scheme
-from headroles.corpus.sentence import ROOT, Corpus, CorpusSource, Sentence, Skipped
+from headroles.corpus.sentence import (
+    ROOT,
+    Corpus,
+    CorpusSource,
+    Sentence,
+    Skipped,
+    distinctive_labels,
+    recognise_scheme,
+)
 from headroles.errors import CorpusError, StorageError
 from headroles.record import RecordedCorpus
 from headroles.wording import listed
@@ -101,14 +107,15 @@ def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
     relations: Counter[str] = Counter()
     digest = hashlib.sha256()
     schemes: dict[str, tuple[str, str]] = {}
-    documents, prefixes = IdMap(), IdMap()
+    documents: dict[str, int] = {}
+    prefixes: set[str] = set()
     undivided = with_prefix = n_sentences = n_words = n_multiword = n_frequent = 0
     for sentence in corpus.read(skipped):
         if sentence.document in corpus.undivided:
             undivided += 1
             prefix = prefix_of(sentence.id)
             with_prefix += prefix != ""
-            prefixes.setdefault(prefix, 0)
+            prefixes.add(prefix)
         with _full_disk_reported():
             spool.write(_to_line(sentence, sentence.document, sentence.annotations))
         tree = zip(sentence.relations, sentence.governors, strict=True)

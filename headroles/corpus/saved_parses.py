@@ -10,8 +10,17 @@ from itertools import chain
 from pathlib import Path
 
 from headroles import storage
-from headroles.corpus.schemes import CLEAR, OTHER, UD
-from headroles.corpus.sentence import ANNOTATIONS, MISSING, ROOT, Corpus, Sentence, Skipped
+from headroles.corpus.sentence import (
+    ANNOTATIONS,
+    CLEAR,
+    MISSING,
+    OTHER,
+    ROOT,
+    UD,
+    Corpus,
+    Sentence,
+    Skipped,
+)
 from headroles.errors import CorpusError, UsageError
 
 TREES = "headroles.trees"

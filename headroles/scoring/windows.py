@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from headroles.corpus import Example, IdMap, PreparedCorpus, make_examples
+from headroles.corpus import Example, PreparedCorpus, make_examples
 from headroles.errors import CorpusError
 
 WINDOW_EXAMPLES, WINDOW_WORDS, WINDOW_BYTES = 1024, 2**15, 2**26
@@ -42,15 +42,16 @@ def windows_of(
 
     Raises CorpusError for two examples with one id.
     """
-    seen, n_words = IdMap(), 0
+    seen: set[str] = set()
+    n_words = 0
     window = Window(0, 0, [])
     for example in make_examples(corpus, pairing):
-        place = len(seen)
-        if seen.setdefault(example.id, place) != place:
+        if example.id in seen:
             raise CorpusError(
                 f"two examples would have the id {example.id!r}; rename their sentences so that "
                 "ids joined by + differ"
             )
+        seen.add(example.id)
         n_more = sum(len(sentence.words) for sentence in example.sentences)
         n_words += n_more
         if window.examples and (len(window.examples) >= n_examples or n_words > WINDOW_WORDS):

@@ -14,7 +14,7 @@ from headroles.corpus import (
     prepared,
     read_conllu,
 )
-from headroles.corpus.schemes import CLEAR, OTHER, UD, recognise_scheme
+from headroles.corpus.sentence import CLEAR, OTHER, UD, recognise_scheme
 from headroles.errors import CorpusError
 from headroles.record import RecordedCorpus
 from tests.conftest import CAT, DOG, conllu_sentence
