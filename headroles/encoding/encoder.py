@@ -1,20 +1,80 @@
-"""ExampleEncoder: word pieces of the words of examples, by the model's tokenizer."""
+"""Encoding of examples as word pieces, by the model's tokenizer or by a given alignment."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 from headroles.arrays import IntArray
-from headroles.corpus import ROOT, Example, Skipped
-from headroles.encoding.encoded import SPECIAL, EncodedExample
+from headroles.corpus import ROOT, Example, Sentence, Skipped
 from headroles.errors import TokenizerError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+Alignment: TypeAlias = Sequence[int | None]
+"""For each piece of a sentence, the number of its word from 0; None for a special token."""
+SPECIAL = -1
+"""Segment of a special token, which the tokenizer added: a classifier token or a separator."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedExample:
+    """One input of the model, with n tokens, W words and their dependency tree.
+
+    Of the tokens (n,): ``segments`` is 0 or 1 for pieces of the first or second sentence,
+    ``SPECIAL`` otherwise; ``words`` is the number of the token's word within the example, -1 for
+    special tokens.
+
+    Of the words (W,): ``starts`` is the first piece and ``sizes`` the number of pieces, which are
+    adjacent; ``governors`` is the number of the governor, -1 for roots; ``relations`` is the label
+    of the arc to it. ``sentences`` are the source of the example, for other annotations of words;
+    the digest ignores them.
+    """
+
+    id: str
+    document: str
+    input_ids: IntArray
+    token_type_ids: IntArray | None
+    segments: IntArray
+    words: IntArray
+    starts: IntArray
+    sizes: IntArray
+    governors: IntArray
+    relations: tuple[str, ...]
+    sentences: tuple[Sentence, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.input_ids)
+
+    @property
+    def digest(self) -> str:
+        """Digest of 16 hexadecimal digits by which examples with one id are compared.
+
+        It covers the input of the model, its words, and their tree with its relations.
+        """
+        type_ids = self.token_type_ids
+        types = np.zeros_like(self.segments) if type_ids is None else type_ids
+        content = blake2b(digest_size=8)
+        for array in (self.input_ids, types, self.segments, self.words, self.governors):
+            # the length comes first, so that different splits into arrays give different digests
+            content.update(np.concatenate([[array.size], array]).astype("<i8").tobytes())
+        content.update("\n".join(self.relations).encode())
+        return content.hexdigest()
+
+
+def pad(rows: Sequence[IntArray], filler: int) -> IntArray:
+    """Stack ``rows`` as (B, N), padding each with ``filler`` to the longest."""
+    padded = np.full((len(rows), max(len(row) for row in rows)), filler, dtype=np.int64)
+    for target, row in zip(padded, rows, strict=True):
+        target[: len(row)] = row
+    return padded
+
 
 MOST_UNKNOWN = 0.5
 """Largest share of unknown word pieces in text that a model is measured on."""
@@ -88,7 +148,10 @@ class ExampleEncoder:
         input_ids, type_ids, segments, word_ids = cut
         starts, sizes = _spans(example, segments, word_ids)
         # the words of the second sentence are numbered after those of the first
-        words = np.where(segments == 1, word_ids + len(example.sentences[0].words), word_ids)
+        first = len(example.sentences[0].words)
+        words = np.where(segments == 1, word_ids + first, word_ids)
+        governors = [np.asarray(one.governors, dtype=np.int64) for one in example.sentences]
+        governors[1:] = [np.where(own == ROOT, ROOT, own + first) for own in governors[1:]]
         self._count(input_ids, words, sizes)
         return EncodedExample(
             id=example.id,
@@ -99,7 +162,7 @@ class ExampleEncoder:
             words=words,
             starts=starts,
             sizes=sizes,
-            governors=_all_governors(example),
+            governors=np.concatenate(governors),
             relations=sum((sentence.relations for sentence in example.sentences), ()),
             sentences=example.sentences,
         )
@@ -139,14 +202,6 @@ class ExampleEncoder:
         self.counts["words_without_pieces"] += int((sizes == 0).sum())
 
 
-def _all_governors(example: Example) -> IntArray:
-    """Return the governor of each word of the example (W,), numbered through the example."""
-    first = len(example.sentences[0].words)
-    tables = [np.asarray(sentence.governors, dtype=np.int64) for sentence in example.sentences]
-    tables[1:] = [np.where(table == ROOT, ROOT, table + first) for table in tables[1:]]
-    return np.concatenate(tables)
-
-
 def _as_array(values: list[int | None], missing: int) -> IntArray:
     return np.asarray([missing if value is None else value for value in values], dtype=np.int64)
 
@@ -165,3 +220,48 @@ def _spans(example: Example, segments: IntArray, word_ids: IntArray) -> tuple[In
         starts.append(in_segment.argmax() + np.cumsum(n_pieces) - n_pieces)
         sizes.append(n_pieces)
     return np.concatenate(starts), np.concatenate(sizes)
+
+
+class AlignedEncoder(ExampleEncoder):
+    """Encoder of sentences by the ``alignment`` of each id.
+
+    Pieces get the input id 1 and special tokens 0, since their text is unknown.
+    """
+
+    def __init__(self, alignment: Mapping[str, Alignment]) -> None:
+        self._alignment = alignment
+        self._max_tokens = max(map(len, alignment.values()), default=0)
+        self._unknown = None
+        self.counts = Counter()
+
+    def _cut(self, examples: list[Example]) -> Iterator[Cut]:
+        for example in examples:
+            words = self._words_of(example)
+            is_piece = words >= 0
+            yield Cut(is_piece.astype(np.int64), None, np.where(is_piece, 0, SPECIAL), words)
+
+    def _words_of(self, example: Example) -> IntArray:
+        """Return the word of each piece. Raises TokenizerError if pieces and words do not fit."""
+        if len(example.sentences) > 1:
+            raise TokenizerError(
+                f"the alignment is of single sentences, but {example.id!r} is a pair; pass "
+                'pairing="none", or a tokenizer as the alignment'
+            )
+        if example.id not in self._alignment:
+            raise TokenizerError(f"the alignment has no sentence {example.id!r}; add its pieces")
+        given = self._alignment[example.id]
+        n_words = len(example.sentences[0].words)
+        for number in given:
+            if number is not None and (int(number) != number or not 0 <= number < n_words):
+                raise TokenizerError(
+                    f"the alignment of {example.id!r} names the word {number!r}; use 0 to "
+                    f"{n_words - 1} for words and None for special tokens"
+                )
+        words = np.array([-1 if number is None else number for number in given], dtype=np.int64)
+        places = np.flatnonzero(words >= 0)
+        if (np.diff(places) > 1).any() or (np.diff(words[places]) < 0).any():
+            raise TokenizerError(
+                f"the alignment of {example.id!r} has words out of order, or a special token "
+                "between words; list the pieces in the order of the words"
+            )
+        return words

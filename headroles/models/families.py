@@ -9,14 +9,18 @@ the projections of queries, keys, values and outputs.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from headroles.errors import ModelSupportError
 from headroles.wording import listed
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
     from transformers import PreTrainedConfig, PreTrainedModel
 
 
@@ -346,10 +350,47 @@ def encoder_of(model: PreTrainedModel) -> PreTrainedModel:
         return base
     encoder: Any = base.get_encoder()
     if getattr(encoder, "config", None) is None:
-        from headroles.models.halves import EncoderHalf
-
-        encoder = EncoderHalf(model.config, encoder)
+        encoder = _half_class()(model.config, encoder)
     return cast("PreTrainedModel", getattr(encoder, "text_model", encoder))
+
+
+@cache
+def _half_class() -> Any:
+    """Return the class of encoders of encoder-decoders without a configuration (FSMT)."""
+    from transformers import PreTrainedModel
+
+    class EncoderHalf(PreTrainedModel):  # type: ignore[no-untyped-call]
+        def __init__(self, config: PreTrainedConfig, encoder: nn.Module) -> None:
+            super().__init__(config)
+            self.encoder = encoder
+            self.training = encoder.training
+
+        def get_encoder(self, modality: str | None = None) -> PreTrainedModel:
+            return self
+
+        def get_input_embeddings(self) -> nn.Module:
+            return self.encoder.get_submodule("embed_tokens")
+
+        def forward(self, input_ids: Tensor, attention_mask: Tensor, **others: Any) -> Any:
+            return self.encoder(input_ids, attention_mask, **others)
+
+    return EncoderHalf
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence progress bars and load reports; their relevant content is checked and raised."""
+    from transformers.utils import logging as reports
+
+    bars, level = reports.is_progress_bar_enabled(), reports.get_verbosity()
+    reports.disable_progress_bar()  # type: ignore[no-untyped-call]
+    reports.set_verbosity(logging.ERROR)
+    try:
+        yield
+    finally:
+        reports.set_verbosity(level)
+        if bars:
+            reports.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _check_reads_text(config: PreTrainedConfig) -> None:

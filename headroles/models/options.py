@@ -9,7 +9,7 @@ from headroles.options import CIRCUMSTANCE, Options
 
 WEIGHTS, NORMS = MEASURES = ("weights", "norms")
 """Attention weights: where a head looks; norms: the vectors that it takes from there."""
-ABLATIONS = ZERO, MEAN, UNIFORM = ("zero", "mean", "uniform")
+ZERO, MEAN, UNIFORM = ("zero", "mean", "uniform")
 """Replacements for the output of a head."""
 FactorMethod: TypeAlias = Literal["shared", "per-head"]
 FACTOR_METHODS: tuple[FactorMethod, FactorMethod] = ("shared", "per-head")

@@ -25,9 +25,10 @@ from headroles.models.heads.gates import (
     GateGradients,
     HeadSites,
     MeanOutputs,
+    SharedPasses,
+    first_tokens_alone,
     gated,
 )
-from headroles.models.heads.shared_passes import SharedPasses, first_tokens_alone
 from headroles.models.loading.encoder import (
     LoadedEncoder,
     Model,

@@ -102,12 +102,6 @@ def test_a_broken_folder_is_refused(pruned_folder: Path, tmp_path: Path) -> None
         load_model(pruned_folder)
 
 
-def test_zeros_need_the_whole_model(pruned_folder: Path, tmp_path: Path) -> None:
-    model = load_model(pruned_folder)
-    with pytest.raises(ModelError, match="all of its heads; this one lacks 4"):
-        save_model(model, make_tokenizer(), tmp_path / "x", zeroed=[(0, 0)])
-
-
 def test_a_class_that_nobody_knows(pruned_folder: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(pruned_folder, tmp_path / "copy")
     (folder / "run.json").unlink()

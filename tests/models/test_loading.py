@@ -203,11 +203,6 @@ class TestWeights:
         assert loaded.description.dtype == "float32"
         assert torch.equal(loaded.model.get_parameter(QUERY), half.get_parameter(QUERY).float())
 
-    def test_half_precision_on_demand(self, bert_folder: Path) -> None:
-        loaded = load_encoder(bert_folder, ModelOptions(dtype="bfloat16"))
-        assert loaded.model.dtype == torch.bfloat16
-        assert loaded.description.dtype == "bfloat16"
-
 
 class TestConfiguration:
     @pytest.mark.parametrize("kind", ["bert", "no-such-type"])
@@ -287,10 +282,6 @@ class TestLoadedModel:
         assert loaded.description.model == "BertModel"
         assert loaded.takes_token_types
 
-    def test_without_tokenizer(self, bert: PreTrainedModel) -> None:
-        with pytest.raises(TokenizerError, match="pass tokenizer="):
-            load_encoder(bert)
-
     def test_knows_the_tokenizer_of_its_folder(self, bert_folder: Path) -> None:
         model = BertModel.from_pretrained(bert_folder)
         loaded = load_encoder(model)
@@ -299,11 +290,6 @@ class TestLoadedModel:
 
 
 class TestDigest:
-    def test_does_not_depend_on_the_place(self, bert_folder: Path, folder: Path) -> None:
-        first, second = (load_encoder(place).description for place in (bert_folder, folder))
-        assert first.weights_sha256 == second.weights_sha256
-        assert first.model != second.model
-
     def test_of_the_configuration_is_of_what_is_computed(
         self, bert_folder: Path, folder: Path
     ) -> None:

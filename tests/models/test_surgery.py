@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from headroles.errors import ModelError, UsageError
+from headroles.errors import UsageError
 from headroles.models.families import FAMILIES
-from headroles.models.heads.remaining import pruned_heads, remaining_heads
+from headroles.models.heads.remaining import remaining_heads
 from headroles.models.heads.surgery import remove_heads, removed_from, zero_heads
 from tests.models.families import HEADS, LAYERS, PROJECTED, make_model
 from tests.rounding import DOUBLE, SUMS, assert_same_outputs
@@ -113,14 +113,6 @@ def test_shared_layers_lose_the_same_heads() -> None:
     for remove in (remove_heads, zero_heads):
         with pytest.raises(UsageError, match="layers 0 and 1 share one attention module"):
             remove(make_model("albert"), [(1, 2)])
-
-
-@pytest.mark.parametrize("given", [{"0": [4]}, {"3": [0]}, {"x": [0]}, [1], {"0": "a"}])
-def test_configurations_that_cannot_be_meant(given: object) -> None:
-    config = make_model("bert").config
-    config.pruned_heads = given
-    with pytest.raises(ModelError, match="pruned_heads of the configuration"):
-        pruned_heads(config)
 
 
 def test_the_page_lists_the_families_that_prune_refuses() -> None:

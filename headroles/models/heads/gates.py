@@ -12,14 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from headroles.errors import UsageError
-from headroles.models.families import encoder_of, find_family, layer_reaches
+from headroles.models.families import Paths, encoder_of, find_family, layer_reaches
 from headroles.models.heads.projections import (
     LayerProjections,
     ValueReader,
@@ -27,7 +27,7 @@ from headroles.models.heads.projections import (
     layers_that_share,
     open_values,
 )
-from headroles.models.options import ABLATIONS, MEAN, UNIFORM, ZERO
+from headroles.models.options import MEAN, UNIFORM, ZERO
 
 Change: TypeAlias = Callable[[int, Tensor], Tensor]
 """Function from a layer and the outputs of its heads (batch, tokens, remaining heads, head size) to
@@ -133,12 +133,6 @@ class Ablation:
     attention_mask: Tensor | None = None
     values: ValueReader | None = field(default=None, repr=False)
 
-    def __post_init__(self) -> None:
-        if self.kind not in ABLATIONS:
-            raise UsageError(
-                f"the ablation is {self.kind!r}; it must be one of {', '.join(ABLATIONS)}"
-            )
-
     def instead(self, sites: HeadSites, layer: int, outputs: Tensor) -> Tensor | None:
         """Return the replacement of the heads' outputs of a layer, None for nothing."""
         if self.kind == MEAN:
@@ -230,3 +224,67 @@ class GateGradients:
         for layer, own in zip(layers, found, strict=True):
             gradients[:, :, layer, list(self._sites.layers[layer].heads)] = own
         return gradients
+
+
+_BLOCK = "encoder.layer.{}.attention"
+
+
+class SharedPasses:
+    """Passes over one batch that reuse the outputs of the pass before them.
+
+    Memory holds the outputs of each layer for the one batch, and the outputs of heads of one layer.
+    """
+
+    def __init__(self, sites: HeadSites, values_are_read: bool = False) -> None:
+        """Find the layers; passes share nothing if layers share modules.
+
+        With ``values_are_read`` every pass runs hooks of the value projections where it has gates.
+        """
+        paths = cast(Paths, find_family(sites.model).paths)
+        layers = () if sites.layers_are_shared else sites.layers
+        above = paths.output.partition("{}")[0] + "{}"
+        self._layers = [layer.find.module(above) for layer in layers]
+        self._parts: list[tuple[nn.Module, ...]] = [() for _ in sites.layers]
+        if not values_are_read and not paths.output.startswith(f"{paths.attention}."):
+            self._parts = [(layer.find.module(paths.attention),) for layer in layers]
+        elif not paths.positions:  # others may be called for positions as well
+            self._parts = [layer.inputs for layer in layers]
+        self._outputs: dict[nn.Module, Any] = {}
+
+    @contextmanager
+    def next(self, shared: int) -> Iterator[None]:
+        """Run a pass within the block; the pass after it is to share ``shared`` layers with it.
+
+        That pass must have the same input and the same gates in the lowest ``shared`` layers.
+        """
+        before, self._outputs = self._outputs, {}
+
+        def keep(module: nn.Module, given: Any, output: Any) -> None:
+            self._outputs[module] = output
+
+        with ExitStack() as stack:
+            for module, output in before.items():
+                module.forward = lambda *_, _output=output, **__: _output
+                stack.callback(delattr, module, "forward")
+            for module in chain(self._layers[:shared], *self._parts[shared : shared + 1]):
+                stack.callback(module.register_forward_hook(keep).remove)
+            yield
+
+
+@contextmanager
+def first_tokens_alone(sites: HeadSites) -> Iterator[None]:
+    """Let the last layer run for first tokens alone, from the sum of attention and its input on.
+
+    Without effect for families that lack a module for that sum, and where layers share modules.
+    """
+    base, paths = encoder_of(sites.model), find_family(sites.model).paths
+    if sites.layers_are_shared or not cast(Paths, paths).output.startswith(f"{_BLOCK}."):
+        yield
+        return
+
+    def cut(module: nn.Module, given: Any, output: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return (output[0][:, :1], *output[1:])
+
+    block = base.get_submodule(_BLOCK.format(sites.n_layers - 1))
+    with block.register_forward_hook(cut):
+        yield

@@ -20,7 +20,7 @@ from headroles.models.families import encoder_of, find_family
 from headroles.models.options import PER_HEAD, SHARED, FactorMethod
 
 if TYPE_CHECKING:
-    from headroles.models.shared.score_maps import Factors
+    from headroles.models.shared.factorisation import Factors
 
 
 def unset(in_features: int, out_features: int, bias: bool) -> nn.Linear:

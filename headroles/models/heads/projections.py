@@ -62,8 +62,10 @@ class LayerProjections:
     """Linear whose input is the outputs of all heads side by side, at which heads are masked."""
     columns: Tensor
     """(heads, head size): the inputs of ``output`` that belong to each head."""
-    heads: tuple[int, ...] = ()
+    heads: tuple[int, ...]
     """Numbers of the heads, which do not change when others are removed."""
+    find: PathFinder
+    """Finder of the other modules of the layer."""
 
     @property
     def inputs(self) -> tuple[nn.Linear, ...]:
@@ -129,7 +131,15 @@ def _of_layer(find: PathFinder, heads: tuple[int, ...]) -> LayerProjections:
 
     def project(part: int, path: str, bias: str = "") -> Projection:
         linear = find.linear(path)
-        rows = _rows(paths.fused, part, linear.out_features, size).to(numbers.device)
+        rows = torch.arange(linear.out_features, device=numbers.device)
+        if not len(rows):  # no head is left
+            rows = rows.view(0, 0)
+        elif paths.fused == "thirds":
+            rows = rows.view(3, -1, size)[part]
+        elif paths.fused == "heads":
+            rows = rows.view(-1, 3, size)[:, part]
+        else:
+            rows = rows.view(-1, size)
         return Projection(linear, rows, find.parameter(bias))
 
     low_rank = is_low_rank(find.module(paths.attention))
@@ -140,19 +150,8 @@ def _of_layer(find: PathFinder, heads: tuple[int, ...]) -> LayerProjections:
         output,
         numbers.view(len(heads), size),
         heads,
+        find,
     )
-
-
-def _rows(fused: str, part: int, n_rows: int, size: int) -> Tensor:
-    """Return which of ``n_rows`` belong to ``part`` (heads, head size): 0 query, 1 key, 2 value."""
-    numbers = torch.arange(n_rows)
-    if not n_rows:  # no head is left
-        return numbers.view(0, 0)
-    if fused == "thirds":
-        return numbers.view(3, -1, size)[part]
-    if fused == "heads":
-        return numbers.view(-1, 3, size)[:, part]
-    return numbers.view(-1, size)
 
 
 @dataclass(frozen=True)
@@ -184,10 +183,10 @@ class PathFinder:
         """Return the module at ``path``."""
         return self._find(path, self.base_model.get_submodule)
 
-    def place(self, path: str) -> tuple[nn.Module, str]:
-        """Return the parent module of ``path``, and the name within it."""
+    def replace(self, path: str, value: nn.Module | nn.Parameter) -> None:
+        """Put another module or parameter at ``path``."""
         above, _, name = path.rpartition(".")
-        return self.module(above), name
+        setattr(self.module(above), name, value)
 
     def _find(self, path: str, find: Callable[[str], _Found]) -> _Found:
         config = self.base_model.config

@@ -16,11 +16,10 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelError, ModelSupportError, UsageError
-from headroles.models.families import Family, Paths, encoder_of, find_family
+from headroles.models.families import Family, Paths, encoder_of
 from headroles.models.heads.low_rank import is_low_rank, take
 from headroles.models.heads.projections import (
     LayerProjections,
-    PathFinder,
     find_projections,
     layers_that_share,
 )
@@ -48,31 +47,30 @@ def remove_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
         ModelSupportError: a family whose projections are unknown, or heads that the model mixes.
     """
     wanted = [*heads, *removed_from(model)]
-    projections = _projections_to_change(model, wanted)
-    finders = [
-        PathFinder(encoder_of(model), find_family(model), layer)
-        for layer in range(len(projections))
-    ]
-    removed = by_layer(wanted)
+    layers, removed = _layers_to_change(model, wanted), by_layer(wanted)
     if removed:
-        _give_all_layers_a_bias(finders)
-    for layer, *_ in layers_that_share(projections).values():
-        heads_of_layer, lost = projections[layer].heads, removed.get(layer, ())
+        _give_all_layers_a_bias(layers)
+    for number, *_ in layers_that_share(layers).values():
+        heads_of_layer, lost = layers[number].heads, removed.get(number, ())
         places = [place for place, head in enumerate(heads_of_layer) if head not in lost]
         if len(places) < len(heads_of_layer):
-            _cut_layer(finders[layer], projections[layer], places)
+            _cut_layer(layers[number], places)
     _record(model, wanted)
 
 
-def _projections_to_change(
-    model: PreTrainedModel, wanted: list[Head]
-) -> tuple[LayerProjections, ...]:
+def _layers_to_change(model: PreTrainedModel, wanted: list[Head]) -> tuple[LayerProjections, ...]:
     """Find the projections of all layers; raise errors as `remove_heads` for heads ``wanted``."""
     config = encoder_of(model).config
     check_heads(wanted, config.num_hidden_layers, config.num_attention_heads)
-    projections = find_projections(model)
-    _check_shared_layers(projections, wanted)
-    return projections
+    layers, lost = find_projections(model), by_layer(wanted)
+    for first, *others in layers_that_share(layers).values():
+        for other in others:
+            if lost.get(other) != lost.get(first):
+                raise UsageError(
+                    f"layers {first} and {other} share one attention module, so they can only lose "
+                    "the same heads; name each head in all layers that share it"
+                )
+    return layers
 
 
 def _record(model: PreTrainedModel, removed: list[Head]) -> None:
@@ -99,11 +97,10 @@ def zero_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
             "heads can only be set to zero in a model that has all of its heads; this one lacks "
             f"{len(lost)}; give the model that they were removed from"
         )
-    projections = _projections_to_change(model, wanted)
-    for layer, own in by_layer(wanted).items():
-        found = projections[layer]
-        with torch.no_grad():
-            found.output.weight[:, found.columns[own].flatten()] = 0
+    layers = _layers_to_change(model, wanted)
+    with torch.no_grad():
+        for layer, places in by_layer(wanted).items():
+            layers[layer].output.weight[:, layers[layer].columns[places].flatten()] = 0
 
 
 def layer_groups(model: PreTrainedModel) -> tuple[tuple[int, ...], ...]:
@@ -111,69 +108,57 @@ def layer_groups(model: PreTrainedModel) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, layers_that_share(find_projections(model)).values()))
 
 
-def _check_shared_layers(projections: Sequence[LayerProjections], wanted: list[Head]) -> None:
-    """Raise UsageError unless layers that share a module lose the same heads."""
-    lost = by_layer(wanted)
-    for first, *others in layers_that_share(projections).values():
-        for other in others:
-            if lost.get(other) != lost.get(first):
-                raise UsageError(
-                    f"layers {first} and {other} share one attention module, so they can only lose "
-                    "the same heads; name each head in all layers that share it"
-                )
-
-
-def _cut_layer(find: PathFinder, found: LayerProjections, places: list[int]) -> None:
+def _cut_layer(layer: LayerProjections, places: list[int]) -> None:
     """Keep only the heads at these places of one layer."""
-    paths = cast(Paths, find.family.paths)
+    find, paths = layer.find, cast(Paths, layer.find.family.paths)
     attention = find.module(paths.attention)
     if getattr(attention, "head_logits_proj", None) is not None:
         raise ModelSupportError(
             f"{paths.attention.format(find.layer)} mixes the attention of its heads, so that none "
             "can be taken out alone"
         )
-    n_before, size = found.columns.shape
-    keys = _keys_of(places, _groups_of(find, found, places), n_before // len(found.value.rows))
-    rows = _rows_left(paths, found, places, keys)
+    columns = layer.columns[places].flatten()
+    config, n_before = find.base_model.config, len(layer.heads)
+    n_heads = config.num_attention_heads
+    per_key = n_heads // (getattr(config, "num_key_value_heads", None) or n_heads)
+    groups = [layer.heads[place] // per_key for place in places]
+    keys = _keys_of(places, groups, n_before // len(layer.value.rows))
+    rows = _rows_left(paths, layer, places, keys)
     for path in paths.positions:
-        if hasattr(*find.place(path)):
-            rows[path] = found.columns[places].flatten()
+        above, _, name = path.rpartition(".")
+        if hasattr(find.module(above), name):
+            rows[path] = columns
     if is_low_rank(attention):
         attention.scores.keep(places)
     for path, numbers in rows.items():
-        _replace(find, path, take(find.linear(path), numbers, dim=0))
+        find.replace(path, take(find.linear(path), numbers, dim=0))
     if find.family.position_embedding:
-        _cut_position_embedding(attention, find.family.position_embedding, places)
-    columns = found.columns[places].flatten()
+        embedding: nn.Embedding = getattr(attention, find.family.position_embedding)
+        left = embedding.weight.detach()[:, places]
+        embedding.weight = nn.Parameter(left, embedding.weight.requires_grad)
+        embedding.embedding_dim = len(places)
     for path in filter(None, (paths.query_bias, paths.value_bias)):
         values = cast(nn.Parameter, find.parameter(path)).data[columns]
-        _replace(find, path, nn.Parameter(values))
-    _replace(find, paths.output, take(found.output, columns, dim=1))
+        find.replace(path, nn.Parameter(values))
+    find.replace(paths.output, take(layer.output, columns, dim=1))
+    size = layer.columns.shape[1]
     _set_counts(attention, find.family, places, size, len(places) // max(len(keys), 1))
 
 
 def _rows_left(
-    paths: Paths, found: LayerProjections, places: list[int], keys: list[int]
+    paths: Paths, layer: LayerProjections, places: list[int], keys: list[int]
 ) -> dict[str, Tensor]:
     """Return the rows of the projections to keep, by path; ``keys`` are the places of keys."""
-    if found.query is None or found.key is None:
-        return {paths.value: found.value.rows[places].flatten()}
+    if layer.query is None or layer.key is None:
+        return {paths.value: layer.value.rows[places].flatten()}
     if paths.fused:
-        parts = (found.query.rows, found.key.rows, found.value.rows)
+        parts = (layer.query.rows, layer.key.rows, layer.value.rows)
         return {paths.query: torch.cat([part[places].flatten() for part in parts]).sort().values}
     return {
-        paths.query: found.query.rows[places].flatten(),
-        paths.key: found.key.rows[keys].flatten(),
-        paths.value: found.value.rows[keys].flatten(),
+        paths.query: layer.query.rows[places].flatten(),
+        paths.key: layer.key.rows[keys].flatten(),
+        paths.value: layer.value.rows[keys].flatten(),
     }
-
-
-def _groups_of(find: PathFinder, found: LayerProjections, places: list[int]) -> list[int]:
-    """Return the number of each head's group, which shared keys when the model was trained."""
-    config = find.base_model.config
-    n_heads = config.num_attention_heads
-    per_key = n_heads // (getattr(config, "num_key_value_heads", None) or n_heads)
-    return [found.heads[place] // per_key for place in places]
 
 
 def _keys_of(places: list[int], groups: list[int], shared: int) -> list[int]:
@@ -188,10 +173,6 @@ def _keys_of(places: list[int], groups: list[int], shared: int) -> list[int]:
     if not rest and groups == [group for group in distinct for _ in range(per_group)]:
         return [places[groups.index(group)] // shared for group in distinct]
     return [head // shared for head in places]
-
-
-def _replace(find: PathFinder, path: str, value: nn.Module | nn.Parameter) -> None:
-    setattr(*find.place(path), value)
 
 
 def _set_counts(
@@ -212,17 +193,17 @@ def _set_counts(
         attention.forward = partial(_attend_to_nothing, attention, family)
 
 
-def _give_all_layers_a_bias(finders: Sequence[PathFinder]) -> None:
+def _give_all_layers_a_bias(layers: Sequence[LayerProjections]) -> None:
     """Let every layer compute the bias of its own heads, if the first layer did so for all."""
-    family = finders[0].family
+    family = layers[0].find.family
     if not family.position_embedding:
         return
-    first, *others = [find.module(cast(Paths, family.paths).attention) for find in finders]
     attention: Any
+    first, *others = [layer.find.module(cast(Paths, family.paths).attention) for layer in layers]
     for attention in others:
         if not getattr(attention, family.position_embedding, None):
-            own = copy.deepcopy(getattr(first, family.position_embedding))
-            setattr(attention, family.position_embedding, own)
+            embedding = copy.deepcopy(getattr(first, family.position_embedding))
+            setattr(attention, family.position_embedding, embedding)
             attention.has_relative_attention_bias = True
             attention.register_forward_pre_hook(_make_own_bias, with_kwargs=True)
 
@@ -231,14 +212,6 @@ def _make_own_bias(
     module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return given, {**named, "position_bias": None}
-
-
-def _cut_position_embedding(attention: nn.Module, name: str, places: list[int]) -> None:
-    embedding: nn.Embedding = getattr(attention, name)
-    embedding.weight = nn.Parameter(
-        embedding.weight.detach()[:, places], embedding.weight.requires_grad
-    )
-    embedding.embedding_dim = len(places)
 
 
 def _take_position_bias(
@@ -272,13 +245,12 @@ def _attend_to_nothing(
         attention.dropout(weights)
     elif not family.returns:
         report_weights(weights)
-    nothing = hidden_states.new_zeros(batch, width, 0)
+    output = hidden_states.new_zeros(batch, width, 0)
     paths = cast(Paths, family.paths)
     above, _dot, name = paths.output.rpartition(".")
     if above != paths.attention:
-        return nothing, None
-    output = getattr(attention, name)(nothing)
-    return (output, weights) if output_attentions else (output, None)
+        return output, None
+    return getattr(attention, name)(output), weights if output_attentions else None
 
 
 def removed_from(model: PreTrainedModel) -> list[Head]:

@@ -17,9 +17,9 @@ from transformers import PreTrainedModel
 from transformers.utils.import_utils import is_accelerate_available
 
 from headroles.errors import ModelError, UsageError
+from headroles.models.families import quiet_transformers
 from headroles.models.heads.gates import HeadSites
 from headroles.models.heads.remaining import Head
-from headroles.models.hub import quiet_transformers
 
 GradientsOf: TypeAlias = Callable[[int, Sequence[Tensor]], tuple[Tensor, Sequence[Tensor | None]]]
 """Function from the number of an update's group and the weights to the loss and its gradients."""

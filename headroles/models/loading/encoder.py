@@ -133,22 +133,24 @@ def load_encoder(
         if head != ENCODER:
             raise lacks_weights(own)
         return _load_own(own, options)
+    doubts: list[str] = []
     if isinstance(model, PreTrainedModel):
-        name = model.config._name_or_path or type(model).__name__
+        network, source = model, model.config._name_or_path
+        name = source or type(model).__name__
         check_supported(model.config)
         if head:
             check_head(model, name, head)
-        network, source = model, model.config._name_or_path
-        unused: list[str] = []
     else:
         source = name = str(model)
-        network, unused = read_model(name, options, head)
+        network, doubts = read_model(name, options, head)
         cast(nn.Module, network).to(choose_device(options.device))
     _check_finite(network, name)
     tokenizer = load_tokenizer(options.tokenizer or source, options)
     check_tokenizer(tokenizer, network, name)
     encoder = encoder_of(network)
     limits = (longest_input(encoder, encoder.config), limit_of(tokenizer))
+    read = encoder if head == ENCODER else network
+    doubts += doubts_about(tokenizer, network, options.tokenizer or source)
     return LoadedEncoder(
         network=network,
         tokenizer=fit_to_words(tokenizer) if head == ENCODER else tokenizer,
@@ -160,12 +162,12 @@ def load_encoder(
             class_=type(network).__name__,
             model_type=network.config.model_type,
             dtype=str(network.dtype).removeprefix("torch."),
-            weights_sha256=weight_digest(encoder if head == ENCODER else network),
-            config_sha256=config_digest((encoder if head == ENCODER else network).config),
+            weights_sha256=weight_digest(read),
+            config_sha256=config_digest(read.config),
             tokenizer=tokenizer.name_or_path,
             tokenizer_class=type(tokenizer).__name__,
             languages=languages_of(source),
-            warnings=[*unused, *doubts_about(tokenizer, network, options.tokenizer or source)],
+            warnings=doubts,
         ),
     )
 
@@ -189,35 +191,29 @@ def check_is_model(model: Any) -> None:
 
 def _load_own(given: OwnFunction | SavedAttention, options: ModelOptions) -> LoadedEncoder:
     """Load attention of the user's own in place of an encoder."""
-    name = name_of(given)
-    if isinstance(given, SavedAttention):
-        kind, alignment = "saved attention", given.alignment
-    else:
-        kind, alignment = "function", None
+    device, alignment = choose_device(options.device), getattr(given, "alignment", None)
     by_words = alignment if isinstance(alignment, Mapping) else None
     if by_words is not None:
         tokenizer = stand_in_tokenizer()
     else:
-        source = options.tokenizer or alignment or ""
-        tokenizer = fit_to_words(load_tokenizer(source, options))  # type: ignore[arg-type]
+        tokenizer = fit_to_words(load_tokenizer(options.tokenizer or alignment or "", options))
     takes_types = by_words is None and "token_type_ids" in tokenizer.model_input_names
-    device = choose_device(options.device)
     if isinstance(given, SavedAttention):
-        own = saved_attention(given, device)
+        network, kind = saved_attention(given, device), "saved attention"
     else:
-        own = function_attention(given, tokenizer, takes_types, device)
+        network, kind = function_attention(given, tokenizer, takes_types, device), "function"
     return LoadedEncoder(
-        network=own,
+        network=network,
         tokenizer=tokenizer,
         max_tokens=limit_of(tokenizer),
         takes_token_types=takes_types,
         description=RecordedModel(
-            model=name,
+            model=name_of(given),
             revision=None,
             class_=kind,
             model_type=OWN,
             dtype="float32",
-            weights_sha256=own.digest,
+            weights_sha256=network.digest,
             config_sha256=None,
             tokenizer=tokenizer.name_or_path,
             tokenizer_class=type(tokenizer).__name__,
@@ -237,11 +233,11 @@ def load_whole(
     check_is_model(model)
     if isinstance(model, PreTrainedModel):
         check_supported(model.config)
-        return model, load_tokenizer(options.tokenizer or model.config._name_or_path, options)
-    name = str(model)
-    network = load_model(name, options)
-    cast(nn.Module, network).to(choose_device(options.device))
-    return network, load_tokenizer(options.tokenizer or name, options)
+        network, source = model, model.config._name_or_path
+    else:
+        network, source = load_model(model, options), str(model)
+        cast(nn.Module, network).to(choose_device(options.device))
+    return network, load_tokenizer(options.tokenizer or source, options)
 
 
 def load_model(folder: str | Path, options: ModelOptions | None = None) -> PreTrainedModel:

@@ -1,33 +1,23 @@
-"""Files of other people's model folders: settings, and advice for missing or invalid ones."""
+"""Model folders of other people: checks of their files, and advice on missing or invalid ones."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
+from transformers import CONFIG_MAPPING
 
 from headroles import storage
 from headroles.errors import ModelError, StorageError
 from headroles.models.shared.collaborative import is_collaborative
 from headroles.results.stored import MODEL_KINDS
-from headroles.storage import check_regular
 from headroles.wording import in_one_line, listed, shortened
 
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "vocab.txt",
-    "vocab.json",
-    "spiece.model",
-    "spm.model",
-    "sentencepiece.bpe.model",
-    "tokenizer.model",
-)
-"""Files that a tokenizer can be made from. Without any of them it would be an empty one."""
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.bin.index.json")
 _NUMBERS = ("F16", "BF16", "F32", "F64")
@@ -40,6 +30,25 @@ _LARGEST = {
     "size": 100_000_000,
     "embeddings": 2_000_000,
 }
+
+
+def local_folder(name: str | Path) -> Path | None:
+    """Return where the files of a model folder lie, or lie until a run ends; None for a hub id.
+
+    Raises ModelError for a pipe, a device or a link to one among them: reading these may block, or
+    never end.
+    """
+    if not Path(name).is_dir():
+        return None
+    folder = storage.committed(Path(name))
+    for file in (*folder.glob("*"), *folder.glob("*/*")):
+        try:
+            storage.check_regular(file)
+        except OSError as error:
+            raise ModelError(
+                f"{file} cannot be read ({in_one_line(error)}); replace or remove it"
+            ) from error
+    return folder
 
 
 def advice_on_weights(folder: Path) -> str:
@@ -78,65 +87,50 @@ def read_settings(file: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def advice_on_config(folder: Path) -> str:
-    """Return advice for a configuration that cannot be read."""
-    settings = read_settings(folder / "config.json")
-    if settings and "model_type" not in settings:
-        return (
-            f'{folder / "config.json"} names no model_type: add it, as in "model_type": "bert" '
-            "for a model that BERT's code made"
-        )
-    return "give a folder written by save_pretrained, or a hub id"
+def check_settings(name: str, settings: dict[str, Any], trust_remote_code: bool) -> None:
+    """Raise ModelError for settings of a configuration that no encoder has, before it is made.
 
-
-def check_architectures(name: str, settings: dict[str, Any]) -> None:
-    """Raise ModelError for a configuration whose ``architectures`` are no list of names."""
+    These are sizes beyond memory, architectures that are no list of names, and a type that only
+    code beside the model knows, unless that may run.
+    """
+    for key, value in settings.items():
+        kind = next((kind for kind in _LARGEST if key.endswith(kind)), None)
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        if is_number and kind is not None and not 0 <= value <= _LARGEST[kind]:
+            raise ModelError(
+                f"the configuration of {name} has {key} {value:.3g}; it must be a number that a "
+                "model can have: check config.json"
+            )
     named = settings.get("architectures") or []
     if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
         raise ModelError(
             f"the configuration of {name} has architectures {shortened(named)}; it must be a list "
             "of names of classes: check config.json"
         )
-
-
-def check_sizes(name: str, settings: dict[str, Any]) -> None:
-    """Raise ModelError for sizes that no encoder has, before memory is allocated for them."""
-    for key, value in settings.items():
-        if not isinstance(value, int) or isinstance(value, bool):
-            continue
-        kind = next((kind for kind in _LARGEST if key.endswith(kind)), None)
-        if kind is not None and not 0 <= value <= _LARGEST[kind]:
-            raise ModelError(
-                f"the configuration of {name} has {key} {value:.3g}; it must be a number that a "
-                "model can have: check config.json"
-            )
-
-
-def check_regular_files(folder: Path) -> None:
-    """Raise ModelError for a pipe, a device or a link to one among the files of a folder.
-
-    Reading these may block, or never end.
-    """
-    for file in (*folder.glob("*"), *folder.glob("*/*")):
-        try:
-            check_regular(file)
-        except OSError as error:
-            raise ModelError(
-                f"{file} cannot be read ({in_one_line(error)}); replace or remove it"
-            ) from error
+    code = settings.get("auto_map")
+    if code and settings.get("model_type") not in CONFIG_MAPPING and not trust_remote_code:
+        raise ModelError(
+            f"{name} brings code of its own ({listed(sorted(map(str, code.values())))}), which "
+            "transformers does not know and headroles runs only if asked to: read it first, then "
+            "give `trust_remote_code=True`"
+        )
 
 
 def stored_weights(folder: Path) -> int:
     """Count the numbers in the safetensors files of a folder by their headers; 0 without any."""
-    total = 0
-    for file in folder.rglob("*.safetensors"):
+    return sum(prod(shape) for _, _, shape in _headers(folder.rglob("*.safetensors")))
+
+
+def _headers(files: Iterator[Path]) -> Iterator[tuple[str, str, list[int]]]:
+    """Yield name and file, type and shape of each tensor; none of a file that cannot be read."""
+    for file in files:
         try:
             with safe_open(file, framework="pt") as stored:
-                shapes = [stored.get_slice(name).get_shape() for name in stored.keys()]  # noqa: SIM118
+                for name in stored.keys():  # noqa: SIM118
+                    part = stored.get_slice(name)
+                    yield f"{name} in {file}", part.get_dtype(), part.get_shape()
         except (SafetensorError, OSError):
-            return 0  # reported where the weights are read
-        total += sum(map(prod, shapes))
-    return total
+            continue  # reported where the weights are read
 
 
 def languages_of(source: str) -> list[str]:
@@ -163,11 +157,15 @@ def foreign_weights(folder: Path) -> list[str]:
 def check_folder(folder: Path) -> list[str]:
     """Check that a model folder is as it was written; return warnings about it.
 
-    Raises StorageError for files that the run record does not name, and ModelError for weights
-    that are not floating-point numbers.
+    Raises StorageError for files that the run record does not name, and ModelError for integer
+    weights, whose meaning is unknown.
     """
-    check_regular_files(folder)
-    _check_dtypes(folder)
+    for name, kind, _ in _headers(folder.glob("*.safetensors")):
+        if kind not in _NUMBERS and not name.partition(" in ")[0].endswith(_OF_PLACES):
+            raise ModelError(
+                f"{name} is of type {kind}; weights must be floating-point numbers. Convert the "
+                "model to float32"
+            )
     if kinds := [kind for kind in storage.kinds_in(folder) if kind in MODEL_KINDS]:
         for kind in kinds:
             storage.check_files(folder, storage.read_run(folder).files[kind])
@@ -180,28 +178,7 @@ def check_folder(folder: Path) -> list[str]:
     settings = read_settings(folder / "config.json")
     if not is_collaborative(folder) and not settings.get("pruned_heads"):
         return []
-    if (folder / "headroles.json").exists():
-        raise StorageError(
-            f"{folder} holds no {storage.RUN_FILE}: it is not whole, or was written by an older "
-            "version of headroles; make the model again"
-        )
     return [
         f"{folder} has no run record, so headroles cannot notice a changed configuration; make "
         "sure that pruned_heads in config.json lists the removed heads"
     ]
-
-
-def _check_dtypes(folder: Path) -> None:
-    """Raise ModelError for integer weights, whose meaning is unknown."""
-    for file in sorted(folder.glob("*.safetensors")):
-        try:
-            with safe_open(file, framework="pt") as stored:
-                kinds = {name: stored.get_slice(name).get_dtype() for name in stored.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError):
-            continue  # reported where the weights are read
-        for name, kind in kinds.items():
-            if kind not in _NUMBERS and not name.endswith(_OF_PLACES):
-                raise ModelError(
-                    f"{name} in {file} is of type {kind}; weights must be floating-point numbers. "
-                    "Convert the model to float32"
-                )

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headroles.errors import StorageError
-from headroles.models.hub import quiet_transformers
+from headroles.models.families import quiet_transformers
 from headroles.models.loading.encoder import load_whole
 from headroles.models.loading.folders import foreign_weights
 from headroles.models.options import ModelOptions

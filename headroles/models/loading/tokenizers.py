@@ -14,13 +14,17 @@ from tokenizers.pre_tokenizers import ByteLevel, Sequence
 from torch import nn
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from headroles import storage
 from headroles.errors import TokenizerError
-from headroles.models.hub import quiet_transformers
-from headroles.models.loading.folders import TOKENIZER_FILES, check_regular_files, says_no_casing
+from headroles.models.families import quiet_transformers
+from headroles.models.loading.folders import local_folder, says_no_casing
 from headroles.models.options import ModelOptions
 from headroles.wording import in_one_line
 
+_FILES = (
+    *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model"),
+    *("spm.model", "sentencepiece.bpe.model", "tokenizer.model"),
+)
+"""Files that a tokenizer can be made from. Without any of them it would be an empty one."""
 _SPARE_SHARE, _SPARE_NUMBER = 0.1, 128
 """Share and number of embeddings without a piece that models may have, to round their sizes."""
 
@@ -36,14 +40,11 @@ def load_tokenizer(
         return source
     if not source:
         raise TokenizerError("the model does not know its tokenizer; pass tokenizer=... with it")
-    folder = Path(source)
-    if folder.is_dir():
-        source = folder = storage.committed(folder)
-        check_regular_files(folder)
-    if folder.is_dir() and not any((folder / file).is_file() for file in TOKENIZER_FILES):
+    folder = local_folder(source)
+    source = folder or source
+    if folder is not None and not any((folder / file).is_file() for file in _FILES):
         raise TokenizerError(
-            f"{source} holds no tokenizer; give one with `tokenizer`, or "
-            "save it there with "
+            f"{source} holds no tokenizer; give one with `tokenizer`, or save it there with "
             "tokenizer.save_pretrained"
         )
     try:
@@ -64,7 +65,8 @@ def load_tokenizer(
 def fit_to_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
     """Return ``tokenizer``, or a copy that treats every word as the beginning of one.
 
-    Raises TokenizerError for one that cannot tell which piece belongs to which word.
+    Raises TokenizerError for one that cannot tell which piece belongs to which word, or that cannot
+    encode a pair of sentences.
     """
     if not tokenizer.is_fast:
         raise TokenizerError(
@@ -72,14 +74,8 @@ def fit_to_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
             "belongs to which word; give a model folder with a tokenizer.json"
         )
     fitted = with_prefix_space(tokenizer)
-    _try_out(fitted)
-    return fitted
-
-
-def _try_out(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raise TokenizerError if a pair of sentences cannot be encoded."""
     try:
-        tokenizer(["a", "b"], ["c"], is_split_into_words=True, verbose=False)
+        fitted(["a", "b"], ["c"], is_split_into_words=True, verbose=False)
     except BaseException as error:  # a defect of tokenizer.json ends in a panic, no Exception
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise
@@ -87,6 +83,7 @@ def _try_out(tokenizer: PreTrainedTokenizerBase) -> None:
             f"the tokenizer {tokenizer.name_or_path} cannot encode a pair of sentences "
             f"({in_one_line(error)}); check its tokenizer.json"
         ) from error
+    return fitted
 
 
 def with_prefix_space(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
@@ -96,21 +93,17 @@ def with_prefix_space(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizer
     before it; without that option they would silently treat all words of a sentence as
     continuations.
     """
-    if all(step.add_prefix_space for step in _byte_level_steps(tokenizer)):
+    step = tokenizer.backend_tokenizer.pre_tokenizer
+    steps = list(cast(Any, step)) if isinstance(step, Sequence) else [step]
+    if all(step.add_prefix_space for step in steps if isinstance(step, ByteLevel)):
         return tokenizer
     tokenizer = copy.deepcopy(tokenizer)
     backend = tokenizer.backend_tokenizer
     # Before any other step cuts the word: the byte-level step's own add_prefix_space would put
     # a space before every part that a step ahead of it has cut off, as in "Ġdon Ġ't".
-    steps = [] if backend.normalizer is None else [backend.normalizer]
-    backend.normalizer = normalizers.Sequence([*steps, normalizers.Prepend(" ")])
+    before = [] if backend.normalizer is None else [backend.normalizer]
+    backend.normalizer = normalizers.Sequence([*before, normalizers.Prepend(" ")])
     return tokenizer
-
-
-def _byte_level_steps(tokenizer: PreTrainedTokenizerBase) -> list[ByteLevel]:
-    step = tokenizer.backend_tokenizer.pre_tokenizer
-    steps = list(cast(Any, step)) if isinstance(step, Sequence) else [step]
-    return [step for step in steps if isinstance(step, ByteLevel)]
 
 
 def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
@@ -150,37 +143,34 @@ def check_tokenizer(
     transformers gives special tokens that are not in the vocabulary new numbers, or looks up the
     number of the unknown token instead, in an endless loop if that is missing too.
     """
-    n_embeddings = _n_embeddings(network)
+    n_embeddings, named = _n_embeddings(network), f"tokenizer {tokenizer.name_or_path}"
     n_pieces = tokenizer.vocab_size  # without pieces that were added later
     if n_pieces > n_embeddings:
         raise TokenizerError(
-            f"the tokenizer {tokenizer.name_or_path} knows {n_pieces} pieces, and {name} has "
-            f"embeddings for {n_embeddings}: it belongs to another model; give the one that "
-            "came with the model"
+            f"the {named} knows {n_pieces} pieces, and {name} has embeddings for {n_embeddings}: "
+            "it belongs to another model; give the one that came with the model"
         )
+    where = "tokenizer_config.json or special_tokens_map.json"
     for kind in ("pad_token", "unk_token", "cls_token", "sep_token"):
         token = getattr(tokenizer, kind)
         try:
             number = getattr(tokenizer, f"{kind}_id")
         except RecursionError:
             raise TokenizerError(
-                f"the unk_token {tokenizer.unk_token!r} of the tokenizer {tokenizer.name_or_path} "
-                "is not in its vocabulary; correct unk_token in tokenizer_config.json or "
-                "special_tokens_map.json"
+                f"the unk_token {tokenizer.unk_token!r} of the {named} is not in its vocabulary; "
+                f"correct unk_token in {where}"
             ) from None
         if number is not None and number >= n_embeddings:
             raise TokenizerError(
-                f"the {kind} {token!r} of the tokenizer {tokenizer.name_or_path} has number "
-                f"{number}, and {name} has embeddings for {n_embeddings} pieces; correct {kind} in "
-                "tokenizer_config.json or special_tokens_map.json"
+                f"the {kind} {token!r} of the {named} has number {number}, and {name} has "
+                f"embeddings for {n_embeddings} pieces; correct {kind} in {where}"
             )
-    piece, number = max(tokenizer.get_vocab().items(), key=lambda one: one[1])
+    piece, number = max(tokenizer.get_vocab().items(), key=lambda item: item[1])
     if number >= n_embeddings:
         raise TokenizerError(
-            f"the piece {piece!r} of the tokenizer {tokenizer.name_or_path} has number {number}, "
-            f"and {name} has embeddings for {n_embeddings}: remove it from tokenizer.json, or "
-            "give the model an embedding for it with "
-            "model.resize_token_embeddings(len(tokenizer)), and train that"
+            f"the piece {piece!r} of the {named} has number {number}, and {name} has embeddings "
+            f"for {n_embeddings}: remove it from tokenizer.json, or give the model an embedding "
+            "for it with model.resize_token_embeddings(len(tokenizer)), and train that"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any, cast
 import torch
 from torch import nn
 from transformers import (
-    CONFIG_MAPPING,
     AutoConfig,
     AutoModel,
     AutoModelForMaskedLM,
@@ -21,24 +21,24 @@ from transformers import (
 from transformers.utils import SAFE_WEIGHTS_NAME
 from transformers.utils.hub import cached_file
 
-from headroles import storage
 from headroles.errors import ModelError
 from headroles.memory import lacks_memory
-from headroles.models.families import check_supported, encoder_of, is_encoder_decoder
-from headroles.models.hub import quiet_transformers
+from headroles.models.families import (
+    check_supported,
+    encoder_of,
+    quiet_transformers,
+)
 from headroles.models.loading.classes import as_published, class_of, class_to_load, one_of
-from headroles.models.loading.collaborative import load_collaborative
 from headroles.models.loading.folders import (
-    advice_on_config,
     advice_on_weights,
-    check_architectures,
     check_folder,
-    check_regular_files,
-    check_sizes,
+    check_settings,
+    local_folder,
+    read_settings,
     stored_weights,
 )
 from headroles.models.options import ModelOptions
-from headroles.models.shared.collaborative import is_collaborative
+from headroles.models.shared.collaborative import is_collaborative, load_collaborative
 from headroles.wording import in_one_line, listed
 
 ENCODER, CLASSIFICATION, MASKED_LM = HEADS = ("", "classification", "masked_lm")
@@ -74,24 +74,25 @@ def read_model(
     Raises ModelError for weights that are missing, do not fit or would be random, and StorageError
     for a folder of headroles that was changed.
     """
-    doubts = []
-    if Path(name).is_dir():
-        name = str(storage.committed(Path(name)))
-        doubts = check_folder(Path(name))
+    folder = local_folder(name)
+    doubts = [] if folder is None else check_folder(folder)
+    name = str(folder or name)
     config = load_config(name, options)
     check_supported(config)
-    if is_collaborative(name):
-        model = load_collaborative(name, config, getattr(torch, options.dtype))
+    if folder is not None and is_collaborative(folder):
+        model = load_collaborative(
+            folder, lambda: as_published(class_of(config)(copy.deepcopy(config)))
+        )
+        cast(nn.Module, model).to(getattr(torch, options.dtype))
         if head:
             check_head(model, name, head)
-        return encoder_of(model) if head == ENCODER else model, doubts
-    network, report = _from_pretrained(name, config, options, head)
-    _check_complete(network, name, report, head)
-    model = as_published(network)
+    else:
+        network, report = _from_pretrained(name, config, options, head)
+        _check_complete(network, name, report, head)
+        doubts += _unused_layers(report["unexpected_keys"])
+        model = as_published(network)
     cast(nn.Module, model).eval()
-    if head == ENCODER and is_encoder_decoder(config):
-        model = encoder_of(model)
-    return model, [*doubts, *_unused_layers(report["unexpected_keys"])]
+    return encoder_of(model) if head == ENCODER else model, doubts
 
 
 def _from_pretrained(
@@ -99,7 +100,8 @@ def _from_pretrained(
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
     """Load weights by transformers; return the model and the report of weights that did not fit."""
     kind: Any = class_of(config) if head is None else class_to_load(_CLASSES[head], config)
-    _check_number_of_weights(name, config, kind, options)
+    if not options.trust_remote_code:
+        _check_number_of_weights(name, config, kind, options.revision)
     try:
         with quiet_transformers(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)  # equal loads draw equal weights for those that a checkpoint lacks
@@ -124,39 +126,30 @@ def _from_pretrained(
 
 
 def _check_number_of_weights(
-    name: str, config: PreTrainedConfig, kind: Any, options: ModelOptions
+    name: str, config: PreTrainedConfig, kind: Any, revision: str | None
 ) -> None:
     """Raise ModelError for a configuration of many more weights than the files have.
 
-    Only shapes are made, and only headers are read, so that no memory is taken for them.
+    Only shapes are made, and only headers are read, so that no memory is taken for them. Files of
+    the hub are downloaded first.
     """
-    if options.trust_remote_code:
-        return
-    folder = Path(name) if Path(name).is_dir() else _cached_folder(name, options.revision)
-    if folder is None or not (stored := stored_weights(folder)):
-        return
     try:
+        of_hub = (
+            None if Path(name).is_dir() else cached_file(name, SAFE_WEIGHTS_NAME, revision=revision)
+        )
+        stored = stored_weights(Path(name) if of_hub is None else Path(of_hub).parent)
         with quiet_transformers(), torch.device("meta"):
             made = kind.from_config(config) if hasattr(kind, "_model_mapping") else kind(config)
     except Exception:  # reported where the weights are read
         return
-    sizes = {key: one.numel() for key, one in made.named_parameters()}
-    if sum(sizes.values()) > _MOST_TIMES * stored + _MOST_BESIDE:
+    sizes = {key: weights.numel() for key, weights in made.named_parameters()}
+    if stored and sum(sizes.values()) > _MOST_TIMES * stored + _MOST_BESIDE:
         largest = max(sizes, key=sizes.__getitem__)
         raise ModelError(
             f"config.json of {name} asks for {sum(sizes.values()):,} weights, "
             f"{sizes[largest]:,} of them in {largest}, and its safetensors files have {stored:,}; "
             "correct the sizes in config.json"
         )
-
-
-def _cached_folder(name: str, revision: str | None) -> Path | None:
-    """Return the folder of the local copy of a model of the hub, which is made if needed."""
-    try:
-        found = cached_file(name, SAFE_WEIGHTS_NAME, revision=revision)
-    except OSError:  # weights in several files, or none
-        return None
-    return None if found is None else Path(found).parent
 
 
 def _check_complete(
@@ -220,34 +213,17 @@ def is_unused(key: str, head: str | None = ENCODER) -> bool:
     return any(part in key for part in _UNUSED_PARTS[head or ENCODER])
 
 
-def _check_own_code(name: str, settings: dict[str, Any]) -> None:
-    """Raise ModelError for a model that only the code beside it knows."""
-    code = settings.get("auto_map")
-    if code and settings.get("model_type") not in CONFIG_MAPPING:
-        raise ModelError(
-            f"{name} brings code of its own ({listed(sorted(map(str, code.values())))}), which "
-            "transformers does not know and headroles runs only if asked to: read it first, then "
-            "give `trust_remote_code=True`"
-        )
-
-
 def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
     """Read the configuration of a folder or hub id. Raises ModelError if there is none."""
-    folder = Path(name)
-    if folder.is_dir():
-        folder = storage.committed(folder)
-        name = str(folder)
-        check_regular_files(folder)
-    if folder.is_dir() and not (folder / "config.json").is_file():
+    folder = local_folder(name)
+    name = str(folder or name)
+    if folder is not None and not (folder / "config.json").is_file():
         raise ModelError(
             f"{name} holds no config.json; give a folder written by save_pretrained, or a hub id"
         )
     try:
         settings = PreTrainedConfig.get_config_dict(name, revision=options.revision)[0]
-        check_sizes(name, settings)
-        check_architectures(name, settings)
-        if not options.trust_remote_code:
-            _check_own_code(name, settings)
+        check_settings(name, settings, options.trust_remote_code)
         config: PreTrainedConfig = AutoConfig.from_pretrained(
             name, revision=options.revision, trust_remote_code=options.trust_remote_code
         )
@@ -256,27 +232,31 @@ def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
     except ModelError:
         raise
     except Exception as error:  # configurations are validated by libraries with errors of their own
-        raise _unreadable_config(name, error) from error
+        raise ModelError(_about_config(name, in_one_line(error))) from error
     return config
 
 
-def _unreadable_config(name: str, error: Exception) -> ModelError:
-    """Make the error for a model whose configuration is missing or cannot be read."""
+def _about_config(name: str, reason: str) -> str:
+    """Describe why a configuration is missing or cannot be read, with advice."""
     folder = Path(name)
     if folder.is_file():
-        return ModelError(
+        return (
             f"{name} is a file, and a model is a folder or a hub id; give the model first, then "
             "the corpus or task"
         )
     if folder.exists():
-        return ModelError(
-            f"the configuration of {name} cannot be read ({in_one_line(error)}); "
-            f"{advice_on_config(folder)}"
-        )
+        settings = read_settings(folder / "config.json")
+        advice = "give a folder written by save_pretrained, or a hub id"
+        if settings and "model_type" not in settings:
+            advice = (
+                f'{folder / "config.json"} names no model_type: add it, as in "model_type": "bert" '
+                "for a model that BERT's code made"
+            )
+        return f"the configuration of {name} cannot be read ({reason}); {advice}"
     if folder.is_absolute() or name.startswith(".") or len(folder.parts) > _HUB_ID_PARTS:
-        return ModelError(f"there is no folder {name}; check the path")
-    return ModelError(
-        f"there is no folder {name}, and the hub gives no model of that name "
-        f"({in_one_line(error)}); check the name and the connection, or take copies that are "
-        "stored here alone with HF_HUB_OFFLINE=1"
+        return f"there is no folder {name}; check the path"
+    return (
+        f"there is no folder {name}, and the hub gives no model of that name ({reason}); check "
+        "the name and the connection, or take copies that are stored here alone with "
+        "HF_HUB_OFFLINE=1"
     )

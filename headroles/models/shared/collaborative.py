@@ -7,21 +7,46 @@ their own ``save_pretrained``, so that programs that train or change them can sa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
-from safetensors.torch import save_model
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_model, save_model
+from torch import nn
 from transformers import PreTrainedModel
 
 from headroles import storage
-from headroles.errors import ModelError
-from headroles.models.heads.low_rank import low_rank_modules
+from headroles.errors import HeadRolesError, ModelError
+from headroles.models.heads.low_rank import low_rank_modules, make_scores, replace_scores
 from headroles.models.options import FactorMethod
 from headroles.storage import Count
+from headroles.wording import in_one_line
 
 RECORD_FILE = "low_rank.json"
 WEIGHTS_FILE = "low_rank.safetensors"
+_DAMAGE = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, OSError, RuntimeError),
+    *(TypeError, ValueError, SafetensorError),
+)
+"""What transformers and PyTorch raise for a configuration that no model can have."""
+
+
+class LowRankShape(msgspec.Struct):
+    """Shapes of queries and keys of a module, as `make_scores` takes them."""
+
+    method: FactorMethod
+    width: Count
+    heads: Count
+    rank: Count
+
+
+class LowRankRecord(msgspec.Struct):
+    """Content of ``low_rank.json``."""
+
+    modules: dict[str, LowRankShape]
 
 
 def is_collaborative(folder: str | Path) -> bool:
@@ -50,6 +75,9 @@ class _SavedWhole:
             _write(cast(PreTrainedModel, self), Path(save_directory))
 
 
+_KINDS: dict[type[Any], type[Any]] = {}
+
+
 def saved_whole(model: PreTrainedModel) -> PreTrainedModel:
     """Return ``model``, whose ``save_pretrained`` now writes its queries and keys of low rank."""
     if not isinstance(model, _SavedWhole):
@@ -62,31 +90,55 @@ def saved_whole(model: PreTrainedModel) -> PreTrainedModel:
     return model
 
 
-_KINDS: dict[type[Any], type[Any]] = {}
-
-
 def _write(model: PreTrainedModel, folder: Path) -> None:
     model.config.architectures = [type(model).__name__]
     model.config.save_pretrained(folder)
     save_model(model, str(folder / WEIGHTS_FILE))
     (folder / WEIGHTS_FILE).chmod((folder / "config.json").stat().st_mode)
     modules = {
-        path: LowRankShape(own.method, own.query.in_features, own.heads, own.rank)
-        for path, own in ((path, module.scores) for path, module in low_rank_modules(model))
+        path: LowRankShape(scores.method, scores.query.in_features, scores.heads, scores.rank)
+        for path, scores in ((path, module.scores) for path, module in low_rank_modules(model))
     }
     storage.write_json(folder / RECORD_FILE, storage.plain(LowRankRecord(modules)))
 
 
-class LowRankShape(msgspec.Struct):
-    """Shapes of queries and keys of a module, as `make_scores` takes them."""
+def load_collaborative(folder: Path, make: Callable[[], PreTrainedModel]) -> PreTrainedModel:
+    """Load the model of such a folder into a model that ``make`` makes from its configuration.
 
-    method: FactorMethod
-    width: Count
-    heads: Count
-    rank: Count
+    Raises ModelError for a folder whose files do not fit together.
+    """
+
+    def made() -> PreTrainedModel:
+        model = make()
+        for path, shape in modules.items():
+            replace_scores(model, path, make_scores(**msgspec.structs.asdict(shape)))
+        return model
+
+    try:
+        modules = msgspec.convert(storage.read_json(folder / RECORD_FILE), LowRankRecord).modules
+        with torch.device("meta"):  # shapes are compared before memory is asked for
+            _compare_shapes(made(), folder / WEIGHTS_FILE)
+        model = made()
+        load_model(model, str(folder / WEIGHTS_FILE), strict=True)
+    except HeadRolesError:
+        raise
+    except _DAMAGE as error:
+        raise ModelError(
+            f"the model of low rank in {folder} cannot be loaded ({in_one_line(error)}); "
+            "make it again with: headroles collaborate"
+        ) from error
+    model.config._name_or_path = str(folder)
+    return saved_whole(model)
 
 
-class LowRankRecord(msgspec.Struct):
-    """Content of ``low_rank.json``."""
-
-    modules: dict[str, LowRankShape]
+def _compare_shapes(model: nn.Module, file: Path) -> None:
+    """Raise ValueError for weights whose shapes do not fit the model."""
+    needed = {name: tuple(values.shape) for name, values in model.state_dict().items()}
+    with safe_open(file, framework="pt") as stored:
+        for name in stored.keys():  # noqa: SIM118
+            shape = tuple(stored.get_slice(name).get_shape())
+            if needed.get(name) != shape:
+                raise ValueError(
+                    f"{name} is of shape {shape} in {WEIGHTS_FILE}, and {needed.get(name)} by "
+                    f"{RECORD_FILE} and config.json"
+                )

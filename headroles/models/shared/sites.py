@@ -17,8 +17,7 @@ from headroles.models.heads.low_rank import is_low_rank, make_scores, replace_sc
 from headroles.models.heads.projections import LayerProjections, find_projections, layers_that_share
 from headroles.models.reports import AllRead
 from headroles.models.shared.collaborative import saved_whole
-from headroles.models.shared.factorisation import InputMoments
-from headroles.models.shared.score_maps import Factors, ScoreMaps
+from headroles.models.shared.factorisation import Factors, InputMoments, ScoreMaps
 
 ReadSums: TypeAlias = Callable[[Mapping[str, Tensor]], "list[tuple[int, Sums]]"]
 """Function from inputs of the model with an ``attention_mask`` to the sums to add to each site."""

@@ -14,8 +14,8 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from headroles.errors import ModelError
+from headroles.models.heads import hard_concrete
 from headroles.models.heads.gates import gated
-from headroles.models.heads.hard_concrete import HardConcrete
 from headroles.models.heads.remaining import Head
 from headroles.passes.loop import gradients_of_mean
 from headroles.storage import OpenParts
@@ -66,11 +66,11 @@ def learn_gates(
 
     Raises ModelError for a loss that is not finite.
     """
-    distribution, device = HardConcrete(), run.encoder.device
+    device = run.encoder.device
     log_alpha = torch.full((len(heads),), START, device=device, requires_grad=True)
     generator = torch.Generator().manual_seed(seed)
     draws = torch.rand(options.updates, len(heads), generator=generator)
-    targets = expected_open(distribution, len(heads), options)
+    targets = expected_open(len(heads), options)
     updates = zip(_groups(run, options.update_examples, seed), targets, draws, strict=False)
     with ExitStack() as stack:
         learnt = [{"params": [log_alpha], "lr": options.gate_rate}]
@@ -83,20 +83,20 @@ def learn_gates(
         adam = torch.optim.Adam(learnt)
         learning = Learning(adam, options.updates, parts, f"gates-{seed}")
         for batches, target, uniform in islice(updates, learning.done, None):
-            gates = place(distribution.gates(log_alpha, uniform.to(device)), heads, run.shape)
+            gates = place(hard_concrete.gates(log_alpha, uniform.to(device)), heads, run.shape)
             adam.zero_grad()
             _set_gradients(run, batches, gates, weights)
             adam.step()
             with torch.no_grad():
-                log_alpha += distribution.shift_to(log_alpha, target)
+                log_alpha += hard_concrete.shift_to(log_alpha, target)
             learning.count_update()
             on_update(learning.done)
-    return _summary(run, distribution, log_alpha.detach().cpu(), heads, options.n_kept, seed)
+    return _summary(run, log_alpha.detach().cpu(), heads, options.n_kept, seed)
 
 
-def expected_open(distribution: HardConcrete, n_heads: int, options: GateOptions) -> list[float]:
+def expected_open(n_heads: int, options: GateOptions) -> list[float]:
     """Return the expected number of open gates after each update: linear, then constant."""
-    start = n_heads * float(distribution.p_nonzero(torch.tensor(START)))
+    start = n_heads * float(hard_concrete.p_nonzero(torch.tensor(START)))
     n_down = max(1, round(options.updates * SHARE_OF_DESCENT))
     # Of few heads, more may be kept than are expected to be open at the start.
     down = np.linspace(max(start, options.n_kept), options.n_kept, n_down + 1)[1:]
@@ -141,7 +141,6 @@ def _groups(run: TaskRun, n_examples: int, seed: int) -> Iterator[list[TaskBatch
 
 def _summary(
     run: TaskRun,
-    distribution: HardConcrete,
     log_alpha: Tensor,
     heads: Sequence[Head],
     keep: int,
@@ -156,7 +155,7 @@ def _summary(
         tuple(heads),
         tuple(log_alpha.tolist()),
         tuple(sorted(kept)),
-        int(distribution.is_open(log_alpha).sum()),
+        int(hard_concrete.is_open(log_alpha).sum()),
         loss,
     )
 

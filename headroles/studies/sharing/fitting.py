@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING
 
 from headroles.errors import UsageError
 from headroles.models.options import SHARED
-from headroles.models.shared.factorisation import InputMoments, factorise, score_error
-from headroles.models.shared.score_maps import Factors
+from headroles.models.shared.factorisation import (
+    Factors,
+    InputMoments,
+    factorise,
+    score_error,
+)
 from headroles.models.shared.sites import ReadSums, Site, Sums, collect_moments
 from headroles.passes.examples import ExampleBatch
 from headroles.passes.loop import Passes

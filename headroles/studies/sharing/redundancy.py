@@ -15,7 +15,7 @@ from headroles.inference.permutation import shuffle_labels
 from headroles.models.attention.reader import open_reader
 from headroles.models.heads.surgery import removed_from
 from headroles.models.loading.encoder import Model, load_encoder
-from headroles.models.shared.als import head_singular
+from headroles.models.shared.factorisation import head_singular
 from headroles.models.shared.sites import find_sites
 from headroles.models.shared.subspaces import (
     dimensions_for,

@@ -12,7 +12,7 @@ from transformers import AlbertForSequenceClassification
 
 from headroles import gate_heads, load_model, prune_heads
 from headroles.errors import ModelError, UsageError
-from headroles.models.heads.hard_concrete import HardConcrete
+from headroles.models.heads import hard_concrete
 from headroles.models.heads.surgery import removed_from
 from headroles.studies.pruning.gate_learning import expected_open, learn_gates
 from headroles.studies.pruning.gate_options import GateOptions
@@ -25,7 +25,7 @@ from tests.tasks.conftest import HEADS, SENTENCES, make_task_model, save, write_
 
 
 def test_the_descent() -> None:
-    found = expected_open(HardConcrete(), 12, GateOptions(keep=3, updates=30))
+    found = expected_open(12, GateOptions(keep=3, updates=30))
     assert len(found) == 30
     assert found[19:] == [3.0] * 11
     assert np.diff(found[:20]) == pytest.approx([(3 - 12 * 0.977932) / 20] * 19, abs=0.001)
@@ -63,7 +63,7 @@ def test_the_number_of_open_gates_is_reached(classifier: Path, labelled: Path) -
     opened = open_run(classifier, labelled, TaskOptions())
     for keep in (1, 5, 11):
         found = learn_gates(opened, HEADS, GateOptions(keep=keep, updates=20), 0)
-        expected = HardConcrete().p_nonzero(torch.tensor(found.log_alpha)).sum().item()
+        expected = hard_concrete.p_nonzero(torch.tensor(found.log_alpha)).sum().item()
         assert expected == near(keep)
         assert len(found.kept) == keep
         lowest = min(dict(zip(HEADS, found.log_alpha, strict=True))[head] for head in found.kept)
