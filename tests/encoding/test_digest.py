@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from transformers import PreTrainedTokenizerBase
 
-from headroles import HeadScores, compare_roles, read_conllu, score_heads
 from headroles.encoding import SPECIAL, EncodedExample
-from headroles.errors import UsageError
-from tests.conftest import make_bert
 
 EXAMPLE = EncodedExample(
     id="a+b",
@@ -71,26 +66,3 @@ def test_no_token_types_are_those_of_one_segment() -> None:
 def test_is_the_same_everywhere() -> None:
     """Stored digests are compared with those of other machines: this one must never change."""
     assert EXAMPLE.digest == "78cc090dfea9faf9"
-
-
-@pytest.fixture(scope="module")
-def scores(sample: Path, tokenizer: PreTrainedTokenizerBase) -> HeadScores:
-    return score_heads(make_bert(layers=1), read_conllu(sample), tokenizer=tokenizer)
-
-
-def test_another_treebank_of_the_same_sentences_is_noticed(
-    scores: HeadScores, sample: Path, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
-) -> None:
-    """One word changed in one sentence."""
-    text = sample.read_text(encoding="utf-8")
-    edited = tmp_path / sample.name
-    edited.write_text(text.replace("\tthe\tthe\t", "\tthis\tthe\t", 1), encoding="utf-8")
-    other = score_heads(make_bert(layers=1), read_conllu(edited), tokenizer=tokenizer)
-    assert other.ids == scores.ids
-    with pytest.raises(
-        UsageError, match=r"1 of the \d+ of 'before' .* tokens, its tree or its labels differ"
-    ):
-        compare_roles(scores, other)
-    shared = compare_roles(scores, other, on_mismatch="intersect")
-    assert shared.record.dropped_examples == {"before": 1, "after": 1}
-    assert (shared.frame.difference == 0).all()

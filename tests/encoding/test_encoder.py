@@ -141,15 +141,6 @@ def test_words_without_pieces_lose_their_arcs(
     assert arcs_of(encoded) == ([[2, 1, 1, 1, 1]], 1)
 
 
-@pytest.mark.parametrize("empty", [0, 1])
-def test_segment_of_which_no_word_has_a_piece(empty: int) -> None:
-    both = [sentence("the it", arcs={0: (1, "nsubj")})] * 2
-    both[empty] = sentence("\u200b \u200b", arcs={0: (1, "nsubj")})
-    (encoded,), _ = encode(Example(tuple(both)))
-    assert encoded.segments.tolist() == ([S, S, 1, 1, S] if empty == 0 else [S, 0, 0, S, S])
-    assert arcs_of(encoded) == ([[2 - empty, 1, 3 - empty, 1, 0]], 1)
-
-
 @given(
     st.lists(
         st.lists(st.text("ab\u200b .", min_size=1, max_size=4), min_size=1, max_size=5),

@@ -27,6 +27,7 @@ from transformers import (
     BigBirdPegasusConfig,
     CanineConfig,
     GPT2Config,
+    GPT2Model,
     LEDConfig,
     LlamaConfig,
     PreTrainedConfig,
@@ -612,11 +613,14 @@ class TestEncodersOfEncoderDecoders:
         assert not any("decoder" in name for name, _ in folder.model.named_parameters())
         assert encoder_of(folder.model) is folder.model
 
-    def test_decoders_that_were_taken_out_are_refused(self) -> None:
+    def test_decoders_are_refused(self) -> None:
         bart, t5 = make_whole("bart"), make_whole("t5")
+        gpt = GPT2Model(GPT2Config(n_layer=2, n_head=2, n_embd=8, vocab_size=60)).eval()
         for decoder, found in (
             (bart.decoder, "attend to earlier tokens alone"),
             (t5.decoder, "decoder"),
+            (gpt, "gpt2 is a decoder"),
+            (make_bert(is_decoder=True), "bert is a decoder"),
         ):
             with pytest.raises(ModelSupportError, match=found), open_reader(decoder):
                 pass

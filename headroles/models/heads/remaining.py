@@ -7,16 +7,16 @@ Heads have those numbers in every table.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from typing import Any, TypeAlias
+
+import msgspec
 
 from headroles.errors import ModelError, UsageError
 from headroles.wording import listed, shortened
 
 Head: TypeAlias = tuple[int, int]
 """(layer, head), both counted from 0."""
-_MOST_DIGITS = 9
 
 
 def pruned_heads(config: Any) -> dict[int, tuple[int, ...]]:
@@ -26,7 +26,10 @@ def pruned_heads(config: Any) -> dict[int, tuple[int, ...]]:
     """
     given: Any = getattr(config, "pruned_heads", None) or {}
     try:
-        found = {_number(layer): _numbers(heads) for layer, heads in given.items()}
+        named = {str(layer): list(heads) for layer, heads in given.items()}
+        found = msgspec.convert(named, dict[int, list[int]], str_keys=True)
+        if any(len(set(heads)) < len(heads) for heads in found.values()):
+            raise ValueError("heads that are named twice")
     except (AttributeError, TypeError, ValueError) as error:
         raise ModelError(
             f"pruned_heads of the configuration is {shortened(given)}; it must name heads by "
@@ -41,26 +44,12 @@ def pruned_heads(config: Any) -> dict[int, tuple[int, ...]]:
                 f"pruned_heads of the configuration names heads {listed(heads)} of layer {layer}; "
                 f"the model has {n_layers} layers of {n_heads} heads, counted from 0"
             )
-    return {layer: heads for layer, heads in sorted(found.items()) if heads}
+    return {layer: tuple(sorted(heads)) for layer, heads in sorted(found.items()) if heads}
 
 
 def removed_heads(config: Any) -> list[Head]:
     """Return the removed heads; raises errors as `pruned_heads`."""
     return [(layer, head) for layer, heads in pruned_heads(config).items() for head in heads]
-
-
-def _number(layer: Any) -> int:
-    """Return the number of a layer, which is text in JSON."""
-    if isinstance(layer, str) and layer.isdecimal() and len(layer) <= _MOST_DIGITS:
-        return int(layer)
-    return operator.index(layer)
-
-
-def _numbers(heads: Any) -> tuple[int, ...]:
-    found = tuple(sorted(map(operator.index, heads)))
-    if len(set(found)) < len(found) or any(isinstance(head, bool) for head in heads):
-        raise ValueError("heads that are named twice, or are no numbers")
-    return found
 
 
 def remaining_heads(

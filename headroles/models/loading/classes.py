@@ -93,21 +93,13 @@ def class_of(config: PreTrainedConfig) -> type[PreTrainedModel]:
 
 
 def _without_heads(kind: type[PreTrainedModel], removed: list[Head]) -> type[PreTrainedModel]:
-    """Make a class whose models lose heads when they are built, before weights are read."""
+    """Make a class that builds models of ``kind`` without some heads, before weights are read."""
     if not removed:
         return kind
 
     def make(self: PreTrainedModel, config: PreTrainedConfig, *given: Any, **named: Any) -> None:
         kind.__init__(self, config, *given, **named)
         remove_listed(self, removed)
+        self.__class__ = kind
 
-    own = {"__init__": make, "__module__": kind.__module__, "_published_class": kind}
-    return type(kind.__name__, (kind,), own)
-
-
-def as_published(network: PreTrainedModel) -> PreTrainedModel:
-    """Return a loaded model as an instance of its transformers class."""
-    kind = getattr(type(network), "_published_class", None)
-    if kind is not None:
-        network.__class__ = kind
-    return network
+    return type(kind.__name__, (kind,), {"__init__": make, "__module__": kind.__module__})

@@ -28,7 +28,7 @@ from headroles.models.families import (
     encoder_of,
     quiet_transformers,
 )
-from headroles.models.loading.classes import as_published, class_of, class_to_load, one_of
+from headroles.models.loading.classes import class_of, class_to_load, one_of
 from headroles.models.loading.folders import (
     advice_on_weights,
     check_folder,
@@ -80,17 +80,14 @@ def read_model(
     config = load_config(name, options)
     check_supported(config)
     if folder is not None and is_collaborative(folder):
-        model = load_collaborative(
-            folder, lambda: as_published(class_of(config)(copy.deepcopy(config)))
-        )
+        model = load_collaborative(folder, lambda: class_of(config)(copy.deepcopy(config)))
         cast(nn.Module, model).to(getattr(torch, options.dtype))
         if head:
             check_head(model, name, head)
     else:
-        network, report = _from_pretrained(name, config, options, head)
-        _check_complete(network, name, report, head)
+        model, report = _from_pretrained(name, config, options, head)
+        _check_complete(model, name, report, head)
         doubts += _unused_layers(report["unexpected_keys"])
-        model = as_published(network)
     cast(nn.Module, model).eval()
     return encoder_of(model) if head == ENCODER else model, doubts
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -101,7 +102,7 @@ def collect_moments(
 
     ``over_batches`` applies the function that it is given to each batch.
     """
-    totals = [Sums.none(site.maps.query.shape[2]) for site in sites]
+    totals: list[Sums | None] = [None] * len(sites)
     n_reads = sum(len(site.layers) for site in sites)
     found: list[tuple[int, Sums]] = []
     mask = torch.zeros(0)
@@ -128,12 +129,12 @@ def collect_moments(
         stack.enter_context(torch.inference_mode())
         for sums in over_batches(read):
             for number, own in sums:
-                totals[number].add(own)
-    return tuple(total.moments() for total in totals)
+                before = totals[number]
+                totals[number] = own if before is None else Sums(*map(operator.add, before, own))
+    return tuple(total.moments() for total in totals if total is not None)
 
 
-@dataclass
-class Sums:
+class Sums(NamedTuple):
     """Sums over tokens, in double precision."""
 
     n: int
@@ -145,12 +146,6 @@ class Sums:
     """(D, D): sum over sequences of the outer products of their sums, divided by their lengths."""
 
     @classmethod
-    def none(cls, width: int) -> Sums:
-        """Return the sums of no tokens."""
-        zeros = torch.zeros(width, width, dtype=torch.float64)
-        return cls(0, torch.zeros(width, dtype=torch.float64), zeros, zeros.clone())
-
-    @classmethod
     def of(cls, states: Tensor, mask: Tensor) -> Sums:
         """Sum states (batch, tokens, D) over the real tokens, which ``mask`` marks."""
         real = (states * mask[..., None]).cpu()
@@ -158,13 +153,6 @@ class Sums:
         tokens, sums = real.flatten(0, 1), real.sum(dim=1).double()
         squares = (tokens.T @ tokens).double()
         return cls(int(lengths.sum()), sums.sum(dim=0), squares, (sums / lengths).T @ sums)
-
-    def add(self, other: Sums) -> None:
-        """Add the sums of other tokens."""
-        self.n += other.n
-        self.total += other.total
-        self.squares += other.squares
-        self.between += other.between
 
     def moments(self) -> InputMoments:
         """Return the moments of all tokens."""
