@@ -15,7 +15,7 @@ from statsmodels.stats.power import TTestPower
 from headroles import HeadScores, PowerAnalysis, assign_roles, power_analysis
 from headroles.arrays import FloatArray
 from headroles.errors import UsageError
-from headroles.inference import CORRECTIONS, adjust_p_values, power_of
+from headroles.inference import CORRECTIONS, Sample, adjust_p_values, power_of, t_test
 from headroles.testing.notes import FEW
 from tests.conftest import flat, make_scores
 from tests.inference.conftest import required_examples
@@ -150,12 +150,16 @@ class TestSimulation:
 
     def shares_decided(self, n: int, correction: str) -> FloatArray:
         """Of the heads with `EFFECTS`, in how many corpora of n examples each is decided."""
-        rng = np.random.default_rng(n)
-        values = 3 + EFFECTS[:, None] + rng.normal(size=(n, 1, len(EFFECTS), self.N_CORPORA))
-        frame = assign_roles(scores_of(values), correction="none").frame
-        above, below = (adjusted_by_role(frame, p, correction) for p in ("p_value", "p_below"))
-        decided = np.where(EFFECTS > 0, above <= 0.05, below <= 0.05)
-        return np.asarray(decided.mean(axis=0))
+        noise = np.random.default_rng(n).normal(size=(n, self.N_CORPORA, len(EFFECTS)))
+        sample = Sample.of((3 + EFFECTS + noise).reshape(n, -1))
+        above, below = (
+            np.stack([adjust_p_values(family, correction) for family in by_corpus])
+            for by_corpus in (
+                t_test(sample, 3, alternative=side).p_value.reshape(self.N_CORPORA, -1)
+                for side in ("greater", "less")
+            )
+        )
+        return np.asarray((np.where(EFFECTS > 0, above, below) <= 0.05).mean(axis=0))
 
     @pytest.mark.parametrize("correction", ["none", "bonferroni", "hochberg", "fdr_bh"])
     def test_power_is_that_of_the_plan(self, correction: str) -> None:
