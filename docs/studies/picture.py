@@ -16,12 +16,12 @@ from headroles.studies.classification.figures import draw_roles
 ROLES = (
     "local",
     "delimiter:cls",
-    "block",
+    "block:ratio",
     "syntactic:nsubj:to_governor",
     "syntactic:obj:to_governor",
     "syntactic:obj:to_dependent",
     "syntactic:amod:to_governor",
-    "syntactic:advmod:to_governor",
+    "syntactic:amod:to_dependent",
 )
 
 
