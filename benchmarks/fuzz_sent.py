@@ -34,9 +34,9 @@ from headroles import HeadScores, assign_roles
 from headroles.errors import HeadRolesError
 from headroles.models.attention.reader import open_reader
 from headroles.models.loading.encoder import load_encoder
+from headroles.registry import RESULTS, result_type
 from headroles.report.pages import make_report
 from headroles.results.result import Result
-from headroles.results.study import studies
 from headroles.storage import (
     HIDDEN,
     OpenParts,
@@ -208,7 +208,7 @@ def try_table(good: Path, chance: random.Random) -> str:
         spoilt = spoil_json(run_file.content, chance)
         write_run(folder, spoilt if isinstance(spoilt, dict) else {}, run_file.files)
     held = read_run(folder).files
-    tables = [study.load("result") for study in studies()]
+    tables = map(result_type, RESULTS)
     kinds = [kind for kind in (HeadScores, *tables) if kind.kind in held]
     for kind in kinds:
         read_through(kind.load(folder))

@@ -11,8 +11,6 @@ if _AS_A_MODULE and not sys.flags.safe_path:
 
 import lazy_loader  # noqa: E402
 
-from headroles import registry as _registry  # noqa: E402, F401
-
 _load_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 

@@ -18,7 +18,7 @@ def main() -> None:
         except SystemExit as end:
             interrupts.end_at_once()
             if isinstance(end.code, int):
-                memory.leave(interrupts.corrected(end.code))
+                memory.leave(end.code)
             raise
     except KeyboardInterrupt as stop:  # before a command or after it
         with suppress(OSError):

@@ -13,10 +13,6 @@ class Terminated(KeyboardInterrupt):
     """Interruption by the system, handled like one from the keyboard."""
 
 
-_stops: list[KeyboardInterrupt] = []
-"""The interruption that a signal raised, if one has come."""
-
-
 def handle_signals() -> None:
     """Let the signals that end this process raise KeyboardInterrupt once; only commands do."""
     for number in _kinds():
@@ -34,11 +30,6 @@ def exit_code(stop: KeyboardInterrupt) -> int:
     return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
 
 
-def corrected(code: int) -> int:
-    """Return the exit code for the one that typer gives, which treats all signals as Ctrl-C."""
-    return exit_code(_stops[0]) if _stops and code == INTERRUPTED else code
-
-
 def _kinds() -> list[signal.Signals]:
     """List the signals that end a process; those that it ignores, as nohup asks, it goes on to."""
     known = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
@@ -47,5 +38,4 @@ def _kinds() -> list[signal.Signals]:
 
 def _stop(number: int, frame: FrameType | None) -> None:
     end_at_once()
-    _stops.append(KeyboardInterrupt() if number == signal.SIGINT else Terminated())
-    raise _stops[0]
+    raise KeyboardInterrupt if number == signal.SIGINT else Terminated

@@ -1,173 +1,172 @@
-"""Declarations of all studies, in the order of work. Importing this loads none of them."""
+"""All commands, in the order of work, and all kinds of results. Importing this loads none of them.
 
-from headroles.results.study import FOLDERS, SCORES, TASK, declare
+A study whose command is made from its line needs no other; `headroles.cli` makes such a command
+over stored ``SCORES``, a model and the file of a ``TASK``, or ``FOLDERS`` of results with names.
+"""
 
-declare(
-    package="classification",
-    kind="role table",
-    result=".role_table:RoleTable",
-    function=".assignment:assign_roles",
-    options=".options:AssignOptions",
-    commands={
-        "classify": "Score the heads of MODEL over CORPUS and test their roles.",
-        "score": "Score the heads of MODEL over CORPUS, without tests.",
-        "merge": "Join parts of a corpus that were scored apart.",
-        "assign": "Test the scores in DIR again, without the model.",
-    },
-    figures={
-        "roles": ".figures:draw_roles",
-        "heads": ".figures:draw_heads",
-        "role": ".figures:draw_role",
-        "shared": ".figures:draw_colocation",
-        "head": ".figures:draw_head",
-        "error": ".figures:draw_error",
-    },
-    caption="Mean scores of roles by layer and head.",
-    page=".page:role_page",
-    page_has_sentences=True,
+from __future__ import annotations
+
+import inspect
+import sys
+from pkgutil import resolve_name
+from typing import Any, NamedTuple
+
+SCORES, TASK, FOLDERS = "scores", "task", "folders"
+
+
+class Command(NamedTuple):
+    """A command, known without loading it.
+
+    Attributes:
+        name: as users call it.
+        place: its function, as ``module:function``: in ``headroles.cli``, or if the command is made
+            from this line, the function of the study under `takes`, in ``headroles.studies``.
+        help: its first paragraph is shown in the list of commands.
+        over: the subject of a study whose command is made from this line.
+        kind: the kind of the result of such a study; by default the name of the command.
+        of: the class of the results in ``FOLDERS``.
+    """
+
+    name: str
+    place: str
+    help: str
+    over: str = ""
+    kind: str = ""
+    of: str = "headroles.scoring.scores:HeadScores"
+
+
+COMMANDS = (
+    Command(
+        "classify",
+        "classification:classify",
+        "Score the heads of MODEL over CORPUS and test their roles.",
+    ),
+    Command(
+        "score",
+        "classification:score",
+        "Score the heads of MODEL over CORPUS, without tests. For corpora of any size.",
+    ),
+    Command("merge", "classification:merge", "Join parts of a corpus that were scored apart."),
+    Command(
+        "assign",
+        "classification:assign",
+        "Test the scores in DIR again, without the model. Writes the role table there.",
+    ),
+    Command(
+        "best",
+        "inspection.best_heads:find_best_heads",
+        "Tell which head finds each relation best, in unseen text.",
+        SCORES,
+    ),
+    Command(
+        "describe",
+        "inspection.quantities:describe_heads",
+        "Describe heads by confidence, entropy and distance.",
+        SCORES,
+        kind="quantities",
+    ),
+    Command(
+        "examples",
+        "inspection:examples",
+        "Show the sentences behind a head's scores, and its weights.",
+    ),
+    Command(
+        "tokens",
+        "inspection:tokens",
+        "Compare weights and norms that go to each kind of token.",
+    ),
+    Command("compare", "comparison:compare", "Test what changed in the heads, as by fine-tuning."),
+    Command(
+        "replicate",
+        "replicate:replicate_roles",
+        "Test in how many of several corpora heads have a role.\n\nDIR DIR are folders that score "
+        "or classify wrote. Corpora may be languages that one multilingual model reads.",
+        FOLDERS,
+        kind="replication",
+    ),
+    Command(
+        "power",
+        "power:power_analysis",
+        "Tell how many examples it takes to decide each role. The scores in DIR are the pilot.",
+        SCORES,
+    ),
+    Command(
+        "importance",
+        "importance.importance:find_importance",
+        "Tell how much the loss of TASK depends on each head.\n\nMODEL was trained for the task. "
+        "Take examples that it was trained on, or others that you use for no test.",
+        TASK,
+    ),
+    Command(
+        "ablate",
+        "importance.ablation:ablate_heads",
+        "Test what MODEL loses in TASK without heads.\n\nRemoves single heads, all heads of a "
+        "layer but one, whole layers, or all heads with a role.",
+        TASK,
+        kind="ablations",
+    ),
+    Command(
+        "by-role",
+        "importance.by_role:importance_by_role",
+        "Test whether heads with a role matter more.\n\nCompares them with other heads of their "
+        "layers: by importance, by the loss without each head, and by the loss without all heads "
+        "of the role beside that without as many random heads.",
+        TASK,
+    ),
+    Command(
+        "by-task",
+        "importance.by_task:drops_by_task",
+        "Compare the drops without heads in several tasks.\n\nDIR DIR are folders that ablate "
+        "wrote. Tasks may be languages or genres, of one model or of a model each. The table has "
+        "the relative drop by task for layers, thirds of the layers, or heads.",
+        FOLDERS,
+        of="headroles.studies.importance.ablation:Ablations",
+    ),
+    Command(
+        "pruning-curves",
+        "pruning:pruning_curves",
+        "Measure MODEL with more and more heads removed.",
+    ),
+    Command("prune", "pruning:prune", "Remove heads from MODEL and write the smaller model."),
+    Command("gate", "pruning:gate", "Learn which heads of MODEL stay for TASK."),
+    Command("claims", "claims:claims", "Test what papers say of attention heads on MODEL."),
+    Command(
+        "collaborate",
+        "sharing:collaborate",
+        "Make a model whose heads share queries and keys. DIR can be used wherever MODEL can.",
+    ),
+    Command("show", "results:show", "Print the summary of results again."),
+    Command("report", "results:report", "Make one HTML file of results, to read and to send."),
+    Command("figure", "results:figure", "Draw a figure of results for a paper."),
+    Command(
+        "export",
+        "results:export",
+        "Print the table of results in DIR. With --out it is written to a file instead.",
+    ),
+    Command("models", "about:models", "List the encoder families."),
+    Command("info", "about:info", "Print versions, processor and devices for bug reports."),
+    Command("demo", "about:demo", "Run classify on the bundled treebank and model."),
 )
-declare(
-    kind="best",
-    function="inspection.best_heads:find_best_heads",
-    over=SCORES,
-    help="Tell which head finds each relation best, in unseen text.",
-)
-declare(
-    kind="quantities",
-    function="inspection.quantities:describe_heads",
-    commands={"describe": "Describe heads by confidence, entropy and distance."},
-    over=SCORES,
-)
-declare(
-    package="inspection",
-    kind="examples",
-    result=".examples:Examples",
-    function=".examples:find_examples",
-    options=".options:SentenceOptions",
-    commands={"examples": "Show the sentences behind a head's scores, and its weights."},
-)
-declare(
-    package="inspection",
-    kind="token groups",
-    result=".token_groups:TokenGroups",
-    function=".token_groups:measure_token_groups",
-    options=".options:TokenOptions",
-    commands={"tokens": "Compare weights and norms that go to each kind of token."},
-    figures={"tokens": ".figures:draw_token_groups"},
-    caption="Shares of each group, by layer.",
-    page=".page:token_page",
-)
-declare(
-    package="comparison",
-    kind="comparison",
-    result=".result:RoleShifts",
-    function=".compare:compare_roles",
-    options=".options:CompareOptions",
-    commands={"compare": "Test what changed in the heads, as by fine-tuning."},
-    figures={
-        "heads": ".figures:draw_changed_heads",
-        "changes": ".figures:draw_changes",
-        "trajectory": ".figures:draw_trajectory",
-    },
-    caption="Number of roles that changed, by head.",
-    page=".page:comparison_page",
-)
-declare(
-    kind="replication",
-    result="replicate:Replication",
-    function="replicate:replicate_roles",
-    commands={
-        "replicate": "Test in how many of several corpora heads have a role.\n\n"
-        "Corpora may be languages that "
-        "one multilingual model reads."
-    },
-    over=FOLDERS,
-    of="headroles.scoring.scores:HeadScores",
-    written_by="score or classify",
-)
-declare(
-    kind="layer counts",
-    result="replicate:LayerCounts",
-    function="replicate:replicate_roles",
-)
-declare(
-    kind="power",
-    function="power:power_analysis",
-    over=SCORES,
-    help="Tell how many examples it takes to decide each role. The scores in DIR are the pilot.",
-)
-declare(
-    kind="importance",
-    function="importance.importance:find_importance",
-    over=TASK,
-    help="Tell how much the loss of TASK depends on each head.\n\n"
-    "MODEL was trained for the "
-    "task. Take examples that it was trained on, or others that you use for no test.",
-)
-declare(
-    kind="ablations",
-    function="importance.ablation:ablate_heads",
-    over=TASK,
-    commands={
-        "ablate": "Test what MODEL loses in TASK without heads.\n\n"
-        "Removes single heads, all heads of "
-        "a layer but one, whole layers, or all heads with a role."
-    },
-)
-declare(
-    kind="by-role",
-    function="importance.by_role:importance_by_role",
-    over=TASK,
-    help="Test whether heads with a role matter more.\n\n"
-    "Compares them with other heads of "
-    "their layers: by importance, by the loss without each head, and by the loss without all "
-    "heads of the role beside that without as many random heads.",
-)
-declare(
-    kind="by-task",
-    function="importance.by_task:drops_by_task",
-    over=FOLDERS,
-    of="importance.ablation:Ablations",
-    written_by="ablate",
-    help="Compare the drops without heads in several tasks.\n\n"
-    "Tasks may be languages or genres, of one model or of a model each. The table has the "
-    "relative drop by task for layers, thirds of the layers, or heads.",
-)
-declare(
-    package="pruning",
-    kind="pruning curves",
-    result=".curves:PruningCurves",
-    function=".curves:find_pruning_curves",
-    options=".curve_options:CurveOptions",
-    commands={
-        "pruning-curves": "Measure MODEL with more and more heads removed.",
-        "prune": "Remove heads from MODEL and write the smaller model.",
-        "gate": "Learn which heads of MODEL stay for TASK.",
-    },
-    figures={"curves": ".curves:draw_pruning_curves"},
-    caption="What is reached, by share removed.",
-    page=".curves:curves_page",
-)
-declare(
-    package="claims",
-    kind="claims",
-    result=".claims:ClaimTable",
-    function=".claims:test_claims",
-    options=".options:ClaimOptions",
-    commands={"claims": "Test what papers say of attention heads on MODEL."},
-)
-declare(
-    package="sharing",
-    kind="collaboration",
-    result=".result:Collaboration",
-    function=".collaborate:collaborate_heads",
-    options=".options:CollaborateOptions",
-    commands={"collaborate": "Make a model whose heads share queries and keys."},
-)
-declare(
-    package="sharing",
-    kind="redundancy",
-    result=".redundancy_result:Redundancy",
-    function=".redundancy:report_redundancy",
-    options=".options:RedundancyOptions",
-)
+
+RESULTS = {
+    **{command.kind or command.name: command.place for command in COMMANDS if command.over},
+    "role table": "classification.role_table:RoleTable",
+    "examples": "inspection.examples:Examples",
+    "token groups": "inspection.token_groups:TokenGroups",
+    "comparison": "comparison.result:RoleShifts",
+    "replication": "replicate:Replication",
+    "layer counts": "replicate:LayerCounts",
+    "pruning curves": "pruning.curves:PruningCurves",
+    "claims": "claims.claims:ClaimTable",
+    "collaboration": "sharing.result:Collaboration",
+    "redundancy": "sharing.redundancy_result:Redundancy",
+}
+"""Where in `headroles.studies` the class of a kind is, or the function that returns its results."""
+
+
+def result_type(kind: str) -> Any:
+    """Import the class of the results of a kind."""
+    found = resolve_name(f"headroles.studies.{RESULTS[kind]}")
+    if isinstance(found, type):
+        return found
+    return getattr(sys.modules[found.__module__], inspect.signature(found).return_annotation)

@@ -1,4 +1,4 @@
-"""Studies are declared once, and everything reads the declaration."""
+"""Commands and kinds of results are listed once, and everything reads the list."""
 
 from __future__ import annotations
 
@@ -12,35 +12,31 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 
 import numpy as np
 import pytest
 
 import headroles.studies
 from headroles.cli.app import COMMANDS, find_function, make_command
-from headroles.drawing.page import Page
-from headroles.options import Options, fields_of
-from headroles.results.result import Result
-from headroles.results.study import FOLDERS, SCORES, TASK, Study, studies
+from headroles.registry import RESULTS, result_type
+from headroles.results.result import Result, describe, figure_function
 from tests.conftest import make_scores
 
 PACKAGE = Path(headroles.__file__).parent
 RECIPE = PACKAGE.parent / "CONTRIBUTING.md"
 
 
-@pytest.mark.parametrize("study", studies(), ids=lambda study: study.kind)
-def test_everything_that_a_declaration_names_is_there(study: Study) -> None:
-    result, options, function = map(study.load, ("result", "options", "function"))
+@pytest.mark.parametrize("kind", RESULTS)
+def test_every_kind_of_results_is_there(kind: str) -> None:
+    result = result_type(kind)
     assert issubclass(result, Result)
-    assert result.kind == study.kind
-    assert issubclass(options, Options)
-    assert {one.name for one in fields_of(options)} <= set(inspect.signature(function).parameters)
-    if study.page:
-        assert inspect.signature(study.load("page"), eval_str=True).return_annotation is Page
-    for kind in study.kinds_of_figures():
-        assert study.load_figure(kind).__name__.startswith("draw_")
-        assert study.describe_figure(kind).endswith(".")
-    assert study.over in ("", SCORES, TASK, FOLDERS)
+    assert result.kind == kind
+    assert not result.page or inspect.signature(resolve_name(result.page))
+    for name in result.figures:
+        draw = figure_function(result, name)
+        assert draw.__name__.startswith("draw_")
+        assert describe(draw).endswith(".")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -59,11 +55,11 @@ def test_every_kind_of_table_is_declared() -> None:
         found += one.__subclasses__()
         if one.__module__.startswith("headroles.") and hasattr(one, "kind"):
             kinds.add(one.kind)
-    assert kinds == {study.kind for study in studies()}
+    assert kinds == {*RESULTS}
 
 
 def blocks() -> list[str]:
-    """The code of the recipe for a study: options, study, declaration, public names."""
+    """The code of the recipe for a study: its file, its line, public names."""
     section = RECIPE.read_text(encoding="utf-8").partition("## How to add a study\n")[2]
     return re.findall(r"```py\n(.*?)```", section.partition("\n## ")[0], re.S)
 
@@ -80,7 +76,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
         place.parent.mkdir(exist_ok=True)
         place.write_text(module)
     registry = folder / "headroles" / "registry.py"
-    registry.write_text(registry.read_text() + declaration)
+    before, title, after = registry.read_text().partition('    Command("show"')
+    registry.write_text(f"{before}    {declaration.strip()},\n{title}{after}")
     public = folder / "headroles" / "__init__.pyi"
     public.write_text(names + public.read_text())
     return folder

@@ -1,17 +1,17 @@
-"""The ``headroles`` command. Nothing heavy is imported before a command runs."""
+"""The ``headroles`` command. Each command is made, and its module imported, when it is called."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pkgutil import resolve_name
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from headroles import registry
 from headroles.cli import console
 from headroles.memory import ask_for_large_pages, collect_rarely
-from headroles.results.study import Study, studies
 
 SETTINGS: dict[str, Any] = {
     "add_completion": False,
@@ -19,46 +19,23 @@ SETTINGS: dict[str, Any] = {
     "rich_markup_mode": None,
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
-
-
-class Known(NamedTuple):
-    """A command that was not made yet: the module of its function, or its study, and its help."""
-
-    place: str | Study
-    help: str
-
-
-def _commands() -> Iterator[tuple[str, Known]]:
-    for study in studies():
-        for k, (name, text) in enumerate(study.commands.items()):
-            is_declared = study.over and not k
-            yield name, Known(study if is_declared else study.package, text)
-    yield "show", Known("results", "Print the summary of results again.")
-    yield "report", Known("results", "Make one HTML file of results, to read and to send.")
-    yield "figure", Known("results", "Draw a figure of results for a paper.")
-    yield "export", Known("results", "Print the table of results in DIR.")
-    yield "models", Known("about", "List the encoder families.")
-    yield "info", Known("about", "Print versions, processor and devices for bug reports.")
-    yield "demo", Known("about", "Run classify on the bundled treebank and model.")
-
-
-COMMANDS = dict(_commands())
+COMMANDS = {command.name: command for command in registry.COMMANDS}
 """All commands, in the order of work."""
 
 
 def find_function(name: str) -> Callable[..., None]:
     """Return the function of a command."""
-    place = COMMANDS[name].place
-    if isinstance(place, Study):
+    command = COMMANDS[name]
+    if command.over:
         from headroles.cli.studies import make_function
 
-        return make_function(place)
-    function: Callable[..., None] = resolve_name(f"headroles.cli.{place}:{name.replace('-', '_')}")
+        return make_function(command)
+    function: Callable[..., None] = resolve_name(f"headroles.cli.{command.place}")
     return function
 
 
 def make_command(name: str) -> Any:
-    """Import the function of a command, and make the command with a flag for each option."""
+    """Make a command with a flag for each option."""
     from headroles.cli.flags import GroupedCommand, with_flags
 
     alone = typer.Typer(**SETTINGS)
@@ -67,11 +44,21 @@ def make_command(name: str) -> Any:
 
 
 class LazyGroup(TyperGroup):
-    """Commands of which each is made, and its module imported, when it is called."""
+    """All commands, each made when it is called."""
 
     def __init__(self, **settings: Any) -> None:
-        known = {name: TyperCommand(name, help=command.help) for name, command in COMMANDS.items()}
+        known = {name: TyperCommand(name, help=one.help) for name, one in COMMANDS.items()}
         super().__init__(**{**settings, "commands": known})
+
+    def make_context(self, *args: Any, **settings: Any) -> Any:
+        """Read the part of the command line before the command."""
+        with console.reported_errors():
+            return super().make_context(*args, **settings)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; errors that a user can cause end it in one line and an exit code."""
+        with console.reported_errors():
+            return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Make the command that is called."""

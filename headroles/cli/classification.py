@@ -17,7 +17,7 @@ from headroles.cli.flags import (
     ReportedOptions,
     ResumeOptions,
 )
-from headroles.cli.running import finish_scoring, shared_folder, with_progress
+from headroles.cli.running import shared_folder, with_progress
 from headroles.corpus import CorpusOptions
 from headroles.scoring.options import PartOptions, ScoreOptions
 from headroles.studies.classification.options import AssignOptions, ClassifyOptions
@@ -65,6 +65,7 @@ def score(
     """Score the heads of MODEL over CORPUS, without tests. For corpora of any size."""
     from headroles.corpus import open_corpus
     from headroles.scoring.run import assist, open_scoring, score_to_folder
+    from headroles.scoring.run_notes import RunSummary
     from headroles.scoring.scores import HeadScores
 
     with shared_folder(out, [HeadScores], output, resuming.resume) as (folder, sharing):
@@ -78,7 +79,7 @@ def score(
             options = replace(options, on_progress=on_progress)
             with open_scoring(model, source, options, sharing=sharing) as run:
                 record = score_to_folder(run, folder)
-    finish_scoring(out, output, record)
+    console.finish(out, output, RunSummary(record))
 
 
 def merge(
@@ -92,11 +93,12 @@ def merge(
     """Join parts of a corpus that were scored apart."""
     from headroles.results.stored import new_folder
     from headroles.scoring.merging import merge_scores
+    from headroles.scoring.run_notes import RunSummary
     from headroles.scoring.scores import HeadScores
 
     with new_folder(out, [HeadScores], output.overwrite) as folder:
         record = merge_scores(parts, folder)
-    finish_scoring(out, output, record)
+    console.finish(out, output, RunSummary(record))
 
 
 def assign(scored: ScoredArgument, options: AssignOptions, output: OutputOptions) -> None:

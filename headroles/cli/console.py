@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import functools
 import io
 import os
 import sys
@@ -12,9 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -30,17 +28,10 @@ if TYPE_CHECKING:
     from headroles.results.shown import Shown, Summary
 
 SECONDS_BETWEEN_LINES = 30.0
-_SAY_BEYOND = 60.0
-"""Seconds of work that are announced."""
-_SETTLED = 3.0
-"""Seconds of work that a forecast is made from: a single pass may be a fast one."""
-READING = "reading"
 _NO_MEMORY = (
     "memory ran out; use a device with more (`device='cpu'`), a smaller model or less text, "
     "or close other programs"
 )
-P = ParamSpec("P")
-R = TypeVar("R")
 
 # Names of relations and files are data: a bracket is no markup, and :cop: is no emoji.
 out = Console(markup=False, emoji=False, highlight=False)
@@ -61,128 +52,88 @@ def prepare_output() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn errors that a user can cause into one line on standard error and an exit code."""
-
-    @functools.wraps(command)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        with speaking_of_flags(), _reported():
-            return command(*args, **kwargs)
-
-    return guarded
-
-
 @contextmanager
-def _reported() -> Iterator[None]:
+def reported_errors() -> Iterator[None]:
+    """Turn errors that a user can cause into one line on standard error and an exit code.
+
+    Messages name flags, not arguments of Python.
+    """
     try:
-        yield
-    except HeadRolesError as error:
-        err.print(f"error: {error}", style="red", soft_wrap=True)
-        for note in getattr(error, "__notes__", ()):
-            warn(note)
-        raise typer.Exit(error.exit_code) from None
+        with speaking_of_flags():
+            yield
     except KeyboardInterrupt as stop:
         err.print(printable(f"interrupted: {stop}" if stop.args else "interrupted"), soft_wrap=True)
         raise typer.Exit(exit_code(stop)) from None
-    except (MemoryError, RuntimeError, ImportError) as error:
-        if not lacks_memory(error):
-            raise
-        sys.unraisablehook = lambda _: None  # what cleans up at the end may lack memory too
-        err.print(f"error: {addressed(_NO_MEMORY)}", style="red", soft_wrap=True)
-        raise typer.Exit(1) from None
     except BrokenPipeError:  # the reader of the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
-    except OSError as error:  # of a file that nothing below names an error for
-        err.print(f"error: {printable(_of_system(error))}", style="red", soft_wrap=True)
-        raise typer.Exit(1) from None
+    except Exception as error:
+        if isinstance(message := getattr(error, "message", None), str):  # of typer
+            error.message = printable(message)  # type: ignore[attr-defined]
+        with speaking_of_flags():
+            text = _message_of(error)
+            if text is None:
+                raise
+            err.print(f"error: {text}", style="red", soft_wrap=True)
+            for reason in getattr(error, "__notes__", ()):
+                warn(reason)
+        raise typer.Exit(getattr(error, "exit_code", 1)) from None
 
 
-def _of_system(error: OSError) -> str:
+def _message_of(error: Exception) -> str | None:
+    """Return the message of an error that a user can cause; None for others."""
+    if isinstance(error, HeadRolesError):
+        return str(error)
+    if lacks_memory(error):
+        sys.unraisablehook = lambda _: None  # what cleans up at the end may lack memory too
+        return addressed(_NO_MEMORY)
+    if not isinstance(error, OSError):
+        return None
     if error.errno == errno.ENOSPC and error.filename is None:
         return (
             "no space is left: on the disk of the results, of standard output, or of temporary "
             f"files ({tempfile.gettempdir()}; set TMPDIR to have these elsewhere)"
         )
     place = f"{error.filename}: " if error.filename else ""
-    return f"{place}{error.strerror or error}"
+    return printable(f"{place}{error.strerror or error}")
 
 
 @contextmanager
 def progress_bar(work: str, unit: str = "sentences") -> Iterator[Callable[[int, int], None]]:
-    """Yield a callback (done, total) that draws a bar, or prints lines without a terminal.
+    """Yield a callback (done, total) that draws a bar; without a terminal, a line now and then.
 
-    A total of 0 means that the corpus is being read, whose length is not known yet. A line
-    announces work that takes more than a minute, once its first part is done.
+    A total of 0 means that the corpus is being read, whose length is not known yet. Work may take
+    several rounds, each of which starts at 0.
     """
-    if not err.is_terminal:
-        yield _Progress(work, unit, has_bar=False)
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress as rich
 
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        console=err,
-        transient=True,
-    ) as progress:
-        task = progress.add_task(work, total=None, rate="")
-        announce = _Progress(work, unit, has_bar=True)
+    columns = (
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TextColumn("{task.fields[rate]}"),
+        rich.TimeRemainingColumn(),
+    )
+    with rich.Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        bar.add_task(work, total=None, rate="")
+        (task,) = bar.tasks
+        said = time.monotonic()
 
         def report(done: int, total: int) -> None:
-            announce(done, total)
-            speed = progress.tasks[0].speed
-            rate = f"{speed:.0f} {unit}/s" if speed else ""
-            doing = work if total else READING
-            progress.update(task, completed=done, total=total or None, rate=rate, description=doing)
+            nonlocal said
+            doing = work if total else "reading"
+            if done < task.completed:
+                bar.reset(task.id)
+            rate = f"{task.speed:.0f} {unit}/s" if task.speed else ""
+            bar.update(task.id, completed=done, total=total or None, description=doing, rate=rate)
+            if err.is_terminal or time.monotonic() < said + SECONDS_BETWEEN_LINES:
+                return
+            said = time.monotonic()
+            left = f", {task.time_remaining / 60:.0f} min left" if task.time_remaining else ""
+            count = f"{done} of {total}" if total else done
+            err.print(f"{doing}: {count} {unit}{left}", soft_wrap=True)
 
         yield report
-
-
-class _Progress:
-    """A callback (done, total) of work that may take several rounds, each of which starts at 0.
-
-    A line announces each round that takes more than a minute, from its first seconds: the first
-    batch has the longest examples, so this is an upper limit. Without a bar, a line at most every
-    half minute says how far the work is.
-    """
-
-    def __init__(self, work: str, unit: str, has_bar: bool) -> None:
-        self._work, self._unit, self._has_bar = work, unit, has_bar
-        self._said = self._start = time.monotonic()
-        self._first = self._done = self._total = 0
-        self._is_announced = False
-
-    def __call__(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if done < self._done or not self._total:
-            self._start, self._first, self._is_announced = now, done, False
-        self._done, self._total = done, total
-        is_known = total and done > self._first and now >= self._start + _SETTLED
-        if is_known and not self._is_announced:
-            self._is_announced = True
-            if (seconds := self._seconds(now, total - self._first)) > _SAY_BEYOND:
-                note(f"{self._work}: takes about {ceil(seconds / 60)} minutes")
-        if not self._has_bar and now >= self._said + SECONDS_BETWEEN_LINES:
-            self._said = now
-            doing = f"{self._work}: {done} of {total}" if total else f"{READING}: {done}"
-            seconds = self._seconds(now, total - done)
-            left = f", {seconds / 60:.0f} min left" if seconds >= 60 else ""
-            err.print(f"{doing} {self._unit}{left}", soft_wrap=True)
-
-    def _seconds(self, now: float, steps: int) -> float:
-        """Return the seconds that so many steps take at the speed of this round."""
-        done = self._done - self._first
-        return (now - self._start) / done * steps if done else 0
 
 
 def watched(subject: Any, on_progress: Callable[[int, int], None]) -> Any:
@@ -209,11 +160,6 @@ def warn(message: str) -> None:
     err.print(f"warning: {printable(addressed(message))}", style="yellow", soft_wrap=True)
 
 
-def note(message: str) -> None:
-    """Print a line on standard error about the progress of the command."""
-    err.print(printable(addressed(message)), soft_wrap=True)
-
-
 def print_json(content: Any) -> None:
     """Print one JSON document on standard output."""
     text = storage.encode_json(content).decode()
@@ -234,6 +180,18 @@ def say(text: str) -> None:
     out.print(printable(addressed(text)), soft_wrap=True)
 
 
+def show(result: Summary, options: OutputOptions) -> None:
+    """Print results for people or for scripts; with ``full`` all of them."""
+    from headroles.results.shown import brief
+
+    if options.json:
+        print_json(result.to_json())
+    elif options.full:
+        print_shown(chain(result.summarize(), result.details()))
+    else:
+        print_shown(brief(result.summarize()))
+
+
 def finish(
     folder: Path, options: OutputOptions, result: Summary, roles: Sequence[str] = ()
 ) -> None:
@@ -241,41 +199,25 @@ def finish(
 
     ``roles`` are the user's own roles that the command named.
     """
-    report = _report(folder, options, roles)
+    has_page, page = hasattr(options, "report"), None
+    if getattr(options, "report", False):
+        from headroles.report.pages import write_report
+
+        with working("drawing"):
+            page = write_report(folder, roles=roles)
     if options.json:
-        reported = {"report": str(report)} if report else {}
+        reported = {"report": str(page)} if page else {}
         print_json({"out": str(folder), **result.to_json(), **reported})
         return
     show(result, options)
     steps = [*result.next_steps(folder)]
-    if hasattr(options, "report"):
-        page = report or f"headroles report {folder}"
-        steps[:1] = [f"See:     {page}  (all tables and pictures, in one HTML file)"]
+    if has_page:
+        place = page or f"headroles report {folder}"
+        steps[:1] = [f"See:     {place}  (all tables and pictures, in one HTML file)"]
     for line in (*steps, f"written to {folder}"):
         say(line)
-    if not report and storage.has_old_report(folder):
+    if not page and storage.has_old_report(folder):
         warn(
             f"{folder / storage.REPORT_FILE} is about earlier results; to make it anew: "
             f"headroles report {folder}"
         )
-
-
-def show(result: Summary, options: OutputOptions) -> None:
-    """Print results for people or for scripts; with ``full`` all of them."""
-    from headroles.results.shown import brief
-
-    if options.json:
-        print_json(result.to_json())
-        return
-    print_shown(
-        chain(result.summarize(), result.details()) if options.full else brief(result.summarize())
-    )
-
-
-def _report(folder: Path, options: OutputOptions, roles: Sequence[str]) -> Path | None:
-    if not getattr(options, "report", False):
-        return None
-    from headroles.report.pages import write_report
-
-    with working("drawing"):
-        return write_report(folder, roles=roles)

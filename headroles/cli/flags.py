@@ -11,9 +11,8 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer.core import TyperCommand
 
-from headroles.cli.console import reports_errors
 from headroles.options import CIRCUMSTANCE, TITLES, Convert, Field, Options, fields_of
-from headroles.wording import addressed, printable, speaking_of_flags
+from headroles.wording import addressed, speaking_of_flags
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,15 +56,6 @@ class ReportedOptions(FolderOptions):
 class GroupedCommand(TyperCommand):
     """A command whose help shows options under the titles of their groups."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the command line; messages about it lose control characters."""
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:
-            if isinstance(message := getattr(error, "message", None), str):
-                error.message = printable(message)  # type: ignore[attr-defined]
-            raise
-
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the sections of the help."""
         sections: dict[str, list[tuple[str, str]]] = {}
@@ -101,8 +91,7 @@ def with_flags(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command a flag for each option of its groups.
 
     A parameter whose type is a group of options becomes the flags of the group, except the options
-    that the attribute ``without`` of the function names; the function receives the group. Errors
-    that a user can cause end the command in one line.
+    that the attribute ``without`` of the function names; the function receives the group.
     """
     without = getattr(function, "without", ())
     parameters = inspect.signature(function, eval_str=True).parameters
@@ -136,7 +125,7 @@ def with_flags(function: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {
         name: parameter.annotation for name, parameter in signature.parameters.items()
     }
-    return reports_errors(run)
+    return run
 
 
 def help_of(field: Field) -> str:

@@ -11,7 +11,7 @@ import typer
 from headroles.cli import console
 from headroles.cli.arguments import CorpusArgument, ModelArgument, OptionalOut, Out, ScoredArgument
 from headroles.cli.flags import FolderOptions, ReportedOptions, given_flags
-from headroles.cli.running import fill, refuse_idle_overwrite, save_or_show, with_progress
+from headroles.cli.running import fill, with_progress
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
 from headroles.models.options import ModelOptions
@@ -51,9 +51,8 @@ def examples(
     from headroles.drawing.saving import check_figure_file
     from headroles.roles import find_role
     from headroles.scoring.scores import HeadScores
-    from headroles.studies.inspection.examples import find_examples
+    from headroles.studies.inspection.examples import Examples, find_examples
 
-    refuse_idle_overwrite(out, output, "examples")
     if figure is not None:
         check_figure_file(figure)
     elif not options.weights and (idle := given_flags(context, ModelOptions)):
@@ -63,9 +62,12 @@ def examples(
     head = read_head(named if layer is None else f"{layer}-{named}")
     scores = HeadScores.load(scored)
     role = find_role(role, scores.role_ids)
-    with console.working("reading attention"):
-        examples = find_examples(scores, head, role, options)
-    save_or_show(examples, out, output)
+
+    def work() -> Examples:
+        with console.working("reading attention"):
+            return find_examples(scores, head, role, options)
+
+    fill(out, Examples, output, work)
     if figure is not None:
         _draw(scores, head, role, options, figure)
         if not output.json:

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headroles.cli import console
-from headroles.cli.flags import ReportedOptions
 from headroles.errors import UsageError
 
 if TYPE_CHECKING:
-    from headroles.cli.flags import FolderOptions, OutputOptions
-    from headroles.record import ScoresRecord
+    from headroles.cli.flags import FolderOptions
     from headroles.results.result import Result
     from headroles.results.stored import Stored
     from headroles.scoring.sharing import Sharing
@@ -24,22 +22,24 @@ R = TypeVar("R")
 Resumed = TypeVar("Resumed", bound="RunOptions")
 
 
-def refuse_idle_overwrite(out: Path | None, output: FolderOptions, result: str) -> None:
-    """Raise UsageError for options of a folder that are given without one; call before the work."""
-    if out is not None:
-        return
-    if output.overwrite:
-        raise UsageError(f"there is nothing to replace: name a folder for the {result} with --out")
-    if isinstance(output, ReportedOptions) and output.report:
-        raise UsageError(f"a page needs a folder: name one for the {result} with --out")
+def fill(
+    out: Path | None, kind: type[Result], output: FolderOptions, work: Callable[[], Result]
+) -> None:
+    """Do work whose result, of this ``kind``, is printed, and goes into a folder if there is one.
 
-
-def save_or_show(result: Result, out: Path | None, output: FolderOptions) -> None:
-    """Save a result if there is a folder for it, and print it."""
+    The folder is claimed before the work begins.
+    """
     if out is None:
-        console.show(result, output)
+        if output.overwrite or getattr(output, "report", False):
+            flag = "--overwrite" if output.overwrite else "--report"
+            raise UsageError(f"{flag} needs a folder: name one for the {kind.kind} with --out")
+        console.show(work(), output)
         return
-    result.save(out, output.overwrite)
+    from headroles.results.stored import new_folder, write_together
+
+    with new_folder(out, [kind], output.overwrite) as folder:
+        result = work()
+        write_together(folder, [result])
     console.finish(out, output, result)
 
 
@@ -77,28 +77,8 @@ def shared_folder(
         yield folder, Sharing(storage.parts_beside(folder), team)
 
 
-def fill(out: Path, kind: type[Result], output: FolderOptions, work: Callable[[], Result]) -> None:
-    """Do long work whose result, of this ``kind``, goes into a folder, and print it.
-
-    The folder is claimed before the work begins.
-    """
-    from headroles.results.stored import new_folder, write_together
-
-    with new_folder(out, [kind], output.overwrite) as folder:
-        result = work()
-        write_together(folder, [result])
-    console.finish(out, output, result)
-
-
 def with_progress(work: str, study: Callable[..., R], *subjects: Any, options: Any) -> R:
     """Run a study of these subjects and options over sentences; show its progress."""
     with console.progress_bar(work) as on_progress:
         watched = (console.watched(subject, on_progress) for subject in subjects)
         return study(*watched, options=replace(options, on_progress=on_progress))
-
-
-def finish_scoring(out: Path, output: OutputOptions, record: ScoresRecord) -> None:
-    """Print the summary of finished scoring, and the folder of the scores."""
-    from headroles.scoring.run_notes import RunSummary
-
-    console.finish(out, output, RunSummary(record))

@@ -11,7 +11,7 @@ import typer
 from headroles.cli import console
 from headroles.cli.arguments import ModelArgument
 from headroles.cli.flags import FolderOptions, given_flags
-from headroles.cli.running import fill, refuse_idle_overwrite
+from headroles.cli.running import fill
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
 from headroles.passes.options import PassOptions
@@ -127,12 +127,8 @@ def _report(
     from headroles.studies.sharing.redundancy import report_redundancy
     from headroles.studies.sharing.redundancy_result import Redundancy
 
-    refuse_idle_overwrite(out, output, "report")
     roles = None if roles_from is None else RoleTable.load(roles_from)
-    if out is None:
-        console.show(report_redundancy(model, roles, options), output)
-    else:
-        fill(out, Redundancy, output, lambda: report_redundancy(model, roles, options))
+    fill(out, Redundancy, output, lambda: report_redundancy(model, roles, options))
 
 
 def _of_sample(context: typer.Context, reading: CorpusOptions, task: Path | None) -> CorpusOptions:

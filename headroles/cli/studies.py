@@ -1,20 +1,22 @@
-"""Commands that are made from the declaration of their study in `headroles.registry`."""
+"""Commands that are made from the line of their study in `headroles.registry`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Any
 
 import typer
 
 from headroles.cli import console
 from headroles.cli.arguments import ModelArgument, OptionalOut, Out, ScoredArgument, TaskArgument
-from headroles.cli.flags import FolderOptions, ReportedOptions, ResumeOptions
-from headroles.cli.running import fill, refuse_idle_overwrite, resumable, save_or_show
+from headroles.cli.flags import ReportedOptions, ResumeOptions
+from headroles.cli.running import fill, resumable
 from headroles.options import split_names
-from headroles.results.study import FOLDERS, SCORES, TASK, Study
+from headroles.registry import FOLDERS, SCORES, TASK, Command, result_type
 
+Folders = Annotated[list[Path], typer.Argument(metavar="DIR DIR", help="Folders of results.")]
 Names = Annotated[
     str | None,
     typer.Option(
@@ -25,63 +27,53 @@ Names = Annotated[
 ]
 
 
-def make_function(study: Study) -> Callable[..., None]:
-    """Make the function of the first command of a study from its declaration."""
-    made = {SCORES: _over_scores, TASK: _over_task, FOLDERS: _over_folders}[study.over](study)
-    made.__doc__ = next(iter(study.commands.values()))
-    made.__annotations__ |= {
-        "options": study.load("options"),
-        "output": ReportedOptions if study.page or not study.package else FolderOptions,
-    }
+def make_function(command: Command) -> Callable[..., None]:
+    """Make the function of a command from its line."""
+    study = resolve_name(f"headroles.studies.{command.place}")
+    result = result_type(command.kind or command.name)
+    make = {SCORES: _over_scores, TASK: _over_task, FOLDERS: _over_folders}[command.over]
+    made = make(study, result, resolve_name(command.of))
+    made.__doc__ = command.help
+    made.__annotations__["options"] = study.options
     return made
 
 
-def _over_scores(study: Study) -> Callable[..., None]:
+def _over_scores(study: Any, result: Any, scores: Any) -> Callable[..., None]:
     def run(
-        scored: ScoredArgument, options: Any, output: FolderOptions, out: OptionalOut = None
+        scored: ScoredArgument, options: Any, output: ReportedOptions, out: OptionalOut = None
     ) -> None:
-        from headroles.scoring.scores import HeadScores
-
-        refuse_idle_overwrite(out, output, study.kind)
-        save_or_show(study.load("function")(HeadScores.load(scored), options), out, output)
+        fill(out, result, output, lambda: study(scores.load(scored), options))
 
     return run
 
 
-def _over_task(study: Study) -> Callable[..., None]:
+def _over_task(study: Any, result: Any, _: Any) -> Callable[..., None]:
     def run(
         model: ModelArgument,
         task: TaskArgument,
         out: Out,
         options: Any,
-        output: FolderOptions,
+        output: ReportedOptions,
         resuming: ResumeOptions,
     ) -> None:
         from headroles.results.stored import new_folder, write_together
 
-        opened = new_folder(out, [study.load("result")], output.overwrite, resuming.resume)
-        with resumable(opened, options, study.kind) as (folder, resumed):
-            result = study.load("function")(model, task, resumed)
-            write_together(folder, [result])
-        console.finish(out, output, result)
+        opened = new_folder(out, [result], output.overwrite, resuming.resume)
+        with resumable(opened, options, result.kind) as (folder, resumed):
+            found = study(model, task, resumed)
+            write_together(folder, [found])
+        console.finish(out, output, found)
 
     return run
 
 
-def _over_folders(study: Study) -> Callable[..., None]:
+def _over_folders(study: Any, result: Any, of: Any) -> Callable[..., None]:
     def run(
-        folders: Any, out: Out, options: Any, output: FolderOptions, names: Names = None
+        folders: Folders, out: Out, options: Any, output: ReportedOptions, names: Names = None
     ) -> None:
-        def work() -> Any:
-            sets = [study.load("of").load(folder) for folder in folders]
-            labels = names_of(folders) if names is None else split_names(names)
-            return study.load("function")(sets, labels, options)
+        labels = names_of(folders) if names is None else split_names(names)
+        fill(out, result, output, lambda: study(list(map(of.load, folders)), labels, options))
 
-        fill(out, study.load("result"), output, work)
-
-    written = f"Folders that {study.written_by} wrote."
-    argument = typer.Argument(metavar="DIR DIR", help=written)
-    run.__annotations__["folders"] = Annotated[list[Path], argument]
     return run
 
 

@@ -12,8 +12,9 @@ from headroles.drawing.figure_options import FigureOptions
 from headroles.drawing.saving import check_figure_file, save_figure
 from headroles.drawing.style import figure_of, of_width
 from headroles.errors import UsageError
-from headroles.results.stored import study_in
-from headroles.results.study import Study, studies
+from headroles.registry import RESULTS, result_type
+from headroles.results.result import Result, figure_function
+from headroles.results.stored import kind_in
 from headroles.studies.options import read_head
 from headroles.wording import not_among
 
@@ -28,11 +29,10 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
     kind; StorageError for results that cannot be read.
     """
     folder = Path(folder)
-    study = _found(folder, options.kind)
-    result = study.load("result").load(folder)
-    draw = study.load_figure(options.kind)
+    result = _with_figure(folder, options.kind).load(folder)
+    draw = figure_function(type(result), options.kind)
     with of_width(options.width):
-        drawn = draw(result, **dict(figure_arguments(study, options, result)))
+        drawn = draw(result, **dict(figure_arguments(options, result)))
     figure = drawn if hasattr(drawn, "savefig") else figure_of(drawn)
     if options.heading is not None:
         _set_title(figure, options.heading)
@@ -48,36 +48,28 @@ def write_figure(folder: str | Path, out: str | Path, options: FigureOptions) ->
     return save_figure(draw_figure(folder, options), out)
 
 
-def _found(folder: Path, kind: str | None) -> Study:
-    """Return the study whose results are drawn: the main one, or one with figures of a kind."""
-    main = study_in(folder)
-    if kind is not None:
-        return _with_kind(folder, kind, main)
-    if main.kinds_of_figures():
-        return main
-    raise UsageError(f"results of the kind {main.kind} have no figure")
-
-
-def _with_kind(folder: Path, kind: str, main: Study) -> Study:
-    """Return the study of the folder that has figures of a kind."""
+def _with_figure(folder: Path, kind: str | None) -> type[Result]:
+    """Return the type of the results that are drawn: the main ones, or those with such a figure."""
+    main = kind_in(folder)
     held = storage.kinds_in(folder)
-    there = [study for study in studies() if study.kind in held]
-    for study in there:
-        if kind in study.kinds_of_figures():
-            return study
-    known = [kind for study in there for kind in study.kinds_of_figures()]
-    raise UsageError(not_among(f"figure of the {main.kind} called", kind, known))
+    types: list[type[Result]] = [result_type(one) for one in (main, *RESULTS) if one in held]
+    for form in types if kind is not None else types[:1]:
+        if kind in form.figures or (kind is None and form.figures):
+            return form
+    if kind is None:
+        raise UsageError(f"results of the kind {main} have no figure")
+    known = [*dict.fromkeys(name for form in types for name in form.figures)]
+    raise UsageError(not_among(f"figure of the {main} called", kind, known))
 
 
-def figure_arguments(
-    study: Study, options: FigureOptions, result: Any
-) -> Iterator[tuple[str, Any]]:
+def figure_arguments(options: FigureOptions, result: Result) -> Iterator[tuple[str, Any]]:
     """Yield arguments of the function. Raises UsageError for an option of another kind."""
-    taken = inspect.signature(study.load_figure(options.kind)).parameters
+    form = type(result)
+    taken = inspect.signature(figure_function(form, options.kind)).parameters
     for name in ("role", "checkpoint", "estimator", "measure"):
         given = getattr(options, name)
         if given is not None and name not in taken:
-            kinds = _kinds_with(name, study) if options.kind is None else ""
+            kinds = _kinds_with(name, form) if options.kind is None else ""
             add = f"add {kinds}, or " if kinds else ""
             raise UsageError(f"this figure has no choice of {name}; {add}leave `{name}` out")
         if given is not None:
@@ -92,12 +84,12 @@ def figure_arguments(
         raise UsageError("this figure has no choice of a head; leave `head` out")
 
 
-def _kinds_with(name: str, study: Study) -> str:
-    """Name the kinds of figures of a study that take an argument of this name."""
+def _kinds_with(name: str, form: type[Result]) -> str:
+    """Name the kinds of figures that take an argument of this name."""
     taking = [
         kind
-        for kind in study.kinds_of_figures()
-        if name in inspect.signature(study.load_figure(kind)).parameters
+        for kind in form.figures
+        if name in inspect.signature(figure_function(form, kind)).parameters
     ]
     return " or ".join(f"`kind={kind!r}`" for kind in taking)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 
 from headroles import storage
 from headroles.drawing.figure_options import FigureOptions
@@ -12,9 +14,8 @@ from headroles.drawing.plain_page import plain_page
 from headroles.drawing.style import figure_of
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.report.figures import figure_arguments
-from headroles.results.result import Result
-from headroles.results.stored import study_in
-from headroles.results.study import Study
+from headroles.results.result import Result, describe, figure_function
+from headroles.results.stored import load
 
 _ENDINGS = (".html", ".htm")
 
@@ -28,26 +29,26 @@ def make_report(folder: str | Path, roles: Sequence[str] = (), model: str | None
 
     Raises StorageError for a folder without results, or with unreadable ones.
     """
-    folder = Path(folder)
-    study = study_in(folder)
-    result = study.load("result").load(folder)
-    if not study.page:
-        return plain_page(result, result.question, tuple(_pictures(study, result)))
-    page: Page = study.load("page")(
-        result, *([folder, roles, model] if study.page_has_sentences else [])
-    )
+    result = load(folder)
+    if not result.page:
+        return plain_page(result, result.question, tuple(_pictures(result)))
+    make = resolve_name(result.page)
+    known = {"folder": Path(folder), "roles": roles, "model": model}
+    taken = {name: known[name] for name in inspect.signature(make).parameters if name in known}
+    page: Page = make(result, **taken)
     return page
 
 
-def _pictures(study: Study, result: Result) -> Iterator[Picture]:
+def _pictures(result: Result) -> Iterator[Picture]:
     """Yield every kind of figure that can be drawn of a result."""
-    for kind in study.kinds_of_figures():
-        arguments = dict(figure_arguments(study, FigureOptions(kind=kind), result))
+    for kind in result.figures:
+        draw = figure_function(type(result), kind)
+        arguments = dict(figure_arguments(FigureOptions(kind=kind), result))
         try:
-            drawn = study.load_figure(kind)(result, **arguments)
+            drawn = draw(result, **arguments)
         except HeadRolesError:  # such as a table without rows to draw
             continue
-        yield Picture((figure_of(drawn),), study.describe_figure(kind))
+        yield Picture((figure_of(drawn),), describe(draw))
 
 
 def write_report(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import html
+import inspect
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -25,7 +27,6 @@ from headroles.results.columns import Axes, Column, check_rows, check_table
 from headroles.results.papers import for_paper, with_units
 from headroles.results.shown import Grid, Shown, Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
-from headroles.results.study import study_of
 from headroles.role_names import find_roles
 from headroles.wording import addressed, not_among
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _DOTS_PER_INCH = 90
 _FOR_MACHINES = frozenset(
     "remedy kind spares stem own may_be_empty axes summarize details method clearest_role to_json "
-    "options_type question figures next_steps read_files write_files read_record "
+    "options_type question figures page next_steps read_files write_files read_record "
     "record_type".split()
 )
 """Attributes that only the package itself uses; tab completion hides them."""
@@ -68,7 +69,12 @@ class Result(Stored, Summary):
     question: ClassVar[str] = ""
     """Title of the page: the question that the result answers."""
     figures: ClassVar[Mapping[str, str]] = {}
-    """Functions that draw the result, by kind of figure, in the module of its class."""
+    """Functions that draw the result, by kind of figure; the first is the usual one.
+
+    They are in the module of the class, or named as ``module:function``.
+    """
+    page: ClassVar[str] = ""
+    """Function that makes the page, as ``module:function``, if it has more than others have."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -106,11 +112,9 @@ class Result(Stored, Summary):
 
         Raises UsageError for results without such a figure.
         """
-        study = study_of(self.kind)
-        kinds = study.kinds_of_figures() if study is not None else ()
-        if study is None or not kinds or kind not in (None, *kinds):
-            raise UsageError(not_among(f"figure of the {self.kind} called", kind, kinds))
-        return study.load_figure(kind)(self, **options)
+        if not self.figures or kind not in (None, *self.figures):
+            raise UsageError(not_among(f"figure of the {self.kind} called", kind, [*self.figures]))
+        return figure_function(type(self), kind)(self, **options)
 
     def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return sentences on the method, for a paper, and the keys of the works to cite for it."""
@@ -289,13 +293,26 @@ def score_of(record: Any) -> str:
     return next(filter(None, map(score_of, record.sources.values())), "")
 
 
+def figure_function(result: type[Result], kind: str | None = None) -> Callable[..., Any]:
+    """Import the function that draws a kind of figure, by default the first."""
+    name = result.figures[kind or next(iter(result.figures))]
+    function: Callable[..., Any] = resolve_name(
+        name if ":" in name else f"{result.__module__}:{name}"
+    )
+    return function
+
+
+def describe(function: Callable[..., Any]) -> str:
+    """Describe what a function draws: the first line of its text."""
+    return str(inspect.getdoc(function)).partition("\n")[0]
+
+
 def draw(result: Result) -> Figure | None:
     """Return the figure of a result; None if it has none, or no rows to draw."""
-    study = study_of(result.kind)
-    if study is None or not study.kinds_of_figures():
+    if not result.figures:
         return None
     try:
-        figure: Figure = study.load_figure()(result).get_figure(root=True)
+        figure: Figure = figure_function(type(result))(result).get_figure(root=True)
     except HeadRolesError:  # such as a table without rows
         return None
     return figure
@@ -306,13 +323,13 @@ def picture(result: Result) -> str:
 
     The element holds a PNG: drawings of large models would take megabytes.
     """
-    study, figure = study_of(result.kind), draw(result)
-    if study is None or figure is None:
+    if (figure := draw(result)) is None:
         return ""
     page = io.BytesIO()
     figure.savefig(page, format="png", dpi=_DOTS_PER_INCH)
     data = base64.b64encode(page.getvalue()).decode()
-    return f'<img alt="{html.escape(study.describe_figure())}" src="data:image/png;base64,{data}">'
+    text = html.escape(describe(figure_function(type(result))))
+    return f'<img alt="{text}" src="data:image/png;base64,{data}">'
 
 
 def widened(

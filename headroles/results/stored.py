@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, get_type_hints
 from headroles import storage
 from headroles.errors import StorageError
 from headroles.record import Record
-from headroles.results.study import Study, studies, study_of
+from headroles.registry import RESULTS, result_type
 
 if TYPE_CHECKING:
     from headroles.results.result import Result
@@ -92,8 +92,7 @@ class Stored(ABC):
 
 def _names_of_others(kind: str, held: Iterable[str]) -> set[str]:
     """Return the names in the records of the other kinds of results that a folder holds."""
-    others = [study for other in held if other != kind and (study := study_of(other)) is not None]
-    types = [study.load("result").record_type() for study in others]
+    types = [result_type(other).record_type() for other in held if other in {*RESULTS} - {kind}]
     return {name for form in types for name in form.__struct_encode_fields__}
 
 
@@ -149,15 +148,15 @@ def put_into(folder: str | Path, result: Stored) -> None:
         storage.write_run(staging, content, {**run.files, result.kind: files})
 
 
-def study_in(folder: Path) -> Study:
-    """Return the study whose result ``folder`` holds, the first of several.
+def kind_in(folder: Path) -> str:
+    """Return the kind of the table of results that ``folder`` holds, the first of several.
 
     Raises StorageError if there is none, or ``run.json`` cannot be read.
     """
     held = storage.read_run(folder).files
-    for study in studies():
-        if study.kind in held:
-            return study
+    for kind in RESULTS:
+        if kind in held:
+            return kind
     if "scores" in held:
         raise StorageError(
             f"{folder} holds scores that were not tested yet; run: headroles assign {folder}"
@@ -171,5 +170,5 @@ def load(folder: str | Path) -> Result:
     Raises StorageError if there is none, or it cannot be read.
     """
     folder = Path(folder)
-    result: Result = study_in(folder).load("result").load(folder)
+    result: Result = result_type(kind_in(folder)).load(folder)
     return result

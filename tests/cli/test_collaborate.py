@@ -112,7 +112,7 @@ class TestReport:
         (("--out", "x", "--error", "2"), "--error is 2.0; it must be a number above 0 and below 1"),
         (("--report", "--rank", "8"), "leave out --rank, or --report"),
         (("--report", "--sample", "x.conllu"), "leave out --sample, or --report"),
-        (("--report", "--overwrite"), "there is nothing to replace"),
+        (("--report", "--overwrite"), "--overwrite needs a folder"),
         (("--report", "--task", "x.tsv"), "leave out --task, or --report"),
         (("--out", "x", "--rank", "8", "--label-column", "1"), "--label-column without a task"),
         (("--out", "x", "--rank", "8", "--no-header"), "name it with --sample"),

@@ -38,7 +38,7 @@ def test_describe(hits: Path) -> None:
     assert all(name in shown for name in ("confidence", "entropy:share", "distance"))
     result = run("describe", hits, "--overwrite")
     assert result.exit_code == 2
-    assert "there is nothing to replace" in result.stderr
+    assert "--overwrite needs a folder" in result.stderr
 
 
 def test_examples(hits: Path) -> None:

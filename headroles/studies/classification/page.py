@@ -26,13 +26,13 @@ _MOST_ROWS = 30
 _SENTENCES = (ExampleOptions(n=3, which=LARGEST), ExampleOptions(n=2))
 
 
-def role_page(table: RoleTable, folder: Path, imported: Sequence[str], model: str | None) -> Page:
+def role_page(table: RoleTable, folder: Path, roles: Sequence[str], model: str | None) -> Page:
     """Make the page of a role table, with sentences if scores and corpus are there.
 
     Args:
         table: the table.
         folder: the folder of the table and its scores.
-        imported: roles of users that may be imported to find their sentences.
+        roles: functions of users that may be imported to find their sentences.
         model: the model that was scored, if it has moved.
     """
     strongest = _records(strongest_rows(table, strongest_roles(table, N_HEADS)))
@@ -42,7 +42,7 @@ def role_page(table: RoleTable, folder: Path, imported: Sequence[str], model: st
         for options in _SENTENCES
     ]
     of_heads = list(asked_of_heads(table))
-    found, why_not = quote(Sources(folder, tuple(imported), model), [*asked, *of_heads])
+    found, why_not = quote(Sources(folder, tuple(roles), model), [*asked, *of_heads])
     return plain_page(
         table,
         f"Which attention heads of {table.record.model.name} have which roles?",

@@ -87,6 +87,15 @@ class RoleTable(Result):
     record: RolesRecord
 
     kind: ClassVar[str] = "role table"
+    figures: ClassVar[Mapping[str, str]] = {
+        "roles": "headroles.studies.classification.figures:draw_roles",
+        "heads": "headroles.studies.classification.figures:draw_heads",
+        "role": "headroles.studies.classification.figures:draw_role",
+        "shared": "headroles.studies.classification.figures:draw_colocation",
+        "head": "headroles.studies.classification.figures:draw_head",
+        "error": "headroles.studies.classification.figures:draw_error",
+    }
+    page: ClassVar[str] = "headroles.studies.classification.page:role_page"
     stem: ClassVar[str] = "roles"
     remedy: ClassVar[str] = "test scores with: headroles assign {folder}"
     columns: ClassVar[tuple[str, ...]] = tuple(

@@ -109,6 +109,12 @@ class RoleShifts(Result):
     record: ShiftsRecord
 
     kind: ClassVar[str] = "comparison"
+    figures: ClassVar[Mapping[str, str]] = {
+        "heads": "headroles.studies.comparison.figures:draw_changed_heads",
+        "changes": "headroles.studies.comparison.figures:draw_changes",
+        "trajectory": "headroles.studies.comparison.figures:draw_trajectory",
+    }
+    page: ClassVar[str] = "headroles.studies.comparison.page:comparison_page"
     stem: ClassVar[str] = "shifts"
     remedy: ClassVar[str] = "compare scores with: headroles compare BEFORE AFTER --out DIR"
     columns: ClassVar[tuple[str, ...]] = tuple(

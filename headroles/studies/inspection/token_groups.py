@@ -93,6 +93,10 @@ class TokenGroups(Result):
     record: TokensRecord
 
     kind: ClassVar[str] = "token groups"
+    figures: ClassVar[Mapping[str, str]] = {
+        "tokens": "headroles.studies.inspection.figures:draw_token_groups",
+    }
+    page: ClassVar[str] = "headroles.studies.inspection.page:token_page"
     stem: ClassVar[str] = "token_groups"
     remedy: ClassVar[str] = "make one with: headroles tokens MODEL CORPUS --out DIR"
     columns: ClassVar[tuple[str, ...]] = ("layer", "group", "quantity", *ESTIMATES)

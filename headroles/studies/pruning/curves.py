@@ -140,6 +140,8 @@ class PruningCurves(OutcomesResult):
     record: CurvesRecord
 
     kind: ClassVar[str] = "pruning curves"
+    figures: ClassVar[Mapping[str, str]] = {"curves": "draw_pruning_curves"}
+    page: ClassVar[str] = "headroles.studies.pruning.curves:curves_page"
     stem: ClassVar[str] = "pruning-curves"
     examples_file: ClassVar[str] = "pruning-curves-examples.parquet"
     remedy: ClassVar[str] = (
