@@ -65,7 +65,7 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
     files, found = find_files(paths, *SUFFIXES)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
-        places: dict[str, tuple[CorpusFile, int]] = {}  # of sentences, whose ids must all differ
+        seen: set[int] = set()  # hashes of ids, which take less memory
         schemes: dict[str, str] = {}
         """The first file of each scheme that files name."""
         documents = Documents(options.documents)
@@ -77,17 +77,18 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
                     columns = _columns(file, block)
                     schemes.setdefault(scheme_of_file(block.metadata), str(file))
                 skipped.update(skipped_in(block.metadata))
-                name = f"{file.stem}-{count}"
-                if options.ids == GIVEN:
-                    name = block.metadata.get("sent_id") or name
+                name = _name(file, count, block, options.ids)
                 document, position = documents.place(block.metadata, name)
                 try:
-                    here = file, block.first_line
-                    if (first := places.setdefault(name, here)) is not here:
+                    if hash(name) in seen:
+                        # found by reading again, and so only where the message is shown
+                        is_shown = options.on_bad_sentence == "error"
+                        place = _place_of(name, files, options.ids) if is_shown else ""
                         raise _Defect(
-                            "has the id of the sentence at {}, line {}".format(*first),
+                            f"has the id of the sentence at {place}",
                             advice='correct it, name sentences by place with `ids="place"`,',
                         )
+                    seen.add(hash(name))
                     sentence = _sentence(block, columns, name, document, position)
                 except _Defect as defect:
                     if options.on_bad_sentence == "skip":
@@ -142,6 +143,21 @@ def _blocks(file: CorpusFile) -> Iterator[_Block]:
         if is_text:
             numbers, lines = zip(*block, strict=True)
             yield _Block(list(lines), numbers[0])
+
+
+def _name(file: CorpusFile, count: int, block: _Block, ids: str) -> str:
+    given = block.metadata.get("sent_id") if ids == GIVEN else None
+    return given or f"{file.stem}-{count}"
+
+
+def _place_of(name: str, files: Iterable[CorpusFile], ids: str) -> str:
+    """Return the file and the line of the first sentence with an id."""
+    blocks = ((file, *one) for file in files for one in enumerate(_blocks(file), start=1))
+    return next(
+        f"{file}, line {block.first_line}"
+        for file, count, block in blocks
+        if _name(file, count, block, ids) == name
+    )
 
 
 def _columns(file: CorpusFile, first: _Block) -> tuple[str, ...]:

@@ -42,16 +42,16 @@ def windows_of(
 
     Raises CorpusError for two examples with one id.
     """
-    seen: set[str] = set()
+    seen: set[int] = set()  # hashes of ids, which take less memory
     n_words = 0
     window = Window(0, 0, [])
     for example in make_examples(corpus, pairing):
-        if example.id in seen:
+        if hash(example.id) in seen:
             raise CorpusError(
                 f"two examples would have the id {example.id!r}; rename their sentences so that "
                 "ids joined by + differ"
             )
-        seen.add(example.id)
+        seen.add(hash(example.id))
         n_more = sum(len(sentence.words) for sentence in example.sentences)
         n_words += n_more
         if window.examples and (len(window.examples) >= n_examples or n_words > WINDOW_WORDS):
