@@ -191,21 +191,6 @@ def test_defects_name_file_line_sentence_and_cure(
         read(tmp_path, conllu_sentence(CAT), block("# sent_id = bad", *rows))
 
 
-def test_ids_repeat_within_a_file(tmp_path: Path) -> None:
-    with pytest.raises(
-        CorpusError, match=r"line 6: sentence 'good' has the id of the sentence at .*, line 1;"
-    ):
-        read(tmp_path, GOOD, GOOD)
-
-
-def test_ids_repeat_across_files(tmp_path: Path) -> None:
-    files = [write(tmp_path, GOOD, name=f"{name}.conllu") for name in "ab"]
-    with pytest.raises(
-        CorpusError, match=r"b\.conllu, line 1: .*id of the sentence at .*a\.conllu"
-    ):
-        list(read_conllu(files))
-
-
 # What is not a word
 
 
@@ -274,10 +259,13 @@ def test_ids_are_kept_or_made_from_file_and_place(tmp_path: Path) -> None:
     assert [s.id for s in read(tmp_path, *texts)] == ["t-1", "good", "t-3", "t-4"]
 
 
-def test_ids_may_be_made_from_the_place_alone(tmp_path: Path) -> None:
+def test_ids_repeat_unless_made_from_the_place_alone(tmp_path: Path) -> None:
+    message = r't\.conllu, line 6: .* has the id of .*, line 1; correct it, .* with ids="place", or'
+    with pytest.raises(CorpusError, match=message):
+        read(tmp_path, GOOD, GOOD)
+    with pytest.raises(CorpusError, match=r"b\.conllu, line 1: .* sentence at .*a\.conllu, line 1"):
+        list(read_conllu([write(tmp_path, GOOD, name=f"{name}.conllu") for name in "ab"]))
     files = [write(tmp_path, GOOD, GOOD, name=f"{name}.conllu") for name in "ab"]
-    with pytest.raises(CorpusError, match=r'has the id of .*; correct it, .* with ids="place", or'):
-        list(read_conllu(files))
     assert ids(read_conllu(files, ids="place")) == ["a-1", "a-2", "b-1", "b-2"]
 
 

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headroles.corpus import read_pairs
 from headroles.corpus.files import CorpusFile
 from headroles.corpus.tables import read_columns
-from headroles.errors import CorpusError, ParserError, UsageError
+from headroles.errors import CorpusError, UsageError
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.reading import read_task
 
@@ -147,12 +146,3 @@ def test_parts_of_a_data_set_are_named(tmp_path: Path) -> None:
     datasets.DatasetDict(parts).save_to_disk(str(tmp_path / "all"))
     with pytest.raises(UsageError, match=r"has several splits; name one, .*/SPLIT: train"):
         rows_of(tmp_path / "all")
-
-
-def test_the_pipeline_called_spacy_is_no_pipeline(tmp_path: Path) -> None:
-    pytest.importorskip("spacy")
-    file = save(tmp_path, "a.csv")
-    with pytest.raises(ParserError, match="the spaCy pipeline 'spacy' cannot be loaded"):
-        read_pairs(file, "spacy", ["text"])
-    with pytest.raises(ParserError, match=r"python -m spacy download xx_none_news_sm$"):
-        read_pairs(file, "xx_none_news_sm", ["text"])

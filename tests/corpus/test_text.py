@@ -202,12 +202,6 @@ def test_rows_of_another_width(tmp_path: Path, parser: str, row: str, found: int
         list(read_pairs(file, parser, [1]))
 
 
-@pytest.mark.parametrize("columns", [[], [0, 1, 2]])
-def test_neither_one_nor_two_columns(tmp_path: Path, columns: list[int]) -> None:
-    with pytest.raises(UsageError, match=f"{len(columns)} text columns were given; give one, or"):
-        read_pairs(write(tmp_path, PAIRS, "p.tsv"), PIPELINE, columns)
-
-
 def test_every_line_a_sentence(tmp_path: Path, parser: str) -> None:
     text = "Dogs sleep. Cats eat.\n\n  \nThe old man\nthe boat\n"
     file = write(tmp_path, text, "t.txt")
@@ -266,11 +260,17 @@ def test_headers_that_are_headers(
 # Pipelines
 
 
-def test_unknown_pipeline(tmp_path: Path) -> None:
-    with pytest.raises(
-        ParserError, match=r"pipeline 'no_such_pipeline' cannot be loaded \(.*\); name"
-    ):
-        read_text(write(tmp_path, "x", "t.txt"), "no_such_pipeline")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_such_pipeline", r"pipeline 'no_such_pipeline' cannot be loaded \(.*\); name"),
+        ("spacy", "the spaCy pipeline 'spacy' cannot be loaded"),
+        ("xx_none_news_sm", r"python -m spacy download xx_none_news_sm$"),
+    ],
+)
+def test_unknown_pipeline(tmp_path: Path, name: str, message: str) -> None:
+    with pytest.raises(ParserError, match=message):
+        read_text(write(tmp_path, "x", "t.txt"), name)
 
 
 @pytest.mark.parametrize(

@@ -101,16 +101,6 @@ def test_what_is_only_rounding_is_zero(score: str) -> None:
     assert found[1] == pytest.approx(4 * bound * (1 if score == "bias" else 1 / 5), rel=0.1)
 
 
-def test_excess_is_in_shares_of_attention() -> None:
-    """Both sides of the difference have the same sieve size, so their constants cancel."""
-    # w0 <- w1, w3 -> w2; controls at +1: (1, 2); at -1: (2, 1)
-    example = make_example([S, 0, 0, 0, 0, S], governors=[1, -1, 3, -1], relations={0: "r0"})
-    attention = np.full((1, 1, 6, 6), 0.1)
-    attention[0, 0, 1, 2] = 0.5
-    values = contrasts_of(attention, [example], score="excess")
-    assert values[0, 0, 0] == pytest.approx((0.5 - 0.1) / (1 - 1 / 6), rel=tolerance())
-
-
 class TestArcsWithoutControls:
     def test_an_arc_leaves_if_any_of_its_pairs_has_no_control(self) -> None:
         """Pieces 1, 2 -> 3: the offset 1 has the control (3, 4), the offset 2 has none."""

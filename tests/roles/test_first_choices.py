@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -127,18 +128,6 @@ class TestColumns:
         found = score_of(attention, [example], "hit", columns=True)[0, 0]
         assert found[roles.index("syntactic:r0:from_governor")] == 1
 
-    def test_places_without_a_word_do_not_attend(self) -> None:
-        """Beside an example of more words, with most attention from the first special token."""
-        long = make_example([S, 0, 0, 0, 0, S], None, [1, -1, 1, 1], {0: "r0"})
-        short = make_example([S, 0, 0, S], None, [1, -1], {0: "r0"})
-        attention = np.full((2, 1, 6, 6), 0.1)
-        attention[:, :, 0, 1:] = 0.9
-        found = score_of(attention, [long, short], "hit", columns=True)[1, 0]
-        alone = score_of(attention[1:, :, :4, :4], [short], "hit", columns=True)[0, 0]
-        assert np.array_equal(found, alone, equal_nan=True)
-        roles = [role.id for role in roles_of("hit", columns=True)]
-        assert found[roles.index("syntactic:r0:from_governor")] == 1
-
     def test_the_rule_to_beat_is_that_of_rows(self) -> None:
         example = make_example([S, 0, 0, 0, 0, S], None, [1, 2, -1, 2], {0: "r0", 1: "r0"})
         readout = readout_of([example], "hit", columns=True)
@@ -189,39 +178,20 @@ def test_choices_among_what_is_not_finite_are_no_scores() -> None:
     assert np.isnan(found["syntactic:any:to_governor"])
 
 
-def test_pieces_add_up_and_queries_are_averaged() -> None:
-    """Two pieces with .3 each beat a word with .4; no single piece does."""
-    attention = np.full((1, 1, 6, 6), 0.0)
-    attention[..., 0] = 1
-    attention[0, 0, 1] = [0, 0, 0.4, 0.3, 0.3, 0]
-    example = make_example([S, 0, 0, 0, 0, S], [-1, 0, 1, 2, 2, -1], [2, 2, -1], {0: "r0"})
-    assert hits(attention, example)["syntactic:r0:to_governor"] == 1
-
-
-def test_places_without_a_word_are_no_candidates() -> None:
-    """Beside an example of more words, with most attention to the first special token."""
+@pytest.mark.parametrize(("role", "favoured"), [("to_governor", np.s_[:, 0]), ("from_governor", 0)])
+def test_places_without_a_word_are_no_candidates(role: str, favoured: Any) -> None:
+    """Beside an example of more words, with most attention to a special token or from it."""
     long = make_example([S, 0, 0, 0, 0, S], None, [1, -1, 1, 1], {0: "r0"})
     short = make_example([S, 0, 0, S], None, [1, -1], {0: "r0"})
     attention = np.full((2, 1, 6, 6), 0.1)
-    attention[..., 0] = 0.9
-    found = score_of(attention, [long, short], "hit")[1, 0]
-    roles = [role.id for role in roles_of("hit")]
-    assert found[roles.index("syntactic:r0:to_governor")] == 1
-
-
-def test_the_word_itself_is_no_candidate() -> None:
-    attention = np.full((1, 1, 4, 4), 0.0)
-    attention[..., 0] = 1
-    attention[0, 0, 1] = [0, 0.9, 0.1, 0]
-    example = make_example([S, 0, 0, S], None, [1, -1], {0: "r0"})
-    assert hits(attention, example)["syntactic:r0:to_governor"] == 1
-
-
-def test_special_tokens_are_candidates_where_they_are_the_sieve() -> None:
-    attention = np.full((1, 1, 7, 7), 0.0)
-    attention[..., 3] = 1
-    found = hits(attention, make_example(HAND_SEGMENTS))
-    assert (found["delimiter"], found["delimiter:sep"], found["delimiter:cls"]) == (1, 1, 0)
+    for example in attention[:, 0]:
+        example[favoured] = 0.9
+    attention[:, :, 0, 0] = 0.1
+    found = score_of(attention, [long, short], "hit", columns=True)[1, 0]
+    alone = score_of(attention[1:, :, :4, :4], [short], "hit", columns=True)[0, 0]
+    assert np.array_equal(found, alone, equal_nan=True)
+    roles = [role.id for role in roles_of("hit", columns=True)]
+    assert found[roles.index(f"syntactic:r0:{role}")] == 1
 
 
 def test_the_first_of_equals_is_the_choice() -> None:

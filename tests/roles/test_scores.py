@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from headroles.encoding import EncodedExample
 from headroles.passes.examples import as_tensors
-from headroles.roles import BIAS, EXCESS, SCORES, PaddedBatch, Role, Scope, make_readout
+from headroles.roles import (
+    BIAS,
+    EXCESS,
+    SCORES,
+    PaddedBatch,
+    Role,
+    Scope,
+    make_readout,
+    sieve_cells,
+)
 from headroles.scoring.layer import read_scores
 from tests.reference import Asked, largest_difference, reference_positions, reference_scores
 from tests.roles.examples import (
@@ -197,32 +206,13 @@ def test_all_attention_inside_has_an_excess_of_one(
 ) -> None:
     """Attention put at random on keys of the role's sieve only, whatever length and window."""
     n, rng = len(example), np.random.default_rng(seed)
-    inside = _sieve(roles_of("excess")[place].id, example, window)
+    role = roles_of("excess", window=window)[place]
+    inside = sieve_cells(role, PaddedBatch([example]))
     attention = np.where(inside, rng.random((n, n)) + 0.1, 0.0)
     attention[~inside.any(1)] = 1
     attention /= attention.sum(1, keepdims=True)
     value = score_of(attention[None, None], [example], "excess", window=window)[0, 0, place]
     assert np.isnan(value) or value == pytest.approx(1, abs=tolerance(2 * n))
-
-
-def _sieve(role: str, example: EncodedExample, window: int) -> np.ndarray:
-    """(n, n): the keys of every query."""
-    n, segments = len(example), example.segments
-    inside = np.zeros((n, n), dtype=bool)
-    special = np.flatnonzero(segments == S)
-    match role.split(":"):
-        case ["local"]:
-            inside |= np.abs(np.subtract.outer(range(n), range(n))) <= window
-        case ["delimiter"]:
-            inside[:, special] = True
-        case ["delimiter", "cls"]:
-            inside[:, special[:1]] = True
-        case ["delimiter", "sep"]:
-            inside[:, special[1:]] = True
-        case ["block"]:
-            for i in range(n):
-                inside[i] = segments == int(i >= special[1])
-    return inside
 
 
 @pytest.mark.parametrize("direction", ["to_governor", "to_dependent"])
