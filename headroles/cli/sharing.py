@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headroles.cli import console
-from headroles.cli.arguments import ModelArgument
-from headroles.cli.flags import FolderOptions, given_flags
+from headroles.cli.flags import FolderOptions, ModelArgument, given_flags
 from headroles.cli.running import fill
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
