@@ -45,7 +45,7 @@ def names_in_examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
         "replication": hr.replicate_roles(*sets),
         "counts": hr.replicate_roles(*sets, over="seeds"),
         "best": hr.find_best_heads(hits),
-        "quantities": hr.describe_heads(scored),
+        "description": hr.describe_heads(scored),
         "examples": hr.find_examples(scored, (0, 0), "punctuation", n=1),
         "attention": hr.read_attention(scored, (0, 0), "punctuation", n=1),
         "groups": hr.measure_token_groups(model, corpus),

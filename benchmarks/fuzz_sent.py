@@ -193,15 +193,8 @@ def make_tables(place: Path) -> list[Path]:
 def try_table(good: Path, chance: random.Random) -> str:
     """Read a folder with a changed table and digests that fit it."""
     folder = fresh_copy(good)
-    files = sorted(folder.glob("*.parquet"))
-    if words := sorted(folder.glob("sentences-words.json")):
-        files += words
-    file = chance.choice(files)
-    if file.suffix == ".json":
-        file.write_text(json.dumps(spoil_json(read_json(file), chance)))
-    else:
-        table = spoil_table(pq.read_table(file), chance)
-        pq.write_table(table, file)
+    file = chance.choice(sorted(folder.glob("*.parquet")))
+    pq.write_table(spoil_table(pq.read_table(file), chance), file)
     _reseal(folder)
     if chance.random() < 0.2:
         run_file = read_run(folder)

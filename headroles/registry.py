@@ -54,16 +54,16 @@ COMMANDS = (
     ),
     Command(
         "best",
-        "inspection.best_heads:find_best_heads",
+        "inspection.best:find_best_heads",
         "Tell which head finds each relation best, in unseen text.",
         SCORES,
     ),
     Command(
         "describe",
-        "inspection.quantities:describe_heads",
+        "inspection.describe:describe_heads",
         "Describe heads by confidence, entropy and distance.",
         SCORES,
-        kind="quantities",
+        kind="description",
     ),
     Command(
         "examples",
@@ -152,7 +152,7 @@ RESULTS = {
     **{command.kind or command.name: command.place for command in COMMANDS if command.over},
     "role table": "classification.role_table:RoleTable",
     "examples": "inspection.examples:Examples",
-    "token groups": "inspection.token_groups:TokenGroups",
+    "token groups": "inspection.tokens:TokenGroups",
     "comparison": "comparison.result:RoleShifts",
     "replication": "replicate:Replication",
     "layer counts": "replicate:LayerCounts",

@@ -70,9 +70,9 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
 def test_public_names() -> None:
     names = (
         "Ablations BestHeads ClaimTable Classification Collaboration CollaborativeModel "
-        "DropsByTask Examples Gated HeadRolesError HeadScores Importance ImportanceByRole "
-        "LayerCounts PowerAnalysis Pruned PruningCurves Quantities Redundancy Replication Role "
-        "RoleShifts RoleTable SavedAttention Sentence TokenGroups WordAttention ablate_heads "
+        "DropsByTask Examples Gated HeadDescription HeadRolesError HeadScores Importance "
+        "ImportanceByRole LayerCounts PowerAnalysis Pruned PruningCurves Redundancy Replication "
+        "Role RoleShifts RoleTable SavedAttention Sentence TokenGroups WordAttention ablate_heads "
         "assign_roles classify_heads collaborate_heads compare_roles demo_model describe_heads "
         "drops_by_task find_best_heads find_examples find_importance find_pruning_curves "
         "gate_heads importance_by_role load load_model make_corpus measure_token_groups "

@@ -23,7 +23,8 @@ from headroles.cli.running import fill, with_progress
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
 from headroles.models.options import ModelOptions
-from headroles.studies.inspection.options import AttentionOptions, SentenceOptions, TokenOptions
+from headroles.studies.inspection.examples import SentenceOptions
+from headroles.studies.inspection.tokens import TokenOptions
 from headroles.studies.options import read_head
 
 if TYPE_CHECKING:
@@ -83,14 +84,13 @@ def examples(
 
 
 def _draw(
-    scores: HeadScores, head: tuple[int, int], role: str, options: AttentionOptions, file: Path
+    scores: HeadScores, head: tuple[int, int], role: str, options: SentenceOptions, file: Path
 ) -> None:
     """Draw the attention in the first example, and print the warnings of the figure."""
     from dataclasses import replace
 
     from headroles.drawing.saving import save_figure
-    from headroles.studies.inspection.attention import read_attention
-    from headroles.studies.inspection.figures import draw_attention
+    from headroles.studies.inspection.attention import draw_attention, read_attention
 
     with console.working("reading attention"):
         attentions = read_attention(scores, head, role, replace(options, n=1))
@@ -117,7 +117,7 @@ def tokens(
     al. 2020).
     """
     from headroles.corpus import open_corpus
-    from headroles.studies.inspection.token_groups import TokenGroups, measure_token_groups
+    from headroles.studies.inspection.tokens import TokenGroups, measure_token_groups
 
     source = open_corpus(corpus, reading)
     fill(

@@ -47,8 +47,8 @@ def test_examples(hits: Path) -> None:
     assert "Head 1-2, the rarest word of the sentence (rare): the hit scores near" in shown
     assert "of its attention, the head gives" in shown
     printed = json.loads(run_well("examples", hits, *asked, "--json").stdout)
-    assert len(printed["examples"]) == 3
-    assert all("[" in row["text"] for row in printed["examples"])
+    assert len(printed["rows"]) == 3
+    assert all("[" in row["text"] for row in printed["rows"])
 
 
 def test_examples_of_a_removed_head(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_tokens(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
     printed = json.loads(
         run_well("tokens", bert_folder, treebank, "--out", out, *asked, "--overwrite").stdout
     )
-    assert printed["token_groups"]["n_clusters"] == 2
+    assert printed["facts"]["n_clusters"] == 2
     found = measure_token_groups(
         str(bert_folder), read_conllu(treebank), frequencies=str(counts), pairing="none"
     )

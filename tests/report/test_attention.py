@@ -17,7 +17,7 @@ from headroles import WordAttention
 from headroles.cli import app
 from headroles.drawing import saving
 from headroles.drawing.saving import save_figure
-from headroles.studies.inspection.figures import draw_arcs, draw_attention, draw_matrix
+from headroles.studies.inspection.attention import draw_arcs, draw_attention, draw_matrix
 
 ROLE = "syntactic:obj:to_governor"
 CHINESE = "\u4e2d\u56fd"
@@ -130,7 +130,7 @@ def test_the_command_draws(bert_folder: Path, treebank: Path, tmp_path: Path) ->
     shown = run(*asked, "--figure", file, "--out", tmp_path / "kept")
     assert shown.rstrip().endswith(f"figure: {file}")
     assert "bones" in file.read_text("utf-8")
-    assert (tmp_path / "kept" / "sentences.csv").is_file()
+    assert (tmp_path / "kept" / "examples.csv").is_file()
     done = CliRunner().invoke(app, [*map(str, asked), "--no-weights", "--device", "cpu"])
     assert (done.exit_code, "leave out --device" in done.output) == (2, True)
     done = CliRunner().invoke(app, [*map(str, asked), "--figure", "a.txt"])

@@ -15,8 +15,8 @@ from headroles.report.pages import make_report
 from headroles.studies.classification.answers import find_answers
 from headroles.studies.classification.map import LEGEND, role_map
 from headroles.studies.comparison.page import comparison_map
-from headroles.studies.inspection.options import ExampleOptions
-from headroles.studies.inspection.quoting import Sources, quote
+from headroles.studies.inspection.examples import quote
+from headroles.studies.inspection.sentences import ExampleOptions
 from tests.report.test_pages import EVIL
 
 
@@ -102,7 +102,7 @@ def test_weights_beside_sentences_are_those_of_the_head(
         bert_folder, read_conllu(treebank), threshold=0.001, beyond_offset=False
     )
     folder = result.save(tmp_path / "out")
-    (found,), why_not = quote(Sources(folder), [((1, 2), role, ExampleOptions(n=2))])
+    (found,), why_not = quote(folder, [((1, 2), role, ExampleOptions(n=2))])
     assert why_not == ()
     seen = read_attention(HeadScores.load(folder), (1, 2), role, n=2)
     assert len(found) == len(seen)
@@ -126,7 +126,7 @@ def test_without_the_model_arcs_have_no_weights(
     )
     folder = result.save(tmp_path / "out")
     asked = [((1, 2), "syntactic:any:to_governor", ExampleOptions(n=1))]
-    ((one,),), why_not = quote(Sources(folder, model=str(tmp_path / "gone")), asked)
+    ((one,),), why_not = quote(folder, asked, model=str(tmp_path / "gone"))
     assert why_not[0].startswith("Weights are not shown: ")
     assert all(" ← " in text and not text[-1].isdigit() for _, text in one.arcs_in_words)
     page = make_report(folder, model=str(tmp_path / "gone"))

@@ -17,9 +17,6 @@ from headroles.results.shown import Grid
 from headroles.results.stored import save_together
 from headroles.roles import in_words
 from headroles.studies.classification.figures import draw_heads
-from headroles.studies.inspection.examples import examples_of, find_examples
-from headroles.studies.inspection.options import ExampleOptions
-from headroles.studies.inspection.sentences import find_again
 from tests.commands import run
 from tests.conftest import changed, make_scores
 
@@ -213,11 +210,5 @@ def test_sentences_stand_behind_the_strongest_heads(
     done = run(*arguments, *tests)
     assert done.exit_code == 0, done.output
     assert "<mark>" in (out / "report.html").read_text(encoding="utf-8")
-    scores = HeadScores.load(out)
-    asked = [((0, 0), "syntactic:any:to_dependent"), ((1, 2), "syntactic:any:to_governor")]
-    together = examples_of(find_again(scores, [(*one, ExampleOptions(n=2)) for one in asked]))
-    assert together == [
-        find_examples(scores, head, role, n=2, weights=False) for head, role in asked
-    ]
     treebank.unlink()
     assert any("cannot be shown" in text for one in make_report(out).sections for text in one.texts)

@@ -11,7 +11,7 @@ from headroles import TokenGroups, measure_token_groups, read_conllu
 from headroles.errors import UsageError
 from headroles.report.pages import make_report
 from headroles.results.result import picture
-from headroles.studies.inspection.figures import draw_token_group, draw_token_groups
+from headroles.studies.inspection.tokens import draw_token_group, draw_token_groups
 from tests.conftest import make_bert, make_tokenizer
 from tests.report.golden import check_result_look
 
@@ -40,8 +40,8 @@ def test_a_group(groups: TokenGroups) -> None:
 
 def test_groups_that_no_example_has_are_left_out(groups: TokenGroups) -> None:
     counts = groups.frame[groups.frame["quantity"] == "tokens"].groupby("group")["n"].max()
-    assert 0 < len(groups.found) == (counts > 0).sum()
-    assert [ax.get_title() for ax in draw_token_groups(groups).axes] == groups.found
+    assert 0 < len(groups.present) == (counts > 0).sum()
+    assert [ax.get_title() for ax in draw_token_groups(groups).axes] == groups.present
     assert picture(groups).startswith("<img alt=")
 
 
@@ -58,4 +58,4 @@ def test_page(groups: TokenGroups, tmp_path: Path) -> None:
     largest = str(table["weights"].idxmax())
     assert largest != times.idxmax()
     assert f"the largest part, {table['weights'][largest]:.0%}, goes to the" in page.answer[1]
-    assert page.to_html().count("<svg") == len(groups.found)
+    assert page.to_html().count("<svg") == 1

@@ -39,7 +39,8 @@ from headroles.studies.controls import (
     with_permuted_words,
 )
 from headroles.studies.heads import clusters_in
-from headroles.studies.inspection.token_reading import QUANTITIES, TokenReading
+from headroles.studies.inspection.token_reading import read_corpus
+from headroles.studies.inspection.tokens import QUANTITIES
 from headroles.studies.offsets import second_half
 from headroles.tasks.options import TaskOptions
 
@@ -214,8 +215,8 @@ class Measured:
         with prepared(self.corpus) as ready:
             encoder = load_encoder(self.model, self.options)
             counts = count_words(self.options, ready)
-            reading = TokenReading(encoder, ready, counts, self.options)
-            values = reading.values()[:, :-1].astype(np.float64)
+            reading = read_corpus(encoder, ready, counts, self.options)
+            values = reading.values[:, :-1].astype(np.float64)
         return values, clusters_in(reading.documents, self.options)
 
     def of_tokens(self, group: str, quantity: str) -> FloatArray:

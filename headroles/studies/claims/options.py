@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from headroles.options import Convert, Seed, split_names
-from headroles.studies.inspection.options import TokenOptions
+from headroles.studies.inspection.tokens import TokenOptions
 from headroles.tasks.options import TaskOptions
 from headroles.testing.options import CorrectionOptions
 

@@ -29,7 +29,7 @@ from headroles.studies.claims.finding import (
 )
 from headroles.studies.claims.measured import N_CONTROLS, RELATIONS, Measured
 from headroles.studies.heads import HeadColumns
-from headroles.studies.inspection.token_reading import (
+from headroles.studies.inspection.tokens import (
     CLASSIFIER,
     DIFFERENCE,
     LENGTH,

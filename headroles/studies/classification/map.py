@@ -21,8 +21,7 @@ from headroles.studies.classification.answers import (
     shown_answers,
 )
 from headroles.studies.classification.summary import unit_of
-from headroles.studies.inspection.options import LARGEST, ExampleOptions
-from headroles.studies.inspection.quoting import Asked, Sentences
+from headroles.studies.inspection.sentences import LARGEST, ExampleOptions, Wanted
 from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
 
 if TYPE_CHECKING:
@@ -45,7 +44,10 @@ _ROLES = 2  # of arcs, for which a head has sentences
 
 
 def role_map(
-    table: RoleTable, answers: RoleAnswers, asked: Sequence[Asked], found: Sequence[Sentences]
+    table: RoleTable,
+    answers: RoleAnswers,
+    asked: Sequence[Wanted],
+    found: Sequence[tuple[Quoted, ...]],
 ) -> HeadMap:
     """Return the map of a table, with the sentences ``found`` for each of ``asked``."""
     quoted: dict[tuple[int, int], tuple[tuple[str, Quoted], ...]] = {}
@@ -57,7 +59,7 @@ def role_map(
     return HeadMap(title, "mean", views, LEGEND, quoted)
 
 
-def asked_of_heads(table: RoleTable) -> Iterator[Asked]:
+def asked_of_heads(table: RoleTable) -> Iterator[Wanted]:
     """Ask for sentences of every head: for its roles farthest beyond distance, or its strongest."""
     ranked = by_strength(table.frame[table.frame["assigned"]])
     pairs, pooled = pairs_among(table.frame), _pooled(table)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from headroles.drawing.head_map import Quoted
 from headroles.drawing.page import Group, Page, Picture, Section, Table
 from headroles.drawing.plain_page import plain_page
 from headroles.drawing.style import figure_of
@@ -16,8 +17,8 @@ from headroles.studies.classification.answers import by_strength, find_answers, 
 from headroles.studies.classification.figures import draw_heads, draw_maps, strongest_roles
 from headroles.studies.classification.map import asked_of_heads, role_map
 from headroles.studies.classification.role_table import RoleTable
-from headroles.studies.inspection.options import LARGEST, ExampleOptions
-from headroles.studies.inspection.quoting import Sentences, Sources, quote
+from headroles.studies.inspection.examples import quote
+from headroles.studies.inspection.sentences import LARGEST, ExampleOptions
 from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
 from headroles.wording import head_name
 
@@ -42,7 +43,7 @@ def role_page(table: RoleTable, folder: Path, roles: Sequence[str], model: str |
         for options in _SENTENCES
     ]
     of_heads = list(asked_of_heads(table))
-    found, why_not = quote(Sources(folder, tuple(roles), model), [*asked, *of_heads])
+    found, why_not = quote(folder, [*asked, *of_heads], tuple(roles), model)
     return plain_page(
         table,
         f"Which attention heads of {table.record.model.name} have which roles?",
@@ -136,7 +137,7 @@ def _beyond_distance(rows: pd.DataFrame) -> Iterator[Table]:
 def _strongest(
     table: RoleTable,
     rows: list[dict[str, Any]],
-    found: Sequence[Sentences],
+    found: Sequence[tuple[Quoted, ...]],
     why_not: tuple[str, ...],
 ) -> Section:
     several = len(_SENTENCES)

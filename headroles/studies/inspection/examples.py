@@ -1,93 +1,46 @@
-"""The sentences behind a number, in which a head has extreme or typical scores of a role."""
+"""Which sentences are behind a number? Scores and their treebank -> Examples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import msgspec
 import numpy as np
 import pandas as pd
-from msgspec import structs
 
 from headroles import storage
-from headroles.arrays import IntArray
-from headroles.errors import HeadRolesError, StorageError, UsageError
-from headroles.formats import to_records
-from headroles.options import takes
-from headroles.record import Record, Recorded, ScoresRecord
+from headroles.drawing.head_map import Quoted
+from headroles.errors import CorpusError, HeadRolesError, UsageError
+from headroles.options import Options, takes
+from headroles.record import Record
+from headroles.results.columns import TEXT, Column
 from headroles.results.result import Result
 from headroles.results.shown import Shown, Verbatim, Warned
-from headroles.roles import find_role, in_words
+from headroles.roles import find_role, in_words, is_own
 from headroles.scoring.scores import HeadScores
-from headroles.studies.inspection.options import (
+from headroles.studies.inspection.sentences import (
     LARGEST,
     MEDIAN,
     SMALLEST,
     AttentionOptions,
     ExampleOptions,
-    SentenceOptions,
+    FoundAgain,
+    MarkedExample,
+    Wanted,
+    find_again,
+    not_imported,
 )
-from headroles.studies.inspection.sentences import FoundAgain, MarkedExample, find_again
 from headroles.wording import shortened
 
 if TYPE_CHECKING:
     from headroles.studies.inspection.attention import WordAttention
 
-Given = tuple[int, int, float, bool]
-"""Query, key, weight, whether the role has this arc."""
 _LEAST = 0.1
 """Smaller weights are not listed, except those of the role."""
-_OWN, _OTHERS = 8, 4
+_OF_ROLE, _OTHERS = 8, 4
 """Numbers of arcs of the role, and of other arcs, to list for a sentence."""
-
-
-def weights_again(
-    again: FoundAgain, options: AttentionOptions
-) -> tuple[Sequence[Sequence[WordAttention] | None], tuple[str, ...]]:
-    """Return attention in the sentences, from a model on this machine, and reasons for none."""
-    if not again.asked:
-        return (), ()
-    from headroles.studies.inspection.attention import attention_of_heads  # which loads torch
-
-    recorded = str(again.scores.record.model.model)
-    try:
-        if options.model is None and not Path(recorded).is_dir():
-            raise UsageError(f"{recorded} is no folder here; pass `model`")
-        return attention_of_heads(again, options), ()
-    except HeadRolesError as error:
-        return [None] * len(again.asked), (f"Weights are not shown: {error}.",)
-
-
-def largest_weights(seen: WordAttention, marked: MarkedExample) -> Iterator[Given]:
-    """Yield the largest weights: of the role, then elsewhere; the largest of all without arcs."""
-    weights = seen.weights
-    is_word = seen.words >= 0
-    large = weights >= _LEAST
-    if marked.pairs:
-        between = large & np.outer(is_word, is_word) & ~np.eye(len(seen), dtype=bool)
-        groups = [(seen.sieve, _OWN), (between & ~seen.sieve, _OTHERS)]
-    else:
-        groups = [(large, _OWN)]
-    for chosen, most in groups:
-        places = np.argwhere(chosen)
-        order = np.argsort(-weights[chosen], kind="stable")[:most]
-        for query, key in places[order].tolist():
-            yield query, key, float(weights[query, key]), bool(seen.sieve[query, key])
-
-
-def in_text(seen: WordAttention, marked: MarkedExample) -> str:
-    """Write the largest weights of a sentence as ``word -> word 0.62``, those of the role first."""
-    listed: dict[bool, list[str]] = {True: [], False: []}
-    for query, key, weight, is_own in largest_weights(seen, marked):
-        listed[is_own].append(f"{seen.labels[query]} -> {seen.labels[key]} {weight:.2f}")
-    own, others = (", ".join(listed[is_own]) for is_own in (True, False))
-    return f"{own}; elsewhere {others}" if own and others else own or others
-
-
-WORDS_FILE = "sentences-words.json"
 _KINDS = {
     LARGEST: "the largest {} scores",
     SMALLEST: "the smallest {} scores",
@@ -95,25 +48,14 @@ _KINDS = {
 }
 
 
-class ExamplesOf(Recorded, frozen=True, kw_only=True):
-    """Request for examples: head, role, number, and which of them.
+@dataclass(frozen=True, kw_only=True)
+class SentenceOptions(AttentionOptions):
+    """Options of the choice of examples, and of the weights shown in them."""
 
-    ``no_weights`` is the reason for missing weights.
-    """
+    title: ClassVar[str] = "Output"
 
-    layer: int
-    head: int
-    role: str
-    n: int
-    which: str
-    example: str | None = None
-    no_weights: str = ""
-
-
-class ExamplesRecord(ScoresRecord, frozen=True, kw_only=True):
-    """Record of examples: their scores and the request."""
-
-    examples_of: ExamplesOf
+    weights: bool = True
+    """Show the weights that the head gives; this loads the model."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -121,9 +63,9 @@ class Examples(Result):
     """Examples of a head and a role, one row each, the most extreme or typical first.
 
     ``count`` is the number of arcs, words or tokens behind the ``score``. In ``text`` the words of
-    the sieve stand in brackets. ``words`` lists pairs of words of the role, and ``gives`` the
-    weights of the head, those of the role first; it is empty without a model. ``marked`` has the
-    marks of every row as numbers of words.
+    the sieve stand in brackets; ``keys`` are their numbers among all words, from 0. ``words`` lists
+    pairs of words of the role, and ``gives`` the weights of the head, those of the role first; it
+    is empty without a model.
 
     With ``examples`` as `find_examples` returns them:
 
@@ -131,23 +73,22 @@ class Examples(Result):
     ['example', 'document', 'score', 'count']
     """
 
-    record: ExamplesRecord
-    marked: tuple[MarkedExample, ...] = ()
-
     kind: ClassVar[str] = "examples"
-    stem: ClassVar[str] = "sentences"
     remedy: ClassVar[str] = "find them with: headroles examples DIR --out EXAMPLES"
+    question: ClassVar[str] = "Which sentences are behind the number?"
+    options_type: ClassVar[type[Options]] = ExampleOptions
     columns: ClassVar[tuple[str, ...]] = tuple(
-        "example document score count text words gives".split()
+        "example document score count text keys words gives".split()
     )
+    own: ClassVar[Mapping[str, Column]] = {"keys": Column(TEXT)}
 
     def summarize(self) -> Iterator[Shown]:
         """Show each example with its score, and with the weights that the head gives in it."""
-        asked, score = self.record.examples_of, self.record.score
-        scores = f"a {score} score" if asked.example else _KINDS[asked.which].format(score)
-        role = asked.role
+        facts, options, role = self.facts, self.options, self.facts["role"]
+        scores = "a {} score" if options.example else _KINDS[options.which]
         named = role if in_words(role) == role else f"{in_words(role)} ({role})"
-        yield f"Head {asked.layer}-{asked.head}, {named}: {scores}."
+        head = f"{facts['layer']}-{facts['head']}"
+        yield f"Head {head}, {named}: {scores.format(facts['score'])}."
         yield self._legend()
         for row in self.frame.to_dict("records"):
             arcs = row["gives"] or row["words"]
@@ -155,42 +96,15 @@ class Examples(Result):
             yield Verbatim(
                 f"{row['score']:8.3f}  {row['text']}  ({shortened(row['example'], 60)}){below}"
             )
-        if reason := asked.no_weights:
-            yield Warned(reason)
+        yield from map(Warned, self.record.warnings)
 
     def _legend(self) -> str:
         """Explain brackets and arrows."""
-        marked = "Words that the role looks for are in brackets. " * any(
-            one.keys for one in self.marked
-        )
-        if self.frame["gives"].any():
+        keys, words, gives = (self.frame[name].any() for name in ("keys", "words", "gives"))
+        marked = "Words that the role looks for are in brackets. " * bool(keys)
+        if gives:
             return f"{marked}a -> b 0.62: of its attention, the head gives 0.62 from a to b."
-        return (
-            f"{marked}a -> b: the role looks from a for b." if self.frame["words"].any() else marked
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the result for scripts, with the words and their numbers."""
-        records = zip(to_records(self.frame), self.marked, strict=True)
-        examples = [{**record, "marked": asdict(marked)} for record, marked in records]
-        return {"of": storage.plain(self.record.examples_of), "examples": examples}
-
-    def write_files(self, folder: Path) -> list[str]:
-        """Write the table, and the words with their marks."""
-        names = super().write_files(folder)
-        storage.write_json(folder / WORDS_FILE, {"examples": [asdict(one) for one in self.marked]})
-        return [*names, WORDS_FILE]
-
-    @classmethod
-    def read_files(cls, folder: Path, record: Record) -> Examples:
-        """Read the table, and the words with their marks."""
-        table = super().read_files(folder, record)
-        file = folder / WORDS_FILE
-        try:
-            found = storage.read_json(file)["examples"]
-            return replace(table, marked=msgspec.convert(found, tuple[MarkedExample, ...]))
-        except (KeyError, UnicodeError, msgspec.ValidationError) as error:
-            raise StorageError(f"{file} is not what headroles wrote ({error!r})") from error
+        return f"{marked}a -> b: the role looks from a for b." if words else marked
 
 
 @takes(SentenceOptions)
@@ -218,52 +132,134 @@ def find_examples(
     >>> from headroles import find_examples, read_conllu, sample_treebank, score_heads
     >>> treebank = read_conllu(sample_treebank())
     >>> scores = score_heads(model, treebank, roles="punctuation", pairing="none")
-    >>> found = find_examples(scores, (0, 0), "punctuation", n=1)
-    >>> found.marked[0].words[found.marked[0].keys[-1]], found.frame["text"][0][-3:]
-    ('.', '[.]')
+    >>> find_examples(scores, (0, 0), "punctuation", n=1).frame["text"][0][-3:]
+    '[.]'
     """
     again = find_again(scores, [(head, find_role(role, scores.role_ids), options)])
-    (found,) = examples_of(again)
-    if not (options.weights and len(found)):
-        return found
-    (weights,), why_not = weights_again(again, options)
-    if weights is None:
-        asked = structs.replace(found.record.examples_of, no_weights=" ".join(why_not))
-        return replace(found, record=structs.replace(found.record, examples_of=asked))
-    gives = [in_text(*one) for one in zip(weights, found.marked, strict=True)]
-    return replace(found, frame=found.frame.assign(gives=gives))
-
-
-def examples_of(again: FoundAgain) -> list[Examples]:
-    """Return the examples for each of ``again.asked``, without weights."""
-    return [
-        _table(again.scores, *one)
-        for one in zip(again.asked, again.chosen, again.marked, strict=True)
-    ]
-
-
-def _table(
-    scores: HeadScores,
-    asked: tuple[tuple[int, int], str, ExampleOptions],
-    chosen: IntArray,
-    marked: tuple[MarkedExample, ...],
-) -> Examples:
-    head, role, options = asked
-    values, place = scores.of_head(head, role), scores.role_ids.index(role)
-    rows = [
+    ((layer, number), role, _), rows, marked = again.wanted[0], again.rows[0], again.marked[0]
+    weights, warnings = (
+        _weights_again(again, options) if options.weights and len(rows) else ([], ())
+    )
+    seen = weights[0] if weights else None
+    frame = pd.DataFrame(
         {
-            "example": scores.ids[row],
-            "document": scores.documents[row],
-            "score": float(values[row]),
-            "count": int(scores.counts[row, place]),
-            "text": words.text,
-            "words": words.arrows,
-            "gives": "",
+            "example": [scores.ids[row] for row in rows],
+            "document": [scores.documents[row] for row in rows],
+            "score": scores.of_head((layer, number), role)[rows].astype(np.float64),
+            "count": scores.counts[rows, scores.role_ids.index(role)],
+            "text": [example.text for example in marked],
+            "keys": [" ".join(map(str, example.keys)) for example in marked],
+            "words": [example.arrows for example in marked],
+            "gives": [""] * len(rows) if seen is None else list(map(_in_text, seen, marked)),
         }
-        for row, words in zip(chosen, marked, strict=True)
+    )
+    facts = {"score": scores.score.name, "layer": layer, "head": number, "role": role}
+    return Examples(
+        frame,
+        Record.of_scores(
+            "examples", scores.record, options.as_group(ExampleOptions), warnings, **facts
+        ),
+    )
+
+
+def _weights_again(
+    again: FoundAgain, options: AttentionOptions
+) -> tuple[Sequence[Sequence[WordAttention] | None], tuple[str, ...]]:
+    """Return attention in the sentences, from a model on this machine, and reasons for none."""
+    if not again.wanted:
+        return (), ()
+    from headroles.studies.inspection.attention import attention_of_heads  # which loads torch
+
+    recorded = str(again.scores.record.model.model)
+    try:
+        if options.model is None and not Path(recorded).is_dir():
+            raise UsageError(f"{recorded} is no folder here; pass `model`")
+        return attention_of_heads(again, options), ()
+    except HeadRolesError as error:
+        return [None] * len(again.wanted), (f"Weights are not shown: {error}.",)
+
+
+def _largest_weights(
+    seen: WordAttention, marked: MarkedExample
+) -> Iterator[tuple[int, int, float, bool]]:
+    """Yield query, key and weight of the largest weights, and whether the role has this arc.
+
+    Those of the role come first, then those elsewhere; without arcs, the largest of all.
+    """
+    weights, is_word = seen.weights, seen.words >= 0
+    is_large = weights >= _LEAST
+    if marked.pairs:
+        between = is_large & np.outer(is_word, is_word) & ~np.eye(len(seen), dtype=bool)
+        groups = [(seen.sieve, _OF_ROLE), (between & ~seen.sieve, _OTHERS)]
+    else:
+        groups = [(is_large, _OF_ROLE)]
+    for chosen, most in groups:
+        order = np.argsort(-weights[chosen], kind="stable")[:most]
+        for query, key in np.argwhere(chosen)[order].tolist():
+            yield query, key, float(weights[query, key]), bool(seen.sieve[query, key])
+
+
+def _in_text(seen: WordAttention, marked: MarkedExample) -> str:
+    """Write the largest weights of a sentence as ``word -> word 0.62``, those of the role first."""
+    arcs: dict[bool, list[str]] = {True: [], False: []}
+    for query, key, weight, is_of_role in _largest_weights(seen, marked):
+        arcs[is_of_role].append(f"{seen.labels[query]} -> {seen.labels[key]} {weight:.2f}")
+    return "; elsewhere ".join(", ".join(part) for part in arcs.values() if part)
+
+
+# Sentences on pages of results
+
+
+def quote(
+    folder: Path, wanted: Sequence[Wanted], imported: Sequence[str] = (), model: str | None = None
+) -> tuple[list[tuple[Quoted, ...]], tuple[str, ...]]:
+    """Return sentences of the scores in a folder for each of ``wanted``, and reasons for none.
+
+    ``imported`` are roles of users that may be imported; ``model`` is the model that was scored, if
+    it has moved.
+    """
+    closed = {role for _, role, _ in wanted if not _may_be_read(role, imported)}
+    try:
+        if HeadScores.kind not in storage.kinds_in(folder):
+            raise CorpusError("the scores are not in the folder")
+        again = find_again(
+            HeadScores.load(folder),
+            [
+                (head, role, options.as_group(ExampleOptions, roles=imported or None))
+                for head, role, options in wanted
+                if role not in closed
+            ],
+        )
+    except HeadRolesError as error:
+        return [()] * len(wanted), (f"The sentences cannot be shown: {error}.",)
+    weights, no_weights = _weights_again(again, AttentionOptions(model=model))
+    places = iter(range(len(again.wanted)))
+    quoted = [
+        () if role in closed else tuple(_quoted(again, place := next(places), weights[place]))
+        for _, role, _ in wanted
     ]
-    given = options.as_group(ExampleOptions).record()
-    examples_of = ExamplesOf(layer=head[0], head=head[1], role=role, **given)
-    frame = pd.DataFrame(rows, columns=list(Examples.columns))
-    record = ExamplesRecord.extending(scores.record, examples_of=examples_of)
-    return Examples(frame, record, marked)
+    why_not = [f"Sentences of {role} are not shown: {not_imported(role)}." for role in closed]
+    return quoted, (*sorted(why_not), *no_weights)
+
+
+def _may_be_read(role: str, imported: Sequence[str]) -> bool:
+    """Tell whether the sieve of a role needs no code that the user did not name."""
+    name = role.removesuffix(":beyond_offset")
+    return not is_own(role) or any(name in (own, f"{own}:back") for own in imported)
+
+
+def _quoted(
+    again: FoundAgain, place: int, weights: Sequence[WordAttention] | None
+) -> Iterator[Quoted]:
+    head, role, options = again.wanted[place]
+    typical = ", typical" * (options.which == MEDIAN)
+    scores = again.scores.of_head(head, role)[again.rows[place]]
+    attention: Sequence[WordAttention | None] = weights or [None] * len(scores)
+    for score, marked, seen in zip(scores, again.marked[place], attention, strict=True):
+        text = f"{score:.3g}{typical}"
+        if seen is None:
+            arcs = tuple((query, key, np.nan, True) for query, key in marked.pairs)
+            yield Quoted(text, marked.words, marked.keys, arcs)
+        else:
+            keys = tuple(np.flatnonzero(np.isin(seen.words, marked.keys)).tolist())
+            yield Quoted(text, seen.labels, keys, tuple(_largest_weights(seen, marked)))

@@ -5,22 +5,75 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import numpy as np
+from msgspec import Meta
 
 from headroles.arrays import Float32Array, IntArray
 from headroles.corpus import GIVEN, NEWDOC, Example, make_examples, prepared, read_conllu
 from headroles.encoding import SPECIAL, EncodedExample
 from headroles.errors import CorpusError, UsageError
-from headroles.options import fields_of
+from headroles.models.options import ModelOptions
+from headroles.options import CIRCUMSTANCE, Convert, fields_of, split_names
 from headroles.roles import PaddedBatch, Role, RoleOptions, choose_roles, is_own, marked_words
 from headroles.scoring.scores import HeadScores
-from headroles.studies.inspection.options import MEDIAN, SMALLEST, ExampleOptions
-from headroles.wording import head_name, listed, printable, shortened, split_at
+from headroles.studies.options import ImportOptions
+from headroles.wording import head_name, listed, printable, shortened
+
+LARGEST: Final = "largest"
+MEDIAN: Final = "median"
+SMALLEST: Final = "smallest"
 
 
-def read_again(
+def _paths(given: Any) -> tuple[Path, ...]:
+    if isinstance(given, PathLike):
+        return (Path(given),)
+    return tuple(map(Path, split_names(given) if isinstance(given, str) else given))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExampleOptions(ImportOptions):
+    """Options of the choice of examples."""
+
+    title: ClassVar[str] = "Output"
+
+    n: Annotated[int, Meta(ge=1)] = 5
+    """Number of examples."""
+    which: Literal["largest", "median", "smallest"] = "median"
+    """Typical ones, with scores nearest the median, or those with the largest or smallest."""
+    example: str | None = None
+    """The example with this id, with any score, and no other."""
+    corpus: Annotated[Sequence[Path] | None, Convert(_paths), CIRCUMSTANCE] = None
+    """Treebank that was scored, files or folders, if it has moved."""
+
+    def check(self) -> None:
+        """Reject a choice among examples where one is named."""
+        super().check()
+        if self.example is not None and self.which != MEDIAN:
+            raise UsageError("`example` names the one to show; leave `which` out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionOptions(ExampleOptions, ModelOptions):
+    """Options of the choice of examples, and of the model that reads them."""
+
+    title: ClassVar[str] = "Model"
+
+    model: Annotated[Any, CIRCUMSTANCE] = None
+    """Model that was scored, if it has moved.
+
+    A folder, a hub id or, from Python, a loaded model in evaluation mode.
+    """
+
+
+Wanted = tuple[tuple[int, int], str, ExampleOptions]
+"""Head, role, and which examples of them."""
+
+
+def _read_again(
     scores: HeadScores,
     ids: Container[str],
     files: Sequence[Path] | None = None,
@@ -41,8 +94,8 @@ def read_again(
             "sentences come from the treebank that was scored, and these scores are of parsed text "
             "or made by hand; score a treebank"
         )
-    own = {one.name for one in fields_of(RoleOptions)} - {"relations"}  # those found, below
-    options = RoleOptions(**{name: value for name, value in recorded.items() if name in own})
+    known = {field.name for field in fields_of(RoleOptions)} - {"relations"}
+    options = RoleOptions(**{name: value for name, value in recorded.items() if name in known})
     names = _without_own(options.roles, imported)
     if files is None:
         files = _where_they_were(corpus.files)
@@ -59,46 +112,46 @@ def read_again(
                 "the file that was scored with `corpus`, or score again"
             )
         made = make_examples(ready, scores.record.pairing or "adjacent")
-        found = {example.id: example for example in made if example.id in ids}
+        examples = {example.id: example for example in made if example.id in ids}
         relations = tuple(recorded.get("relations") or ())
         roles: tuple[Role, ...] = ()
         if names != ():
             options = replace(options, roles=names)
             roles = choose_roles(options, relations, scores.score, ready)
-    return found, {role.id: role for role in roles}
+    return examples, {role.id: role for role in roles}
 
 
 def _without_own(recorded: Sequence[str] | None, imported: Sequence[str]) -> tuple[str, ...] | None:
     """Return the recorded names of roles; of users' roles only those ``imported``."""
-    own = [name for name in recorded or () if is_own(name)]
+    of_users = [name for name in recorded or () if is_own(name)]
     for name in imported:
-        if name not in own:
-            known = f"; name one of: {listed(own)}" if own else ""
+        if name not in of_users:
+            known = f"; name one of: {listed(of_users)}" if of_users else ""
             raise UsageError(f"{name!r} is no user's role that was scored{known}")
     if recorded is None:
         return None
-    return tuple(name for name in recorded if name not in own or name in imported)
+    return tuple(name for name in recorded if name not in of_users or name in imported)
 
 
-def not_imported(role: str, flag: str = "`roles`") -> str:
+def not_imported(role: str) -> str:
     """Return the reason why a user's role has no sentences, with advice."""
     name = printable(":".join(role.split(":")[:2]))
     return (
         f"{name} is a Python function, and reading results imports none by itself; if you trust "
-        f"it, name it with {flag}"
+        "it, name it with `roles`"
     )
 
 
 def _where_they_were(files: Sequence[str]) -> list[Path]:
     """Return the files of a treebank. Raises CorpusError for one that is not there."""
-    found = list(map(Path, files))
-    for file in found:
+    places = list(map(Path, files))
+    for file in places:
         if not file.exists():
             here = " in this folder" * (not file.is_absolute())
             raise CorpusError(
                 f"{file}, which was scored, does not exist{here}; name it with `corpus`"
             )
-    return found
+    return places
 
 
 @dataclass(frozen=True)
@@ -114,11 +167,6 @@ class MarkedExample:
     pairs: tuple[tuple[int, int], ...]
 
     @property
-    def parts(self) -> tuple[tuple[bool, str], ...]:
-        """The sentence in parts, whose words are in the sieve or not."""
-        return split_at(self.words, self.keys)
-
-    @property
     def text(self) -> str:
         """The sentence with the words of the sieve in brackets."""
         keys = set(self.keys)
@@ -127,54 +175,48 @@ class MarkedExample:
     @property
     def arrows(self) -> str:
         """The pairs as text."""
-        return ", ".join(f"{self.words[one]} -> {self.words[other]}" for one, other in self.pairs)
+        return ", ".join(f"{self.words[query]} -> {self.words[key]}" for query, key in self.pairs)
 
 
 @dataclass(frozen=True, eq=False)
 class FoundAgain:
     """Examples by head, role and options, read again from the treebank.
 
-    ``chosen`` are, for each of ``asked``, places among all examples of ``scores``; ``found`` are
-    the examples by id, ``roles`` the roles with their sieves by id.
+    ``rows`` are, for each of ``wanted``, places among all examples of ``scores``; ``examples`` are
+    all of them by id, ``roles`` the roles with their sieves by id.
     """
 
     scores: HeadScores
-    asked: Sequence[tuple[tuple[int, int], str, ExampleOptions]]
-    chosen: list[IntArray]
-    found: dict[str, Example]
+    wanted: Sequence[Wanted]
+    rows: list[IntArray]
+    examples: dict[str, Example]
     roles: dict[str, Role]
 
     @cached_property
-    def marked(self) -> list[tuple[MarkedExample, ...]]:
-        """The words of the examples for each of ``asked``, with those of its sieve marked."""
+    def marked(self) -> list[list[MarkedExample]]:
+        """The words of the examples for each of ``wanted``, with those of its sieve marked."""
         return [
-            tuple(
-                _mark(self.found[self.scores.ids[row]], sieve_among(self.roles, role))
-                for row in rows
-            )
-            for (_, role, _), rows in zip(self.asked, self.chosen, strict=True)
+            [_mark(self.examples[self.scores.ids[row]], self.sieve(role)) for row in rows]
+            for (_, role, _), rows in zip(self.wanted, self.rows, strict=True)
         ]
 
+    def sieve(self, role: str) -> Role:
+        """Return a role with its sieve. Raises UsageError for one that was not made again."""
+        if role in self.roles:
+            return self.roles[role]
+        if is_own(role):
+            raise UsageError(not_imported(role))
+        raise UsageError(f"the recorded options make no role {role!r}; score again")
 
-def find_again(
-    scores: HeadScores, asked: Sequence[tuple[tuple[int, int], str, ExampleOptions]]
-) -> FoundAgain:
+
+def find_again(scores: HeadScores, wanted: Sequence[Wanted]) -> FoundAgain:
     """Read the examples of several heads and roles again, in one pass over the treebank."""
-    chosen = [choose_examples(scores, *one) for one in asked]
-    asked = [((int(layer), int(head)), role, more) for (layer, head), role, more in asked]
-    ids = {scores.ids[row] for rows in chosen for row in rows}
-    first = asked[0][2] if asked else ExampleOptions()
-    found, roles = read_again(scores, ids, first.corpus, first.roles or ())
-    return FoundAgain(scores, asked, chosen, found, roles)
-
-
-def sieve_among(roles: dict[str, Role], role: str) -> Role:
-    """Return the role with its sieve. Raises UsageError for a role that was not made again."""
-    if role in roles:
-        return roles[role]
-    if is_own(role):
-        raise UsageError(not_imported(role))
-    raise UsageError(f"the recorded options make no role {role!r}; score again")
+    rows = [choose_examples(scores, *each) for each in wanted]
+    wanted = [((int(layer), int(head)), role, options) for (layer, head), role, options in wanted]
+    ids = {scores.ids[row] for of_head in rows for row in of_head}
+    first = wanted[0][2] if wanted else ExampleOptions()
+    examples, roles = _read_again(scores, ids, first.corpus, first.roles or ())
+    return FoundAgain(scores, wanted, rows, examples, roles)
 
 
 def choose_examples(
@@ -190,16 +232,15 @@ def choose_examples(
             f"head {head_name(head)} was removed from the model and has no scores; name another"
         )
     if options.example is not None:
-        found = [k for k, name in enumerate(scores.ids) if name == options.example]
-        if not found or np.isnan(values[found[0]]):
+        if options.example not in scores.ids or np.isnan(values[scores.ids.index(options.example)]):
             raise UsageError(
                 f"head {head[0]}-{head[1]} has no score of {role} in an example "
                 f"{shortened(options.example)!r}; name one from the column example of: headroles "
                 "examples"
             )
-        return np.array(found)
-    there = np.flatnonzero(~np.isnan(values))
-    return there[np.argsort(_distances(values[there], options.which), kind="stable")][: options.n]
+        return np.array([scores.ids.index(options.example)])
+    rows = np.flatnonzero(~np.isnan(values))
+    return rows[np.argsort(_distances(values[rows], options.which), kind="stable")][: options.n]
 
 
 def _distances(values: Float32Array, which: str) -> Float32Array:

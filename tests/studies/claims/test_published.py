@@ -10,7 +10,7 @@ import pytest
 
 from headroles.studies.claims import CLAIMS, Finding, Halves, NotTestable
 from headroles.studies.claims.published import as_many, middle
-from headroles.studies.inspection.token_reading import QUANTITIES
+from headroles.studies.inspection.tokens import QUANTITIES
 
 RNG = np.random.default_rng
 ALPHA = 0.05

@@ -65,19 +65,15 @@ def test_arcs_are_marked(scores: HeadScores) -> None:
     assert find_examples(scores, (0, 0), "delimiter", n=1).frame["words"].tolist() == [""]
 
 
-def test_marks_are_numbers_of_words(scores: HeadScores) -> None:
-    found = find_examples(scores, (0, 0), ROLE, example="a-1+a-2")
-    (marked,) = found.marked
-    assert (marked.keys, marked.pairs) == ((5,), ((6, 5),))
-    assert marked.parts == ((False, "Cats sleep . Old dogs"), (True, "eat"), (False, "bones"))
-    assert found.to_json()["examples"][0]["marked"]["keys"] == (5,)
-
-
-def test_a_word_in_brackets_is_not_marked(bert_folder: Path, treebank: Path) -> None:
+def test_keys_are_numbers_of_words(bert_folder: Path, treebank: Path) -> None:
+    """A word in brackets in the treebank is not marked."""
     treebank.write_text(treebank.read_text().replace("Cats", "[Cats]"))
     scores = score_heads(bert_folder, read_conllu(treebank), beyond_offset=False)
-    (marked,) = find_examples(scores, (0, 0), ROLE, example="a-1+a-2").marked
-    assert marked.parts[0] == (False, "[Cats] sleep . Old dogs")
+    found = find_examples(scores, (0, 0), ROLE, example="a-1+a-2")
+    assert found.frame[["text", "keys"]].to_numpy().tolist() == [
+        ["[Cats] sleep . Old dogs [eat] bones", "5"]
+    ]
+    assert found.to_json()["rows"][0]["keys"] == "5"
 
 
 def test_one_example_by_its_id(scores: HeadScores) -> None:
@@ -175,7 +171,7 @@ def test_a_treebank_that_is_elsewhere(scores: HeadScores, treebank: Path, tmp_pa
     with pytest.raises(CorpusError, match=r"does not exist.*with corpus"):
         find_examples(scores, (0, 0), ROLE)
     for named in (moved, [moved], str(moved)):
-        assert find_examples(scores, (0, 0), ROLE, corpus=named) == expected
+        assert find_examples(scores, (0, 0), ROLE, corpus=named).frame.equals(expected.frame)
     moved.write_text(moved.read_text().replace("Cats", "Dogs"))
     with pytest.raises(CorpusError, match=r"moved\.conllu has other sentences than"):
         find_examples(scores, (0, 0), ROLE, corpus=moved)

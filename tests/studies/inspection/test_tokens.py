@@ -24,13 +24,12 @@ from headroles.models.loading.encoder import LoadedEncoder
 from headroles.passes.examples import ExampleBatch, collate
 from headroles.roles import PaddedBatch
 from headroles.studies.inspection.token_reading import (
-    GROUPS,
-    QUANTITIES,
     groups_of,
     rank_correlations,
     read_tokens,
     values_of,
 )
+from headroles.studies.inspection.tokens import GROUPS, QUANTITIES
 from tests.conftest import flat, make_bert, make_tokenizer
 from tests.models.families import HEADS, PROJECTED, make_model
 from tests.rounding import WEIGHTS, assert_same_sums, tolerance
@@ -191,7 +190,7 @@ def test_means_and_intervals_over_documents(bert_folder: Path, treebank: Path) -
     summary = found.summary()
     assert list(summary.index) == list(GROUPS)
     np.testing.assert_allclose(summary["tokens"]["classifier"], summary["tokens"]["separators"])
-    assert found.record.token_groups.n_clusters == 2
+    assert found.facts["n_clusters"] == 2
     assert found.record.model.read_through == "attention interface"
     rows = found.frame.set_index(["layer", "group", "quantity"])
     by_layer = [rows.loc[(str(layer), "other", "norms"), "mean"] for layer in range(3)]
@@ -251,8 +250,7 @@ def test_tokenizers_without_special_tokens(template: str, missing: tuple[str, ..
 def test_the_summary_is_of_all_layers(treebank: Path) -> None:
     found = measure_token_groups(make_bert(), read_conllu(treebank), tokenizer=make_tokenizer())
     assert found.where(layer="all").summary().equals(found.summary())
-    with pytest.raises(UsageError, match="the layer 'all', which is missing"):
-        found.where(layer=0).summary()
+    assert found.where(layer=0).summary().isna().all(axis=None)
 
 
 def test_removed_heads_have_no_part(treebank: Path) -> None:

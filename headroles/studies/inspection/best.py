@@ -1,4 +1,4 @@
-"""HeadScores -> BestHeads: the head that finds the other end of a relation best, and its hits."""
+"""Which head finds each relation best? Scores of first choices -> BestHeads."""
 
 from __future__ import annotations
 
@@ -65,13 +65,11 @@ class BestHeads(Result):
         order = frame.groupby("role", sort=False)["gain"].mean().sort_values(ascending=False)
         rows = []
         for role in order.index[:_SHOWN]:
-            own = frame[frame["role"] == role]
-            heads = dict.fromkeys(map(head_name, zip(own["layer"], own["head"], strict=True)))
-            hits, offset = own["mean"].mean(), own["offset_mean"].mean()
-            surely = "yes" if (own["gain_ci_low"] > 0).all() else "not shown"
-            rows.append(
-                (in_words(role), " or ".join(heads), f"{hits:.0%}", f"{offset:.0%}", surely)
-            )
+            halves = frame[frame["role"] == role]
+            heads = map(head_name, zip(halves["layer"], halves["head"], strict=True))
+            shares = (f"{halves[name].mean():.0%}" for name in ("mean", "offset_mean"))
+            is_more = "yes" if (halves["gain_ci_low"] > 0).all() else "not shown"
+            rows.append((in_words(role), " or ".join(dict.fromkeys(heads)), *shares, is_more))
         columns = ("Role", "head", "hits", "best offset", "more than offset")
         yield Grid(columns, tuple(rows), left=frozenset(["head", "more than offset"]))
         if len(order) > _SHOWN:
@@ -137,18 +135,18 @@ def _row(
     place = scores.role_ids.index(role)
     assert scores.offset_shares is not None
     hits, shares = scores.column(role), scores.offset_shares[:, place]
-    there = scores.counts[:, place] > 0
-    reported = there & (in_second if half == 2 else ~in_second)
-    chosen = there & ~reported
+    has_score = scores.counts[:, place] > 0
+    reported = has_score & (in_second if half == 2 else ~in_second)
+    chosen = has_score & ~reported
     if not chosen.any() or not reported.any():
         return None
     layer, head = divmod(int(np.nanargmax(np.nanmean(hits[chosen], axis=0))), scores.n_heads)
     offset = int(shares[chosen].mean(axis=0, dtype=np.float64).argmax())
-    own = hits[reported, layer * scores.n_heads + head]
-    rule, arcs = shares[reported, offset], scores.counts[reported, place]
+    of_head = hits[reported, layer * scores.n_heads + head]
+    of_offset, arcs = shares[reported, offset], scores.counts[reported, place]
     units = None if clusters is None else clusters[reported]
-    hit, gain = (Sample.of(one[:, None], units) for one in (own, own - rule))
-    moments, of_hits = hit.moments, wilson_interval(hit, confidence=1 - alpha)
+    hit, gain = (Sample.of(x[:, None], units) for x in (of_head, of_head - of_offset))
+    moments, limits = hit.moments, wilson_interval(hit, confidence=1 - alpha)
     of_gains = difference_interval(gain, confidence=1 - alpha)
     return {
         "role": role,
@@ -158,13 +156,13 @@ def _row(
         "n": int(moments.n[0]),
         "n_clusters": int(moments.n_clusters[0]),
         "mean": moments.mean[0],
-        "ci_low": of_hits.ci_low[0],
-        "ci_high": of_hits.ci_high[0],
+        "ci_low": limits.ci_low[0],
+        "ci_high": limits.ci_high[0],
         "arcs": int(arcs.sum()),
-        "share_of_arcs": np.average(own, weights=arcs),
+        "share_of_arcs": np.average(of_head, weights=arcs),
         "offset": OFFSETS[offset],
-        "offset_mean": rule.mean(dtype=np.float64),
-        "offset_share_of_arcs": np.average(rule, weights=arcs),
+        "offset_mean": of_offset.mean(dtype=np.float64),
+        "offset_share_of_arcs": np.average(of_offset, weights=arcs),
         "gain": gain.moments.mean[0],
         "gain_ci_low": of_gains.ci_low[0],
         "gain_ci_high": of_gains.ci_high[0],

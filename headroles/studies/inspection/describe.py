@@ -1,4 +1,4 @@
-"""HeadScores -> Quantities: confidence, entropy and distance of every head, with intervals."""
+"""How do heads attend? Scores -> HeadDescription: confidence, entropy, distance, with intervals."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from headroles.record import Record
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.scoring.scores import HeadScores
-from headroles.studies.heads import HeadColumns, clusters_of, roles_in
+from headroles.studies.heads import HeadColumns, clusters_of
 from headroles.testing.options import UnitOptions
 
 ESTIMATES = ("n", "n_clusters", "mean", "sd", "ci_low", "ci_high")
-"""Names of the columns."""
+"""Columns of means with intervals."""
+_MOST = 3
 
 
 def estimates_of(
@@ -43,24 +44,21 @@ def estimates_of(
     }
 
 
-_MOST = 3
-
-
 @dataclass(frozen=True, repr=False, eq=False)
-class Quantities(Result):
+class HeadDescription(Result):
     """Quantities that describe heads, one row each; ``role`` names the quantity.
 
     ``mean`` is over ``n`` examples, in units of the quantity; intervals are robust to clusters, and
     NaN where there are fewer than two.
 
-    With ``quantities`` as `describe_heads` returns them:
+    With ``description`` as `describe_heads` returns it:
 
-    >>> quantities.frame["role"].unique().tolist()
+    >>> description.frame["role"].unique().tolist()
     ['confidence']
     """
 
-    kind: ClassVar[str] = "quantities"
-    remedy: ClassVar[str] = "describe scores with: headroles describe DIR --out QUANTITIES"
+    kind: ClassVar[str] = "description"
+    remedy: ClassVar[str] = "describe scores with: headroles describe DIR --out DESCRIPTION"
     question: ClassVar[str] = "How do heads attend?"
     options_type: ClassVar[type[Options]] = UnitOptions
     columns: ClassVar[tuple[str, ...]] = ("layer", "head", "role", *ESTIMATES)
@@ -69,21 +67,20 @@ class Quantities(Result):
         """Tabulate means by layer, and the heads with the largest."""
         yield "means over heads by layer, and the heads with the largest: layer-head mean"
         rows = []
-        for name in roles_in(self.frame):
-            own = self.frame[self.frame["role"] == name]
-            most = own.nlargest(_MOST, "mean")
-            heads = [
+        for name, heads in self.frame.groupby("role", sort=False):
+            largest = heads.nlargest(_MOST, "mean")[["layer", "head", "mean"]]
+            named = [
                 f"{layer}-{head} {mean:.3f}"
-                for layer, head, mean in zip(most["layer"], most["head"], most["mean"], strict=True)
+                for layer, head, mean in largest.itertuples(index=False)
             ]
-            by_layer = own.groupby("layer")["mean"].mean()
-            rows.append((name, *(f"{mean:.3f}" for mean in by_layer), "  ".join(heads)))
+            by_layer = heads.groupby("layer")["mean"].mean()
+            rows.append((str(name), *(f"{mean:.3f}" for mean in by_layer), "  ".join(named)))
         layers = tuple(map(str, sorted(self.frame["layer"].unique())))
         yield Grid(("quantity", *layers, "largest"), tuple(rows), left=frozenset(["largest"]))
 
 
 @takes(UnitOptions)
-def describe_heads(scores: HeadScores, options: UnitOptions) -> Quantities:
+def describe_heads(scores: HeadScores, options: UnitOptions) -> HeadDescription:
     """Return means and intervals of the quantities that describe heads, without tests.
 
     Args:
@@ -109,4 +106,4 @@ def describe_heads(scores: HeadScores, options: UnitOptions) -> Quantities:
         )
     estimates = estimates_of(columns.values(scores), clusters_of(scores, options), options.alpha)
     frame = pd.DataFrame({**columns.labels, **estimates})
-    return Quantities(frame, Record.of_scores("quantities", scores.record, options))
+    return HeadDescription(frame, Record.of_scores("description", scores.record, options))

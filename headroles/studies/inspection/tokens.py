@@ -1,0 +1,311 @@
+"""Which tokens get the attention? Model and corpus -> TokenGroups, by weights and by norms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from msgspec import structs
+
+from headroles.corpus import Corpus, as_corpus, prepared
+from headroles.drawing.grids import MOST_LABELS
+from headroles.drawing.style import (
+    BRIGHT,
+    DARK,
+    THRESHOLD,
+    figure_width,
+    font_scale,
+    new_axes,
+)
+from headroles.errors import CorpusError, UsageError
+from headroles.options import Options, takes
+from headroles.passes.options import PassOptions, shown_in_notebooks
+from headroles.record import CorpusRecord, PieceCounts
+from headroles.results.columns import TEXT, Column
+from headroles.results.columns import Axes as Combinations
+from headroles.results.result import Result
+from headroles.results.shown import Grid, Shown, Warned, in_digits
+from headroles.roles.catalogue import FrequencyOptions, count_words
+from headroles.scoring.options import PairingOptions
+from headroles.scoring.run_notes import warnings_of_run
+from headroles.studies.heads import clusters_in, refuse_one_document
+from headroles.studies.inspection.describe import ESTIMATES, estimates_of
+from headroles.testing.options import UnitOptions
+from headroles.wording import not_among
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from headroles.arrays import Float32Array, IndexArray
+    from headroles.models.loading.encoder import Model
+
+ALL_LAYERS = "all"
+"""Layer of the means over layers."""
+GROUPS = ("classifier", "separators", "punctuation", "other")
+"""Kinds of tokens: every token is of one."""
+CLASSIFIER, SEPARATORS, PUNCTUATION, OTHER = GROUPS
+WORDS = "words"
+"""Punctuation and other tokens together."""
+PER_TOKEN = ("weights", "norms", "layer_norms", "length")
+"""Quantities of every token."""
+WEIGHTS, NORMS, LAYER_NORMS, LENGTH = PER_TOKEN
+TOKENS, DIFFERENCE, WITH_FREQUENCY = "tokens", "norms_less_weights", "_by_frequency"
+QUANTITIES = (
+    *((group, name) for group in GROUPS for name in (TOKENS, *PER_TOKEN, DIFFERENCE)),
+    *((group, f"{name}{WITH_FREQUENCY}") for group in (WORDS, OTHER) for name in PER_TOKEN),
+)
+"""Groups of tokens and their quantities, for an example and a layer."""
+_LOOKS: dict[str, dict[str, Any]] = {
+    "weights": {"color": DARK, "marker": "o"},
+    "norms": {"color": BRIGHT, "marker": "s", "linestyle": "dashed"},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenOptions(UnitOptions, FrequencyOptions, PairingOptions, PassOptions):
+    """Options of the reading of tokens."""
+
+    title: ClassVar[str] = "Roles"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class TokenGroups(Result):
+    """Attention to tokens of each kind, by weights and by norms (Kobayashi et al. 2020).
+
+    ``frame`` has a row for each ``layer`` (a text, ``"all"`` for the mean over layers), ``group``
+    and ``quantity``. Groups are ``classifier``, ``separators``, ``punctuation`` and ``other``
+    tokens. Of each:
+
+    * ``tokens``: its share of the tokens, the share of uniform attention;
+    * ``weights``: its share of a row of attention weights, the mean over rows and heads;
+    * ``norms``: the same of norms of single heads, each row divided by its sum;
+    * ``layer_norms``: the same of norms of all heads of the layer together;
+    * ``norms_less_weights``: their difference;
+    * ``length``: the mean of ||f(x)|| over its tokens and heads, in units of hidden states.
+
+    ``weights_by_frequency`` and so on are Spearman's rank correlations, over the words of an
+    example, between the frequency of a word and the mean over its pieces: for all ``words``, and
+    for ``other`` words, without punctuation.
+
+    ``mean`` is over the ``n`` examples that have the group: shares of groups that some examples
+    lack need not add up to 1. Intervals are robust to clusters, and NaN where there are fewer than
+    two. Layers without heads have no values.
+
+    With ``groups`` as `measure_token_groups` returns them:
+
+    >>> groups.present
+    ['classifier', 'separators', 'punctuation', 'other']
+    """
+
+    record: CorpusRecord
+
+    kind: ClassVar[str] = "token groups"
+    remedy: ClassVar[str] = "make one with: headroles tokens MODEL CORPUS --out DIR"
+    question: ClassVar[str] = "Which tokens get the attention?"
+    options_type: ClassVar[type[Options]] = TokenOptions
+    figures: ClassVar[Mapping[str, str]] = {"tokens": "draw_token_groups"}
+    columns: ClassVar[tuple[str, ...]] = ("layer", "group", "quantity", *ESTIMATES)
+    own: ClassVar[Mapping[str, Column]] = {"layer": Column(TEXT)}
+    views: ClassVar[tuple[str, ...]] = ("long", "summary", "layers")
+
+    def axes(self) -> Combinations:
+        """Return the groups with their quantities; a part may lack layers and their mean."""
+        return {("layer",): [], ("group", "quantity"): QUANTITIES}
+
+    @property
+    def present(self) -> list[str]:
+        """The groups that some example has."""
+        known = self.frame[(self.frame["quantity"] == TOKENS) & (self.frame["n"] > 0)]
+        return [group for group in GROUPS if group in set(known["group"])]
+
+    def summary(self) -> pd.DataFrame:
+        """Return means over layers: a row for each group, a column for each quantity.
+
+        They are NaN in a part of the table without the rows of all layers.
+        """
+        rows = self.frame[self.frame["layer"] == ALL_LAYERS]
+        table = rows.pivot_table(index="group", columns="quantity", values="mean", dropna=False)
+        return table.reindex(index=list(GROUPS), columns=[TOKENS, *PER_TOKEN, DIFFERENCE])
+
+    def layers(self) -> pd.DataFrame:
+        """Return means by layer: a row for each group and quantity."""
+        index = ["group", "quantity"]
+        table = self.frame.pivot_table(
+            index=index, columns="layer", values="mean", sort=False, dropna=False
+        )
+        return table.reset_index()
+
+    def summarize(self) -> Iterator[Shown]:
+        """Name the tokens that get more than their share of weights and norms."""
+        documents = f" in {self.facts['n_clusters']} documents"
+        yield (
+            f"{self.record.model.name}: where attention goes, mean over layers, heads and "
+            f"{self.record.examples} examples{documents * (self.facts['clustered_by'] != 'none')}."
+        )
+        table = self.summary()
+        if ALL_LAYERS in set(self.frame["layer"]):
+            yield from _beyond_share(table.loc[self.present])
+        shares = table[[TOKENS, WEIGHTS, NORMS, DIFFERENCE, LAYER_NORMS, LENGTH]]
+        rows = tuple((str(group), *map(_in_3_digits, row)) for group, *row in shares.itertuples())
+        titles = (name.replace("_", " ") for name in shares.columns[:-1])
+        yield Grid(("group", *titles, "||f||"), rows)
+        for group in (group for group in GROUPS if group not in self.present):
+            yield Warned(f"No example has tokens of the group {group}.")
+        yield from map(Warned, warnings_of_run(self.record))
+
+
+def _in_3_digits(number: float) -> str:
+    return in_digits(number, 3)
+
+
+def _beyond_share(table: pd.DataFrame) -> Iterator[str]:
+    """Name the groups of ``table`` that get most beyond their share of the tokens."""
+    times = table[["weights", "norms"]].div(table["tokens"], axis=0)
+    most, largest = str(times["weights"].idxmax()), str(table["weights"].idxmax())
+    beside = (
+        f"; the largest part, {table['weights'][largest]:.0%}, goes to the {largest} tokens, "
+        f"{times['weights'][largest]:.1f} times theirs"
+    )
+    yield (
+        f"Beyond their share of the tokens, the {most} tokens get most of the attention weights: "
+        f"{table['weights'][most]:.0%} of a row on average, {times['weights'][most]:.1f} times "
+        f"that share{beside if largest != most else ''}."
+    )
+    yield (
+        f"By norms, which count the vectors that heads pass on, the {most} tokens get "
+        f"{table['norms'][most]:.0%}, {times['norms'][most]:.1f} times their share."
+    )
+
+
+@takes(TokenOptions)
+def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) -> TokenGroups:
+    """Measure attention to classifier tokens, separators, punctuation and other tokens.
+
+    Attention is measured by weights, and by norms: weights times the lengths ||f(x)|| of the
+    vectors that heads pass on from a token, for each head and for all heads of a layer together
+    (Kobayashi et al. 2020). Punctuation is words with the part of speech PUNCT, or, without parts
+    of speech, words of punctuation characters.
+
+    Args:
+        model: a folder, a hub id, or a loaded model in evaluation mode.
+        corpus: as `score_heads` takes it.
+        options: keyword arguments, described below.
+
+    Raises:
+        CorpusError: defective input, frequencies that cannot be read, or no example that fits.
+        ModelSupportError: a family whose value and output projections are not known.
+        ModelError, TokenizerError, UsageError: as `score_heads`.
+
+    With ``model`` an encoder with random weights, which prefers no kind of tokens:
+
+    >>> from headroles import measure_token_groups, read_conllu, sample_treebank
+    >>> groups = measure_token_groups(model, read_conllu(sample_treebank()))
+    >>> groups.summary()["tokens"].round(2).to_dict()
+    {'classifier': 0.01, 'separators': 0.02, 'punctuation': 0.03, 'other': 0.93}
+    """
+    from headroles.models.loading.encoder import load_encoder  # which imports torch
+    from headroles.studies.inspection.token_reading import read_corpus
+
+    with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as ready:
+        refuse_one_document(ready.documents, options)
+        counts = count_words(options, ready)
+        encoder = load_encoder(model, options)
+        read = read_corpus(encoder, ready, counts, options)
+        described = ready.describe()
+    if not len(read.values):
+        reasons = "; ".join(f"{count} {reason}" for reason, count in read.skipped.items())
+        raise CorpusError(f"no example could be read: {reasons or 'the corpus is empty'}")
+    clusters = clusters_in(read.documents, options)
+    record = CorpusRecord.now(
+        kind="token groups",
+        model=structs.replace(encoder.description, **read.through),
+        corpus=described,
+        options=options.record(),
+        examples=len(read.values),
+        skipped=dict(read.skipped),
+        pieces=PieceCounts(**read.pieces),
+        facts={
+            "clustered_by": "none" if clusters is None else "document",
+            "n_clusters": len(read.values if clusters is None else np.unique(clusters)),
+        },
+    )
+    return TokenGroups(_frame(read.values, clusters, options.alpha), record)
+
+
+def _frame(values: Float32Array, clusters: IndexArray | None, alpha: float) -> pd.DataFrame:
+    """Return the long table of ``values`` (examples, layers + 1, quantities)."""
+    layers = [*map(str, range(values.shape[1] - 1)), ALL_LAYERS]
+    labels = [(layer, *quantity) for layer in layers for quantity in QUANTITIES]
+    columns = dict(zip(("layer", "group", "quantity"), zip(*labels, strict=True), strict=True))
+    estimates = estimates_of(values.reshape(len(values), -1), clusters, alpha)
+    return pd.DataFrame({**columns, **estimates})
+
+
+def draw_token_group(groups: TokenGroups, group: str, ax: Axes | None = None) -> Axes:
+    """Draw by layer the shares of weights and norms that the tokens of one group get.
+
+    Bars are the intervals of the table; the dotted line is the share of the tokens that are of the
+    group, as with uniform attention. Raises UsageError for an unknown group, and for a table
+    without single layers.
+
+    With ``groups`` as `measure_token_groups` returns them:
+
+    >>> from headroles.report import draw_token_group
+    >>> draw_token_group(groups, "separators").get_title()
+    'separators'
+    """
+    known = list(groups.frame["group"].unique())
+    if group not in known:
+        raise UsageError(not_among("group", group, known))
+    if not set(groups.frame["layer"]) - {ALL_LAYERS}:
+        raise UsageError("the table has no single layer to draw; include some")
+    rows = groups.frame[groups.frame["group"] == group].set_index(["quantity", "layer"])
+    ax = new_axes(ax, 4, 3)
+    for name, look in _LOOKS.items():
+        own = rows.loc[name].drop(ALL_LAYERS, errors="ignore")
+        layers, mean = own.index.astype(int), own["mean"]
+        ax.plot(layers, mean, label=name, markersize=4, **look)
+        ax.vlines(layers, own["ci_low"], own["ci_high"], color=look["color"])
+    uniform = float(rows["mean"].loc["tokens"].iloc[-1])
+    ax.axhline(uniform, color=THRESHOLD, linestyle="dotted", label="share of the tokens")
+    ax.set_xticks(layers[:: -(-len(layers) // MOST_LABELS)])
+    ax.set(ylim=(0, 1), xlabel="layer", ylabel="share")
+    ax.set_title(group, fontsize=10)
+    ax.legend(fontsize="small")
+    return ax
+
+
+def draw_token_groups(groups: TokenGroups) -> Figure:
+    """Draw every group that some example has, each as `draw_token_group` does.
+
+    Raises UsageError if there is none.
+
+    With ``groups`` as `measure_token_groups` returns them:
+
+    >>> from headroles.report import draw_token_groups
+    >>> len(draw_token_groups(groups).axes)
+    4
+    """
+    from headroles.drawing.own_figures import new_figure
+
+    if not (names := groups.present):
+        raise UsageError("no example has tokens of any group, so the figure would be empty")
+    width = figure_width(3.2 * len(names))
+    across = max(1, min(len(names), int(width / 1.6)))
+    down = -(-len(names) // across)
+    high = max(3 * font_scale(), 0.9 * width / across)
+    figure = new_figure(width, high * down, "constrained")
+    places = figure.subplots(down, across, sharey=True, squeeze=False).ravel()
+    for ax in places[len(names) :]:
+        ax.remove()
+    for k, (ax, name) in enumerate(zip(places, names, strict=False)):
+        draw_token_group(groups, name, ax)
+        if k:
+            ax.get_legend().remove()
+        if k % across:
+            ax.set_ylabel("")
+    return figure
