@@ -55,7 +55,7 @@ def names_in_examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
         "by_role": hr.importance_by_role(model, task, roles_from=roles, draws=9),
         "curves": hr.find_pruning_curves(model, other, task, orders="importance,random", draws=2),
         "collaboration": hr.collaborate_heads(model, None, rank=24)[1],
-        "redundancy": hr.report_redundancy(model, None, draws=9),
+        "redundancy": hr.find_redundancy(model, draws=9),
     }
 
 

@@ -50,10 +50,10 @@ from .studies.pruning.pruning import prune_heads as prune_heads
 from .studies.replicate import LayerCounts as LayerCounts
 from .studies.replicate import Replication as Replication
 from .studies.replicate import replicate_roles as replicate_roles
+from .studies.sharing.collaborate import Collaboration as Collaboration
+from .studies.sharing.collaborate import CollaborativeModel as CollaborativeModel
 from .studies.sharing.collaborate import collaborate_heads as collaborate_heads
-from .studies.sharing.redundancy import report_redundancy as report_redundancy
-from .studies.sharing.redundancy_result import Redundancy as Redundancy
-from .studies.sharing.result import Collaboration as Collaboration
-from .studies.sharing.result import CollaborativeModel as CollaborativeModel
+from .studies.sharing.redundancy import Redundancy as Redundancy
+from .studies.sharing.redundancy import find_redundancy as find_redundancy
 
 __version__: str

@@ -135,6 +135,11 @@ COMMANDS = (
         "sharing:collaborate",
         "Make a model whose heads share queries and keys. DIR can be used wherever MODEL can.",
     ),
+    Command(
+        "redundancy",
+        "sharing:redundancy",
+        "Tell how much the queries and keys of MODEL's heads have in common. Reads no text.",
+    ),
     Command("show", "results:show", "Print the summary of results again."),
     Command("report", "results:report", "Make one HTML file of results, to read and to send."),
     Command("figure", "results:figure", "Draw a figure of results for a paper."),
@@ -158,8 +163,8 @@ RESULTS = {
     "layer counts": "replicate:LayerCounts",
     "pruning curves": "pruning.curves:PruningCurves",
     "claims": "claims.claims:ClaimTable",
-    "collaboration": "sharing.result:Collaboration",
-    "redundancy": "sharing.redundancy_result:Redundancy",
+    "collaboration": "sharing.collaborate:Collaboration",
+    "redundancy": "sharing.redundancy:Redundancy",
 }
 """Where in `headroles.studies` the class of a kind is, or the function that returns its results."""
 

@@ -77,7 +77,7 @@ def test_public_names() -> None:
         "drops_by_task find_best_heads find_examples find_importance find_pruning_curves "
         "gate_heads importance_by_role load load_model make_corpus measure_token_groups "
         "power_analysis prune_heads read_attention read_conllu read_pairs read_text "
-        "replicate_roles report_redundancy sample_treebank score_attention score_heads "
+        "replicate_roles find_redundancy sample_treebank score_attention score_heads "
         "test_claims"
     )
     assert sorted(headroles.__all__) == names.split()

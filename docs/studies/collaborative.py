@@ -51,10 +51,14 @@ from headroles.passes.timing import LENGTHS, time_in_turns
 from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.orders import choose_heads
 from headroles.studies.pruning.pruning import outcomes_of
-from headroles.studies.sharing.fitting import moments_of
-from headroles.studies.sharing.measures import count_parameters, divergences
-from headroles.studies.sharing.options import SampleOptions
-from headroles.studies.sharing.sample import SampleText, read_sample
+from headroles.studies.sharing.collaborate import (
+    SampleText,
+    count_parameters,
+    divergences,
+    moments_of,
+    read_sample,
+)
+from headroles.studies.sharing.options import CollaborateOptions
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
 
@@ -100,7 +104,7 @@ class Study:
         original, tokenizer = load_whole(given.model, ModelOptions())
         encoder = load_encoder(original, ModelOptions(tokenizer=tokenizer))
         sites = find_sites(original)
-        text = read_sample(encoder, read_conllu(given.sample), SampleOptions())
+        text = read_sample(encoder, read_conllu(given.sample), CollaborateOptions(rank=1))
         learnt, held_out = (
             moments_of(original, sites, part) for part in (text.learnt, text.held_out)
         )

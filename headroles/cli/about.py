@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from headroles.cli import console
-from headroles.cli.flags import FolderOptions, Out, OutputOptions, ReportedOptions
+from headroles.cli.arguments import Out
+from headroles.cli.flags import FolderOptions, OutputOptions, ReportedOptions
 from headroles.cli.running import with_progress
 
 _OPTIONAL = ("spacy", "accelerate", "datasets", "pandas", "pyarrow", "conllu", "typer", "msgspec")
@@ -48,6 +48,17 @@ def models(output: OutputOptions) -> None:
 
 def info(output: OutputOptions) -> None:
     """Print versions, processor and devices for bug reports."""
+    machine = describe_machine()
+    if output.json:
+        console.print_json(machine)
+        return
+    for name, value in machine.items():
+        text = ", ".join(f"{key} {part}" for key, part in value.items()) if value else "none"
+        console.say(f"{name:12}{text}")
+
+
+def describe_machine() -> dict[str, dict[str, Any]]:
+    """Describe packages, processor, devices and encoder families."""
     import torch
 
     from headroles.models.families import FAMILIES
@@ -56,9 +67,9 @@ def info(output: OutputOptions) -> None:
 
     device = choose_device("auto")
     gpus = [torch.cuda.get_device_name(place) for place in range(torch.cuda.device_count())]
-    machine: dict[str, dict[str, Any]] = {
+    return {
         "versions": versions(),
-        "others": {name: version(name) for name in _OPTIONAL if find_spec(name)},
+        "others": {name: known for name in _OPTIONAL if (known := _version(name))},
         "processor": {
             "machine": platform.machine(),
             "system": platform.system(),
@@ -75,12 +86,13 @@ def info(output: OutputOptions) -> None:
         },
         "encoders": {"families": len(FAMILIES)},
     }
-    if output.json:
-        console.print_json(machine)
-        return
-    for name, value in machine.items():
-        text = ", ".join(f"{key} {part}" for key, part in value.items()) if value else "none"
-        console.say(f"{name:12}{text}")
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def demo(output: FolderOptions, out: Out = Path("headroles-demo")) -> None:

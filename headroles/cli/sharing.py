@@ -1,4 +1,4 @@
-"""``headroles collaborate``: queries and keys that heads share."""
+"""``headroles collaborate`` and ``redundancy``: queries and keys that heads share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headroles.cli import console
-from headroles.cli.flags import FolderOptions, ModelArgument, given_flags
+from headroles.cli.arguments import ModelArgument, OptionalOut, Out
+from headroles.cli.flags import ReportedOptions, given_flags
 from headroles.cli.running import fill
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
@@ -39,29 +40,6 @@ TaskFile = Annotated[
         rich_help_panel="Task",
     ),
 ]
-Report = Annotated[
-    bool,
-    typer.Option(
-        "--report",
-        help="Tell what heads have in common, and change nothing.",
-        rich_help_panel="Factorisation",
-    ),
-]
-RolesFrom = Annotated[
-    Path | None,
-    typer.Option(
-        "--roles-from",
-        metavar="DIR",
-        help="With --report: folder that classify wrote, to set roles beside.",
-        rich_help_panel="Factorisation",
-    ),
-]
-OptionalOut = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", help="Folder for the results; a report needs none.", rich_help_panel="Output"
-    ),
-]
 
 
 def collaborate(
@@ -69,11 +47,8 @@ def collaborate(
     model: ModelArgument,
     reading: CorpusOptions,
     options: CollaborateOptions,
-    testing: RedundancyOptions,
-    output: FolderOptions,
-    out: OptionalOut = None,
-    report: Report = False,
-    roles_from: RolesFrom = None,
+    output: ReportedOptions,
+    out: Out,
     sample: Sample = None,
     task: TaskFile = None,
 ) -> None:
@@ -84,24 +59,17 @@ def collaborate(
     By error: headroles collaborate MODEL --error 0.1 --out DIR
 
     With the cost for a task: headroles collaborate MODEL --rank 192 --task dev.tsv --out DIR
-
-    Common dimensions of heads: headroles collaborate MODEL --report
     """
-    if report:
-        _refuse_making(context, sample, task)
-        _report(model, testing, output, out, roles_from)
-        return
-    if roles_from is not None:
-        raise UsageError("roles are part of a report: pass --report, or leave --roles-from out")
     read = _of_sample(context, reading, task)
     if task is None:
         _refuse_idle_task(context)
-    if out is None:
-        raise UsageError("name a folder for the model with --out")
     from headroles.models.loading.saved_models import model_folder
     from headroles.results.stored import write_together
-    from headroles.studies.sharing.collaborate import collaborate_heads
-    from headroles.studies.sharing.result import Collaboration, CollaborativeModel
+    from headroles.studies.sharing.collaborate import (
+        Collaboration,
+        CollaborativeModel,
+        collaborate_heads,
+    )
 
     kinds = (CollaborativeModel, Collaboration)
     with (
@@ -115,19 +83,16 @@ def collaborate(
     console.finish(out, output, table)
 
 
-def _report(
-    model: str,
+def redundancy(
+    model: ModelArgument,
     options: RedundancyOptions,
-    output: FolderOptions,
-    out: Path | None,
-    roles_from: Path | None,
+    output: ReportedOptions,
+    out: OptionalOut = None,
 ) -> None:
-    from headroles.studies.classification.role_table import RoleTable
-    from headroles.studies.sharing.redundancy import report_redundancy
-    from headroles.studies.sharing.redundancy_result import Redundancy
+    """Tell how much the queries and keys of MODEL's heads have in common. Reads no text."""
+    from headroles.studies.sharing.redundancy import Redundancy, find_redundancy
 
-    roles = None if roles_from is None else RoleTable.load(roles_from)
-    fill(out, Redundancy, output, lambda: report_redundancy(model, roles, options))
+    fill(out, Redundancy, output, lambda: find_redundancy(model, options))
 
 
 def _of_sample(context: typer.Context, reading: CorpusOptions, task: Path | None) -> CorpusOptions:
@@ -145,18 +110,6 @@ def _refuse_idle_task(context: typer.Context) -> None:
     if given:
         raise UsageError(
             f"{', '.join(given)} without a task: name its file with --task, or leave them out"
-        )
-
-
-def _refuse_making(context: typer.Context, sample: list[Path] | None, task: Path | None) -> None:
-    """Raise UsageError for options of a new model, with a report that makes none."""
-    allowed = given_flags(context, RedundancyOptions)
-    given = [*(["--sample"] if sample else []), *(["--task"] if task else [])]
-    given += [flag for flag in given_flags(context, CollaborateOptions) if flag not in allowed]
-    given += [flag for flag in given_flags(context, CorpusOptions) if flag not in given]
-    if given:
-        raise UsageError(
-            f"a report makes no model and reads no text: leave out {', '.join(given)}, or --report"
         )
 
 

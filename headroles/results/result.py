@@ -24,7 +24,7 @@ from headroles.formats import export_frame, readable, to_records
 from headroles.options import Options
 from headroles.record import Record
 from headroles.results.columns import Axes, Column, check_rows, check_table
-from headroles.results.latex import for_paper, latex_table, with_units
+from headroles.results.papers import for_paper, with_units
 from headroles.results.shown import Grid, Shown, Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
 from headroles.role_names import find_roles
@@ -97,7 +97,8 @@ class Result(Stored, Summary):
     def details(self) -> Iterator[Shown]:
         """Yield all tables of `views`, whole."""
         for name in self.views:
-            table = _flat(self.view(name)).apply(readable)
+            if not len(table := _flat(self.view(name)).apply(readable)):
+                continue
             yield name.replace("_", " ").capitalize()
             rows = table.astype(str).itertuples(index=False, name=None)
             yield Grid(tuple(map(str, table.columns)), tuple(rows))
@@ -105,7 +106,8 @@ class Result(Stored, Summary):
     def to_json(self) -> dict[str, Any]:
         """Return options, facts and rows for scripts; null for missing and infinite numbers."""
         made = {"options": self.record.options, "facts": self.record.facts}
-        return {**storage.plain(made), "rows": to_records(self.frame)}
+        rows, warnings = to_records(self.frame), list(self.warnings)
+        return {**storage.plain(made), "rows": rows, "warnings": warnings}
 
     def plot(self, kind: str | None = None, **options: Any) -> Any:
         """Draw a kind of figure, by default the usual one; ``options`` are those of its function.
@@ -217,11 +219,11 @@ class Result(Stored, Summary):
             table = table[[*columns]]
         elif fmt == "latex" and (view == "long" or "head" in table):
             table = for_paper(table)
-        if fmt != "latex":
-            return export_frame(table, fmt, self.record)
+        if fmt == "latex":
+            table = with_units(table, score_of(self.record))
+        named = caption or self._caption()
         label = label or f"tab:{self.kind.replace(' ', '-')}"
-        units = with_units(table, score_of(self.record))
-        return latex_table(units, caption or self._caption(), label).encode()
+        return export_frame(table, fmt, self.record, named, label)
 
     def _caption(self) -> str:
         """Return a caption that names the kind of table, the model and the corpus."""

@@ -1,4 +1,4 @@
-"""``headroles collaborate`` from the command line, and its folder in every other command."""
+"""``headroles collaborate``, ``redundancy``, and their folders in every other command."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 from transformers import AutoTokenizer
 
+from headroles.models.heads.surgery import removed_from, zero_heads
 from headroles.models.loading.encoder import load_model
 from tests.commands import names, run, run_well
 from tests.conftest import make_tokenizer
 from tests.models.families import make_model
+from tests.models.test_attention import make_inputs
 from tests.models.test_low_rank import with_vocabulary
-from tests.tasks.conftest import classifier, labelled  # noqa: F401
+from tests.rounding import assert_same_outputs, tolerance
+from tests.tasks.conftest import classifier, labelled
 
-TABLE = {"run.json", "collaboration.csv", "collaboration.parquet"}
-MODEL = {"config.json", "low_rank.json", "low_rank.safetensors", "tokenizer.json"}
+__all__ = ["classifier", "labelled"]
+FILES = {"run.json", "collaboration.csv", "collaboration.parquet"} | {
+    *("config.json", "low_rank.json", "low_rank.safetensors", "tokenizer.json")
+}
 
 
 @pytest.fixture(scope="module")
@@ -27,39 +33,80 @@ def collaborative(bert_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
     return folder
 
 
+@pytest.fixture(scope="module")
+def made(classifier: Path, labelled: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collaborative classifier, measured on its task."""
+    folder = tmp_path_factory.mktemp("task") / "model"
+    settings = ("--rank", 16, "--sample-examples", 40)
+    run_well("collaborate", classifier, *settings, "--task", labelled, "--out", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pruned(classifier: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier whose last layer has no head left, and the one before it some."""
+    folder = tmp_path_factory.mktemp("task") / "pruned"
+    run_well("prune", classifier, "--order", "top", "--keep", 7, "--out", folder)
+    return folder
+
+
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
+def logits(folder: Path) -> torch.Tensor:
+    with torch.no_grad():
+        found: torch.Tensor = load_model(folder)(**make_inputs()).logits
+    return found
+
+
 class TestMaking:
     def test_folder_holds_model_and_table(self, collaborative: Path) -> None:
-        assert names(collaborative) >= TABLE | MODEL
+        assert names(collaborative) >= FILES
         tokenizer = AutoTokenizer.from_pretrained(collaborative)
         assert tokenizer.get_vocab() == make_tokenizer().get_vocab()
-
-    def test_json(self, bert_folder: Path, out: Path) -> None:
-        arguments = ("--rank", 16, "--method", "per-head", "--out", out, "--json")
-        facts = json.loads(run_well("collaborate", bert_folder, *arguments).stdout)
-        assert [layer["rank"] for layer in facts["layers"]] == [16] * 3
-        assert facts["whole"]["parameters_after"] < facts["whole"]["parameters_before"]
-        assert facts["out"] == str(out)
-
-    def test_nothing_is_replaced_unless_asked_for(
-        self, bert_folder: Path, collaborative: Path
-    ) -> None:
-        before = (collaborative / "low_rank.safetensors").read_bytes()
-        result = run("collaborate", bert_folder, "--rank", 8, "--out", collaborative)
-        assert result.exit_code == 1
-        assert "is not empty" in result.stderr
-        assert (collaborative / "low_rank.safetensors").read_bytes() == before
+        assert run_well("export", collaborative).stdout.startswith("layer,method,rank,full_rank")
+        assert "nats on text held out" in run_well("show", collaborative).stdout
 
     def test_overwriting_replaces_model_and_table(self, bert_folder: Path, out: Path) -> None:
-        for rank in (16, 8):
-            run_well("collaborate", bert_folder, "--rank", rank, "--out", out, "--overwrite")
-        scores = load_model(out).encoder.layer[0].attention.self.scores
-        assert scores.rank == 8
+        asked = ("--method", "per-head", "--out", out, "--json")
+        facts = json.loads(run_well("collaborate", bert_folder, "--rank", 16, *asked).stdout)
+        assert [layer["rank"] for layer in facts["rows"]] == [16] * 3
+        assert facts["facts"]["parameters_after"] < facts["facts"]["parameters_before"]
+        assert facts["out"] == str(out)
+        before = (out / "low_rank.safetensors").read_bytes()
+        result = run("collaborate", bert_folder, "--rank", 8, "--out", out)
+        assert result.exit_code == 1
+        assert "is not empty" in result.stderr
+        assert (out / "low_rank.safetensors").read_bytes() == before
+        run_well("collaborate", bert_folder, "--rank", 8, "--out", out, "--overwrite")
+        assert load_model(out).encoder.layer[0].attention.self.scores.rank == 8
         assert '"rank": 8' in run_well("export", out, "--format", "json").stdout
+
+    def test_again(self, collaborative: Path, out: Path) -> None:
+        result = run("collaborate", collaborative, "--rank", 8, "--out", out)
+        assert result.exit_code == 1
+        assert "of low rank already; give the original model" in result.stderr
+        assert not out.exists()
+
+    @pytest.mark.parametrize("with_task", [False, True])
+    def test_progress_is_that_of_the_whole_study(
+        self,
+        with_task: bool,
+        classifier: Path,
+        labelled: Path,
+        out: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
+        task = ("--task", labelled) if with_task else ()
+        shown = run("collaborate", classifier, "--rank", 16, *task, "--out", out)
+        lines = re.findall(r"collaborating: (\d+) of (\d+) steps", shown.stderr)
+        done, total = zip(*(map(int, line) for line in lines), strict=True)
+        assert list(done) == sorted(done)
+        assert done[-1] == total[-1]
+        assert done[0] < total[0] / 4 < done[len(done) // 2]
 
 
 class TestFolderInEveryCommand:
@@ -74,61 +121,139 @@ class TestFolderInEveryCommand:
     ) -> None:
         """Its folder holds a table too, and is a model all the same."""
         models = ("--models", bert_folder, collaborative)
-        arguments = ("--corpus", treebank, "--no-beyond-offset", "--out", out)
-        run_well("compare", *models, *arguments)
-        assert "shifts.csv" in names(out)
+        run_well("compare", *models, "--corpus", treebank, "--no-beyond-offset", "--out", out)
+        assert json.loads((out / "run.json").read_text())
 
-    def test_export(self, collaborative: Path) -> None:
-        assert run_well("export", collaborative).stdout.startswith("layer,method,rank,full_rank")
+    def test_loss_and_metrics(self, made: Path, classifier: Path, labelled: Path) -> None:
+        task = json.loads((made / "run.json").read_text())["facts"]["task"]
+        assert task["examples"] == 8
+        assert set(task["before"]) == set(task["after"]) == {"loss", "accuracy", "f1", "matthews"}
+        change = task["after"]["loss"] - task["before"]["loss"]
+        assert task["loss_change"] == pytest.approx(change)
+        assert task["ci_low"] < change < task["ci_high"]
+        for folder, when in ((classifier, "before"), (made, "after")):
+            out = run_well("ablate", folder, labelled, "--out", made.parent / when, "--json")
+            assert json.loads(out.stdout)["facts"]["measured"] == pytest.approx(task[when])
 
-    def test_again(self, collaborative: Path, out: Path) -> None:
-        result = run("collaborate", collaborative, "--rank", 8, "--out", out)
-        assert result.exit_code == 1
-        assert "of low rank already; give the original model" in result.stderr
-        assert not out.exists()
+    def test_pruning_equals_masking(self, made: Path, out: Path) -> None:
+        run_well("prune", made, "--order", "top", "--keep", 7, "--out", out)
+        removed = removed_from(load_model(out))
+        assert len(removed) == 5
+        masked = load_model(made)
+        zero_heads(masked, removed)
+        with torch.no_grad():
+            expected = masked(**make_inputs()).logits
+        assert_same_outputs(logits(out), expected)
+        assert {"low_rank.json", "low_rank.safetensors", "run.json"} <= names(out)
+
+    def test_again_it_can_be_pruned_and_measured(
+        self, made: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        first, second = tmp_path / "first", tmp_path / "second"
+        asked = ("--order", "importance", "--test", labelled)
+        run_well("prune", made, labelled, *asked, "--keep", 8, "--out", first)
+        shown = run_well("prune", first, labelled, *asked, "--keep", 4, "--out", second).stdout
+        assert "4 of 8 heads removed" in shown
+        assert "accuracy" in shown
+
+    def test_importance_ablation_and_gates(
+        self, made: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        run_well("importance", made, labelled, "--out", tmp_path / "importance")
+        uniform = ("--ablation", "uniform", "--out", tmp_path / "uniform")
+        run_well("ablate", made, labelled, *uniform)
+        gates = ("--keep", 6, "--updates", 3, "--seeds", 1, "--out", tmp_path / "gated")
+        run_well("gate", made, labelled, *gates)
+        assert len(removed_from(load_model(tmp_path / "gated"))) == 6
+
+    def test_without_heads_it_is_scored_and_compared(
+        self, made: Path, classifier: Path, treebank: Path, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "pruned"
+        run_well("prune", made, "--order", "random", "--keep", 9, "--out", out)
+        plain = ("--no-beyond-offset", "--out")
+        run_well("classify", out, treebank, "--measure", "norms", *plain, tmp_path / "classified")
+        models = ("--models", classifier, out, "--corpus", treebank)
+        run_well("compare", *models, *plain, tmp_path / "compared")
 
 
-class TestReport:
+@pytest.mark.parametrize(
+    ("rank", "method", "ranks"),
+    [
+        (32, "shared", [32, 24]),
+        (32, "per-head", [32, 24]),
+        (16, "shared", [16, 16]),
+        (16, "per-head", [16, 12]),
+    ],
+)
+def test_a_rank_is_that_of_whole_layers(
+    pruned: Path, rank: int, method: str, ranks: list[int], out: Path
+) -> None:
+    """At full rank the model is the pruned one; layers without heads have no row."""
+    arguments = ("--rank", rank, "--method", method, "--out", out, "--json")
+    rows = json.loads(run_well("collaborate", pruned, *arguments).stdout)["rows"]
+    assert [(row["layer"], row["rank"]) for row in rows] == list(enumerate(ranks))
+    if rank == 32:
+        assert max(row["divergence"] for row in rows) < tolerance()
+        assert_same_outputs(logits(out), logits(pruned))
+
+
+class TestRedundancy:
     def test_with_roles_it_is_saved(
         self, bert_folder: Path, treebank: Path, out: Path, tmp_path: Path
     ) -> None:
         classified = tmp_path / "classified"
         run_well("classify", bert_folder, treebank, "--no-beyond-offset", "--out", classified)
-        arguments = ("--report", "--draws", 9, "--permutations", 99, "--roles-from", classified)
-        run_well("collaborate", bert_folder, *arguments, "--out", out)
+        arguments = ("--draws", 9, "--permutations", 99, "--roles-from", classified)
+        run_well("redundancy", bert_folder, *arguments, "--out", out)
         assert names(out) == {"run.json", "redundancy.csv", "redundancy.parquet"}
         layers = run_well("export", out, "--view", "layers").stdout
         assert layers.startswith("layer,heads,head_size,width,head_90%")
 
+    def test_heads_of_a_pruned_model_are_called_by_their_numbers(
+        self, pruned: Path, out: Path
+    ) -> None:
+        run_well("redundancy", pruned, "--draws", 9, "--out", out)
+        rows = run_well("export", out).stdout.splitlines()[1:]
+        found = {tuple(map(int, row.split(",")[:3])) for row in rows}
+        kept = sorted({head for row in found if row[0] == 1 for head in row[1:]})
+        gone = {head for layer, head in removed_from(load_model(pruned)) if layer == 1}
+        assert set(kept) == set(range(4)) - gone
+        assert len(found) == 6 + 3
+
+    def test_roles_of_a_model_without_heads_are_refused(
+        self, pruned: Path, treebank: Path, out: Path
+    ) -> None:
+        run_well("classify", pruned, treebank, "--no-beyond-offset", "--out", out)
+        result = run("redundancy", pruned, "--roles-from", out)
+        assert result.exit_code == 2
+        assert "lacks 5 of its heads" in result.stderr
+
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("command", "arguments", "message"),
     [
-        ((), "name a folder for the model with --out"),
-        (("--rank", "8"), "name a folder for the model with --out"),
-        (("--out", "x"), "give exactly one of --rank and --error"),
-        (("--out", "x", "--rank", "8", "--error", "0.1"), "give exactly one of --rank"),
-        (("--out", "x", "--rank", "99"), "the rank is 99; a layer has 4 heads of 8"),
-        (("--out", "x", "--error", "2"), "--error is 2.0; it must be a number above 0 and below 1"),
-        (("--report", "--rank", "8"), "leave out --rank, or --report"),
-        (("--report", "--sample", "x.conllu"), "leave out --sample, or --report"),
-        (("--report", "--overwrite"), "--overwrite needs a folder"),
-        (("--report", "--task", "x.tsv"), "leave out --task, or --report"),
-        (("--out", "x", "--rank", "8", "--label-column", "1"), "--label-column without a task"),
-        (("--out", "x", "--rank", "8", "--no-header"), "name it with --sample"),
-        (("--out", "x", "--rank", "8", "--roles-from", "d"), "pass --report, or leave"),
-        (("--out", "x", "--rank", "8", "--parser", "p"), "name it with --sample"),
+        ("collaborate", "--rank 8", "Missing option '--out'"),
+        ("collaborate", "--out x", "give exactly one of --rank and --error"),
+        ("collaborate", "--out x --rank 8 --error 0.1", "give exactly one of --rank"),
+        ("collaborate", "--out x --rank 99", "the rank is 99; a layer has 4 heads of 8"),
+        ("collaborate", "--out x --error 2", "--error is 2.0; it must be a number above 0 and"),
+        ("collaborate", "--out x --rank 8 --label-column 1", "--label-column without a task"),
+        ("collaborate", "--out x --rank 8 --no-header", "name it with --sample"),
+        ("collaborate", "--out x --rank 8 --parser p", "name it with --sample"),
+        ("redundancy", "--overwrite", "with --out"),
     ],
 )
 def test_wrong_usage(
     bert_folder: Path,
-    arguments: tuple[str, ...],
+    command: str,
+    arguments: str,
     message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = run("collaborate", bert_folder, *arguments)
+    result = run(command, bert_folder, *arguments.split())
     assert result.exit_code == 2
     assert message in result.stderr
     assert not list(tmp_path.iterdir())
@@ -138,25 +263,7 @@ def test_a_family_with_position_terms_is_refused_by_name(tmp_path: Path) -> None
     folder = tmp_path / "mpnet"
     with_vocabulary(make_model("mpnet")).save_pretrained(folder)
     make_tokenizer().save_pretrained(folder)
-    for arguments in (("--rank", 8, "--out", tmp_path / "out"), ("--report",)):
-        result = run("collaborate", folder, *arguments)
+    for command in (("collaborate", "--rank", 8, "--out", tmp_path / "out"), ("redundancy",)):
+        result = run(command[0], folder, *command[1:])
         assert result.exit_code == 1
         assert "scores of MPNet have a bias of relative positions" in result.stderr
-
-
-@pytest.mark.parametrize("with_task", [False, True])
-def test_progress_is_that_of_the_whole_study(
-    with_task: bool,
-    classifier: Path,  # noqa: F811
-    labelled: Path,  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
-    task = ("--task", labelled) if with_task else ()
-    shown = run("collaborate", classifier, "--rank", 16, *task, "--out", tmp_path / "out")
-    lines = re.findall(r"collaborating: (\d+) of (\d+) steps", shown.stderr)
-    done, total = zip(*(map(int, line) for line in lines), strict=True)
-    assert list(done) == sorted(done)
-    assert done[-1] == total[-1]
-    assert done[0] < total[0] / 4 < done[len(done) // 2]

@@ -21,8 +21,7 @@ from headroles.models.loading.saved_models import PrunedModel, PrunedRecord, mod
 from headroles.results.stored import new_folder
 from headroles.storage import HIDDEN
 from headroles.studies.importance.importance import Importance
-from headroles.studies.sharing.collaborate import collaborate_heads
-from headroles.studies.sharing.result import CollaborativeModel
+from headroles.studies.sharing.collaborate import CollaborativeModel, collaborate_heads
 from tests.conftest import change_json, make_bert, make_tokenizer
 
 

@@ -26,7 +26,6 @@ from headroles.storage import plain
 from headroles.studies.classification.assignment import assign_roles
 from headroles.studies.classification.classify import classify_heads
 from headroles.studies.classification.options import AssignOptions, ClassifyOptions
-from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.comparison.compare import compare_roles
 from headroles.studies.comparison.options import CompareOptions
 from headroles.studies.importance.ablation import AblateOptions, Ablations, ablate_heads
@@ -49,7 +48,7 @@ from headroles.studies.pruning.pruning import prune_heads
 from headroles.studies.replicate import ReplicateOptions, replicate_roles
 from headroles.studies.sharing.collaborate import collaborate_heads
 from headroles.studies.sharing.options import CollaborateOptions, RedundancyOptions
-from headroles.studies.sharing.redundancy import report_redundancy
+from headroles.studies.sharing.redundancy import find_redundancy
 from headroles.testing.options import UnitOptions
 from tests.studies.conftest import classifier, labelled, roles
 
@@ -174,10 +173,8 @@ STUDIES = {
     ),
     "redundancy": Study(
         RedundancyOptions,
-        lambda place, asked: report_redundancy(
-            place.classifier, RoleTable.load(place.roles), asked
-        ),
-        {"draws": 9, "permutations": 99},
+        lambda place, asked: find_redundancy(place.classifier, asked),
+        {"draws": 9, "permutations": 99, "roles_from": "ROLES"},
     ),
     "importance": Study(
         ImportanceOptions, lambda place, asked: find_importance(place.classifier, place.task, asked)

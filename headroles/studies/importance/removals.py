@@ -17,7 +17,7 @@ from headroles.errors import StorageError, UsageError
 from headroles.models.heads.remaining import Head
 from headroles.options import CIRCUMSTANCE, NO_FLAG, Convert, Options
 from headroles.passes.saved_batches import SavedBatches
-from headroles.record import Record, Recorded, TaskRecord, versions
+from headroles.record import Record, TaskRecord, versions
 from headroles.results.result import Result
 from headroles.storage import OpenParts, Parts
 from headroles.tasks.metrics import METRICS
@@ -305,37 +305,29 @@ def worse_by(differences: FloatArray, measure: str) -> FloatArray:
     return differences if measure == LOSS else -differences
 
 
-class LossChange(Recorded, frozen=True):
-    """Mean of the paired differences over examples (nats), with its 95 % interval.
+def find_loss_change(before: Outcomes, after: Outcomes) -> dict[str, float]:
+    """Compare the losses of the same examples, each (examples, 1).
 
-    ``p_value`` is of a t-test for no change (two-sided).
+    Returns ``loss_change``, the mean of the paired differences (nats), with its 95 % interval
+    ``ci_low`` to ``ci_high``, and ``p_value``, of a t-test for no change (two-sided).
     """
-
-    loss_change: float
-    ci_low: float
-    ci_high: float
-    p_value: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.loss_change:+.4f} nats (95 % interval {self.ci_low:+.4f} to "
-            f"{self.ci_high:+.4f})"
-        )
-
-
-def find_loss_change(before: Outcomes, after: Outcomes) -> LossChange:
-    """Compare the losses of the same examples, each (examples, 1)."""
     options = TestOptions(clusters="none")
     changes = after.losses - before.losses
     size = size_of(before.losses, after.losses)
     hypotheses = Hypotheses.of(changes, 0.0, size=size, called="the differences")
     interval = hypotheses.intervals(options.alpha)
-    return LossChange(
-        loss_change=float(hypotheses.moments.mean[0]),
-        ci_low=float(interval.ci_low[0]),
-        ci_high=float(interval.ci_high[0]),
-        p_value=float(find_p_values(hypotheses, options, "two-sided").single[0]),
-    )
+    return {
+        "loss_change": float(hypotheses.moments.mean[0]),
+        "ci_low": float(interval.ci_low[0]),
+        "ci_high": float(interval.ci_high[0]),
+        "p_value": float(find_p_values(hypotheses, options, "two-sided").single[0]),
+    }
+
+
+def describe_loss_change(change: Mapping[str, float]) -> str:
+    """Write a change of the loss with its interval."""
+    numbers = "{loss_change:+.4f} nats (95 % interval {ci_low:+.4f} to {ci_high:+.4f})"
+    return numbers.format_map(change)
 
 
 def read_examples(file: Path, axes: Mapping[str, int]) -> dict[str, NDArray[Any]]:

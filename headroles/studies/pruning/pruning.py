@@ -26,8 +26,8 @@ from headroles.results.shown import Grid, Shown, Summary
 from headroles.results.stored import write_together
 from headroles.studies.importance.removals import (
     LOSS,
-    LossChange,
     SharedLayers,
+    describe_loss_change,
     find_loss_change,
     keep_parts,
 )
@@ -62,7 +62,7 @@ class Pruned(Summary):
     tuning: Tuning | None = None
     measured_on: str = ""
     speed: Speed | None = None
-    loss_change: LossChange | None = None
+    loss_change: dict[str, float] | None = None
 
     def summarize(self) -> list[Shown]:
         """Give loss, metrics, weights and speed before and after, and the heads of each layer."""
@@ -94,9 +94,9 @@ class Pruned(Summary):
             yield from self._about_loss()
 
     def _about_loss(self) -> Iterator[str]:
-        if self.loss_change is not None and not np.isnan(self.loss_change.ci_low):
+        if self.loss_change is not None and not np.isnan(self.loss_change["ci_low"]):
             subject = "Only the loss was tested: it" if len(self.before) > 1 else "The loss"
-            yield f"{subject} changes by {self.loss_change}."
+            yield f"{subject} changes by {describe_loss_change(self.loss_change)}."
 
     def details(self) -> Iterator[str]:
         """Give the change of the loss where the summary has a table of each step."""
@@ -143,7 +143,7 @@ class Pruned(Summary):
             "parameters": {"before": self.parameters[0], "after": self.parameters[1]},
             "before": self.before,
             "after": self.after,
-            "loss_change": self.loss_change and structs.asdict(self.loss_change),
+            "loss_change": self.loss_change,
             "seconds": self.speed and [self.speed.before, self.speed.after],
             "times_as_fast": self.speed and list(self.speed.ratios),
             **({"fine_tuning": self.tuning.to_json()} if self.tuning else {}),

@@ -1,40 +1,157 @@
-"""Model and sample -> a model whose heads share queries and keys, and its differences."""
+"""Can the heads of a layer share queries and keys? Model and sample -> model, Collaboration."""
 
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import torch
 from msgspec import structs
+from torch import Tensor
 
 from headroles.arrays import FloatArray
-from headroles.corpus import Corpus
+from headroles.corpus import Corpus, make_examples, prepared, read_conllu
+from headroles.encoding import refuse_unknown
+from headroles.errors import CorpusError, UsageError
 from headroles.models.attention.reader import open_reader
-from headroles.models.loading.encoder import Model, load_encoder, load_whole
+from headroles.models.families import encoder_of
+from headroles.models.loading.encoder import LoadedEncoder, Model, load_encoder, load_whole
+from headroles.models.loading.saved_models import ChangedModel
 from headroles.models.options import SHARED
-from headroles.models.shared.sites import find_sites, install
-from headroles.options import takes
-from headroles.passes.options import Rounds, shown_in_notebooks
-from headroles.passes.timing import LENGTHS, time_in_turns
-from headroles.studies.sharing.fitting import Fit, check_goal, check_rank, fit_sites
-from headroles.studies.sharing.measures import count_parameters, divergences
-from headroles.studies.sharing.options import CollaborateOptions
-from headroles.studies.sharing.result import (
-    Collaboration,
-    CollaborationRecord,
-    CollaborativeModel,
-    Pass,
-    Whole,
+from headroles.models.shared.factorisation import (
+    Factors,
+    InputMoments,
+    factorise,
+    score_error,
 )
-from headroles.studies.sharing.sample import change_on, n_batches, read_sample
-from headroles.tasks.running import open_run
+from headroles.models.shared.sites import (
+    ReadSums,
+    Site,
+    Sums,
+    collect_moments,
+    find_sites,
+    install,
+)
+from headroles.options import Options, takes
+from headroles.passes.examples import ExampleBatch, passes_over
+from headroles.passes.loop import Budget, Passes
+from headroles.passes.options import OnProgress, Rounds, shown_in_notebooks
+from headroles.passes.timing import LENGTHS, time_in_turns
+from headroles.record import CorpusRecord, RecordedCorpus
+from headroles.results.result import Result
+from headroles.results.shown import Grid, Shown, Warned
+from headroles.results.stored import MODEL_KINDS
+from headroles.sample import sample_treebank
+from headroles.studies.importance.removals import describe_loss_change, find_loss_change
+from headroles.studies.sharing.options import CollaborateOptions
+from headroles.tasks.running import TaskRun, open_run
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+_FEW_TOKENS = 8
+"""Fewer tokens of the sample for each dimension of the inputs give a warning."""
+_STEPS = 48
+"""A search for the rank of an error tries multiples of the full rank / 48."""
+_PASSES_OF_FIT = 2
+"""Passes over the sample that take about as long as a fit; used until the first fit is timed."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class CollaborativeModel(ChangedModel):
+    """A model whose queries and keys are of low rank, with its tokenizer.
+
+    Its folder can be given to every command in the place of a model. ``model`` is in evaluation
+    mode and has the task head of the original.
+    """
+
+    record: CorpusRecord
+
+    kind: ClassVar[str] = MODEL_KINDS[1]
+    remedy: ClassVar[str] = "make one with: headroles collaborate MODEL --rank R --out DIR"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Collaboration(Result):
+    """Changes and savings of queries and keys of low rank, layer by layer.
+
+    ``frame`` has the columns of ``columns``, a row per layer that has any heads. ``rank`` is the
+    number of query dimensions of all heads together, and ``full_rank`` this number in the original.
+    Errors are root mean squares as shares of the original's: ``tensor_error`` of the products of
+    the weights, ``score_error`` of scores on the sample and on text held out, with the outputs of
+    the original's layers as inputs. Divergences are in nats (Kullback-Leibler, mean over heads and
+    queries), with the outputs of each model's layers as inputs. Parameters are of queries and keys,
+    multiplications of queries, keys and scores for a sequence of 128 tokens. ``rounds`` and
+    ``seconds`` (of the processor) were spent on the factors.
+
+    ``facts`` are those of the whole model: the ``tokens`` of the sample, the parameters of the
+    encoder, multiplications and time of ``passes`` over sequences of some lengths as shares of the
+    original's, and, with a ``task``, loss and metrics before and after.
+
+    With ``collaboration`` as `collaborate_heads` returns it:
+
+    >>> collaboration.frame["rank"].tolist()
+    [24, 24, 24]
+    """
+
+    record: CorpusRecord
+
+    kind: ClassVar[str] = "collaboration"
+    remedy: ClassVar[str] = CollaborativeModel.remedy
+    question: ClassVar[str] = "Can the heads of a layer share queries and keys?"
+    options_type: ClassVar[type[Options]] = CollaborateOptions
+    columns: ClassVar[tuple[str, ...]] = tuple(
+        "layer method rank full_rank tensor_error score_error score_error_held_out "
+        "divergence divergence_held_out parameters_before parameters "
+        "multiplications_before multiplications rounds converged seconds".split()
+    )
+
+    def summarize(self) -> Iterator[Shown]:
+        """Give the size, the speed and the losses of the model."""
+        facts, sums = self.facts, self.frame[["parameters", "parameters_before"]].sum()
+        whole = facts["parameters_after"] / facts["parameters_before"]
+        yield (
+            f"Queries and keys have {sums['parameters'] / sums['parameters_before']:.0%} of the "
+            f"original's parameters, the encoder {whole:.1%}."
+        )
+        slower = [own["tokens"] for own in facts["passes"] if own["multiplications"] > 1]
+        if slower:
+            yield (
+                f"From {slower[0]} tokens on attention takes more multiplications than before, as "
+                "every head uses all shared dimensions. For speed prune heads, or pass "
+                "`method='per-head'`."
+            )
+        yield (
+            "Attention diverges from the original's by "
+            f"{self.frame['divergence_held_out'].mean():.4f} nats on text held out (mean over "
+            "layers)."
+        )
+        cells = {
+            "tokens": "{tokens}",
+            "multiplications of scores": "{multiplications:.2f}",
+            "time of a pass": "{time:.2f}",
+        }
+        yield Grid.of(pd.DataFrame(facts["passes"]), cells)
+        if task := facts["task"]:
+            names = ("loss", *(name for name in task["before"] if name != "loss"))
+            yield f"{task['examples']} examples of {task['file']}"
+            yield Grid(
+                ("", *names),
+                tuple(
+                    (when, *(f"{task[when][name]:.4f}" for name in names))
+                    for when in ("before", "after")
+                ),
+            )
+            yield f"The loss changes by {describe_loss_change(task)}."
+        yield from map(Warned, self.record.warnings)
 
 
 @takes(CollaborateOptions)
@@ -69,7 +186,7 @@ def collaborate_heads(
 
     Raises:
         ModelSupportError: a family with position terms in its scores.
-        UsageError: a rank that the layers cannot have, or neither a rank nor an error.
+        UsageError: a rank that the layers cannot have.
         CorpusError, ModelError, TokenizerError: as `score_heads`, and for a task as `ablate_heads`.
 
     With ``model`` an encoder of 3 layers, whose 4 heads have 8 dimensions each:
@@ -89,49 +206,83 @@ def collaborate_heads(
 def _collaborate(
     model: Model, sample: Corpus | None, options: CollaborateOptions, task: str | Path | None
 ) -> tuple[CollaborativeModel, Collaboration]:
-    check_goal(options)
     network, tokenizer = load_whole(model, options)
-    asked = replace(options, tokenizer=tokenizer)
-    encoder = load_encoder(network, asked)
+    loaded = replace(options, tokenizer=tokenizer)
+    encoder = load_encoder(network, loaded)
     with open_reader(network) as reader:
         n_heads, described = reader.n_heads, reader.description
     sites = find_sites(network)
-    check_rank(options, sites, n_heads)
-    run = None if task is None else open_run(network, task, asked)
+    _check_rank(options, sites, n_heads)
+    run = None if task is None else open_run(network, task, loaded)
     text = read_sample(encoder, sample, options)
     rounds = Rounds(options.on_progress)
     later = 2 * text.n_batches + (0 if run is None else 2 * len(run.batches))
-    fits = fit_sites(network, sites, text, options, n_heads, rounds, later)
+    fits = _fit_sites(network, sites, text, options, n_heads, rounds, later)
     after = copy.deepcopy(network)
     for fit in fits:
         install(after, fit.site, fit.factors)
     parts = (("divergence", text.learnt), ("divergence_held_out", text.held_out))
     measured = {
-        name: divergences(network, after, passes, rounds.share(2 * n_batches(passes)))
+        name: divergences(network, after, passes, rounds.share(2 * _n_batches(passes)))
         for name, passes in parts
     }
     change = None
     if run is not None:
-        other = open_run(after, run.task.file, asked)
+        other = open_run(after, run.task.file, loaded)
         run.rounds = other.rounds = rounds
-        change = change_on(run, other)
+        change = _change_on(run, other)
     frame = _frame(fits, measured)
-    record = CollaborationRecord.now(
+    record = CorpusRecord.now(
+        kind="collaboration",
         model=structs.replace(encoder.description, **described),
-        corpus=text.description,
+        corpus=text.corpus,
+        examples=len(text.learnt.lengths),
         options={**options.record(), "device": encoder.device.type},
-        collaboration=Whole(
-            tokens=text.n_tokens,
-            parameters_before=count_parameters(network),
-            parameters_after=count_parameters(after),
-            passes=_passes(network, after, fits, encoder.max_tokens),
-            task=change,
-        ),
+        facts={
+            "bundled": sample is None,
+            "examples_held_out": len(text.held_out.lengths),
+            "tokens": sum(text.learnt.lengths),
+            "parameters_before": count_parameters(network),
+            "parameters_after": count_parameters(after),
+            "passes": _passes(network, after, fits, encoder.max_tokens),
+            "task": change,
+        },
+        warnings=list(_warnings(frame, sum(text.learnt.lengths))),
     )
     return CollaborativeModel(after, tokenizer, record), Collaboration(frame, record)
 
 
-def _frame(fits: list[Fit], measured: dict[str, FloatArray]) -> pd.DataFrame:
+def _check_rank(options: CollaborateOptions, sites: tuple[Site, ...], n_heads: int) -> None:
+    """Raise UsageError for a rank that layers of ``n_heads`` cannot have."""
+    size = sites[0].maps.query.shape[1]
+    rank = options.rank or 0
+    if rank > n_heads * size:
+        raise UsageError(
+            f"the rank is {rank}; a layer has {n_heads} heads of {size} dimensions, so it must be "
+            f"{n_heads * size} or less"
+        )
+    if options.method != SHARED and rank % n_heads:
+        raise UsageError(
+            f"the rank is {rank}; with factors per head it must be a multiple of the {n_heads} "
+            "heads"
+        )
+
+
+def _warnings(frame: pd.DataFrame, n_tokens: int) -> Iterator[str]:
+    width = int(frame["parameters_before"].max() / frame["full_rank"].max() / 2) - 1
+    if n_tokens < _FEW_TOKENS * width:
+        yield (
+            f"The sample has {n_tokens} tokens for inputs of {width} dimensions. With a larger "
+            "`sample` factors fit other text better."
+        )
+    if late := [str(layer) for layer in frame.loc[~frame["converged"], "layer"]]:
+        yield (
+            f"The factors of layers {', '.join(late)} were still improving at the last "
+            "round. Pass more `restarts`."
+        )
+
+
+def _frame(fits: list[_Fit], measured: dict[str, FloatArray]) -> pd.DataFrame:
     rows = []
     for fit in fits:
         heads, size, width = fit.site.maps.query.shape
@@ -160,21 +311,266 @@ def _frame(fits: list[Fit], measured: dict[str, FloatArray]) -> pd.DataFrame:
 
 
 def _passes(
-    before: PreTrainedModel, after: PreTrainedModel, fits: list[Fit], longest: int
-) -> list[Pass]:
+    before: PreTrainedModel, after: PreTrainedModel, fits: list[_Fit], longest: int
+) -> list[dict[str, float]]:
     """Measure passes over sequences of some lengths: multiplications of scores, and seconds."""
     passes = []
     for tokens in (length for length in LENGTHS if length <= longest):
         speed = time_in_turns(before, after, tokens)
         counts = [np.multiply(fit.multiplications(tokens), len(fit.site.layers)) for fit in fits]
         first, second = np.sum(counts, axis=0).tolist()
-        passes.append(
-            Pass(
-                tokens=tokens,
-                seconds_before=speed.before,
-                seconds_after=speed.after,
-                multiplications=second / first,
-                time=speed.after / speed.before,
-            )
-        )
+        row = {"tokens": tokens, "seconds_before": speed.before, "seconds_after": speed.after}
+        ratios = {"multiplications": second / first, "time": speed.after / speed.before}
+        passes.append(row | ratios)
     return passes
+
+
+@dataclass(frozen=True)
+class SampleText:
+    """Examples to learn from, and examples held out, ready to run a model over."""
+
+    learnt: Passes[ExampleBatch]
+    held_out: Passes[ExampleBatch]
+    corpus: RecordedCorpus
+
+    @property
+    def n_batches(self) -> int:
+        """Batches of all examples."""
+        return _n_batches(self.learnt) + _n_batches(self.held_out)
+
+
+def _n_batches(passes: Passes[ExampleBatch]) -> int:
+    """Return how many batches a pass over all examples takes."""
+    return len(passes.budget.batches(passes.lengths))
+
+
+def read_sample(
+    encoder: LoadedEncoder, corpus: Corpus | None, options: CollaborateOptions
+) -> SampleText:
+    """Return the first examples of ``corpus``, or of the bundled treebank, some of them held out.
+
+    Raises CorpusError for a sample of fewer than two examples, TokenizerError if the tokenizer does
+    not know most of its word pieces.
+    """
+    with prepared(corpus or read_conllu(sample_treebank())) as ready:
+        examples = list(islice(make_examples(ready, "adjacent"), options.sample_examples))
+        encode = encoder.example_encoder()
+        encoded = encode.encode(examples, Counter())
+        described = ready.describe()
+    pieces = encode.counts
+    refuse_unknown(pieces["unknown_pieces"], pieces["pieces"], "the sample")
+    if len(encoded) < 2:
+        raise CorpusError(
+            f"the sample has {len(encoded)} examples that fit the model; it must have 2 or more, "
+            "to learn from some and measure on others; give a larger `sample`"
+        )
+    apart = _held_out([one.document for one in encoded], options)
+    parts = [
+        [one for one, is_apart in zip(encoded, apart, strict=True) if is_apart == wanted]
+        for wanted in (False, True)
+    ]
+    budget = Budget.of(encoder.device, options.batch_tokens)
+    learnt, held_out = (passes_over(part, encoder, budget) for part in parts)
+    return SampleText(learnt, held_out, described)
+
+
+def _held_out(
+    documents: Sequence[str], options: CollaborateOptions
+) -> np.ndarray[Any, np.dtype[Any]]:
+    """Draw the examples (examples,) to hold out: whole documents if there are several."""
+    units = documents if len(set(documents)) > 1 else range(len(documents))
+    _, codes, sizes = np.unique(np.asarray(units), return_inverse=True, return_counts=True)
+    order = np.random.default_rng(options.seed).permutation(len(sizes))
+    reached = np.cumsum(sizes[order]) >= options.held_out * len(documents)
+    # At least one unit either side.
+    n_apart = min(max(1, int(np.argmax(reached)) + 1), len(sizes) - 1)
+    return np.asarray(np.isin(codes, order[:n_apart]))
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """The factors of one site, and their errors."""
+
+    site: Site
+    factors: Factors
+    seconds: float
+    tensor_error: float
+    score_error: float
+    score_error_held_out: float
+
+    def multiplications(self, tokens: int) -> tuple[int, int]:
+        """Count multiplications for a sequence of ``tokens``, before and after."""
+        heads, _, width = self.site.maps.query.shape
+        sharing = heads if self.factors.method == SHARED else 0
+        before = multiplications(width, self.site.maps.full_rank, tokens)
+        return before, multiplications(width, self.factors.rank, tokens, sharing)
+
+
+def _fit_sites(
+    network: PreTrainedModel,
+    sites: tuple[Site, ...],
+    text: SampleText,
+    options: CollaborateOptions,
+    n_heads: int,
+    rounds: Rounds,
+    later: int,
+) -> list[_Fit]:
+    """Fit factors of every site to the examples to learn from; whole layers have ``n_heads``.
+
+    ``rounds`` counts batches, of which ``later`` follow; a fit counts as the batches that take as
+    long.
+    """
+    n_each = text.n_batches * _PASSES_OF_FIT
+    rounds.expect(text.n_batches + n_each * len(sites) + later)
+    start = time.process_time()
+    learnt, held_out = (
+        moments_of(network, sites, one, rounds.share(_n_batches(one)))
+        for one in (text.learnt, text.held_out)
+    )
+    pace = text.n_batches / max(time.process_time() - start, 1e-3)  # clocks may be coarse
+    fits: list[_Fit] = []
+    for site, seen, unseen in zip(sites, learnt, held_out, strict=True):
+        plain = InputMoments.none(site.maps.query.shape[2])
+        tell, start = rounds.start(n_each), time.process_time()
+        weighting = seen if options.weighting == "inputs" else plain
+        factors = _find(site, weighting, seen, options, n_heads)
+        seconds = time.process_time() - start
+        errors = (score_error(site.maps, factors, one) for one in (plain, seen, unseen))
+        fits.append(_Fit(site, factors, seconds, *errors))
+        tell(n_each)
+        n_each = round(pace * sum(fit.seconds for fit in fits) / len(fits))
+        rounds.expect(n_each * (len(sites) - len(fits)) + later)
+    return fits
+
+
+def moments_of(
+    network: PreTrainedModel,
+    sites: tuple[Site, ...],
+    passes: Passes[ExampleBatch],
+    on_progress: OnProgress | None = None,
+) -> tuple[InputMoments, ...]:
+    """Return moments of the inputs of each site over all examples."""
+
+    def over_batches(read: ReadSums) -> Iterator[list[tuple[int, Sums]]]:
+        for _, found in passes.over_all(lambda batch: read(batch.inputs), on_progress):
+            yield found
+
+    return collect_moments(network, sites, over_batches)
+
+
+def _find(
+    site: Site,
+    weighting: InputMoments,
+    seen: InputMoments,
+    options: CollaborateOptions,
+    n_heads: int,
+) -> Factors:
+    """Find factors of the rank asked for, or of the least rank that meets the error."""
+
+    def at(rank: int) -> Factors:
+        return factorise(
+            site.maps,
+            weighting,
+            rank,
+            options.method,
+            seed=options.seed,
+            restarts=options.restarts,
+        )
+
+    if options.rank is not None:
+        return at(_rank_of(site, options.rank, options.method, n_heads))
+    assert options.error is not None
+    ranks = list(_ranks(site, options.method))
+    low, high = 0, len(ranks) - 1
+    best = at(ranks[high])
+    while low < high:
+        middle = (low + high) // 2
+        factors = at(ranks[middle])
+        if score_error(site.maps, factors, seen) <= options.error:
+            high, best = middle, factors
+        else:
+            low = middle + 1
+    return best
+
+
+def _rank_of(site: Site, rank: int, method: str, n_heads: int) -> int:
+    """Scale a rank of layers of ``n_heads`` to a layer that may have lost some heads."""
+    if method == SHARED:
+        return min(rank, site.maps.full_rank)
+    return rank // n_heads * len(site.heads)
+
+
+def _ranks(site: Site, method: str) -> Iterator[int]:
+    """Return the ranks to choose from, the full one last."""
+    heads, full = len(site.maps.query), site.maps.full_rank
+    step = max(1, full // _STEPS) if method == SHARED else heads
+    yield from range(step, full, step)
+    yield full
+
+
+def divergences(
+    before: PreTrainedModel,
+    after: PreTrainedModel,
+    passes: Passes[ExampleBatch],
+    on_progress: OnProgress | None = None,
+) -> FloatArray:
+    """Return (layers,): divergence of the attention of ``after`` from that of ``before``, in nats.
+
+    Kullback-Leibler divergence of rows of attention, sum a ln(a / b), the mean over heads and
+    real queries; NaN for a layer without heads. Every layer reads the outputs of its model's layer
+    below.
+    """
+    with open_reader(before) as first, open_reader(after) as second:
+
+        def compare(batch: ExampleBatch) -> FloatArray:
+            real = batch.inputs["attention_mask"].bool()
+            of_first: list[Tensor] = []
+            found: list[float] = []
+            first.read(batch.inputs, lambda _, weights: of_first.append(weights.clone()))
+            second.read(
+                batch.inputs,
+                lambda layer, weights: found.append(_divergence(of_first[layer], weights, real)),
+            )
+            return np.array(found)
+
+        sums = np.zeros(first.n_layers)
+        for _, of_batch in passes.over_all(compare, on_progress):
+            sums += of_batch
+        n_heads = np.array([len(heads) or np.nan for heads in first.remaining])
+    return np.asarray(sums / n_heads / sum(passes.lengths))
+
+
+def _divergence(before: Tensor, after: Tensor, real: Tensor) -> float:
+    """Return the divergence of rows, summed over heads and real queries; rows of 0 diverge by 0."""
+    tiny = torch.finfo(torch.float32).tiny
+    ratio = before.clamp_min(tiny).log() - after.clamp_min(tiny).log()
+    per_row = (before * ratio).sum(dim=(1, 3))
+    return float(per_row[real].double().sum())
+
+
+def count_parameters(model: PreTrainedModel) -> int:
+    """Count the parameters of the encoder."""
+    return sum(one.numel() for one in encoder_of(model).parameters())
+
+
+def multiplications(width: int, rank: int, tokens: int, sharing: int = 0) -> int:
+    """Count multiplications for queries, keys and scores of one layer and ``tokens`` tokens.
+
+    ``rank`` dimensions of all heads together, or shared by ``sharing`` heads.
+    """
+    projections = 2 * tokens * width * rank
+    if not sharing:
+        return projections + tokens**2 * rank
+    return projections + sharing * rank * (tokens + tokens**2)
+
+
+def _change_on(before: TaskRun, after: TaskRun) -> dict[str, Any]:
+    """Return loss and metrics of two models on one task, and the change of the loss."""
+    first, second = (run.outcomes(torch.ones(1, *run.shape)) for run in (before, after))
+    return {
+        "file": before.task.file,
+        "examples": len(before.task),
+        "before": before.measure(first),
+        "after": after.measure(second),
+        **find_loss_change(first, second),
+    }

@@ -1,4 +1,4 @@
-"""Options of factorising queries and keys."""
+"""Options of sharing, for commands whose help loads no model."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
+from headroles.errors import UsageError
 from headroles.models.options import ModelOptions
-from headroles.options import Seed
-from headroles.passes.options import PassOptions
+from headroles.options import Convert, Seed
 from headroles.tasks.options import TaskOptions
-
-INPUTS = "inputs"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampleOptions(PassOptions):
-    """Options of the sample, and of its part held out."""
+class CollaborateOptions(TaskOptions):
+    """Options of factorising queries and keys."""
 
     title: ClassVar[str] = "Factorisation"
 
@@ -30,12 +28,6 @@ class SampleOptions(PassOptions):
     """
     seed: Seed = 0
     """Seed of the starts, and of the examples held out."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CollaborateOptions(SampleOptions, TaskOptions):
-    """Options of factorising queries and keys."""
-
     rank: Annotated[int | None, Meta(ge=1)] = None
     """Dimensions of queries and keys that all heads of a layer have together.
 
@@ -54,13 +46,21 @@ class CollaborateOptions(SampleOptions, TaskOptions):
     restarts: Annotated[int, Meta(ge=1)] = 1
     """Starts of the shared factors; the best is kept."""
 
+    def check(self) -> None:
+        """Reject neither a rank nor an error, and both."""
+        super().check()
+        if (self.rank is None) == (self.error is None):
+            raise UsageError("give exactly one of `rank` and `error`")
+
 
 @dataclass(frozen=True, kw_only=True)
 class RedundancyOptions(ModelOptions):
     """Options of the tests of overlaps."""
 
-    title: ClassVar[str] = "Factorisation"
+    title: ClassVar[str] = "Tests"
 
+    roles_from: Annotated[str | None, Convert(str)] = None
+    """Folder that classify or assign wrote, to test the heads of each role."""
     draws: Annotated[int, Meta(ge=1)] = 99
     """Layers of random heads to compare each layer with."""
     permutations: Annotated[int, Meta(ge=1)] = 9999

@@ -1,8 +1,10 @@
-"""Model -> Redundancy: the overlap of the query and key projections of heads."""
+"""How much do the heads of a layer share? Model -> Redundancy of query and key projections."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -24,84 +26,173 @@ from headroles.models.shared.subspaces import (
     random_sums,
     sum_singular,
 )
-from headroles.options import takes
+from headroles.options import Options, takes
+from headroles.record import ModelRecord
+from headroles.results.result import Result
+from headroles.results.shown import Grid, Shown
+from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.sharing.options import RedundancyOptions
-from headroles.studies.sharing.redundancy_result import (
-    SHARES,
-    Common,
-    LayerDimensions,
-    Redundancy,
-    RedundancyRecord,
-    RoleOverlap,
-)
 from headroles.testing.catalogue import RANK
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import CorrectionOptions
+from headroles.wording import listed
 
 if TYPE_CHECKING:
     from headroles.models.shared.sites import Site
-    from headroles.studies.classification.role_table import RoleTable
 
+SHARES = (0.9, 0.95, 0.99)
 _CORRECTION = CorrectionOptions(correction="fdr_bh")
 _RANDOM_PAIRS = 1999
 
 
+@dataclass(frozen=True, repr=False, eq=False)
+class Redundancy(Result):
+    """Overlap of the query and key projections of a layer's heads.
+
+    ``frame`` has a row for every two heads of a layer, with the columns of ``columns``: the
+    overlaps of their query spaces and of their key spaces, 0 to 1, and whether the overlaps are
+    shown to be larger than by chance (``query_shared``, ``key_shared``). Layers that share a module
+    are listed as their first layer. The other views are ``layers``, dimensions that hold 90, 95 and
+    99 % of the energy, and ``roles``, empty if no roles were given. ``facts`` have the overlap of
+    two heads by chance.
+
+    With ``redundancy`` as `find_redundancy` returns it:
+
+    >>> len(redundancy.frame)
+    18
+    """
+
+    record: ModelRecord
+
+    kind: ClassVar[str] = "redundancy"
+    question: ClassVar[str] = "How much do the heads of a layer share?"
+    options_type: ClassVar[type[Options]] = RedundancyOptions
+    columns: ClassVar[tuple[str, ...]] = tuple(
+        "layer head other query_overlap query_p_value query_p_adjusted query_shared "
+        "key_overlap key_p_value key_p_adjusted key_shared".split()
+    )
+    may_be_empty: ClassVar[bool] = True
+    views: ClassVar[tuple[str, ...]] = ("long", "layers", "roles")
+
+    @property
+    def layers(self) -> pd.DataFrame:
+        """A row per layer: mean dimensions of single heads, of the sum of all, and by chance."""
+        return pd.DataFrame(self.facts["layers"])
+
+    @property
+    def roles(self) -> pd.DataFrame:
+        """A row per role and projection: overlap of heads with the role, and by chance."""
+        return pd.DataFrame(self.facts["roles"])
+
+    def summarize(self) -> Iterator[Shown]:
+        """Tabulate dimensions of layers and overlaps of pairs; name the roles that overlap."""
+        layers, pairs, alpha = self.layers, self.frame, self.options.alpha
+        needed, drawn = layers["sum_90%"], layers["sum_90%_by_chance"]
+        fewer = (layers["p_adjusted"] <= alpha).sum()
+        yield (
+            f"The heads of a layer together use {needed.min():.0f} to {needed.max():.0f} dimensions"
+            " for 90 % of what their queries and keys compare,\nwhere heads alike in random spaces "
+            f"would use {drawn.min():.0f} to {drawn.max():.0f}: fewer than by chance in {fewer} of "
+            f"{len(layers)} layers.\nOf {len(pairs)} pairs of heads of one layer "
+            f"{pairs['query_shared'].sum():.0f} share query space and "
+            f"{pairs['key_shared'].sum():.0f} share key space beyond chance."
+        )
+        yield (
+            "Dimensions that hold 90, 95 and 99 % of the energy of query-key products: of single\n"
+            "heads (mean) and of the sum of all heads; by chance: of heads alike in random spaces"
+        )
+        cells = {
+            "layer": "{layer}",
+            "one head": "{head_90%:.1f} {head_95%:.1f} {head_99%:.1f}",
+            "of": "{head_size}",
+            "all heads": "{sum_90%} {sum_95%} {sum_99%}",
+            "of ": "{most}",
+            "90 % by chance": "{sum_90%_by_chance:.1f}",
+            "p": "{p_adjusted:.3f}",
+        }
+        most = np.minimum(layers["width"], layers["heads"] * layers["head_size"])
+        yield Grid.of(layers.assign(most=most), cells)
+        yield (
+            f"Overlap of the spaces of two heads; by chance {self.facts['chance']:.3f} "
+            f"(false discovery rate {alpha:g})"
+        )
+        yield self._pairs()
+        if len(self.roles):
+            above = self.roles.sort_values("p_value", kind="stable").loc[lambda one: one["shared"]]
+            named = [f"{row.role} ({row.projection})" for row in above.itertuples()]
+            yield (
+                "Roles whose heads overlap more than heads shuffled within layers: "
+                f"{listed(named) or 'none'}, of {self.roles['role'].nunique()}"
+            )
+
+    def _pairs(self) -> Grid:
+        rows = []
+        for layer, part in self.frame.groupby("layer"):
+            cells = []
+            for name in ("query", "key"):
+                n_shared = int(part[f"{name}_shared"].sum())
+                cells += [f"{part[f'{name}_overlap'].mean():.3f}", f"{n_shared} of {len(part)}"]
+            best = part.nlargest(1, "key_overlap").iloc[0]
+            most = f"{best['head']:.0f} and {best['other']:.0f} {best['key_overlap']:.3f}"
+            rows.append((str(layer), *cells, most))
+        names = ("layer", "queries", "pairs above", "keys", "pairs above ", "keys most alike")
+        return Grid(names, tuple(rows))
+
+
 @takes(RedundancyOptions)
-def report_redundancy(
-    model: Model, roles: RoleTable | None, options: RedundancyOptions
-) -> Redundancy:
+def find_redundancy(model: Model, options: RedundancyOptions) -> Redundancy:
     """Count the dimensions of the queries and keys of heads, and test which heads share them.
 
     Of each layer, the singular values of the products query_h' key_h of single heads, and of their
     sum, are compared with heads of the same singular values in random spaces. Of each two heads of
     a layer, the overlap of their query spaces and of their key spaces (the mean squared cosine of
-    the principal angles) is compared with random spaces of the same size. With a role table, the
-    overlap of heads of one role is compared with heads shuffled within layers. All p-values of one
-    kind are corrected together by Benjamini-Hochberg. Only the weights are read, no text.
+    the principal angles) is compared with random spaces of the same size. With roles, the overlap
+    of heads of one role is compared with heads shuffled within layers. All p-values of one kind are
+    corrected together by Benjamini-Hochberg. Only the weights are read, no text.
 
     Args:
         model: a folder, a hub id, or a loaded model in evaluation mode.
-        roles: the roles of its heads, or None.
         options: keyword arguments, described below.
 
     Raises:
         ModelSupportError: a family with position terms in its scores.
         UsageError: roles of a model of another shape, or of one that lacks heads.
         ModelError, TokenizerError: as `score_heads`.
+        StorageError: as `RoleTable.load`.
 
     With ``model`` an encoder of 3 layers with 4 heads each, and random weights:
 
-    >>> from headroles import report_redundancy
-    >>> found = report_redundancy(model, None, draws=9)
+    >>> from headroles import find_redundancy
+    >>> found = find_redundancy(model, draws=9)
     >>> len(found), bool(found.frame["query_shared"].any())
     (18, False)
     """
+    table = None if options.roles_from is None else RoleTable.load(options.roles_from)
     encoder = load_encoder(model, options)
     with open_reader(encoder.model) as reader:
         described = reader.description
+    if table is not None and (removed := removed_from(encoder.model)):
+        raise UsageError(
+            f"the model lacks {len(removed)} of its heads, and comparing roles needs layers with "
+            "all heads; take the model that it was pruned from, or leave the roles out"
+        )
     sites = find_sites(encoder.model)
     rng = np.random.default_rng(options.seed)
     layers = _layers(sites, options, rng)
     common = [(overlaps(site.maps.query), overlaps(site.maps.key)) for site in sites]
     pairs = _pairs(sites, common, options, rng)
-    shared = None
-    if roles is not None:
-        if removed := removed_from(encoder.model):
-            raise UsageError(
-                f"the model lacks {len(removed)} of its heads, and comparing roles needs layers "
-                "with all heads; report the model that it was pruned from, or leave the roles out"
-            )
-        shared = _roles(sites, common, roles, options)
+    by_role = pd.DataFrame() if table is None else _roles(sites, common, table, options)
     sizes = [site.maps.query.shape[1] / site.maps.query.shape[2] for site in sites]
-    record = RedundancyRecord.now(
+    record = ModelRecord.now(
+        kind="redundancy",
         model=structs.replace(encoder.description, **described),
         options=options.record(),
-        redundancy=Common(
-            layers=cast("list[LayerDimensions]", to_records(layers)),
-            roles=None if shared is None else cast("list[RoleOverlap]", to_records(shared)),
-            chance=float(np.mean(sizes)),
-        ),
+        facts={
+            "chance": float(np.mean(sizes)),
+            "layers": to_records(layers),
+            "roles": to_records(by_role),
+        },
     )
     return Redundancy(pairs, record)
 

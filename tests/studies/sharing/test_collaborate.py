@@ -22,7 +22,7 @@ from headroles.models.heads.surgery import remove_heads
 from headroles.passes.examples import ExampleBatch
 from headroles.passes.loop import Budget, Passes
 from headroles.results.stored import load, save_together
-from headroles.studies.sharing.measures import divergences, multiplications
+from headroles.studies.sharing.collaborate import divergences, multiplications
 from tests.conftest import make_bert, make_tokenizer
 from tests.models.families import make_model
 from tests.models.test_attention import make_inputs
@@ -58,8 +58,8 @@ class TestTable:
                 assert row.parameters == own
                 assert row.parameters_before == 2 * (32 * 32 + 32)
             whole = sum(values.numel() for values in model.model.parameters())
-            assert table.whole.parameters_after == whole
-            assert table.whole.parameters_before - whole == sum(
+            assert table.facts["parameters_after"] == whole
+            assert table.facts["parameters_before"] - whole == sum(
                 table.frame["parameters_before"] - table.frame["parameters"]
             )
 

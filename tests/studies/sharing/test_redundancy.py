@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from headroles import RoleTable, assign_roles, report_redundancy
+from headroles import RoleTable, assign_roles, find_redundancy
 from headroles.errors import ModelSupportError, UsageError
 from tests.conftest import make_bert, make_scores
 from tests.models.families import make_model
@@ -37,17 +37,17 @@ def roles_for(*heads: tuple[int, int]) -> RoleTable:
 class TestPairs:
     def test_random_heads_share_nothing(self, tokenizer: PreTrainedTokenizerFast) -> None:
         model = make_bert(seed=3, heads=8)
-        found = report_redundancy(model, None, draws=19, tokenizer=tokenizer)
+        found = find_redundancy(model, draws=19, tokenizer=tokenizer)
         adjusted = found.frame[["query_p_adjusted", "key_p_adjusted"]]
         assert (adjusted.to_numpy() > 0.05).all()
         overlap = found.frame[["query_overlap", "key_overlap"]].to_numpy()
         assert overlap.mean() == pytest.approx(1 / 8, abs=0.01)
-        assert found.record.redundancy.chance == 1 / 8
+        assert found.facts["chance"] == 1 / 8
         assert found.record.model.read_through == "attention interface"
         assert (found.layers["p_adjusted"] > 0.05).all()
 
     def test_a_common_key_space_is_found(self, tokenizer: PreTrainedTokenizerFast) -> None:
-        found = report_redundancy(plant(make_bert()), None, draws=9, tokenizer=tokenizer)
+        found = find_redundancy(plant(make_bert()), draws=9, tokenizer=tokenizer)
         significant = found.frame[found.frame["key_p_adjusted"] <= 0.05]
         assert significant[["layer", "head", "other"]].to_numpy().tolist() == [[1, 1, 3]]
         assert significant["key_overlap"].item() == pytest.approx(1)
@@ -63,7 +63,7 @@ class TestLayers:
         with torch.no_grad():
             for linear in (attention.query, attention.key):
                 linear.weight.copy_(linear.weight[:8].repeat(8, 1))
-        layers = report_redundancy(model, None, draws=19, tokenizer=tokenizer).layers
+        layers = find_redundancy(model, draws=19, tokenizer=tokenizer).layers
         assert layers["sum_99%"][2] <= 8
         assert layers["sum_90%_by_chance"][2] > 2 * layers["sum_90%"][2]
         assert layers["p_value"][2] == 1 / 20
@@ -72,10 +72,10 @@ class TestLayers:
 
 class TestRoles:
     def test_heads_of_one_role_that_share_keys_are_found(
-        self, tokenizer: PreTrainedTokenizerFast
+        self, tokenizer: PreTrainedTokenizerFast, tmp_path: Path
     ) -> None:
-        model = plant(make_bert())
-        found = report_redundancy(model, roles_for((1, 1), (1, 3)), draws=9, tokenizer=tokenizer)
+        model, roles = plant(make_bert()), roles_for((1, 1), (1, 3)).save(tmp_path / "roles")
+        found = find_redundancy(model, draws=9, roles_from=roles, tokenizer=tokenizer)
         by = found.roles.set_index("projection")
         assert set(by["role"]) == {"a"}  # a role of one head has no pairs
         assert by["pairs"].tolist() == [1, 1]
@@ -83,12 +83,12 @@ class TestRoles:
         assert by["p_value"]["key"] == pytest.approx(1 / 6, abs=0.02)  # 1 of the 6 pairs
         assert by["p_value"]["query"] > 1 / 6 - 0.02
 
-    def test_roles_of_another_model_are_refused(self, bert_folder: Path) -> None:
+    def test_roles_of_another_model_are_refused(self, bert_folder: Path, tmp_path: Path) -> None:
         table = assign_roles(make_scores(np.random.default_rng(0).random((9, 2, 4, 1)), ["a"]))
         with pytest.raises(UsageError, match=r"of 8 heads, and the model has 3 layers x 4"):
-            report_redundancy(bert_folder, table, draws=9)
+            find_redundancy(bert_folder, draws=9, roles_from=table.save(tmp_path / "roles"))
 
 
 def test_position_terms_are_refused(tokenizer: PreTrainedTokenizerFast) -> None:
     with pytest.raises(ModelSupportError, match="RoFormer have rotary positions"):
-        report_redundancy(with_vocabulary(make_model("roformer")), None, tokenizer=tokenizer)
+        find_redundancy(with_vocabulary(make_model("roformer")), tokenizer=tokenizer)
