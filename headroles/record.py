@@ -347,6 +347,8 @@ class ScoresRecord(CorpusRecord, frozen=True, kw_only=True):
     rounded: str = ""
     absent_relations: list[str] = []
     controls: dict[str, Count] = {}
+    without_other_tree: Count = 0
+    """Sentences to which no other sentence lends its tree for the control ``trees``."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -148,8 +148,9 @@ def find_role(name: str, known: Sequence[str]) -> str:
 def find_roles(name: str, known: Sequence[str]) -> list[str]:
     """Return the ids in ``known`` of the roles that a user names by id, in words, or by relation.
 
-    A relation alone, or its dependent, means all of its directions, and ``syntactic`` all roles of
-    arcs. Contrasts and controls are found by their ids alone. Raises UsageError for another name.
+    A relation alone (``amod``, ``syntactic:amod``), or its dependent, means all of its directions,
+    and ``syntactic`` all roles of arcs. Contrasts and controls are found by their ids alone. Raises
+    UsageError for another name.
 
     >>> find_roles("amod", ["local", "syntactic:amod:to_governor", "syntactic:amod:to_dependent"])
     ['syntactic:amod:to_governor', 'syntactic:amod:to_dependent']
@@ -159,6 +160,7 @@ def find_roles(name: str, known: Sequence[str]) -> list[str]:
         if wanted in (role.lower(), in_words(role).lower()):
             return [role]
     own = [role for role in known if not (is_contrast(role) or is_other_trees(role))]
+    wanted = wanted.removeprefix(f"{GROUP}:")
     found = [
         role
         for role in own

@@ -43,7 +43,7 @@ def classify(
     with shared_folder(out, [HeadScores], output, resuming.resume) as (folder, sharing):
         source = open_corpus(corpus, reading)
         if sharing.assists:
-            assist(model, source, options.as_group(ScoreOptions), sharing)
+            assist(model, source, options, sharing)
             return
         work = partial(classify_heads, sharing=sharing)
         result = with_progress("scoring", work, model, source, options=options)

@@ -50,7 +50,6 @@ def examples(
 ) -> None:
     """Show the sentences behind a head's scores, and its weights."""
     from headroles.drawing.saving import check_figure_file
-    from headroles.roles import find_role
     from headroles.scoring.scores import HeadScores
     from headroles.studies.inspection.examples import Examples, find_examples
 
@@ -62,7 +61,6 @@ def examples(
         )
     head = read_head(named if layer is None else f"{layer}-{named}")
     scores = HeadScores.load(scored)
-    role = find_role(role, scores.role_ids)
 
     def work() -> Examples:
         with console.working("reading attention"):

@@ -88,10 +88,22 @@ class BorrowedLinks(FindLinks):
         return of_their_own | super().joins(batch, row, first, second)
 
 
-def with_other_trees(roles: Iterable[Role], sentences: Iterable[Sentence]) -> Iterator[Role]:
-    """Yield for each role of pairs, and each contrast, its control with borrowed arcs."""
+def with_other_trees(
+    roles: Iterable[Role], sentences: Iterable[Sentence]
+) -> tuple[tuple[Role, ...], int]:
+    """Return for each role of pairs, and each contrast, its control with borrowed arcs.
+
+    The number is that of the sentences that find no lender.
+    """
     of_pairs = [(role, role.sieve) for role in roles if isinstance(role.sieve, Pairs)]
-    lenders = Lenders(sentences if of_pairs else ())
+    if not of_pairs:
+        return (), 0
+    lenders = Lenders(sentences)
+    alone = sum(lenders.lender_of(sentence) is None for sentence in sentences)
+    return tuple(_controls_of(of_pairs, lenders)), alone
+
+
+def _controls_of(of_pairs: Iterable[tuple[Role, Pairs]], lenders: Lenders) -> Iterator[Role]:
     for role, sieve in of_pairs:
         name = other_trees_of(role.id.removesuffix(contrast_of("")))
         yield replace(

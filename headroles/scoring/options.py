@@ -18,7 +18,19 @@ NO_CONTROLS = "none"
 HALF = "float16"
 
 
-def _controls(given: Any) -> tuple[str, ...]:
+def control_of_scores(given: Any) -> tuple[str, ...]:
+    """Return names of controls in the same pass. Raises UsageError for another name."""
+    named = controls_of(given)
+    for name in named:
+        if name != TREES:
+            raise UsageError(
+                f"the control {name!r} takes a pass of its own, which only classify makes; "
+                f"give {TREES}, or none"
+            )
+    return named
+
+
+def controls_of(given: Any) -> tuple[str, ...]:
     """Return names of controls. Raises UsageError for another name."""
     named = split_names(given)
     if named == (NO_CONTROLS,):
@@ -59,13 +71,8 @@ class ScoringOptions(PairingOptions, RoleOptions):
     Norms are weights times the length ||f(x)|| of the vector that the head takes from each token,
     each row divided by its sum (Kobayashi et al. 2020).
     """
-    controls: Annotated[str | Sequence[str], Convert(_controls)] = TREES
-    """Controls of answers, separated by commas: trees, words, weights; or none.
-
-    trees: arcs of other sentences of as many words, in the same pass. words: the words of each
-    sentence permuted, under the same tree; weights: each weight matrix of the model permuted within
-    itself; one more pass each, only with classify.
-    """
+    controls: Annotated[str | Sequence[str], Convert(control_of_scores)] = TREES
+    """trees: score arcs of other sentences of as many words too, as a control; or none."""
 
     def check(self) -> None:
         """Reject scores and measures that were not published. Raises UsageError."""

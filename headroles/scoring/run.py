@@ -16,7 +16,7 @@ from headroles.encoding import TOO_LONG, EncodedExample
 from headroles.errors import CorpusError
 from headroles.models.attention.reader import AttentionReader, open_reader
 from headroles.models.loading.encoder import Attending, LoadedEncoder, load_encoder
-from headroles.options import takes
+from headroles.options import fields_of, takes
 from headroles.passes.loop import Budget
 from headroles.passes.options import shown_in_notebooks
 from headroles.record import PieceCounts, RecordedPart, ScoresRecord
@@ -116,18 +116,19 @@ def assist(model: Attending, corpus: Corpus, options: ScoreOptions, sharing: Sha
         run.assist()
 
 
-_Chosen: TypeAlias = tuple[tuple[str, ...], tuple[Role, ...]]
+_Chosen: TypeAlias = tuple[tuple[str, ...], tuple[Role, ...], int]
+"""Relations, roles, and the number of sentences without a tree of another sentence."""
 
 
 def _choose(options: ScoreOptions, corpus: PreparedCorpus) -> _Chosen:
     """Choose relations and roles. Raises errors where the corpus lacks what they need."""
     relations = choose_relations(options, corpus.scheme, corpus.relations, corpus)
     roles = choose_roles(options, relations, SCORES[options.score], corpus)
-    if TREES in options.controls:
-        roles += tuple(with_other_trees(roles, corpus))
-    return relations, roles
+    controls, alone = with_other_trees(roles if TREES in options.controls else (), corpus)
+    return relations, roles + controls, alone
 
 
+_OPTIONS = frozenset(field.name for field in fields_of(ScoreOptions))
 _VERSIONS = ("headroles", "torch", "transformers", "tokenizers", "numpy")
 _Waiting: TypeAlias = tuple[int, list[Launched], Counts, ScoredWindow | None]
 
@@ -146,7 +147,7 @@ class ScoringRun:
     ) -> None:
         """Open a run; ``sharing`` says where windows are saved and which processes score them.
 
-        ``chosen`` are relations and roles if they are chosen already.
+        ``chosen`` are relations and roles, as `_Chosen`, if they are chosen already.
         """
         self._sharing = sharing
         self._encoder = encoder
@@ -154,7 +155,7 @@ class ScoringRun:
         self.corpus = corpus
         self.options = options
         self.score = SCORES[options.score]
-        self.relations, self.roles = chosen or _choose(options, corpus)
+        self.relations, self.roles, self._alone = chosen or _choose(options, corpus)
         refuse_too_far((role.id for role in self.roles), encoder.max_tokens)
         budget = Budget.of(encoder.device, options.batch_tokens)
         self.batch_tokens = budget.tokens
@@ -172,7 +173,7 @@ class ScoringRun:
             model=structs.replace(self._encoder.description, **reader.description),
             corpus=corpus.describe(),
             options={
-                **options.as_group(ScoreOptions).record(),
+                **{name: one for name, one in options.record().items() if name in _OPTIONS},
                 "relations": list(self.relations),
                 "device": self._encoder.device.type,
                 "batch_tokens": self.batch_tokens,
@@ -182,6 +183,7 @@ class ScoringRun:
             removed_heads=list(reader.removed),
             rounded=HALF if options.precision == HALF else "",
             absent_relations=absent_defaults(options, corpus.scheme, self.relations),
+            without_other_tree=self._alone,
         )
 
     def record(self) -> ScoresRecord:

@@ -21,7 +21,17 @@ from headroles.errors import StorageError, UsageError
 from headroles.record import PartCounts, Record, RecordedRole, ScoresRecord
 from headroles.results.shown import Grid, Shown, Warned, as_html
 from headroles.results.stored import Stored
-from headroles.roles import BIAS, SCORES, Role, Score, find_role, is_other_trees, role_of
+from headroles.roles import (
+    BIAS,
+    SCORES,
+    Role,
+    Score,
+    contrast_of,
+    find_role,
+    find_roles,
+    is_other_trees,
+    role_of,
+)
 from headroles.scoring.options import HALF
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.tables import (
@@ -254,8 +264,28 @@ class HeadScores(Stored):
     def of_head(self, head: tuple[int, int], role: str) -> Float32Array:
         """Return the scores (examples,) of one head, given as (layer, head), for a role.
 
-        Raises UsageError for a head that does not exist, or a role that was not scored.
+        The role is the one of `role_of`. Raises UsageError for a head that does not exist, or a
+        role that was not scored.
         """
+        place = self._place_of(head)
+        return self.column(self.role_of(head, role))[:, place]
+
+    def role_of(self, head: tuple[int, int], name: str) -> str:
+        """Return the id of the role that a user names, for a head given as (layer, head).
+
+        A relation means the direction in which the head is stronger: beyond distance, if contrasts
+        were scored. Raises UsageError as `of_head`.
+        """
+        place, named = self._place_of(head), find_roles(name, self.role_ids)
+        contrasts = [contrast_of(role) for role in named]
+        columns = contrasts if set(contrasts) <= set(self.role_ids) else named
+        if len(named) == 1:
+            return named[0]
+        means = [pd.Series(self.column(one)[:, place]).mean() for one in columns]
+        return named[int(np.argmax(np.nan_to_num(means, nan=-np.inf)))]
+
+    def _place_of(self, head: tuple[int, int]) -> int:
+        """Return the place of a head among all. Raises UsageError for one that does not exist."""
         try:
             places = tuple(map(operator.index, head))
         except TypeError:
@@ -265,7 +295,7 @@ class HeadScores(Stored):
         for axis, place, n in zip(("layer", "head"), places, self.values.shape[1:3], strict=True):
             if not 0 <= place < n:
                 raise UsageError(f"the {axis} is {place}; it must be 0 to {n - 1}")
-        return self.column(role)[:, places[0] * self.n_heads + places[1]]
+        return places[0] * self.n_heads + places[1]
 
     def write_files(self, folder: Path) -> list[str]:
         """Write ``scores.parquet``, ``examples.parquet`` and, if any, the offset shares."""

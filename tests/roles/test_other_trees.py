@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headroles import make_corpus, score_heads
+from headroles import classify_heads, make_corpus, score_heads
 from headroles.corpus import Sentence
+from headroles.results.shown import as_text
 from headroles.roles import is_other_trees
 from headroles.roles.arcs import Arcs
 from headroles.roles.batch import PaddedBatch
@@ -86,6 +87,18 @@ def test_it_adds_columns_and_changes_no_other(both: tuple[HeadScores, HeadScores
     np.testing.assert_array_equal(whole.values[..., : len(without.roles)], without.values)
     assert whole.record.controls == without.record.controls
     assert whole.record.skipped == without.record.skipped
+
+
+def test_sentences_without_a_lender_are_counted_and_said() -> None:
+    arcs = ((1, -1, 1), (1, -1, 1), (1, -1, 1, 1))
+    triples = [
+        ([f"{k}{w}" for w in range(len(own))], own, ["nsubj", "root", "obj", "obj"][: len(own)])
+        for k, own in enumerate(arcs)
+    ]
+    model, tokenizer = make_bert(), make_tokenizer()
+    made = classify_heads(model, make_corpus(triples), tokenizer=tokenizer, pairing="none")
+    assert made.scores.record.without_other_tree == 1
+    assert "other trees lacks 1 of 3 sentences" in as_text(made.summarize())
 
 
 def test_contrasts_need_words_that_neither_tree_joins(

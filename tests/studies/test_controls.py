@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 from torch import Tensor
 
 import headroles as hr
+from headroles.errors import UsageError
 from headroles.studies.controls import with_permuted_weights, with_permuted_words
 from tests.conftest import make_bert
 
 
 def matrices_of(model: object) -> dict[str, Tensor]:
     return {name: one.detach() for name, one in model.named_parameters()}  # type: ignore[attr-defined]
+
+
+def test_scores_alone_have_no_control_that_takes_its_own_pass(sample: Path) -> None:
+    for name in ("words", "trees,weights"):
+        with pytest.raises(UsageError, match="which only classify makes; give trees, or none"):
+            hr.score_heads(make_bert(), sample, controls=name)
 
 
 def test_words_are_permuted_and_trees_stay(sample: Path) -> None:

@@ -13,7 +13,7 @@ from headroles.arrays import FloatArray
 from headroles.corpus import Corpus, as_corpus
 from headroles.models.loading.encoder import Attending, load_encoder
 from headroles.role_names import GROUP
-from headroles.roles import in_words, is_arc, is_other_trees, without_other_trees
+from headroles.roles import is_arc, is_other_trees, without_other_trees
 from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
 from headroles.scoring.run import score_heads
 from headroles.scoring.scores import HeadScores
@@ -139,19 +139,24 @@ def about_controls(table: RoleTable) -> Iterator[str]:
     heads = "head" if first[1] == 1 else "heads"
     rest = "".join(f", with {words} {n}" for words, n in others)
     yield f"With {first[0]} {first[1]} {heads} would {called}{rest}."
+    if TREES in named and (alone := table.record.without_other_tree):
+        yield (
+            f"The control with other trees lacks {alone} of {table.record.corpus.sentences} "
+            "sentences: no other document has a sentence of as many words."
+        )
 
 
 def warn_of_controls(table: RoleTable) -> Iterator[str]:
-    """Warn of controls that find more than a quarter of what the corpus shows."""
-    for row in count_controls(table).to_dict("records"):
-        many = [
-            f"{int(row[name])} with {words}"
-            for name, words in _IN_WORDS.items()
-            if row.get(name, 0) > max(_MANY * row["heads"], 1)
-        ]
-        if many and (row["role"] == GROUP or is_arc(row["role"]) is False):
-            what = "a role of pairs" if row["role"] == GROUP else in_words(row["role"])
-            yield (
-                f"Controls find heads with {what} too: {' and '.join(many)}, beside {row['heads']} "
-                "heads with the corpus itself. Do not read these answers as more than the control"
-            )
+    """Warn of controls that find more than a quarter of the heads that have roles of pairs."""
+    row = count_controls(table).iloc[0]
+    many = [
+        f"{int(row[name])} with {words}"
+        for name, words in _IN_WORDS.items()
+        if row["role"] == GROUP and row.get(name, 0) > max(_MANY * row["heads"], 1)
+    ]
+    if many:
+        yield (
+            f"Controls find heads with a role of pairs too: {' and '.join(many)}, beside "
+            f"{row['heads']} heads with the corpus itself. Do not read these answers as more than "
+            "the control"
+        )

@@ -305,6 +305,7 @@ def draw_scores(
     >>> draw_scores(scores, layer=0, head=1, role="local").get_ylabel()
     'examples'
     """
+    role = scores.role_of((layer, head), role)
     own = scores.of_head((layer, head), role)
     own = own[~np.isnan(own)].astype(np.float64)
     if not len(own):

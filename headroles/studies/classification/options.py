@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 from headroles.errors import UsageError
-from headroles.options import PresetOptions, fields_of
-from headroles.scoring.options import ScoreOptions
+from headroles.options import Convert, PresetOptions, fields_of
+from headroles.scoring.options import TREES, ScoreOptions, controls_of
 from headroles.studies.options import ThresholdOptions
 from headroles.testing.options import TestOptions
 
@@ -41,3 +43,12 @@ class ClassifyOptions(AssignOptions, ScoreOptions):
     """Options of scoring and testing."""
 
     __test__ = False
+    title: ClassVar[str] = "Roles"
+
+    controls: Annotated[str | Sequence[str], Convert(controls_of)] = TREES
+    """Controls of answers, separated by commas: trees, words, weights; or none.
+
+    trees: arcs of other sentences of as many words, in the same pass. words: the words of each
+    sentence permuted, under the same tree; weights: each weight matrix of the model permuted within
+    itself; one more pass each.
+    """

@@ -94,7 +94,7 @@ def read_attention(
     Args:
         scores: from `score_heads`, of a treebank.
         head: layer and head, from 0.
-        role: its id.
+        role: as `find_examples` takes it.
         options: keyword arguments, described below.
 
     Raises:

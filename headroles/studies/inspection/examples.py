@@ -18,7 +18,7 @@ from headroles.record import Record
 from headroles.results.columns import TEXT, Column
 from headroles.results.result import Result
 from headroles.results.shown import Shown, Verbatim, Warned
-from headroles.roles import find_role, in_words, is_own
+from headroles.roles import in_words, is_own
 from headroles.scoring.scores import HeadScores
 from headroles.studies.inspection.sentences import (
     LARGEST,
@@ -135,7 +135,7 @@ def find_examples(
     >>> find_examples(scores, (0, 0), "punctuation", n=1).frame["text"][0][-3:]
     '[.]'
     """
-    again = find_again(scores, [(head, find_role(role, scores.role_ids), options)])
+    again = find_again(scores, [(head, role, options)])
     ((layer, number), role, _), rows, marked = again.wanted[0], again.rows[0], again.marked[0]
     weights, warnings = (
         _weights_again(again, options) if options.weights and len(rows) else ([], ())

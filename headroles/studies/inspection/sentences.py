@@ -211,6 +211,7 @@ class FoundAgain:
 
 def find_again(scores: HeadScores, wanted: Sequence[Wanted]) -> FoundAgain:
     """Read the examples of several heads and roles again, in one pass over the treebank."""
+    wanted = [(head, scores.role_of(head, role), options) for head, role, options in wanted]
     rows = [choose_examples(scores, *each) for each in wanted]
     wanted = [((int(layer), int(head)), role, options) for (layer, head), role, options in wanted]
     ids = {scores.ids[row] for of_head in rows for row in of_head}

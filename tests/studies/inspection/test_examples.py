@@ -65,6 +65,19 @@ def test_arcs_are_marked(scores: HeadScores) -> None:
     assert find_examples(scores, (0, 0), "delimiter", n=1).frame["words"].tolist() == [""]
 
 
+@pytest.mark.parametrize("strong", ["to_governor", "to_dependent"])
+@pytest.mark.parametrize("named", ["obj", "syntactic:obj", "object"])
+def test_a_relation_is_the_direction_in_which_this_head_is_stronger(
+    scores: HeadScores, named: str, strong: str
+) -> None:
+    role = f"syntactic:obj:{strong}"
+    scores.values[:, 1, 0, scores.role_ids.index(role)] += 9
+    found = find_examples(scores, (1, 0), named, n=1, weights=False)
+    assert role in repr(found).splitlines()[0]
+    assert read_attention(scores, (1, 0), named, n=1)[0].role == role
+    np.testing.assert_array_equal(scores.of_head((1, 0), named), scores.of_head((1, 0), role))
+
+
 def test_keys_are_numbers_of_words(bert_folder: Path, treebank: Path) -> None:
     """A word in brackets in the treebank is not marked."""
     treebank.write_text(treebank.read_text().replace("Cats", "[Cats]"))
