@@ -18,8 +18,7 @@ Tables, in markdown:
 read      how much of each language the tokenizer knows, how many heads have roles of arcs beyond
           distance, and how many of them have such roles in the first language too
 shared    heads with each role in each language, in all, in all by chance (as many heads of each
-          layer drawn at random in each language), and certified in all; heads of arcs count where
-          they go beyond distance
+          layer drawn at random in each language), and certified in all
 """
 
 from __future__ import annotations
@@ -35,9 +34,8 @@ import pandas as pd
 import headroles as hr
 from docs.studies.roles import show
 from headroles.corpus import Corpus, Sentence, Skipped
-from headroles.roles import contrast_of, is_contrast
+from headroles.roles import is_arc
 
-SYNTACTIC = "syntactic"
 ANY = "any of arcs"
 Head = tuple[int, int]
 """Layer and head."""
@@ -109,10 +107,8 @@ def how_read(name: str, place: Path, folders: dict[str, Path]) -> dict[str, obje
     counts = table.record.pieces
     assert counts is not None
     pieces, words = counts.unknown_shares
-    beyond = table.beyond_position()
-    first, of_first = next(
-        (one, hr.RoleTable.load(at).beyond_position()) for one, at in folders.items()
-    )
+    first, place_of_first = next(iter(folders.items()))
+    beyond, of_first = (with_arcs(one) for one in (table, hr.RoleTable.load(place_of_first)))
     return {
         "language": name,
         "sentences": table.record.examples,
@@ -128,6 +124,11 @@ def how_read(name: str, place: Path, folders: dict[str, Path]) -> dict[str, obje
             by_chance([heads_in(beyond), heads_in(of_first)], heads_a_layer(table)), 1
         ),
     }
+
+
+def with_arcs(table: hr.RoleTable) -> pd.DataFrame:
+    """Return the rows of heads that have roles of arcs, which takes their contrast too."""
+    return table.frame[table.frame["assigned"] & table.frame["role"].map(is_arc)]
 
 
 def heads_a_layer(table: hr.RoleTable) -> int:
@@ -150,7 +151,7 @@ def shared(folders: dict[str, Path], place: Path) -> pd.DataFrame:
     n_heads = heads_a_layer(next(iter(tables.values())))
     roles = list(dict.fromkeys(role for table in tables.values() for role in table.roles))
     rows = []
-    for role in [*(role for role in roles if not is_contrast(role)), ANY]:
+    for role in [*roles, ANY]:
         own = [found.get(role, set()) for found in heads.values()]
         rows.append(
             {
@@ -165,15 +166,9 @@ def shared(folders: dict[str, Path], place: Path) -> pd.DataFrame:
 
 
 def by_role(rows: pd.DataFrame) -> dict[str, set[Head]]:
-    """Return the heads of each role, for arcs only heads with the contrast too."""
+    """Return the heads of each role, and of any role of arcs."""
     found = {str(role): heads_in(own) for role, own in rows.groupby("role")}
-    both = {
-        role: own & found.get(contrast_of(role), set()) if role.startswith(SYNTACTIC) else own
-        for role, own in found.items()
-        if not is_contrast(role)
-    }
-    of_arcs = (own for role, own in both.items() if role.startswith(SYNTACTIC))
-    return {**both, ANY: set().union(*of_arcs)}
+    return {**found, ANY: heads_in(rows[rows["role"].map(is_arc)])}
 
 
 def by_chance(languages: list[set[Head]], n_heads: int) -> float:

@@ -34,6 +34,8 @@ from headroles.roles import contrast_of, is_contrast
 CORRECTIONS = ("none", "fdr_bh", "fdr_by", "hochberg", "holm", "bonferroni")
 THRESHOLDS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 SCORED = DEFAULT_RELATIONS["ud"]
+SYNTACTIC = "syntactic"
+"""All roles of arcs."""
 BOTH = ("bias", "excess")
 """The scores that are compared."""
 
@@ -97,17 +99,19 @@ def by_correction(kept: dict[tuple[str, str], HeadScores]) -> Iterator[dict[str,
 
 
 def by_contrast(kept: dict[str, HeadScores]) -> pd.DataFrame:
-    """Count heads with each syntactic role, and those with its contrast too."""
+    """Count heads whose mean is above the threshold, and those that have the role: the contrast
+    is above its margin too.
+    """
     columns: dict[str, list[str]] = {}
     for model, scores in kept.items():
-        table = assign_roles(scores)
-        has = table.wide().set_index(["layer", "head"])
-        roles = [role for role in table.roles if contrast_of(role) in table.roles]
+        both = assign_roles(scores)
+        roles = [role for role in both.roles if contrast_of(role) in scores.role_ids]
+        alone = assign_roles(scores.select(roles=roles))
         columns["role"] = [*roles, "any of them"]
-        both = {role: has[role] & has[contrast_of(role)] for role in roles}
-        cells = [f"{int(has[role].sum())} -> {int(both[role].sum())}" for role in roles]
-        all_heads = int(has[roles].any(axis=1).sum())
-        columns[model] = [*cells, f"{all_heads} -> {int(pd.DataFrame(both).any(axis=1).sum())}"]
+        columns[model] = [
+            " -> ".join(str(len(set(table.heads_with(role)))) for table in (alone, both))
+            for role in (*roles, SYNTACTIC)
+        ]
     return pd.DataFrame(columns)
 
 
@@ -178,9 +182,10 @@ def permuted_row(model: str, corpus: Corpus, seed: int) -> dict[str, object]:
     def read(skipped: Skipped) -> Iterator[Sentence]:
         return (move_arcs(sentence, generator) for sentence in corpus.read(skipped))
 
-    table: RoleTable = assign_roles(score_heads(model, Corpus(corpus.source, read)))
-    contrasts = table.frame[table.frame["role"].map(is_contrast)]
-    p = contrasts["p_value"].to_numpy()
+    scores = score_heads(model, Corpus(corpus.source, read), controls="none")
+    table: RoleTable = assign_roles(scores, distance_margin=0)
+    contrasts = table.frame[table.frame["beyond_distance"].notna()]
+    p = contrasts["p_beyond"].to_numpy()
     return {
         "seed": seed,
         "tests": len(p),
@@ -188,7 +193,7 @@ def permuted_row(model: str, corpus: Corpus, seed: int) -> dict[str, object]:
         "p <= 0.01": float((p <= 0.01).mean()),
         "after fdr_bh": int((adjust_p_values(p, "fdr_bh") <= 0.05).sum()),
         "after holm": int((adjust_p_values(p, "holm") <= 0.05).sum()),
-        "largest mean": float(contrasts["mean"].max()),
+        "largest mean": float(contrasts["beyond_distance"].max()),
     }
 
 

@@ -15,7 +15,7 @@ from headroles.corpus.tables import named_columns
 from headroles.errors import UsageError
 from headroles.options import CIRCUMSTANCE, Convert, Options
 
-IDS = GIVEN, _ = ("given", "place")
+GIVEN = "given"
 
 
 def _as_path(given: Any) -> Path:

@@ -101,4 +101,4 @@ def _written(value: Any) -> str:
 _OF_SOURCE = ("corpus", "examples", "skipped")
 _PIECES = ("options", "tests", "plan", "versions", "created")
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
-_ELSEWHERE = ("warnings", "left_out", "why_left_out")
+_ELSEWHERE = ("warnings", "left_out")

@@ -171,7 +171,19 @@ def hypotheses_of(
         values = _shifted(values, shifts, columns.by_layer)
         of_offsets = means[columns.by_layer] + against.offset_margin
         thresholds = np.where(np.isnan(of_offsets), thresholds, of_offsets)
-    clusters = clusters_of(scores, options)
+    bounds = columns.bounds(scores, shifts)
+    return hypotheses_about(values, thresholds, columns, clusters_of(scores, options), bounds, ddof)
+
+
+def hypotheses_about(
+    values: NDArray[np.floating],
+    thresholds: FloatArray | float,
+    columns: HeadColumns,
+    clusters: IndexArray | None,
+    bounds: Bounds | None,
+    ddof: int = 1,
+) -> Hypotheses:
+    """Return H0 for each column of values (examples, T): its mean is the threshold."""
     sample = Sample.of(values, clusters, ddof)
     return Hypotheses.of(
         sample,
@@ -180,7 +192,7 @@ def hypotheses_of(
         labels=columns.places[0],
         names=columns.ids,
         is_clustered=clusters is not None,
-        bounds=columns.bounds(scores, shifts),
+        bounds=bounds,
     )
 
 

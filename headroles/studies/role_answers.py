@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.arrays import BoolArray, FloatArray, IndexArray
-from headroles.inference.sample import Sample
 from headroles.roles import Score, contrast_of
 from headroles.scoring.scores import HeadScores
-from headroles.studies.heads import HeadColumns, clusters_of, hypotheses_of
+from headroles.studies.heads import HeadColumns, clusters_of, hypotheses_about, hypotheses_of
 from headroles.studies.options import ThresholdOptions
 from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES, by_betting
 from headroles.testing.evidence import PValues, both, find_p_values
-from headroles.testing.hypotheses import Hypotheses, size_of_scores
+from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import LevelOptions, TestOptions
 
 
@@ -59,27 +58,14 @@ class RoleHypotheses:
         margin = margin_beyond(against, scores.score)
         means = hypotheses_of(scores, columns, options, against, ddof=0 if published else 1)
         by_id = {} if published else {role.id: role for role in scores.roles}
-        has = [contrast_of(name) in by_id for name in columns.ids]
-        own = replace(
-            columns,
-            roles=tuple(
-                by_id[contrast_of(name)] for name in columns.ids if contrast_of(name) in by_id
-            ),
-        )
-        places = np.flatnonzero(np.array(has, dtype=bool)[columns.places[0]])
+        found = [by_id.get(contrast_of(name)) for name in columns.ids]
+        own = replace(columns, roles=tuple(role for role in found if role is not None))
+        has = np.array([role is not None for role in found], dtype=bool)
+        places = np.flatnonzero(has[columns.places[0]])
         if not own.roles:
             return cls(columns, means, None, places)
-        clusters = clusters_of(scores, options)
-        sample = Sample.of(own.values(scores), clusters)
-        contrasts = Hypotheses.of(
-            sample,
-            margin,
-            size=size_of_scores(sample),
-            labels=own.places[0],
-            names=own.ids,
-            is_clustered=clusters is not None,
-            bounds=own.bounds(scores),
-        )
+        clusters, bounds = clusters_of(scores, options), own.bounds(scores)
+        contrasts = hypotheses_about(own.values(scores), margin, own, clusters, bounds)
         return cls(columns, means, contrasts, places)
 
     @property

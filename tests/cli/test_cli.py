@@ -193,8 +193,7 @@ class TestOptions:
             "effective_clusters": record_in(out)["examples"],
             "offset_margin": 0,
             "offsets": {},
-            "left_out": [],
-            "why_left_out": {},
+            "left_out": {},
             "controls": {},
             "distance_margin": 0,
         }

@@ -12,8 +12,7 @@ import pytest
 from headroles import HeadScores, RoleShifts, RoleTable, classify_heads, read_attention, read_conllu
 from headroles.drawing.head_map import HeadMap, Quoted, View
 from headroles.report.pages import make_report
-from headroles.studies.classification.answers import find_answers
-from headroles.studies.classification.map import LEGEND, role_map
+from headroles.studies.classification.page import LEGEND, role_map
 from headroles.studies.comparison.page import comparison_map
 from headroles.studies.inspection.examples import quote
 from headroles.studies.inspection.sentences import ExampleOptions
@@ -32,7 +31,7 @@ def large_view(role: str = "r", shape: tuple[int, int] = (24, 16)) -> View:
 
 
 def test_a_role_is_told_as_it_is_in_the_table(table: RoleTable) -> None:
-    found = record(role_map(table, find_answers(table), [], []))
+    found = record(role_map(table))
     view = next(one for one in found["views"] if one["name"] == "delimiter")
     rows = table.frame[table.frame["role"] == "delimiter"].sort_values(["layer", "head"])
     assert view["values"] == pytest.approx(rows["mean"].tolist(), rel=0.005)

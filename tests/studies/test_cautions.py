@@ -77,7 +77,7 @@ def test_roles_that_are_left_out_come_with_the_reason(
     tmp_path: Path, newdoc: str, options: dict[str, Any], why: str
 ) -> None:
     table = classified(write(tmp_path, *IDS, newdoc=newdoc), **options)
-    assert table.tests.left_out[:1] == ["block:ratio"]
+    assert list(table.tests.left_out)[:1] == ["block:ratio"]
     assert "No example has the same sentence: that takes pairs of" in flat(table)
     assert why in flat(table)
 

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 from textwrap import shorten
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -18,15 +18,13 @@ import pandas as pd
 
 from headroles.corpus import Corpus
 from headroles.errors import HeadRolesError, UsageError
-from headroles.formats import to_records
 from headroles.models.loading.encoder import Attending
-from headroles.options import takes
-from headroles.record import CorpusRecord
+from headroles.options import Options, takes
+from headroles.record import Record
 from headroles.results.columns import NUMBER, TEXT, Column, one_of
 from headroles.results.result import Result
 from headroles.results.shown import SEE_FULL, Grid, Shown, Warned, in_digits
 from headroles.roles.own import load_function
-from headroles.storage import plain
 from headroles.studies.claims import published
 from headroles.studies.claims.finding import NOTHING, Finding, at_least, two_sides
 from headroles.studies.claims.measured import Measured
@@ -35,7 +33,6 @@ from headroles.testing.answers import answers
 from headroles.testing.evidence import PValues, corrected_together
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import CorrectionOptions
-from headroles.testing.recorded import RecordedCorrection
 from headroles.wording import listed, not_among, with_type
 
 SHOWN, CONTRADICTED, UNDECIDED, DESCRIBED, NOT_TESTABLE = VERDICTS = (
@@ -52,19 +49,6 @@ _FEW_WORDS = 32
 _FEWEST_MODELS = 3
 
 
-class ClaimTests(RecordedCorrection, frozen=True, kw_only=True):
-    """Record of the model, or of several, and the tests."""
-
-    model: str
-    warnings: list[str]
-
-
-class ClaimsRecord(CorpusRecord, frozen=True, kw_only=True):
-    """Record of a corpus, a model and tests of claims."""
-
-    claims: ClaimTests
-
-
 @dataclass(frozen=True, repr=False, eq=False)
 class ClaimTable(Result):
     """Claims of papers, tested on a model or on several.
@@ -79,10 +63,9 @@ class ClaimTable(Result):
     its opposite; ``..._adjusted`` are corrected over the claims, each direction separately.
     """
 
-    record: ClaimsRecord
-
     kind: ClassVar[str] = "claims"
-    stem: ClassVar[str] = "claims"
+    question: ClassVar[str] = "What do papers say of attention heads, and does it hold here?"
+    options_type: ClassVar[type[Options]] = ClaimOptions
     remedy: ClassVar[str] = "test some with: headroles claims MODEL CORPUS --out DIR"
     columns: ClassVar[tuple[str, ...]] = (
         *("claim", "verdict", *NUMBERS, "n", "unit", *P_VALUES, *TEXT_COLUMNS, "note"),
@@ -106,7 +89,6 @@ class ClaimTable(Result):
 
     def summarize(self) -> Iterator[Shown]:
         """Count the verdicts, and tabulate the effects beside their controls."""
-        asked = self.record.claims
         counts = self.frame["verdict"].value_counts().reindex(VERDICTS, fill_value=0)
         said = ", ".join(f"{counts[one]} {one}" for one in VERDICTS[1:-1])
         lacking = f"; {counts[NOT_TESTABLE]} cannot be tested with the given input"
@@ -114,8 +96,9 @@ class ClaimTable(Result):
             f"Of {len(self.frame)} claims, {counts[SHOWN]} {'is' if counts[SHOWN] == 1 else 'are'} "
             f"shown, {said}{lacking * bool(counts[NOT_TESTABLE])}."
         )
-        yield f"Model: {asked.model}."
-        yield f"Tests: alpha {asked.alpha:g}, {asked.correction} over the claims."
+        options = self.options
+        yield f"Model: {self.facts['model']}."
+        yield f"Tests: alpha {options.alpha:g}, {options.correction} over the claims."
         tested = self.frame[self.frame["verdict"] != NOT_TESTABLE]
         tested = tested.sort_values(
             "verdict", key=lambda own: own.map(VERDICTS.index), kind="stable"
@@ -132,7 +115,7 @@ class ClaimTable(Result):
         cells = {name: f"{{{name}}}" for name in names} | {"the effect is": "{number}"}
         yield Grid.of(rows, cells, ["verdict", "the effect is"])
         yield f"What each claim and its control are, and why some have no verdict: {SEE_FULL}"
-        yield from map(Warned, asked.warnings)
+        yield from map(Warned, self.record.warnings)
 
     def details(self) -> Iterator[Shown]:
         """Describe each claim, its effect and control, and its test or why it has none."""
@@ -151,10 +134,6 @@ class ClaimTable(Result):
                     f"(corrected {row.p_shown_adjusted:.2g}, {row.p_contradicted_adjusted:.2g}); "
                     f"{row.n} {row.unit}{note}"
                 )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the table for scripts."""
-        return {"claims": plain(self.record.claims), "rows": to_records(self.frame)}
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -251,14 +230,9 @@ def test_claims(
     tasks = (task,) if isinstance(task, str | Path) else tuple(task)
     measured = Measured(model, corpus, options, after, tasks)
     scored = measured.scores.record
-    tests = ClaimTests(
-        model=scored.model.model or "",
-        alpha=options.alpha,
-        correction=options.correction,
-        warnings=[],
-    )
     frame = claim_frame([(one, one.find(measured)) for one in chosen], options)
-    return ClaimTable(frame, ClaimsRecord.extending(scored, options=options.record(), claims=tests))
+    record = Record.of_scores("claims", scored, options, model=scored.model.model or "")
+    return ClaimTable(frame, record)
 
 
 test_claims.__test__ = False  # type: ignore[attr-defined]  # no test case, despite its name
@@ -324,8 +298,8 @@ def combine_claims(
     Raises:
         UsageError: fewer than three tables, or twice the same model.
     """
-    pairs = list(zip(tables, names, strict=True))
-    weights = [one.record.model.weights_sha256 or name for one, name in pairs]
+    models = [model for one in tables for model in one.record.models.values()]
+    weights = [one.weights_sha256 or name for one, name in zip(models, names, strict=True)]
     if len(tables) < _FEWEST_MODELS:
         raise UsageError(
             f"{len(tables)} models are too few for a test with models as units; give "
@@ -335,13 +309,13 @@ def combine_claims(
         raise UsageError("two of the tables are of the same model; give each model once")
     rows = pd.concat([one.frame for one in tables])
     found = [(_claim_in(own), _over_models(own)) for _, own in rows.groupby("claim", sort=False)]
-    tests = ClaimTests(
-        model=f"{len(tables)} models ({listed(names)})",
-        alpha=options.alpha,
-        correction=options.correction,
+    record = Record.now(
+        kind="claims",
+        options=options.record(),
+        facts={"model": f"{len(tables)} models ({listed(names)})"},
         warnings=["Verdicts hold for models that were trained independently."],
+        sources={name: one.record for name, one in zip(names, tables, strict=True)},
     )
-    record = ClaimsRecord.now(options=options.record(), claims=tests)
     return ClaimTable(claim_frame(found, options), record)
 
 

@@ -8,19 +8,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from msgspec import structs
 from numpy.typing import NDArray
 
 from headroles.arrays import FloatArray
 from headroles.errors import UsageError
 from headroles.inference.sample import Sample
 from headroles.options import takes
-from headroles.roles import BIAS
-from headroles.scoring.options import CONTROLS
+from headroles.roles import BIAS, is_other_trees, without_other_trees
+from headroles.scoring.options import CONTROLS, TREES
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.scores import HeadScores
 from headroles.studies.cautions import warn_of_documents, why_absent
-from headroles.studies.classification.controls import tested_controls, warn_of_controls
+from headroles.studies.classification.answers import count_controls, heads_in, warn_of_controls
 from headroles.studies.classification.options import AssignOptions
 from headroles.studies.classification.role_table import RolesRecord, RoleTable, RoleTests
 from headroles.studies.heads import (
@@ -34,7 +33,6 @@ from headroles.studies.offsets import rival_of
 from headroles.studies.role_answers import RoleHypotheses, margin_beyond
 from headroles.testing.answers import YES
 from headroles.testing.notes import find_notes, find_warnings
-from headroles.testing.options import TestOptions
 
 
 @takes(AssignOptions)
@@ -96,76 +94,63 @@ def assign(
     scores: HeadScores, options: AssignOptions, others: Mapping[str, HeadScores]
 ) -> RoleTable:
     """Run `assign_roles` with the scores of controls that took a pass of their own."""
-    asked = _tests_asked(scores, options)
+    if options.is_published and scores.score != BIAS:
+        raise UsageError(
+            f"the published tests are of bias scores, and these are {scores.score.name} scores; "
+            "score again with `score='bias'`, or leave the preset out"
+        )
     columns = HeadColumns.of(scores)
     if not columns.roles:
         raise UsageError(
             "these scores have no role to test; score roles with `roles`, or "
             "describe heads with: headroles describe DIR"
         )
-    tested = RoleHypotheses.of(scores, asked, options, columns, options.is_published)
-    hypotheses = tested.means
-    rivals = _describe_rivals(scores, columns, options)
-    controls = {} if options.is_published else tested_controls(scores, others, asked, options)
+    tested = RoleHypotheses.of(scores, options.tests, options, columns, options.is_published)
+    offsets: dict[str, tuple[int, int]] = {}
+    if options.threshold is None:
+        rivals = {role: rival_of(scores, role) for role in columns.ids}
+        offsets = {role: one.offsets for role, one in rivals.items() if one is not None}
+    frame = _frame(scores, tested, options, offsets)
+    controls = {} if options.is_published else _test_controls(scores, others, options)
+    for name in CONTROLS:
+        frame[f"mean_{name}"] = _means_of(controls[name], frame) if name in controls else np.nan
+    of_controls = {
+        name: {
+            str(role): list(heads_in(own))
+            for role, own in rows[rows["answer"] == YES].groupby("role", sort=False)
+        }
+        for name, rows in controls.items()
+    }
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
-    left_out = why_absent(absent, scores.record)
     tests = RoleTests(
-        **asked.record(),
+        **options.tests.record(),
         threshold=general_threshold(scores.score, options.threshold),
-        offset_margin=options.offset_margin if rivals else 0.0,
+        offset_margin=options.offset_margin if offsets else 0.0,
         distance_margin=0.0 if tested.contrasts is None else margin_beyond(options, scores.score),
-        offsets=rivals,
-        controls={name: control.heads for name, control in controls.items()},
+        offsets=offsets,
+        controls=of_controls,
         preset=options.preset,
-        **describe_clusters(hypotheses),
-        left_out=list(left_out),
-        why_left_out=left_out,
+        **describe_clusters(tested.means),
+        left_out=why_absent(absent, scores.record),
         warnings=[
             *warnings_of_run(scores.record),
-            *warn_of_documents(scores.record, hypotheses, asked),
-            *find_warnings(hypotheses, asked),
+            *warn_of_documents(scores.record, tested.means, options.tests),
+            *find_warnings(tested.means, options.tests),
+            *warn_of_controls(count_controls(frame, of_controls)),
         ],
     )
-    frame = _frame(scores, tested, tests, asked)
-    for name in CONTROLS:
-        frame[f"mean_{name}"] = controls[name].means_of(frame) if name in controls else np.nan
-    table = RoleTable(
-        frame[list(RoleTable.columns)], RolesRecord.extending(scores.record, tests=tests)
-    )
-    cautions = [*tests.warnings, *warn_of_controls(table)]
-    return replace(
-        table,
-        record=structs.replace(table.record, tests=structs.replace(tests, warnings=cautions)),
-    )
-
-
-def _describe_rivals(
-    scores: HeadScores, columns: HeadColumns, options: AssignOptions
-) -> dict[str, tuple[int, int]]:
-    """Return the offsets that roles were compared with, as `RoleTable.rivals`."""
-    if scores.offset_shares is None or options.threshold is not None:
-        return {}
-    rivals = {role: rival_of(scores, role) for role in columns.ids}
-    return {role: rival.offsets for role, rival in rivals.items() if rival is not None}
-
-
-def _tests_asked(scores: HeadScores, options: AssignOptions) -> TestOptions:
-    """Return the tests to make of these scores. Raises UsageError if they do not fit."""
-    if not options.is_published:
-        return options.tests
-    if scores.score != BIAS:
-        raise UsageError(
-            f"the published tests are of bias scores, and these are {scores.score.name} scores; "
-            "score again with `score='bias'`, or leave the preset out"
-        )
-    return options.tests
+    record = RolesRecord.extending(scores.record, tests=tests)
+    return RoleTable(frame[list(RoleTable.columns)], record)
 
 
 def _frame(
-    scores: HeadScores, tested: RoleHypotheses, tests: RoleTests, options: TestOptions
+    scores: HeadScores,
+    tested: RoleHypotheses,
+    options: AssignOptions,
+    offsets: Mapping[str, tuple[int, int]],
 ) -> pd.DataFrame:
     columns, means = tested.columns, tested.means
-    answered, moments = tested.answered(options), means.moments
+    answered, moments = tested.answered(options.tests), means.moments
     intervals = means.intervals(options.alpha)
     frame = pd.DataFrame(
         {
@@ -180,7 +165,7 @@ def _frame(
             "ci_high": intervals.ci_high,
             "threshold": means.threshold,
             "statistic": answered.above.statistic,
-            **_beyond_distance(tested, tests, options.alpha),
+            **_beyond_distance(tested, options, offsets),
             "p_beyond": answered.p_beyond,
             "p_value": answered.above.single,
             "p_adjusted": answered.above.adjusted,
@@ -188,20 +173,45 @@ def _frame(
             "p_below_adjusted": answered.below.adjusted,
             "answer": answered.answers.astype(object),
             "assigned": answered.answers == YES,
-            "certified": tested.certified(options).astype(object),
+            "certified": tested.certified(options.tests).astype(object),
             "certified_mean": means.betting.test("greater").mean if tested.has_bounds else np.nan,
             "evenness": _measures(scores, columns),
         }
     )
-    notes = find_notes(means, _window_notes(scores, columns), options.test)
+    notes = find_notes(means, _window_notes(scores, columns), options.tests.test)
     between = np.where((answered.notes != "") & (notes != ""), "; ", "")
     frame["note"] = answered.notes + between + notes
     note_removed(frame, scores.record)
     return frame
 
 
+def _test_controls(
+    scores: HeadScores, others: Mapping[str, HeadScores], options: AssignOptions
+) -> dict[str, pd.DataFrame]:
+    """Test the controls as the roles are tested, each by itself: columns mean and answer."""
+    controls = dict(others)
+    if names := [name for name in scores.role_ids if is_other_trees(name)]:
+        trees = scores.select(roles=names)
+        as_real = tuple(replace(role, id=without_other_trees(role.id)) for role in trees.roles)
+        controls = {TREES: replace(trees, roles=as_real), **controls}
+    frames = {}
+    for name, control in controls.items():
+        tested = RoleHypotheses.of(control, options.tests, options)
+        answers = tested.answered(options.tests).answers
+        columns = {"mean": tested.means.moments.mean, "answer": answers}
+        frames[name] = pd.DataFrame({**tested.columns.labels, **columns})
+    return frames
+
+
+def _means_of(control: pd.DataFrame, frame: pd.DataFrame) -> FloatArray:
+    """Return the mean of a control for each row of a role table, NaN where it has none."""
+    key = ["layer", "head", "role"]
+    means = control.set_index(key)["mean"]
+    return means.reindex(pd.MultiIndex.from_frame(frame[key])).to_numpy()
+
+
 def _beyond_distance(
-    tested: RoleHypotheses, tests: RoleTests, alpha: float
+    tested: RoleHypotheses, options: AssignOptions, offsets: Mapping[str, tuple[int, int]]
 ) -> dict[str, NDArray[Any]]:
     """Return the columns about attention beyond distance: by contrasts, or beyond an offset."""
     names, means = ("beyond_distance", "beyond_low", "beyond_high"), tested.means
@@ -211,18 +221,17 @@ def _beyond_distance(
         "offset_share": nothing,
     }
     if tested.contrasts is not None:
-        one = tested.contrasts.intervals(alpha)
-        ends = (tested.contrasts.moments.mean, one.ci_low, one.ci_high)
-        found |= {name: tested.spread(end) for name, end in zip(names, ends, strict=True)}
-    elif tests.offsets:
-        ids = tested.columns.labels["role"]
-        rules = {role: _as_offset(offsets) for role, offsets in tests.offsets.items()}
-        offsets = np.array([rules.get(role, "") for role in ids], dtype=object)
-        share = np.where(offsets != "", means.threshold - tests.offset_margin, np.nan)
-        own = means.intervals(alpha)
-        ends = (means.moments.mean, own.ci_low, own.ci_high)
-        found |= {name: end - share for name, end in zip(names, ends, strict=True)}
-        found |= {"offset": offsets, "offset_share": share}
+        intervals = tested.contrasts.intervals(options.alpha)
+        ends = (tested.contrasts.moments.mean, intervals.ci_low, intervals.ci_high)
+        return found | {n: tested.spread(end) for n, end in zip(names, ends, strict=True)}
+    if offsets:
+        rules = {role: _as_offset(pair) for role, pair in offsets.items()}
+        named = np.array([rules.get(role, "") for role in tested.columns.labels["role"]], object)
+        share = np.where(named != "", means.threshold - options.offset_margin, np.nan)
+        intervals = means.intervals(options.alpha)
+        ends = (means.moments.mean, intervals.ci_low, intervals.ci_high)
+        found |= {n: end - share for n, end in zip(names, ends, strict=True)}
+        found |= {"offset": named, "offset_share": share}
     return found
 
 

@@ -8,20 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from headroles.corpus import Corpus, Sentence, Skipped, as_corpus
-from headroles.models.loading.encoder import Attending
+from headroles.models.loading.encoder import Attending, load_encoder
 from headroles.options import takes
 from headroles.results.result import picture
 from headroles.results.shown import Shown, Summary, as_html, as_text, brief
 from headroles.results.stored import save_together
+from headroles.scoring.options import PERMUTED_WEIGHTS, WORDS
 from headroles.scoring.run import score_heads
 from headroles.scoring.scores import HeadScores
 from headroles.scoring.sharing import ALONE, Sharing
 from headroles.studies.classification.assignment import assign
-from headroles.studies.classification.controls import score_controls
 from headroles.studies.classification.options import ClassifyOptions
 from headroles.studies.classification.role_table import RoleTable
+from headroles.studies.controls import with_permuted_weights, with_permuted_words
 from headroles.studies.heads import refuse_one_document
 from headroles.testing.options import UnitOptions
+
+_SEED = 0
+"""Seed of permuted words and weights."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,7 +99,22 @@ def classify_heads(
     if options.tests.clusters == "document":  # refused before long work
         corpus = _of_several_documents(as_corpus(corpus), options.tests)
     scores = score_heads(model, corpus, options, sharing=sharing)
-    return Classification(scores, assign(scores, options, score_controls(model, corpus, options)))
+    return Classification(scores, assign(scores, options, _score_controls(model, corpus, options)))
+
+
+def _score_controls(
+    model: Attending, corpus: Corpus, options: ClassifyOptions
+) -> dict[str, HeadScores]:
+    """Score the controls that take a pass of their own, with permuted words or weights."""
+    alone, scores = replace(options, controls=()), {}
+    if WORDS in options.controls:
+        scores[WORDS] = score_heads(model, with_permuted_words(as_corpus(corpus), _SEED), alone)
+    if PERMUTED_WEIGHTS in options.controls:
+        encoder = load_encoder(model, options)
+        permuted = with_permuted_weights(encoder.model, _SEED)
+        alone = replace(alone, tokenizer=encoder.tokenizer)
+        scores[PERMUTED_WEIGHTS] = score_heads(permuted, corpus, alone)
+    return scores
 
 
 def _of_several_documents(corpus: Corpus, options: UnitOptions) -> Corpus:

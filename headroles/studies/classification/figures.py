@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,7 +69,7 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     layers, heads = sizes_in(table.frame)
     ax = new_axes(ax, max(4.5, 2.2 + 0.36 * heads), 1.7 + 0.32 * layers)
     role = clearest_of(table, role)
-    rows = _rows_of(table, role)
+    rows = table.frame[table.frame["role"] == role]
     mesh = _draw_map(table, rows, ax, mark_size=46)
     bar = ax.figure.colorbar(mesh, ax=ax, label=score_label(table.record.score))
     threshold = float(rows["threshold"].median())
@@ -97,7 +97,8 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
     """
     from headroles.drawing.own_figures import new_figure
 
-    chosen = list(strongest_roles(table) if roles is None else roles)
+    named = strongest_roles(table) if roles is None else roles
+    chosen = [clearest_of(table, role) for role in named]
     if not chosen:
         raise UsageError("there is no role to draw; name one or more")
     layers, heads = sizes_in(table.frame)
@@ -105,7 +106,12 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
     width = figure_width(3.1 * across)
     across = max(1, min(across, int(width / 1.6)))
     size = min(8.0, 1.6 + 2.7 * width / across)
-    titles = [_map_title(table, role, 130 * width / across / size) for role in chosen]
+    rows = [table.frame[table.frame["role"] == role] for role in chosen]
+    titles = [
+        f"{role_label(role, int(130 * width / across / size))}\n"
+        f"largest mean {own['mean'].max():.2g}"
+        for role, own in zip(chosen, rows, strict=True)
+    ]
     above = (max(title.count("\n") for title in titles) + 2.0) * size / 56
     down = -(-len(chosen) // across)
     one = above + 0.84 * width / across * layers / heads + 0.1
@@ -121,8 +127,9 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
         "hspace": above / (one - above),
     }
     places = figure.subplots(down, across, squeeze=False, gridspec_kw=grid).ravel()
-    for k, (ax, role) in enumerate(zip(places, chosen, strict=False)):
-        _draw_small_map(table, role, ax, width / across / 3.1)
+    mark_size = min(14, 170 / heads) * (width / across / 3.1) ** 2
+    for k, (ax, own) in enumerate(zip(places, rows, strict=False)):
+        _draw_map(table, own, ax, mark_size, most_labels=8)
         ax.set_title(titles[k], fontsize=size)
         has_below, has_left = k + across < len(chosen), k % across > 0
         ax.tick_params(labelsize=6, labelbottom=not has_below, labelleft=not has_left)
@@ -133,20 +140,10 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
     return figure
 
 
-def draw_maps(table: RoleTable, roles: Sequence[str]) -> Iterator[Figure]:
-    """Yield the small maps of `draw_roles`, a figure each."""
-    for role in roles:
-        figure = draw_roles(table, [role])
-        # The cells of large models would make a large file.
-        figure.axes[0].collections[0].set_rasterized(True)
-        yield figure
-
-
 def strongest_roles(table: RoleTable, most: int = MOST_ROLES) -> list[str]:
     """Return the roles that most heads have, in the order of the table."""
     counts = table.frame.groupby("role", sort=False)["assigned"].sum()
-    ranked = sorted(counts.index, key=lambda one: (not counts[one], -counts[one]))
-    chosen = set(ranked[:most])
+    chosen = set(counts.sort_values(ascending=False, kind="stable").index[:most])
     return [role for role in table.roles if role in chosen]
 
 
@@ -191,23 +188,6 @@ def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:
         ax.figure.colorbar(mesh, ax=ax, label="heads with both roles")
     ax.set_title("heads with both roles")
     return ax
-
-
-def _draw_small_map(table: RoleTable, role: str, ax: Axes, scale: float = 1.0) -> None:
-    heads = sizes_in(table.frame)[1]
-    rows = _rows_of(table, role)
-    _draw_map(table, rows, ax, mark_size=min(14, 170 / heads) * scale**2, most_labels=8)
-
-
-def _map_title(table: RoleTable, role: str, characters: float) -> str:
-    """Return a role in words, in lines of so many characters, and its largest mean."""
-    name = role_label(clearest_of(table, role), int(characters))
-    return f"{name}\nlargest mean {_rows_of(table, role)['mean'].max():.2g}"
-
-
-def _rows_of(table: RoleTable, role: str) -> pd.DataFrame:
-    """Return the rows of a role. Raises UsageError for a role that the table does not have."""
-    return table.frame[table.frame["role"] == clearest_of(table, role)]
 
 
 def _draw_map(

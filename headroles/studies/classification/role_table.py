@@ -18,10 +18,13 @@ from headroles.results.shown import Shown
 from headroles.roles import find_roles
 from headroles.scoring.run_notes import facts_of_run
 from headroles.storage import Count, plain
-from headroles.studies.classification.answers import find_answers, heads_in
-from headroles.studies.classification.controls import about_controls, count_controls
-from headroles.studies.classification.method import method_of
-from headroles.studies.classification.summary import detailed, next_steps, summarized
+from headroles.studies.classification.answers import (
+    about_controls,
+    count_controls,
+    find_answers,
+    heads_in,
+)
+from headroles.studies.classification.summary import detailed, method_of, next_steps, summarized
 from headroles.studies.heads import roles_in
 from headroles.testing.answers import ROLE_ANSWERS, YES
 from headroles.testing.recorded import RecordedTests
@@ -38,7 +41,8 @@ _NOT_OF_ASSIGNED = ["assigned", "answer", "p_below", "p_below_adjusted", "df", "
 class RoleTests(RecordedTests, frozen=True, kw_only=True):
     """Record of the tests of a role table; ``offsets`` are those of `RoleTable.rivals`.
 
-    ``controls`` are the heads that would have each role in each control.
+    ``controls`` are the heads that would have each role in each control; ``left_out`` are the
+    reasons why no example has a role.
     """
 
     controls: dict[str, dict[str, list[tuple[Count, Count]]]]
@@ -47,8 +51,7 @@ class RoleTests(RecordedTests, frozen=True, kw_only=True):
     clustered_by: str
     n_clusters: Count
     effective_clusters: float
-    left_out: list[str]
-    why_left_out: dict[str, str]
+    left_out: dict[str, str]
     warnings: list[str]
 
 
@@ -111,15 +114,8 @@ class RoleTable(Result):
         "certified": one_of(*ROLE_ANSWERS, ""),
         "offset": Column(TEXT),
     }
-    views: ClassVar[tuple[str, ...]] = (
-        "long",
-        "wide",
-        "assigned",
-        "counts",
-        "answers",
-        "certified",
-        "colocation",
-        "controls",
+    views: ClassVar[tuple[str, ...]] = tuple(
+        "long wide assigned counts answers certified colocation controls".split()
     )
 
     @property
@@ -148,7 +144,7 @@ class RoleTable(Result):
 
         Columns ``role, heads`` and one for each control; the first row is any role of arcs.
         """
-        return count_controls(self)
+        return count_controls(self.frame, self.tests.controls)
 
     @property
     def tests(self) -> RoleTests:

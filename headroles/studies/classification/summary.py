@@ -1,4 +1,4 @@
-"""Summary and details of a role table, for people."""
+"""Summary and details of a role table, for people, and its method, for papers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
-from headroles.roles import BIAS, SCORES, in_words, is_arc, is_own
+from headroles.roles import BIAS, EXCESS, HIT, SCORES, in_words, is_arc, is_own
 from headroles.scoring.run_notes import about_length, describe_run
 from headroles.studies.classification.answers import (
     RoleAnswers,
+    about_controls,
     by_strength,
     find_answers,
     pairs_among,
 )
-from headroles.studies.classification.controls import about_controls
 from headroles.testing.answers import NO, POSITIONAL, UNTESTABLE, YES
 from headroles.testing.catalogue import TESTS
 from headroles.testing.options import describe_correction
@@ -26,7 +28,23 @@ from headroles.wording import head_name, listed, named_heads
 if TYPE_CHECKING:
     from headroles.studies.classification.role_table import RoleTable, RoleTests
 
-_STRONGEST = 3
+_SCORES = {
+    BIAS.name: (
+        "The sieve bias score of a head for a role is the attention that it gives to the words of "
+        "the role, over what uniform attention would give them (Pande et al., 2021).",
+        "pande",
+    ),
+    EXCESS.name: (
+        "The excess score of a head for a role is its attention to the words of the role beyond "
+        "uniform attention, over the largest possible excess.",
+        "pande",
+    ),
+    HIT.name: (
+        "The score of a head for a role is the share of words whose largest attention goes where "
+        "the role looks (Clark et al., 2019).",
+        "clark",
+    ),
+}
 NOT_CONTROLLED = (
     "Distance was not controlled: some of these heads may only look at a fixed place. Score with "
     "`beyond_offset`."
@@ -54,9 +72,19 @@ def summarized(table: RoleTable) -> Iterator[Shown]:
 
 def detailed(table: RoleTable) -> Iterator[Shown]:
     """Describe tests, tabulate answers and the strongest heads, and name missing values."""
+    tests, frame = table.tests, table.frame
     yield describe_run(table.record)
-    yield _about_tests(table)
-    yield _about_limit(table)
+    is_uneven = tests.effective_clusters < 0.9 * tests.n_clusters
+    uneven = f" (effective number {tests.effective_clusters:.0f})" * bool(is_uneven)
+    yield (
+        f"{TESTS[tests.test].words} of {describe_units(tests)}{uneven}, each direction at alpha\n"
+        f"intervals of {100 * (1 - tests.alpha):g} %: t, for each head separately"
+    )
+    score = "" if table.record.score == BIAS.name else f"{table.record.score} "
+    yield (
+        f"heads per layer with mean {score}score > {describe_limit(tests, bool(table.rivals))} "
+        f"(alpha {tests.alpha:g}, {describe_correction(tests.correction)})"
+    )
     yield _answers_grid(table)
     if _is_certified(table):
         yield _about_certified(table)
@@ -64,13 +92,56 @@ def detailed(table: RoleTable) -> Iterator[Shown]:
     yield _strongest_grid(table)
     if caution := about_length(table.record):
         yield caution
-    untested = table.frame["note"][table.frame["answer"] == UNTESTABLE]
+    untested = frame["note"][frame["answer"] == UNTESTABLE]
     causes = untested.str.removeprefix(f"{UNTESTABLE}: ").value_counts()
     if len(causes):
         named = "; ".join(f"{cause} ({n})" for cause, n in causes.items())
         yield f"{len(untested)} pairs of head and role are untestable: {named}."
-    if changing := [role for role, (one, other) in table.rivals.items() if one != other]:
+    if changing := [role for role, (first, second) in table.rivals.items() if first != second]:
         yield f"The best offset differs between halves of the documents: {', '.join(changing)}."
+
+
+def _answers_grid(table: RoleTable) -> Grid:
+    """Return for each role the numbers of examples, and of heads by layer and by answer."""
+    sizes = table.frame.groupby("role", sort=False)[["n", "n_clusters"]].max()
+    sizes.columns = ["examples", "clusters"]
+    answers, certified = table.answers(), table.certified()[[YES, NO]].add_prefix("certified ")
+    rare = [name for name in (POSITIONAL, UNTESTABLE) if not answers[name].any()]
+    joined = pd.concat(
+        [
+            sizes.drop(columns=["clusters"] * (table.tests.clustered_by == "none")),
+            table.counts().drop(columns="total").astype(str).replace("0", "."),
+            answers.drop(columns=rare),
+            certified if _is_certified(table) else certified[[]],
+        ],
+        axis=1,
+    ).astype(str)
+    return Grid(("role", *map(str, joined.columns)), tuple(joined.itertuples(name=None)), bold=YES)
+
+
+def _is_certified(table: RoleTable) -> bool:
+    """Tell whether there are certified answers: the scores have bounds."""
+    return bool((table.frame["certified"] != "").any())
+
+
+def _about_certified(table: RoleTable) -> str:
+    """Name answers that the certified ones contradict."""
+    given, certified = table.frame["answer"], table.frame["certified"]
+    against = table.frame[(given == YES) & (certified == NO) | (given == NO) & (certified == YES)]
+    named = listed([f"{row.layer}-{row.head} {row.role}" for row in against.itertuples()], 8)
+    contradicted = f"; {len(against)} against the answer given: {named}" * bool(len(against))
+    return f"certified: by betting and e-BH, for any distribution of scores{contradicted}\n"
+
+
+def _strongest_grid(table: RoleTable) -> Grid:
+    """Return the three strongest heads of each role."""
+    ranked, digits = by_strength(table.frame[table.frame["assigned"]]), _digits(table.record.score)
+    rows = []
+    for role in table.roles:
+        strongest = ranked[ranked["role"] == role].head(3).itertuples()
+        heads = [f"{row.layer}-{row.head} {row.mean:.{digits}f}" for row in strongest]
+        rows.append((role, "  ".join(heads)))
+    return Grid(("role", "heads"), tuple(rows), left=frozenset(["heads"]))
 
 
 def next_steps(table: RoleTable, folder: Path) -> Iterator[str]:
@@ -108,8 +179,8 @@ def _about_gaps(table: RoleTable) -> Iterator[str]:
     for reason, count in table.record.skipped.items():
         yield f"Skipped {reason}: {count}."
     by_reason: dict[str, list[str]] = {}
-    for role in table.tests.left_out:
-        by_reason.setdefault(table.tests.why_left_out.get(role, ""), []).append(in_words(role))
+    for role, reason in table.tests.left_out.items():
+        by_reason.setdefault(reason, []).append(in_words(role))
     for reason, roles in by_reason.items():
         yield f"No example has {listed(roles)}" + (f": {reason}." if reason else ".")
 
@@ -222,25 +293,6 @@ def in_units(mean: float, score: str) -> str:
     return f"{mean:.{_digits(score)}f}"
 
 
-def _about_tests(table: RoleTable) -> str:
-    tests = table.tests
-    is_uneven = tests.effective_clusters < 0.9 * tests.n_clusters
-    uneven = f" (effective number {tests.effective_clusters:.0f})" * bool(is_uneven)
-    return (
-        f"{TESTS[tests.test].words} of {describe_units(tests)}{uneven}, each direction at alpha\n"
-        f"intervals of {100 * (1 - tests.alpha):g} %: t, for each head separately"
-    )
-
-
-def _about_limit(table: RoleTable) -> str:
-    tests, score = table.tests, table.record.score
-    limit = describe_limit(tests, bool(table.rivals))
-    return (
-        f"heads per layer with mean {'' if score == BIAS.name else f'{score} '}score > {limit} "
-        f"(alpha {tests.alpha:g}, {describe_correction(tests.correction)})"
-    )
-
-
 def describe_units(tests: RoleTests) -> str:
     """Name the units of the tests of a role table, and count them."""
     if tests.clustered_by == "none":
@@ -256,77 +308,30 @@ def describe_limit(asked: RecordedLevel, has_rivals: bool) -> str:
     return f"{asked.threshold:g}{contrasts}{beyond}"
 
 
-def _is_certified(table: RoleTable) -> bool:
-    """Tell whether there are certified answers: the scores have bounds."""
-    return bool((table.frame["certified"] != "").any())
-
-
-def _about_certified(table: RoleTable) -> str:
-    """Count answers that hold for any distribution of scores, and name contradictions."""
-    given, certified = table.frame["answer"], table.frame["certified"]
-    counts = ", ".join(
-        f"{int((certified == answer).sum())} {answer} "
-        f"({int(((certified == answer) & (given == answer)).sum())} of them answered so above)"
-        for answer in (YES, NO)
-    )
-    against = table.frame[(given == YES) & (certified == NO) | (given == NO) & (certified == YES)]
-    named = listed([f"{row.layer}-{row.head} {row.role}" for row in against.itertuples()], 8)
-    return (
-        f"certified (by betting and e-BH, for any distribution of scores): {counts}"
-        + f"; {len(against)} against the answer given: {named}" * bool(len(against))
-        + "\nthe certified test uses a mean that gives long examples, which could score farthest "
-        "from the threshold, less weight (certified_mean)\n"
-    )
-
-
-def _answers_grid(table: RoleTable) -> Grid:
-    """Return for each role the number of heads by layer and by answer."""
-    per_layer, answers = table.counts().drop(columns="total"), table.answers()
-    rare = [name for name in (POSITIONAL, UNTESTABLE) if not answers[name].any()]
-    answers = answers.drop(columns=rare)
-    certified = table.certified()[[YES, NO] if _is_certified(table) else []]
-    certified = certified.add_prefix("certified ")
-    sizes = {"examples": table.frame.groupby("role")["n"].max()}
-    if table.tests.clustered_by != "none":
-        sizes["clusters"] = table.frame.groupby("role")["n_clusters"].max()
-    rows = [
-        (
-            role,
-            *(str(column.loc[role]) for column in sizes.values()),
-            *(str(n) if n else "." for n in per_layer.loc[role]),
-            *map(str, answers.loc[role]),
-            *map(str, certified.loc[role]),
-        )
-        for role in table.roles
-    ]
-    columns = (
-        "role",
-        *sizes,
-        *map(str, per_layer.columns),
-        *answers.columns,
-        *certified.columns,
-    )
-    return Grid(columns, tuple(rows), bold=YES)
-
-
-def _strongest_grid(table: RoleTable) -> Grid:
-    assigned, digits = (
-        by_strength(table.frame[table.frame["assigned"]]),
-        _digits(table.record.score),
-    )
-    rows = []
-    for role in table.roles:
-        strongest = assigned[assigned["role"] == role].head(_STRONGEST)
-        heads = [
-            f"{layer}-{head} {mean:.{digits}f}"
-            for layer, head, mean in zip(
-                strongest["layer"], strongest["head"], strongest["mean"], strict=True
-            )
-        ]
-        rows.append((role, "  ".join(heads)))
-    return Grid(("role", "heads"), tuple(rows), left=frozenset(["heads"]))
-
-
 def _digits(score: str) -> int:
     """Return the number of decimals for means on the scale of the score."""
     return 1 if SCORES[score].threshold >= 1 else 2
+
+
+def method_of(table: RoleTable) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return sentences on score and tests, and the key of the work that defines the score."""
+    sentence, work = _SCORES[table.record.score]
+    tests = table.tests
+    correction = describe_correction(tests.correction).replace("fdr_bh", "Benjamini-Hochberg")
+    tested = (
+        f"{TESTS[tests.test].words} over {describe_units(tests)}, alpha {tests.alpha:g}, "
+        f"{correction}"
+    )
+    beyond = ""
+    if table.rivals:
+        beyond = f", and of arcs {tests.offset_margin:g} above that of the best fixed offset"
+    said = [
+        sentence,
+        f"A head has a role if its mean score is above {tests.threshold:g}{beyond} ({tested}).",
+    ]
+    if tests.distance_margin:
+        said.append(
+            "Of roles of arcs, its score on arcs also has to exceed that on other words at the "
+            f"same distance by more than {tests.distance_margin:g} (intersection-union test)."
+        )
+    return (*said, *about_controls(table)), (work,)

@@ -13,7 +13,7 @@ from headroles.drawing.page import Page, Picture
 from headroles.drawing.plain_page import plain_page
 from headroles.drawing.style import figure_of, score_label
 from headroles.roles import in_words
-from headroles.studies.classification.map import group_of
+from headroles.studies.classification.page import group_of
 from headroles.studies.comparison.answers import changed_most
 from headroles.studies.comparison.figures import draw_changed_heads, draw_changes, draw_trajectory
 from headroles.studies.comparison.result import RoleShifts

@@ -14,9 +14,6 @@ from headroles.studies.importance.importance import RankingOptions
 from headroles.studies.importance.removals import RoleOptions, RunOptions
 from headroles.studies.options import read_head
 
-MOST_RATE = 1000
-"""Bound of learning rates: larger ones lead to weights that float32 cannot hold."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateOptions(Options):

@@ -162,8 +162,11 @@ def several(table: ClaimTable, effects: list[float]) -> list[ClaimTable]:
         frame = table.frame.copy()
         trends = frame["verdict"] == "described"
         frame.loc[trends, "effect"], frame.loc[trends, "control"] = effect, 0.0
-        model = structs.replace(table.record.model, weights_sha256=str(place))
-        found.append(replace(table, frame=frame, record=structs.replace(table.record, model=model)))
+        scored = table.record.sources["scores"]
+        model = structs.replace(scored.model, weights_sha256=str(place))
+        sources = {"scores": structs.replace(scored, model=model)}
+        record = structs.replace(table.record, sources=sources)
+        found.append(replace(table, frame=frame, record=record))
     return found
 
 
