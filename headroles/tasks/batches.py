@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headroles.arrays import BoolArray, FloatArray
+from headroles.arrays import FloatArray
 from headroles.encoding import refuse_unknown
 from headroles.errors import CorpusError, ModelError, TokenizerError
 from headroles.models.loading.encoder import LoadedEncoder
@@ -60,7 +60,7 @@ class Batches:
             encoded = tokenizer(
                 *columns, truncation=True, max_length=limit, return_special_tokens_mask=True
             )
-        self._refuse_unknown(self._marks_of_words(encoded), encoded)
+        self._check_words(encoded)
         passes = Passes(
             [min(length, limit) for length in lengths],
             partial(self._batch, encoded),
@@ -77,35 +77,29 @@ class Batches:
                 "name one in tokenizer_config.json"
             )
 
-    def _marks_of_words(self, encoded: Any) -> list[BoolArray]:
-        """Mark, for each example, its tokens that are word pieces, including unknown ones.
+    def _check_words(self, encoded: Any) -> None:
+        """Raise CorpusError for an example with special tokens alone.
 
-        Raises CorpusError for an example with special tokens alone.
+        Raise TokenizerError if most word pieces are unknown.
         """
-        unknown = self.encoder.tokenizer.unk_token_id
-        found = []
+        n_pieces = n_unknown = 0
         columns = (encoded["input_ids"], encoded["special_tokens_mask"], self.task.lines)
         for ids, special, line in zip(*columns, strict=True):
-            words = (np.asarray(special) == 0) | (np.asarray(ids) == unknown)
-            if not words.any():
+            is_unknown = np.asarray(ids) == self.encoder.tokenizer.unk_token_id
+            n_words = int(((np.asarray(special) == 0) | is_unknown).sum())
+            if not n_words:
                 raise CorpusError(
                     f"{self.task.file}, line {line}: the text has no word piece; give it one that "
                     "the tokenizer can read, or remove the line"
                 )
-            found.append(words)
-        return found
-
-    def _refuse_unknown(self, words: Sequence[BoolArray], encoded: Any) -> None:
-        """Raise TokenizerError if most word pieces are unknown."""
-        ids = np.concatenate([np.asarray(ids) for ids in encoded["input_ids"]])
-        pieces = ids[np.concatenate(words)]
-        n_unknown = int((pieces == self.encoder.tokenizer.unk_token_id).sum())
-        refuse_unknown(n_unknown, len(pieces), str(self.task.file))
+            n_pieces += n_words
+            n_unknown += int(is_unknown.sum())
+        refuse_unknown(n_unknown, n_pieces, str(self.task.file))
 
     def _batch(self, encoded: Any, indices: list[int]) -> TaskBatch:
-        own = {name: [values[index] for index in indices] for name, values in encoded.items()}
-        special = own.pop("special_tokens_mask")
-        padded = self.encoder.tokenizer.pad(own, padding=True, return_tensors="pt")
+        rows = {name: [values[index] for index in indices] for name, values in encoded.items()}
+        special = rows.pop("special_tokens_mask")
+        padded = self.encoder.tokenizer.pad(rows, padding=True, return_tensors="pt")
         inputs = {name: values.to(self.encoder.device) for name, values in padded.items()}
         if self.objective == MASKED_LM:
             return TaskBatch(indices, *self._mask(indices, inputs, special))

@@ -1,4 +1,4 @@
-"""Reading of labelled text in tables, such as GLUE's files, and of plain text to mask."""
+"""Labelled text in tables, such as GLUE's files, or text to mask -> texts and their targets."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from headroles.arrays import FloatArray
 from headroles.corpus.files import CorpusFile, is_dataset, read_lines, refuse_special
 from headroles.corpus.tables import check_text_columns, hint_of_separator, read_columns
 from headroles.errors import CorpusError, UsageError
 from headroles.record import RecordedTaskFile
-from headroles.tasks.options import TaskOptions
+from headroles.tasks.options import AUTO, CLASSIFICATION, MASKED_LM, REGRESSION, TaskOptions
+from headroles.wording import listed
 
 _TEXTS = (
     ("sentence1", "sentence2"),
@@ -53,24 +56,6 @@ class Task:
             tuple(self.lines[place] for place in places),
             self.digest,
         )
-
-    def numbers(self) -> list[float]:
-        """Return the labels as numbers. Raises CorpusError, with the line, for other labels."""
-        return [
-            self._number(line, label) for line, label in zip(self.lines, self.labels, strict=True)
-        ]
-
-    def _number(self, line: int, label: str) -> float:
-        try:
-            value = float(label)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise CorpusError(
-                f"{self.file}, line {line}: the label is {label!r}; a model for regression needs "
-                "numbers (name their column with `label_column`)"
-            )
-        return value
 
     def describe(self) -> RecordedTaskFile:
         """Return the record of the file."""
@@ -115,7 +100,22 @@ def _plain(file: Path) -> Iterator[tuple[int, tuple[str, ...], str]]:
 
 def _labelled(file: Path, options: TaskOptions) -> Iterator[tuple[int, tuple[str, ...], str]]:
     def choose(names: Sequence[str]) -> list[str | int]:
-        return [*_texts(file, options, names), _label(file, options, names)]
+        texts, label = options.text_columns, options.label_column
+        if texts is None:
+            texts = next((known for known in _TEXTS if set(known) <= set(names)), None)
+        if label is None:
+            label = next((known for known in _LABELS if known in names), None)
+        if texts is None or label is None:
+            content, option = (
+                ("text", "text_columns") if texts is None else ("label", "label_column")
+            )
+            present = f" (it has: {', '.join(names)})" if names else ""
+            raise UsageError(
+                f"no columns of {file} are known to hold the {content}; name them with `{option}`"
+                f"{present}{hint_of_separator(names)}"
+            )
+        check_text_columns(texts)
+        return [*texts, label]
 
     table = CorpusFile(file, str(file), file.stem)
     rows = read_columns(table, choose, header=options.header, separator=options.separator)
@@ -123,30 +123,76 @@ def _labelled(file: Path, options: TaskOptions) -> Iterator[tuple[int, tuple[str
         yield number, tuple(" ".join(text.split()) for text in texts), label.strip()
 
 
-def _texts(file: Path, options: TaskOptions, names: Sequence[str]) -> Sequence[str | int]:
-    if options.text_columns is not None:
-        check_text_columns(options.text_columns)
-        return options.text_columns
-    for known in _TEXTS:
-        if set(known) <= set(names):
-            return known
-    raise UsageError(
-        f"no columns of {file} are known to hold the text; name them with `text_columns`"
-        f"{_listed(names)}{hint_of_separator(names)}"
-    )
+def objective_of(option: str, config: Any) -> str:
+    """Return the objective of an option, or of the model's configuration for ``auto``."""
+    if option != AUTO:
+        return option
+    if (config.architectures or [""])[0].endswith("ForMaskedLM"):
+        return MASKED_LM
+    kind = getattr(config, "problem_type", None)
+    if kind == "multi_label_classification":
+        raise UsageError("a model of several labels for one text is not supported")
+    return REGRESSION if kind == REGRESSION or config.num_labels == 1 else CLASSIFICATION
 
 
-def _label(file: Path, options: TaskOptions, names: Sequence[str]) -> str | int:
-    if options.label_column is not None:
-        return options.label_column
-    for known in _LABELS:
-        if known in names:
-            return known
-    raise UsageError(
-        f"no column of {file} is known to hold the label; name it with `label_column`"
-        f"{_listed(names)}{hint_of_separator(names)}"
-    )
+def find_targets(task: Task, objective: str, config: Any, labels: Sequence[str] = ()) -> FloatArray:
+    """Return the class or number of each example (examples,), NaN if tokens are masked.
+
+    A label is the name or the number of a class, or one of ``labels``, which are
+    ``"label=class"``.
+
+    Raises CorpusError for labels that the model does not know, for labels of a regression that are
+    no numbers, and for a single class; UsageError for ``labels`` of classes that the model lacks,
+    or of an objective without classes.
+    """
+    if labels and objective != CLASSIFICATION:
+        raise UsageError(
+            f"`labels` are for classification, and the objective is {objective}; leave them out"
+        )
+    if objective == MASKED_LM:
+        return np.full(len(task), np.nan)
+    if objective == REGRESSION:
+        pairs = zip(task.lines, task.labels, strict=True)
+        return np.array([_number(task.file, line, label) for line, label in pairs])
+    numbered = config.label2id or {name: number for number, name in (config.id2label or {}).items()}
+    names = {str(name).lower(): number for name, number in numbered.items()}
+    known = {str(number): number for number in range(config.num_labels)} | names
+    known |= _classes_given(labels, config.num_labels)
+    for line, label in zip(task.lines, task.labels, strict=True):
+        if label.lower() not in known:
+            raise CorpusError(
+                f"{task.file}, line {line}: the model does not know the label {label!r}; it knows "
+                f"{listed(sorted(known), 8)}. Name the column of labels with `label_column`"
+                f", or give labels their classes: `labels='{label}=0,...'`"
+            )
+    targets = np.array([known[label.lower()] for label in task.labels], dtype=np.float64)
+    if len(np.unique(targets)) < 2:
+        raise CorpusError(
+            f"all {len(task)} examples of {task.file} have the label {task.labels[0]!r}; give "
+            "examples of two classes at least"
+        )
+    return targets
 
 
-def _listed(names: Sequence[str]) -> str:
-    return f" (it has: {', '.join(names)})" if names else ""
+def _classes_given(labels: Sequence[str], n_classes: int) -> dict[str, int]:
+    """Return the class of each label, which may be written in any case."""
+    given = {}
+    for pair in labels:
+        label, _, number = pair.rpartition("=")
+        if not 0 <= int(number) < n_classes:
+            raise UsageError(f"labels {pair}: the model has the classes 0 to {n_classes - 1}")
+        given[label.strip().lower()] = int(number)
+    return given
+
+
+def _number(file: str, line: int, label: str) -> float:
+    try:
+        value = float(label)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise CorpusError(
+            f"{file}, line {line}: the label is {label!r}; a model for regression needs "
+            "numbers (name their column with `label_column`)"
+        )
+    return value

@@ -43,11 +43,9 @@ from headroles.passes.saved_batches import Arrays, ArrayTypes, SavedBatches
 from headroles.record import RecordedTask, TaskRecord
 from headroles.rounding import MODEL_TERMS, rounding_bound
 from headroles.tasks.batches import IGNORED, Batches, TaskBatch
-from headroles.tasks.metrics import measure, metrics_of
 from headroles.tasks.options import CLASSIFICATION, MASKED_LM, REGRESSION, TaskOptions
-from headroles.tasks.outcomes import DERIVATIVES, Derivatives, Outcomes
-from headroles.tasks.reading import Task, read_task
-from headroles.tasks.targets import find_targets, objective_of
+from headroles.tasks.outcomes import DERIVATIVES, METRICS, Derivatives, Outcomes, metrics_of
+from headroles.tasks.reading import Task, find_targets, objective_of, read_task
 
 OnPass = Callable[[float], None]
 _REFERENCE_BATCHES = 16
@@ -121,8 +119,9 @@ class TaskRun:
 
     def measure(self, outcomes: Outcomes, setting: int = 0) -> dict[str, float]:
         """Return the mean loss and the metrics of one setting."""
-        columns = (outcomes.predictions[:, setting], self.targets, outcomes.losses[:, setting])
-        return measure(*columns, self.metrics)
+        predictions = outcomes.predictions[:, setting]
+        metrics = {name: METRICS[name](predictions, self.targets) for name in self.metrics}
+        return {"loss": float(outcomes.losses[:, setting].mean()), **metrics}
 
     def outcomes(self, gates: Tensor, ablation: str = ZERO) -> Outcomes:
         """Return the outcomes of all examples under each of ``gates`` (S, layers, heads).

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from headroles.tasks.metrics import METRICS
+from headroles.tasks.outcomes import METRICS
 
 rng = np.random.default_rng(5)
 TARGET = rng.integers(0, 2, 60).astype(float)

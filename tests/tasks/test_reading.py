@@ -72,7 +72,7 @@ def test_some_examples_are_the_same_every_time(file: Path) -> None:
             {},
             r"no columns of .* are known to hold the text; .* text_columns \(it has: a, b",
         ),
-        ("text\tb\n1\t2\n", {}, "is known to hold the label; name it with label_column"),
+        ("text\tb\n1\t2\n", {}, "are known to hold the label; name them with label_column"),
         ("text\tlabel\nx\t1\ny\n", {}, r"line 3: 1 columns instead of 2"),
         ("text\tlabel\nx\t1\n", {}, "holds 1 examples; two are the least"),
         (

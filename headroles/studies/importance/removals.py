@@ -20,9 +20,8 @@ from headroles.passes.saved_batches import SavedBatches
 from headroles.record import Record, TaskRecord, versions
 from headroles.results.result import Result
 from headroles.storage import OpenParts, Parts
-from headroles.tasks.metrics import METRICS
 from headroles.tasks.options import REGRESSION, TaskOptions
-from headroles.tasks.outcomes import DERIVATIVES, Derivatives, Outcomes
+from headroles.tasks.outcomes import DERIVATIVES, METRICS, Derivatives, Outcomes
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.options import TestOptions

@@ -16,9 +16,8 @@ from headroles.studies.pruning.curve_options import CurveOptions
 from headroles.studies.pruning.curves import Point, PruningCurves, find_pruning_curves, make_table
 from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.orders import choose_heads
-from headroles.tasks.metrics import METRICS
 from headroles.tasks.options import TaskOptions
-from headroles.tasks.outcomes import Derivatives, Outcomes
+from headroles.tasks.outcomes import METRICS, Derivatives, Outcomes
 from headroles.tasks.running import TaskRun, open_run
 from tests.commands import run
 from tests.rounding import near
