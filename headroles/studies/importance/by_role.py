@@ -196,7 +196,7 @@ def importance_by_role(model: Model, task: str | Path, options: ByRoleOptions) -
         {
             "role": list(having),
             "heads": [len(of_role) for of_role in having.values()],
-            **_overlaps(having),
+            **_overlaps(having, heads),
             **_within(importances, heads, having, options, "importance"),
             **_within(rises_of(run), heads, having, options, "loss"),
             **compare_removed(run, heads, having, options),
@@ -230,19 +230,14 @@ def _warnings(
         )
 
 
-def _overlaps(having: Mapping[str, Sequence[Head]]) -> dict[str, list[Any]]:
+def _overlaps(having: Mapping[str, Sequence[Head]], heads: Sequence[Head]) -> dict[str, Any]:
     """Return for each role the other one that shares the largest part of the heads of both."""
-    names, overlaps = [], []
-    for role, heads in having.items():
-        shares = {
-            other: len({*heads} & {*others}) / len({*heads} | {*others})
-            for other, others in having.items()
-            if other != role
-        }
-        nearest = max(shares, key=lambda other: shares[other], default="")
-        overlaps.append(shares.get(nearest, 0.0))
-        names.append(nearest if overlaps[-1] else "")
-    return {"shared_with": names, "overlap": overlaps}
+    is_in = np.array([[head in of_role for head in heads] for of_role in having.values()], int)
+    n_both, sizes = is_in @ is_in.T, is_in.sum(1)
+    shares = n_both / (sizes[:, None] + sizes - n_both)
+    np.fill_diagonal(shares, 0)
+    nearest = np.array(list(having), dtype=object)[shares.argmax(1)]
+    return {"shared_with": np.where(shares.any(1), nearest, ""), "overlap": shares.max(1)}
 
 
 def _within(

@@ -128,12 +128,6 @@ class DropsByTask(Result):
         """
         return widened(self.frame, ("measure", "set", "removed"), "task", self.tasks, value)
 
-    def correlations(self, kind: str, measure: str = LOSS) -> pd.DataFrame:
-        """Return rank correlations (Spearman) of tasks, over the removals of a set."""
-        wide = self.wide()
-        rows = wide[(wide["measure"] == measure) & (wide["set"] == kind)]
-        return rows[self.tasks].corr("spearman").rename_axis("task")
-
     def summarize(self) -> Iterator[Shown]:
         """Count removals that matter, and tabulate the largest drops."""
         rows = self.frame[self.frame["measure"] == LOSS]

@@ -86,18 +86,6 @@ def test_deviations_are_welch_tests_of_profiles(
     assert other["deviation"].to_numpy() == pytest.approx(-own["deviation"].to_numpy())
 
 
-def test_answers(found: DropsByTask) -> None:
-    for row in found.frame.itertuples():
-        shown = row.p_adjusted <= 0.05
-        assert row.answer == (
-            ("worse" if row.relative_drop > 0 else "better") if shown else "undecided"
-        )
-        deviates = row.p_deviation_adjusted <= 0.05
-        assert row.deviates == (
-            ("more" if row.deviation > 0 else "less") if deviates else "undecided"
-        )
-
-
 def test_all_that_there_was_is_lost(ablations: list[Ablations]) -> None:
     """The share has no error then, and yet is shown to be lost."""
     wrong = []

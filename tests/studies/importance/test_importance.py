@@ -178,6 +178,5 @@ def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
 
 def test_masked_language_models(masked_lm: Path, plain: Path) -> None:
     found = find_importance(masked_lm, plain)
-    assert found.record.task.objective == "masked_lm"
-    assert found.record.task.metrics == []
+    assert (found.record.task.objective, found.record.task.metrics) == ("masked_lm", [])
     assert "loss" in repr(found)
