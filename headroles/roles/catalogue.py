@@ -118,21 +118,16 @@ def refuse_too_far(names: Iterable[str], max_tokens: int) -> None:
 
 def delimiter_roles(options: Options, context: Context) -> Iterator[Role]:
     """Yield the roles whose tokens look for special tokens: all, the first, or separators."""
-    yield Role("delimiter", "special tokens", sieve=Sets(_special))
-    yield Role("delimiter:cls", "the classifier token", sieve=Sets(_classifier))
-    yield Role("delimiter:sep", "separators", sieve=Sets(_separators))
+    for name, words, tokens in (
+        ("delimiter", "special tokens", "special"),
+        ("delimiter:cls", "the classifier token", "classifier"),
+        ("delimiter:sep", "separators", "separators"),
+    ):
+        yield Role(name, words, sieve=Sets(partial(_tokens, tokens)))
 
 
-def _special(batch: PaddedBatch) -> list[Shared]:
-    return [Shared(batch.real, batch.special)]
-
-
-def _classifier(batch: PaddedBatch) -> list[Shared]:
-    return [Shared(batch.real, batch.classifier)]
-
-
-def _separators(batch: PaddedBatch) -> list[Shared]:
-    return [Shared(batch.real, batch.separators)]
+def _tokens(name: str, batch: PaddedBatch) -> list[Shared]:
+    return [Shared(batch.real, getattr(batch, name))]
 
 
 # Words of the same sentence of a pair

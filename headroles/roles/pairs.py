@@ -82,10 +82,8 @@ class Offsets(Sieve):
         weights = divide(inside * (rows.slopes * queries)[..., None], counts[:, None, None])
         weights = weights.reshape(batch.size, -1, 1)
         pairs = np.repeat((query * batch.width + key).reshape(1, -1), batch.size, axis=0)
-        constants, lows, highs = (
-            divide((of_rows * queries).sum(axis=1), counts)[:, None].astype(np.float32)
-            for of_rows in (rows.offsets, rows.lows, rows.highs)
-        )
+        limits = divide((rows.limits * queries).sum(axis=-1), counts)[..., None]
+        constants, lows, highs = limits.astype(np.float32)
         return SieveReadout(
             function=_by_sum,
             arrays=(pairs, weights.astype(np.float32)),
@@ -200,6 +198,7 @@ class Pairs(Sieve):
         """Find the weights of all pairs of pieces of all links."""
         pieces = scope.of(find_pieces, self.find)
         weights = find_link_weights(alike, scope.batch, pieces, pieces.is_scored)
+        constants, lows, highs = weights.limits
         shares = None
         if scope.score.of_first_choice:
             ends = pieces.owners, pieces.queries, pieces.keys
@@ -207,10 +206,10 @@ class Pairs(Sieve):
         return SieveReadout(
             function=in_product,
             arrays=(pieces.pairs(scope.batch), weights.padded(pieces)),
-            constants=weights.constants,
+            constants=constants,
             counts=weights.counts,
-            lows=weights.lows,
-            highs=weights.highs,
+            lows=lows,
+            highs=highs,
             skipped=+Counter({PIECELESS_ARCS: scope.batch.of(self.find).n_lost}),
             among=self.among,
             offset_shares=shares,
@@ -277,7 +276,7 @@ def find_pieces(scope: Scope, find: FindLinks) -> Pieces:
     n_rows = np.bincount(row_link, minlength=len(owners))
     limits = [
         divide(np.bincount(row_link, weights=of_rows, minlength=len(owners)), n_rows)
-        for of_rows in (values.offsets, values.lows, values.highs)
+        for of_rows in values.limits
     ]
     # by example, so that its pairs fill one row of a padded array
     order = np.argsort(owners[link], kind="stable")
@@ -326,16 +325,15 @@ def _pairs_in_reach(
 class LinkWeights:
     """Weights of pairs in the scores of roles, one entry for each pair and role it counts for.
 
-    ``pairs``, ``roles`` and ``weights`` are (entries,); ``constants``, ``lows``, ``highs`` and
-    ``counts`` (B, r) belong to roles; ``counted`` (pairs, r) marks the entries.
+    ``pairs``, ``roles`` and ``weights`` are (entries,); ``limits`` (3, B, r), which are constants,
+    least and greatest scores, and ``counts`` (B, r) belong to roles; ``counted`` (pairs, r) marks
+    the entries.
     """
 
     pairs: IntArray
     roles: IntArray
     weights: FloatArray
-    constants: Float32Array
-    lows: Float32Array
-    highs: Float32Array
+    limits: Float32Array
     counts: IntArray
     counted: BoolArray
 
@@ -371,14 +369,11 @@ def find_link_weights(
     counted = chosen[pieces.directions, table.labels[pieces.links]]
     counted &= is_scored[pieces.directions, pieces.links][:, None]
     pair, role = np.nonzero(counted)
-    constants, lows, highs = divide(sums, counts).astype(np.float32)
     return LinkWeights(
         pairs=pair,
         roles=role,
         weights=pieces.weights[pair] / counts[pieces.owners[pair], role],
-        constants=constants,
-        lows=lows,
-        highs=highs,
+        limits=divide(sums, counts).astype(np.float32),
         counts=counts,
         counted=counted,
     )

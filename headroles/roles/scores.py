@@ -31,14 +31,10 @@ class RowValues:
     scored: BoolArray
 
     @property
-    def lows(self) -> FloatArray:
-        """Least possible value of each row under any attention."""
-        return self.offsets + np.minimum(self.slopes, 0)
-
-    @property
-    def highs(self) -> FloatArray:
-        """Greatest possible value of each row under any attention."""
-        return self.offsets + np.maximum(self.slopes, 0)
+    def limits(self) -> FloatArray:
+        """(3, ...): constant, least and greatest value of each row under any attention."""
+        signs = np.minimum(self.slopes, 0), np.maximum(self.slopes, 0)
+        return self.offsets + np.stack([np.zeros_like(self.slopes), *signs])
 
 
 @dataclass(frozen=True)

@@ -98,8 +98,9 @@ class Sets(Sieve):
                 shares &= batch.in_words
                 shares = divide(shares.astype(np.float64), batch.count_in_words(shares))
             weights[:, :, list(key_sets).index(id(keys))] += rows.slopes * shares
-            of_rows = (rows.offsets, rows.lows, rows.highs * most)
-            sums += [(values * shares).sum(axis=1) for values in of_rows]
+            limits = rows.limits
+            limits[2] *= most
+            sums += (limits * shares).sum(axis=-1)
             counts += np.round(shares.sum(axis=1)).astype(np.int64)
         # the mean over rows is taken here, once, so that a layer needs a product only
         means = divide(sums, counts).astype(np.float32)
