@@ -12,7 +12,6 @@ from headroles.corpus.prepared import PreparedCorpus as PreparedCorpus
 from headroles.corpus.prepared import prepared as prepared
 from headroles.corpus.sentence import DEFAULT_RELATIONS as DEFAULT_RELATIONS
 from headroles.corpus.sentence import MISSING as MISSING
-from headroles.corpus.sentence import PAIRINGS as PAIRINGS
 from headroles.corpus.sentence import ROOT as ROOT
 from headroles.corpus.sentence import Corpus as Corpus
 from headroles.corpus.sentence import Example as Example

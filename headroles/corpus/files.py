@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from headroles import storage
-from headroles.corpus.sentence import CorpusSource, FolderSource
+from headroles.corpus.sentence import CorpusSource
 from headroles.errors import CorpusError
 from headroles.role_names import is_relation
 from headroles.wording import listed, printable
@@ -103,7 +103,7 @@ def find_files(
     if isinstance(paths, str | OsPathLike):
         paths = [paths]
     found: list[Path | CorpusFile] = []
-    folders: list[FolderSource] = []
+    folders: list[dict[str, Any]] = []
     for path in map(Path, paths):
         try:
             if str(path) == STANDARD_INPUT:
@@ -165,7 +165,7 @@ def _uncompressed(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
 
 
-def _look_into(path: Path, suffixes: Sequence[str]) -> tuple[list[Path], FolderSource]:
+def _look_into(path: Path, suffixes: Sequence[str]) -> tuple[list[Path], dict[str, Any]]:
     """Return the files of a folder to read, and the part of a record about the folder."""
     inside = sorted(path.iterdir())
     taken = [file for file in inside if kind_of(file) in suffixes and file.is_file()]
@@ -180,9 +180,8 @@ def _look_into(path: Path, suffixes: Sequence[str]) -> tuple[list[Path], FolderS
             advice = "it holds a model; give the model first, then the corpus"
         raise CorpusError(f"folder {path} holds no {suffixes[0]} file; {advice}")
     names = [printable(f"{one.name}/" if one in deeper else one.name) for one in left[:_MOST_LEFT]]
-    return taken, FolderSource(
-        folder=printable(path), taken=len(taken), left=names, n_left=len(left)
-    )
+    shown = {"folder": printable(path), "taken": len(taken), "left": names, "n_left": len(left)}
+    return taken, shown
 
 
 def _standard_input() -> CorpusFile:

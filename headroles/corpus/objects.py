@@ -79,7 +79,9 @@ def make_corpus(
     if text_columns is not None or _columns_of(given) is not None:
         kind, given = "row", _rows(given, text_columns)
     else:
-        given = _held(given)
+        if not _is_many(given):
+            raise UsageError(f"the corpus is {_described(given)}; it must {_WANTED}")
+        given = given if isinstance(given, Sequence) else tuple(given)  # to be iterated repeatedly
         kind = _kind_of(given)
     _refuse_contradictions(kind, parser, documents, lines)
     names = None if documents is None else _document_names(documents, len(given))
@@ -164,29 +166,35 @@ def _of_docs(docs: Sequence[Any]) -> Items:
 def _of_trees(triples: Sequence[Any]) -> Items:
     """Yield a sentence for each triple (words, governors, relations)."""
     for item, triple in enumerate(triples):
-        name = f"tree-{item + 1}"
-        try:
-            words, governors, relations = map(tuple, triple)
-        except (TypeError, ValueError) as error:
-            raise CorpusError(
-                f"{name} is not a triple; give (words, governors, relations)"
-            ) from error
-        if not len(words) == len(governors) == len(relations):
-            raise CorpusError(
-                f"{name} has {len(words)} words, {len(governors)} governors and {len(relations)} "
-                "relations; give one of each for every word"
-            )
-        if not words:
-            raise CorpusError(f"{name} has no words; remove it")
-        for place, word in enumerate(words):
-            if not isinstance(word, str) or not word.strip() or has_halves(word):
-                raise CorpusError(f"{name}: the word at place {place} is {word!r}; give a text")
-        for place, label in enumerate(relations):
-            if not isinstance(label, str) or label in ("", MISSING) or not label.isprintable():
-                raise CorpusError(
-                    f"{name}: the relation at place {place} is {label!r}; give a label"
-                )
-        yield item, Sentence(name, "", 0, words, _tree(name, governors), relations)
+        yield item, _sentence(f"tree-{item + 1}", triple)
+
+
+def _sentence(name: str, triple: Any) -> Sentence:
+    try:
+        words, governors, relations = map(tuple, triple)
+    except (TypeError, ValueError) as error:
+        raise CorpusError(f"{name} is not a triple; give (words, governors, relations)") from error
+    if not len(words) == len(governors) == len(relations):
+        raise CorpusError(
+            f"{name} has {len(words)} words, {len(governors)} governors and {len(relations)} "
+            "relations; give one of each for every word"
+        )
+    if not words:
+        raise CorpusError(f"{name} has no words; remove it")
+    for place, word in enumerate(words):
+        if not isinstance(word, str) or not word.strip() or has_halves(word):
+            raise CorpusError(f"{name}: the word at place {place} is {word!r}; give a text")
+    for place, label in enumerate(relations):
+        if not isinstance(label, str) or label in ("", MISSING) or not label.isprintable():
+            raise CorpusError(f"{name}: the relation at place {place} is {label!r}; give a label")
+    advice = "give governors as places of words from 0, and -1 for the root"
+    try:
+        governors = tuple(map(operator.index, governors))
+    except TypeError:
+        raise CorpusError(f"{name} has governors that are not integers; {advice}") from None
+    if defect := tree_defect(governors):
+        raise CorpusError(f"{name} {defect} (words numbered from 1); {advice}")
+    return Sentence(name, "", 0, words, governors, relations)
 
 
 def _of_sentences(sentences: Sequence[Any]) -> Items:
@@ -219,22 +227,6 @@ def _checked(text: Any, kind: str, item: int) -> str:
     return text
 
 
-def _tree(name: str, given: tuple[Any, ...]) -> tuple[int, ...]:
-    try:
-        governors = tuple(map(operator.index, given))
-    except TypeError:
-        raise CorpusError(
-            f"{name} has governors that are not integers; give places of words from 0, and -1 "
-            "for the root"
-        ) from None
-    if defect := tree_defect(governors):
-        raise CorpusError(
-            f"{name} {defect} (words numbered from 1); give governors as places of words from 0, "
-            "and -1 for the root"
-        )
-    return governors
-
-
 # What was given
 
 
@@ -253,14 +245,6 @@ def _kind_of(given: Sequence[Any]) -> str:
 
 def _is_many(given: object) -> bool:
     return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Set)
-
-
-def _held(given: object) -> Sequence[Any]:
-    """Return items that can be iterated repeatedly. Raises UsageError for other objects."""
-    if not _is_many(given):
-        raise UsageError(f"the corpus is {_described(given)}; it must {_WANTED}")
-    assert isinstance(given, Iterable)
-    return given if isinstance(given, Sequence) else tuple(given)
 
 
 def _columns_of(given: object) -> list[str] | None:
@@ -290,10 +274,10 @@ def _rows(given: Any, wanted: Sequence[str] | None) -> list[tuple[Any, ...]]:
 
 def _described(given: object) -> str:
     if isinstance(given, Sequence) and not isinstance(given, str | bytes):
-        kinds = listed(sorted({type(one).__name__ for one in given}))
-        return (
-            f"a {type(given).__name__} of {kinds}" if given else f"an empty {type(given).__name__}"
-        )
+        if not given:
+            return f"an empty {type(given).__name__}"
+        kinds = listed(sorted({type(item).__name__ for item in given}))
+        return f"a {type(given).__name__} of {kinds}"
     return f"a {type(given).__name__}"
 
 

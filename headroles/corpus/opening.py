@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from os import PathLike as PathLikeOfOs
-from pathlib import Path
 
 from headroles.corpus.conllu_files import SUFFIXES, read_conllu
 from headroles.corpus.files import STANDARD_INPUT, PathLike, is_dataset, kind_of
@@ -79,12 +78,12 @@ def as_corpus(given: object) -> Corpus:
     """
     if isinstance(given, Corpus):
         return given
-    if isinstance(given, str | PathLikeOfOs):
+    if isinstance(given, str | os.PathLike):
         return _treebank([given])
     if (
         isinstance(given, Sequence)
         and given
-        and all(isinstance(one, str | PathLikeOfOs) for one in given)
+        and all(isinstance(one, str | os.PathLike) for one in given)
     ):
         return _treebank(given)
     return make_corpus(given)  # type: ignore[arg-type]  # which checks its argument
@@ -92,17 +91,12 @@ def as_corpus(given: object) -> Corpus:
 
 def _treebank(paths: Sequence[PathLike]) -> Corpus:
     for path in paths:
-        if isinstance(path, str) and kind_of(path) not in SUFFIXES and not _may_exist(path):
+        # os.path.exists is false for a text longer than any name of a file
+        is_there = path == STANDARD_INPUT or os.path.exists(path)  # noqa: PTH110
+        if isinstance(path, str) and kind_of(path) not in SUFFIXES and not is_there:
             raise UsageError(
                 f"the corpus is the text {shortened(path, 40)!r}, and no file has that name; give "
                 "the path of a file, or parse the text: make_corpus(TEXTS, parser=PIPELINE), or "
                 "for a file read_text(FILE, parser=PIPELINE)"
             )
     return open_corpus(paths, CorpusOptions())
-
-
-def _may_exist(path: str) -> bool:
-    try:
-        return path == STANDARD_INPUT or Path(path).exists()
-    except OSError:  # a text longer than any name of a file
-        return False

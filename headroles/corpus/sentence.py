@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypedDict
+from typing import Any, TypeAlias
 
 from headroles.wording import listed
 
@@ -118,30 +118,8 @@ def tree_defect(governors: tuple[int, ...], n_trees: int = 1) -> str | None:
     return None
 
 
-class FolderSource(TypedDict):
-    """Files of a folder that are read, and those that are ignored, the first by name."""
-
-    folder: str
-    taken: int
-    left: list[str]
-    n_left: int
-
-
-class CorpusSource(TypedDict, total=False):
-    """Origin of a corpus, as far as it is known before reading: fields of `RecordedCorpus`."""
-
-    format: str
-    files: list[str]
-    folders: list[FolderSource]
-    documents_by: str | None
-    ids_by: str | None
-    parser: str
-    language: str | None
-    lines: bool
-    text_columns: list[str | int]
-    scheme: str
-
-
+CorpusSource: TypeAlias = dict[str, Any]
+"""Origin of a corpus, as far as it is known before reading: fields of `RecordedCorpus`."""
 Skipped = Counter[str]
 """Counts of skipped sentences or examples by reason, in words."""
 
@@ -174,9 +152,6 @@ class Corpus:
                 yield sentence
 
         return replace(self, read=read)
-
-
-PAIRINGS = ("adjacent", "none")
 
 
 @dataclass(frozen=True, slots=True)
