@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from unittest import mock
 
@@ -38,13 +38,18 @@ BATCHES = [
 ]
 
 
-def train(model: Any, recipe: TuningRecipe, *on_update: Callable[[], None]) -> None:
+def train(model: Any, recipe: TuningRecipe) -> int:
+    """Train a model on all batches; return the number of updates."""
+    calls = []
+
     def gradients_of(number: int, weights: Sequence[Tensor]) -> tuple[Tensor, Sequence[Tensor]]:
         inputs, targets = BATCHES[number]
+        calls.append(number)
         loss = loss_of(model(**inputs).logits, targets)
         return loss.detach(), torch.autograd.grad(loss, weights)
 
-    train_weights(model, len(BATCHES), gradients_of, recipe, *on_update)
+    train_weights(model, len(BATCHES), gradients_of, recipe)
+    return len(calls)
 
 
 def loss_of(logits: Tensor, targets: Tensor) -> Tensor:
@@ -59,12 +64,12 @@ def trained(recipe: TuningRecipe, **config: float) -> dict[str, Tensor]:
 
 
 def test_the_loss_falls_and_updates_are_counted() -> None:
-    model, calls = make_task_model(), []
+    model = make_task_model()
     before = loss_of(model(input_ids=IDS).logits, LABELS)
     recipe = TuningRecipe(epochs=2.5, learning_rate=5e-3, seed=0)
-    train(model, recipe, lambda: calls.append(1))
+    n_updates = train(model, recipe)
     assert loss_of(model(input_ids=IDS).logits, LABELS) < 0.7 * before
-    assert len(calls) == n_updates_of(recipe, len(BATCHES)) == 8
+    assert n_updates == n_updates_of(recipe, len(BATCHES)) == 8
 
 
 def test_one_update_is_one_of_adamw() -> None:

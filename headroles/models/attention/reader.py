@@ -119,28 +119,22 @@ def open_reader(
         ModelError: the model is in training mode, where dropout changes attention.
         ModelSupportError: the model is not an encoder, or its attention cannot be reached.
     """
-    if isinstance(model, OwnAttention):
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode())
+        reader = _own_reader(model) if isinstance(model, OwnAttention) else _open(stack, model)
         if measure != WEIGHTS:
-            raise lacks_weights(model.source)
-        with torch.inference_mode():
-            yield _own_reader(model)
-        return
+            reader = replace(reader, norms=stack.enter_context(open_norms(reader)))
+        yield reader
+
+
+def _open(stack: ExitStack, model: PreTrainedModel) -> AttentionReader:
+    """Return a reader that uses the first way that works, and that ``stack`` closes."""
     if model.training:
         raise ModelError(
             "the model is in training mode, where attention weights have gone through dropout; "
             "call model.eval() first"
         )
     family, base = find_family(model), encoder_of(model)
-    with ExitStack() as stack:
-        stack.enter_context(torch.inference_mode())
-        reader = _open(stack, base, family)
-        if measure != WEIGHTS:
-            reader = replace(reader, norms=stack.enter_context(open_norms(reader)))
-        yield reader
-
-
-def _open(stack: ExitStack, base: PreTrainedModel, family: Family) -> AttentionReader:
-    """Return a reader that uses the first way that works, and that ``stack`` closes."""
     ways: dict[str, Callable[..., AbstractContextManager[Run]]] = {
         INTERFACE: replaced_interface,
         RETURNED: returned_attention,

@@ -76,7 +76,6 @@ def train_weights(
     n_groups: int,
     gradients_of: GradientsOf,
     recipe: TuningRecipe,
-    on_update: Callable[[], None] = lambda: None,
 ) -> None:
     """Train all weights of ``model`` on groups of examples, in a new order every epoch.
 
@@ -90,7 +89,7 @@ def train_weights(
     check_trainer()
     device = model.device
     with TemporaryDirectory() as folder, quiet_transformers(), _restored_random_state():
-        _make_trainer(model, n_groups, gradients_of, recipe, on_update, folder).train()
+        _make_trainer(model, n_groups, gradients_of, recipe, folder).train()
     model.to(device)  # type: ignore[arg-type]
     model.eval()  # type: ignore[no-untyped-call]
     if not all(torch.isfinite(weights).all() for weights in model.parameters()):
@@ -105,14 +104,9 @@ def _make_trainer(
     n_groups: int,
     gradients_of: GradientsOf,
     recipe: TuningRecipe,
-    on_update: Callable[[], None],
     folder: str,
 ) -> Any:
-    from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
-
-    class Updates(TrainerCallback):
-        def on_step_end(self, *given: Any, **named: Any) -> None:
-            on_update()
+    from transformers import PrinterCallback, Trainer, TrainingArguments
 
     class ByGroups(Trainer):
         def training_step(self, model: Any, inputs: dict[str, Any], *_: Any) -> Tensor:
@@ -147,7 +141,6 @@ def _make_trainer(
         args=arguments,
         train_dataset=list(range(n_groups)),
         data_collator=lambda items: {"group": items[0]},
-        callbacks=[Updates()],
     )
     trainer.remove_callback(PrinterCallback)
     return trainer

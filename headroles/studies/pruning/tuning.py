@@ -123,9 +123,11 @@ def _train(
     def gradients_of(
         number: int, weights: Sequence[Tensor]
     ) -> tuple[Tensor, Sequence[Tensor | None]]:
-        return gradients_of_mean(
+        found = gradients_of_mean(
             run.passes, groups[number], lambda batch: run.losses_of(batch)[0], weights
         )
+        on_update()
+        return found
 
     with gated(run.sites, gates):
-        train_weights(run.encoder.model, len(groups), gradients_of, recipe, on_update)
+        train_weights(run.encoder.model, len(groups), gradients_of, recipe)
