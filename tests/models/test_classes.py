@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ from headroles.models.loading.encoder import load_encoder
 from headroles.models.loading.saved_models import PrunedModel, PrunedRecord
 from tests.conftest import change_json, make_bert, make_tokenizer
 from tests.models.test_surgery import A_LAYER, INPUTS, SOME
-from tests.rounding import assert_same_outputs, assert_same_sums, sizes_of_scores
+from tests.rounding import assert_same_sums, sizes_of_scores
 from tests.tasks.conftest import make_task_model
 
 
@@ -51,22 +49,6 @@ def test_what_is_on_top_comes_along(pruned_folder: Path) -> None:
     config = json.loads((pruned_folder / "config.json").read_text())
     assert config["pruned_heads"] == {"0": [1], "1": [0, 3], "2": [2]}
     assert config["architectures"] == ["BertForSequenceClassification"]
-
-
-def test_in_a_process_of_its_own(tmp_path: Path) -> None:
-    model = make_task_model()
-    remove_heads(model, SOME + A_LAYER)  # layer 1 has none left
-    folder = save_model(model, make_tokenizer(), tmp_path / "pruned")
-    script = (
-        "import sys, torch, headroles;"
-        "m = headroles.load_model(sys.argv[1]);"
-        "print(m(input_ids=torch.arange(8, 20)[None]).logits.tolist())"
-    )
-    command = [sys.executable, "-c", script, str(folder)]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    with torch.no_grad():
-        expected = model(input_ids=torch.arange(8, 20)[None]).logits
-    assert_same_outputs(torch.tensor(json.loads(run.stdout)), expected)
 
 
 def test_it_is_scored_by_the_old_numbers(treebank: Path, tmp_path: Path) -> None:

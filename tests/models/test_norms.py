@@ -199,11 +199,12 @@ def test_hand_checked_example() -> None:
     assert_same_outputs(of_layer, expected, SUMS)
 
 
-def test_a_layer_without_heads_takes_nothing() -> None:
-    model = make_model("bert")
-    remove_heads(model, [(LAYER["bert"], head) for head in range(HEADS)])
-    assert (norms_of("bert", model) == 0).all()
-    assert (layer_norms_of("bert", model) == 0).all()
+@pytest.mark.parametrize("kind", ["bert", "mpnet", "deberta", "umt5", "xlm", "luke"])
+def test_a_layer_without_heads_takes_nothing(kind: str) -> None:
+    model = make_model(kind)
+    remove_heads(model, [(LAYER[kind], head) for head in range(HEADS)])
+    assert (norms_of(kind, model) == 0).all()
+    assert (layer_norms_of(kind, model) == 0).all()
 
 
 def test_a_head_that_hands_on_nothing_takes_nothing() -> None:

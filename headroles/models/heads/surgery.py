@@ -239,6 +239,8 @@ def _attend_to_nothing(
     **__: Any,
 ) -> tuple[Tensor | None, ...]:
     """Return zeros in place of attention, for families whose own module fails without heads."""
+    paths = cast(Paths, family.paths)
+    getattr(attention, paths.value.rpartition(".")[2])(hidden_states)  # values are read from it
     batch, width = hidden_states.shape[:2]
     weights = hidden_states.new_zeros(batch, 0, width, width)
     if family.dropout is not None:
@@ -246,7 +248,6 @@ def _attend_to_nothing(
     elif not family.returns:
         report_weights(weights)
     output = hidden_states.new_zeros(batch, width, 0)
-    paths = cast(Paths, family.paths)
     above, _dot, name = paths.output.rpartition(".")
     if above != paths.attention:
         return output, None
