@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headroles.errors import UsageError
-from headroles.latex import latex_table
 from headroles.storage import encode_json, plain
 from headroles.wording import printable
 
@@ -30,50 +29,34 @@ ENDINGS = {
 """Formats by file extension."""
 FORMATS = tuple(ENDINGS.values())
 _NOTE = b"headroles"  # key of the record in the metadata of a Parquet file
-_MARK = "x"  # True, in formats for people
 
 
-def export_frame(
-    frame: pd.DataFrame,
-    fmt: str,
-    record: Record,
-    caption: str = "",
-    label: str = "tab:headroles",
-) -> bytes:
-    """Return ``frame`` in format ``fmt``, text encoded as UTF-8.
+def export_frame(frame: pd.DataFrame, fmt: str, record: Record) -> bytes:
+    """Return ``frame`` in a format other than LaTeX, text encoded as UTF-8.
 
     Names in it are text and no markup: formats for people escape them, and CSV puts a quotation
     mark before texts that look like formulas to a spreadsheet.
 
     Parquet and JSON contain ``record``. CSV has full precision; markdown and html round to four
-    significant digits, LaTeX to the decimals of the largest number of a column; they show True as
-    a mark. Missing values are empty (JSON: null). LaTeX has ``caption`` and ``label``.
+    significant digits, and show True as a mark. Missing values are empty (JSON: null).
 
     Raises UsageError for a format that is not one of ``FORMATS``.
     """
     match fmt:
         case "csv":
-            plain = _of_texts(frame, _no_formula)
-            return plain.to_csv(index=False, lineterminator="\n").encode()
+            return _without_formulas(frame).to_csv(index=False, lineterminator="\n").encode()
         case "parquet":
             return _to_parquet(frame, record)
         case "json":
             return encode_json({"record": record, "rows": to_records(frame)})
         case "markdown":
-            return as_markdown(frame).encode()
-        case "latex":
-            return latex_table(frame, caption, label).encode()
+            written = frame.apply(readable).rename(columns=_to_markdown).map(_to_markdown)
+            return f"{written.to_markdown(index=False, disable_numparse=True)}\n".encode()
         case "html":
             written = frame.apply(readable).rename(columns=printable).map(printable)
             table = written.to_html(index=False, border=0)
             return _PAGE.format(style=_STYLE, table=table).encode()
     raise UsageError(f"unknown format {fmt!r}; use one of {', '.join(FORMATS)}")
-
-
-def as_markdown(frame: pd.DataFrame) -> str:
-    """Return a table in Markdown; names in it are text and no markup."""
-    written = frame.apply(readable).rename(columns=_to_markdown).map(_to_markdown)
-    return f"{written.to_markdown(index=False, disable_numparse=True)}\n"
 
 
 def _to_parquet(frame: pd.DataFrame, record: Record) -> bytes:
@@ -120,17 +103,17 @@ def _to_markdown(text: str) -> str:
 _MARKDOWN = re.compile(r"[\\`*\[\]|~$]|(?<!\w)_|_(?!\w)")
 
 
-def _of_texts(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
-    """Return ``frame`` with all texts changed, including its header."""
+def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """Put a quotation mark before texts, in the header too, that a spreadsheet would compute."""
 
-    def changed(value: Any) -> Any:
-        return change(value) if isinstance(value, str) else value
+    def quoted(value: Any) -> Any:
+        return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
     texts = [name for name, kind in frame.dtypes.items() if kind.kind == "O" or kind == "string"]
     plain = frame.copy()
     for name in texts:
-        plain[name] = frame[name].map(changed)
-    return plain.rename(columns=changed)
+        plain[name] = frame[name].map(quoted)
+    return plain.rename(columns=quoted)
 
 
 _PAGE = """<!DOCTYPE html>
@@ -156,21 +139,8 @@ tbody tr:hover { background: #f7f7f7; }
 """
 
 
-def _no_formula(text: str) -> str:
-    """Quote text that a spreadsheet would take for a formula."""
-    return f"'{text}" if _FORMULA.match(text) else text
-
-
 _FORMULA = re.compile(r"[=@\t\r]|[-+](?!$)")
-
-
-def _digits_of_p(value: float) -> str:
-    """Format a p-value as papers do, without digits below .001."""
-    return "<.001" if value < _SMALLEST_P else f"{value:.3f}".removeprefix("0")
-
-
-_IS_P = re.compile(r"p(_|$)")
-_SMALLEST_P = 0.001
+"""Beginning of a text that a spreadsheet would take for a formula."""
 
 
 def readable(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -178,8 +148,15 @@ def readable(column: pd.Series[Any]) -> pd.Series[Any]:
     from pandas.api.types import is_bool_dtype, is_float_dtype
 
     if is_bool_dtype(column):
-        return column.map({True: _MARK, False: ""})
+        return column.map({True: "x", False: ""})
     if is_float_dtype(column):
-        digits = _digits_of_p if _IS_P.match(str(column.name)) else "{:.4g}".format
-        return column.map(lambda value: "" if np.isnan(value) else digits(value))
+        is_p = re.match(r"p(_|$)", str(column.name))
+        return column.map(lambda value: "" if np.isnan(value) else _in_digits(value, bool(is_p)))
     return column.astype(str)
+
+
+def _in_digits(value: float, is_p: bool) -> str:
+    """Write a number with four significant digits; a p-value as papers do, from .001 on."""
+    if not is_p:
+        return f"{value:.4g}"
+    return "<.001" if value < 0.001 else f"{value:.3f}".removeprefix("0")

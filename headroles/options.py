@@ -263,8 +263,8 @@ def takes(group: type[Options]) -> Callable[[Callable[..., R]], Callable[..., R]
                 args, given = args[:-1], {**given, "options": args[-1]}
             if not isinstance(given.get("options"), group):
                 _refuse_unknown(function.__name__, shown, args, given)
-                own = {field.name: given.pop(field.name) for field in made if field.name in given}
-                given["options"] = group(**own)
+                known = {field.name for field in made} & {*given}
+                given["options"] = group(**{name: given.pop(name) for name in known})
             return function(*args, **given)
 
         accepting.__signature__ = shown  # type: ignore[attr-defined]

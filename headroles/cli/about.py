@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from headroles.cli import console
-from headroles.cli.arguments import Out
-from headroles.cli.flags import FolderOptions, OutputOptions, ReportedOptions
+from headroles.cli.flags import FolderOptions, Out, OutputOptions, ReportedOptions
 from headroles.cli.running import with_progress
 
 _OPTIONAL = ("spacy", "accelerate", "datasets", "pandas", "pyarrow", "conllu", "typer", "msgspec")
@@ -48,17 +48,6 @@ def models(output: OutputOptions) -> None:
 
 def info(output: OutputOptions) -> None:
     """Print versions, processor and devices for bug reports."""
-    machine = describe_machine()
-    if output.json:
-        console.print_json(machine)
-        return
-    for name, value in machine.items():
-        text = ", ".join(f"{key} {part}" for key, part in value.items()) if value else "none"
-        console.say(f"{name:12}{text}")
-
-
-def describe_machine() -> dict[str, dict[str, Any]]:
-    """Describe packages, processor, devices and encoder families."""
     import torch
 
     from headroles.models.families import FAMILIES
@@ -67,9 +56,9 @@ def describe_machine() -> dict[str, dict[str, Any]]:
 
     device = choose_device("auto")
     gpus = [torch.cuda.get_device_name(place) for place in range(torch.cuda.device_count())]
-    return {
+    machine: dict[str, dict[str, Any]] = {
         "versions": versions(),
-        "others": {name: known for name in _OPTIONAL if (known := _version(name))},
+        "others": {name: version(name) for name in _OPTIONAL if find_spec(name)},
         "processor": {
             "machine": platform.machine(),
             "system": platform.system(),
@@ -86,13 +75,12 @@ def describe_machine() -> dict[str, dict[str, Any]]:
         },
         "encoders": {"families": len(FAMILIES)},
     }
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
+    if output.json:
+        console.print_json(machine)
+        return
+    for name, value in machine.items():
+        text = ", ".join(f"{key} {part}" for key, part in value.items()) if value else "none"
+        console.say(f"{name:12}{text}")
 
 
 def demo(output: FolderOptions, out: Out = Path("headroles-demo")) -> None:

@@ -27,7 +27,7 @@ def find_function(name: str) -> Callable[..., None]:
     """Return the function of a command."""
     command = COMMANDS[name]
     if command.over:
-        from headroles.cli.studies import make_function
+        from headroles.cli.running import make_function
 
         return make_function(command)
     function: Callable[..., None] = resolve_name(f"headroles.cli.{command.place}")

@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
-from headroles.cli.flags import ReportedOptions
-from headroles.cli.running import fill
-from headroles.cli.studies import names_of
+from headroles.cli import console
+from headroles.cli.flags import CorpusArgument, ModelArgument, Out, ReportedOptions
+from headroles.cli.running import fill, names_of
 from headroles.corpus import CorpusOptions
 from headroles.studies.claims import ClaimOptions
 
@@ -20,13 +19,11 @@ def _list(wanted: bool) -> None:
     """Print every claim with its source and its needs, and end."""
     if not wanted:
         return
-    from headroles.cli.console import out
     from headroles.studies.claims import CLAIMS
 
     for claim in CLAIMS.values():
-        out.print(f"{claim.id}: {claim.statement}", soft_wrap=True, highlight=False, markup=False)
-        line = f"    {claim.source}; published: {claim.published}; needs {claim.needs}"
-        out.print(line, soft_wrap=True, highlight=False, markup=False)
+        console.say(f"{claim.id}: {claim.statement}")
+        console.say(f"    {claim.source}; published: {claim.published}; needs {claim.needs}")
     raise typer.Exit
 
 
@@ -60,7 +57,6 @@ def claims(
     In the place of MODEL and CORPUS, three or more folders that this command wrote for models that
     were trained independently: then claims are tested over these models.
     """
-    from headroles.cli import console
     from headroles.corpus import open_corpus
     from headroles.options import split_names
     from headroles.studies.claims import ClaimTable, choose_claims, combine_claims, test_claims

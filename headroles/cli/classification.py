@@ -10,12 +10,15 @@ from typing import Annotated
 import typer
 
 from headroles.cli import console
-from headroles.cli.arguments import CorpusArgument, ModelArgument, Out, ScoredArgument
 from headroles.cli.flags import (
+    CorpusArgument,
     FolderOptions,
+    ModelArgument,
+    Out,
     OutputOptions,
     ReportedOptions,
     ResumeOptions,
+    ScoredArgument,
 )
 from headroles.cli.running import shared_folder, with_progress
 from headroles.corpus import CorpusOptions

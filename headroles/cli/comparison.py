@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headroles.cli import console
-from headroles.cli.arguments import Out
-from headroles.cli.flags import ReportedOptions, ResumeOptions, given_flags
+from headroles.cli.flags import Out, ReportedOptions, ResumeOptions, given_flags
 from headroles.corpus import CorpusOptions
 from headroles.errors import StorageError, UsageError
 from headroles.scoring.options import ScoreOptions

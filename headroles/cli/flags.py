@@ -1,4 +1,4 @@
-"""Options -> flags: a command takes whole groups of options, and its flags are made from them."""
+"""Arguments of commands, and options -> flags: a command takes whole groups of options."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import typer
@@ -13,6 +14,35 @@ from typer.core import TyperCommand
 
 from headroles.options import CIRCUMSTANCE, TITLES, Convert, Field, Options, fields_of
 from headroles.wording import addressed, speaking_of_flags
+
+ModelArgument = Annotated[
+    str, typer.Argument(metavar="MODEL", help="Hub id or folder of an encoder.")
+]
+CorpusArgument = Annotated[
+    list[Path], typer.Argument(metavar="CORPUS", help="CoNLL-U files or folders, or text.")
+]
+TaskArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TASK", help="Tab-separated labelled text, or plain text for a masked LM."
+    ),
+]
+OptionalTask = Annotated[
+    Path | None,
+    typer.Argument(metavar="[TASK]", help="Examples that orders of importance are found with."),
+]
+ScoredArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder that score or classify wrote.")
+]
+Out = Annotated[
+    Path, typer.Option("--out", help="Folder for the results.", rich_help_panel="Output")
+]
+OptionalOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", help="Folder to save the result in; left out: none.", rich_help_panel="Output"
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)

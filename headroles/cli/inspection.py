@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headroles.cli import console
-from headroles.cli.arguments import CorpusArgument, ModelArgument, OptionalOut, Out, ScoredArgument
-from headroles.cli.flags import FolderOptions, ReportedOptions, given_flags
+from headroles.cli.flags import (
+    CorpusArgument,
+    FolderOptions,
+    ModelArgument,
+    OptionalOut,
+    Out,
+    ReportedOptions,
+    ScoredArgument,
+    given_flags,
+)
 from headroles.cli.running import fill, with_progress
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError

@@ -8,8 +8,15 @@ from typing import Annotated
 import typer
 
 from headroles.cli import console
-from headroles.cli.arguments import ModelArgument, OptionalTask, Out, TaskArgument
-from headroles.cli.flags import FolderOptions, ReportedOptions, ResumeOptions
+from headroles.cli.flags import (
+    FolderOptions,
+    ModelArgument,
+    OptionalTask,
+    Out,
+    ReportedOptions,
+    ResumeOptions,
+    TaskArgument,
+)
 from headroles.cli.running import resumable
 from headroles.studies.pruning.curve_options import CurveOptions
 from headroles.studies.pruning.gate_options import GateOptions

@@ -11,15 +11,14 @@ import typer
 
 from headroles.cli import console
 from headroles.cli.flags import OutputOptions
-from headroles.drawing.figure_options import FigureOptions
 from headroles.errors import StorageError, UsageError
 from headroles.formats import ENDINGS, FORMATS
 from headroles.options import Convert, Options, split_names
-from headroles.studies.options import ReportOptions
-from headroles.wording import in_two_lines, printable_lines
+from headroles.studies.options import FigureOptions, ReportOptions
+from headroles.wording import printable_lines
 
 if TYPE_CHECKING:
-    from headroles.results.result import Result
+    pass
 
 ResultsArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]
 
@@ -125,33 +124,15 @@ def export(
         _refuse_results(out)
     whole = load(folder)
     table = whole.where(options.role, options.layer, options.only_assigned)
-    _check_rows(whole, table, options)
+    is_empty = not len(table.view(options.view, options.value))
+    if is_empty and not options.only_assigned and len(whole.view(options.view, options.value)):
+        raise UsageError(f"the view {options.view} has no rows of this role and layer")
     named = {"caption": options.caption, "label": options.label}
     content = table.export(fmt, options.view, options.value, options.columns, **named)
     if out is None:
         _print(content, fmt)
     else:
         storage.write_bytes(out, content)
-
-
-def _check_rows(whole: Result, table: Result, options: ExportOptions) -> None:
-    """Raise UsageError for a selection that leaves no rows of a view that has some.
-
-    That no head was shown to have a role is an answer: ``only_assigned`` may leave none.
-    """
-    view = options.view
-    if options.only_assigned or table is whole:
-        return
-    if len(table.view(view, options.value)):
-        return
-    there = whole.view(view, options.value).reset_index()
-    chosen = [
-        name for name in ("role", "layer") if name in there and getattr(options, name) is not None
-    ]
-    if len(there) and chosen:
-        known = {name: [*map(str, there[name].unique())] for name in chosen}
-        has = "; ".join(f"its {name}s: {in_two_lines(values)}" for name, values in known.items())
-        raise UsageError(f"the view {view} has no rows of this choice; {has}")
 
 
 def _print(content: bytes, fmt: str) -> None:
@@ -171,10 +152,8 @@ def _format(wanted: str | None, out: Path | None) -> str:
         return wanted or FORMATS[0]
     ending = ENDINGS.get(out.suffix.lower())
     if wanted is None and ending is None:
-        raise UsageError(
-            f"{out} ends in no known format (known: {', '.join(ENDINGS)}); name the format with "
-            "--format"
-        )
+        known = ", ".join(ENDINGS)
+        raise UsageError(f"{out} has no known file extension ({known}); name it with --format")
     if wanted is not None and ending is not None and wanted != ending:
         raise UsageError(f"{out} ends as {ending} does, and --format says {wanted}; leave one out")
     return wanted or ending or FORMATS[0]

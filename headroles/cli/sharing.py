@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headroles.cli import console
-from headroles.cli.arguments import ModelArgument, OptionalOut, Out
-from headroles.cli.flags import ReportedOptions, given_flags
+from headroles.cli.flags import ModelArgument, OptionalOut, Out, ReportedOptions, given_flags
 from headroles.cli.running import fill
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headroles import storage
-from headroles.drawing.figure_options import FigureOptions
 from headroles.drawing.saving import check_figure_file, save_figure
 from headroles.drawing.style import figure_of, of_width
 from headroles.errors import UsageError
 from headroles.registry import RESULTS, result_type
 from headroles.results.result import Result, figure_function
 from headroles.results.stored import kind_in
-from headroles.studies.options import read_head
+from headroles.studies.options import FigureOptions, read_head
 from headroles.wording import not_among
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 from headroles import storage
-from headroles.drawing.figure_options import FigureOptions
 from headroles.drawing.page import Page, Picture
 from headroles.drawing.plain_page import plain_page
 from headroles.drawing.style import figure_of
@@ -16,6 +15,7 @@ from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.report.figures import figure_arguments
 from headroles.results.result import Result, describe, figure_function
 from headroles.results.stored import load
+from headroles.studies.options import FigureOptions
 
 _ENDINGS = (".html", ".htm")
 

@@ -24,7 +24,7 @@ from headroles.formats import export_frame, readable, to_records
 from headroles.options import Options
 from headroles.record import Record
 from headroles.results.columns import Axes, Column, check_rows, check_table
-from headroles.results.papers import for_paper, with_units
+from headroles.results.latex import for_paper, latex_table, with_units
 from headroles.results.shown import Grid, Shown, Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
 from headroles.role_names import find_roles
@@ -219,11 +219,11 @@ class Result(Stored, Summary):
             table = table[[*columns]]
         elif fmt == "latex" and (view == "long" or "head" in table):
             table = for_paper(table)
-        if fmt == "latex":
-            table = with_units(table, score_of(self.record))
-        named = caption or self._caption()
+        if fmt != "latex":
+            return export_frame(table, fmt, self.record)
         label = label or f"tab:{self.kind.replace(' ', '-')}"
-        return export_frame(table, fmt, self.record, named, label)
+        units = with_units(table, score_of(self.record))
+        return latex_table(units, caption or self._caption(), label).encode()
 
     def _caption(self) -> str:
         """Return a caption that names the kind of table, the model and the corpus."""

@@ -7,7 +7,7 @@ import io
 import math
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -107,60 +107,39 @@ def in_digits(number: float, digits: int = 2) -> str:
 
 def brief(shown: Iterable[Shown]) -> list[Shown]:
     """Fit a summary on a screen: warnings lose reasons and advice, grids rows, the rest its end."""
-    parts = [replace(one, tight=True) if isinstance(one, Grid) else one for one in shown]
-    content: list[Shown] = [one for one in parts if not isinstance(one, Warned)]
-    warned = [Warned(first_sentence(one.text)) for one in parts if isinstance(one, Warned)]
+    parts = [replace(part, tight=True) if isinstance(part, Grid) else part for part in shown]
+    warned: list[Shown] = [Warned(first_sentence(p.text)) for p in parts if isinstance(p, Warned)]
+    content: list[Shown] = [part for part in parts if not isinstance(part, Warned)]
     room = _SUMMARY - sum(map(_height, content))
-    n_warned = next(
-        (n for n in range(min(len(warned), _MOST_WARNINGS), 1, -1) if _fit(warned, n) <= room),
-        min(len(warned), 1),
-    )
-    content = _shorten(content, _fit(warned, n_warned) - room)
-    return [*_clip(content, _SUMMARY - _fit(warned, n_warned)), *_first(warned, n_warned)]
+    n_warned = min(len(warned), _MOST_WARNINGS)
+    while n_warned > 1 and sum(map(_height, warned[:n_warned])) + 1 > room:
+        n_warned -= 1
+    if left := len(warned) - n_warned:
+        warned[n_warned:] = [f"{left} more warning{'s' * (left > 1)}: see `.warnings`."]
+    return [*_shortened(content, _SUMMARY - sum(map(_height, warned))), *warned]
 
 
-def _first(warned: Sequence[Warned], n: int) -> Iterable[Shown]:
-    left = len(warned) - n
-    return (
-        *warned[:n],
-        *[f"{left} more warning{'s' * (left > 1)}: see `.warnings`."] * (left > 0),
-    )
+def _shortened(content: list[Shown], n_lines: int) -> list[Shown]:
+    """Return parts in so many lines: the longest grids lose rows, then the text its end."""
+    excess = sum(map(_height, content)) - n_lines
+    shortened: dict[int, list[Shown]] = {k: [part] for k, part in enumerate(content)}
+    for k in sorted(shortened, key=lambda k: _height(content[k]), reverse=True):
+        grid = content[k]
+        if isinstance(grid, Grid) and excess > 0 and len(grid.rows) > _FEWEST_ROWS + 1:
+            hidden = min(len(grid.rows) - _FEWEST_ROWS, excess + 1)
+            more = f"  {hidden} more rows: {SEE_FULL}"
+            shortened[k] = [replace(grid, rows=grid.rows[:-hidden]), more]
+            excess -= hidden - 1
+    parts = [*chain.from_iterable(shortened.values())]
+    if excess > 0:
+        while len(parts) > 1 and sum(map(_height, parts)) >= n_lines:
+            parts.pop()
+        parts.append(f"More: {SEE_FULL}")
+    return parts
 
 
-def _fit(warned: Sequence[Warned], n: int) -> int:
-    """Count the lines of the first ``n`` warnings."""
-    return sum(map(_height, _first(warned, n)))
-
-
-def _height(one: Shown) -> int:
-    if isinstance(one, Grid):
-        return 1 + len(one.rows)
-    return len(_lines(one))
-
-
-def _shorten(content: list[Shown], n_lines: int) -> list[Shown]:
-    """Take ``n_lines`` lines out of the longest grids, and say how many rows are missing."""
-    shortened: dict[int, tuple[Shown, ...]] = {k: (one,) for k, one in enumerate(content)}
-    grids = [place for place, one in enumerate(content) if isinstance(one, Grid)]
-    for place in sorted(grids, key=lambda one: _height(content[one]), reverse=True):
-        grid: Any = content[place]
-        n_rows = max(len(grid.rows) - n_lines - 1, _FEWEST_ROWS)
-        left = len(grid.rows) - n_rows
-        if n_lines > 0 and left > 1:
-            more = f"  {left} more rows: {SEE_FULL}"
-            shortened[place] = (replace(grid, rows=grid.rows[:n_rows]), more)
-            n_lines -= left - 1
-    return [*chain.from_iterable(shortened.values())]
-
-
-def _clip(content: list[Shown], n_lines: int) -> list[Shown]:
-    """Drop the last parts beyond ``n_lines`` lines, and the title of a dropped grid."""
-    left = [*content]
-    while sum(map(_height, left)) > n_lines - (len(left) < len(content)) and len(left) > 1:
-        was_grid = isinstance(left.pop(), Grid)
-        if was_grid and len(left) > 1 and not isinstance(left[-1], Grid):
-            left.pop()
-    return left if len(left) == len(content) else [*left, f"More: {SEE_FULL}"]
+def _height(part: Shown) -> int:
+    return 1 + len(part.rows) if isinstance(part, Grid) else len(_lines(part))
 
 
 def as_text(shown: Iterable[Shown], width: int = WIDE) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from headroles.errors import UsageError
-from headroles.options import CIRCUMSTANCE, Convert, Options, split_names
+from headroles.options import CIRCUMSTANCE, Convert, Flag, Options, split_names
 from headroles.wording import shortened
 
 _HEAD = re.compile(r"(\d{1,6})-(\d{1,6})")
@@ -74,3 +74,27 @@ class ReportOptions(ImportOptions):
     model: Annotated[str | None, CIRCUMSTANCE] = None
     """Model that was scored, for weights beside sentences; if left out, the folder that was scored,
     if it is still there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureOptions(Options):
+    """Options of a figure."""
+
+    title: ClassVar[str] = "Output"
+
+    kind: str | None = None
+    """Kind of figure; if left out, the usual figure of the results."""
+    role: str | None = None
+    """Role, by id, words or relation; if left out, the one with the clearest head."""
+    head: str | None = None
+    """Head of the kind head, as LAYER-HEAD."""
+    checkpoint: str | None = None
+    """Checkpoint of a comparison."""
+    estimator: str | None = None
+    """Estimator of importance."""
+    measure: str | None = None
+    """Measure of curves and tasks."""
+    heading: Annotated[str | None, Flag("--title")] = None
+    """Title above the figure."""
+    width: Annotated[float | None, Meta(gt=0)] = None
+    """Width in inches; 3.3 is a usual column of a paper."""

@@ -79,7 +79,7 @@ def test_the_ending_chooses_the_format(folder: Path, tmp_path: Path, ending: str
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--out", "{}/r.xlsx"), "{}/r.xlsx ends in no known format (known: "),
+        (("--out", "{}/r.xlsx"), "{}/r.xlsx has no known file extension (.csv"),
         (("--out", "{}/r.html", "--format", "csv"), "ends as html does, and --format says csv"),
         (("--role", "locla"), "there is no role 'locla'; did you mean 'local'?"),
         (("--layer", "2"), "there is no layer '2'; there is: 0, 1"),
@@ -183,5 +183,5 @@ def test_a_relation_selects_both_directions_and_a_choice_without_rows_is_refused
     assert assigned["role"].tolist() == [verb, verb]
     refused = export(tmp_path, "--view", "assigned", "--role", subject)
     assert refused.exit_code == 2
-    assert "the view assigned has no rows of this choice" in refused.stderr
+    assert "the view assigned has no rows of this role and layer" in refused.stderr
     assert table(tmp_path, "--view", "counts", "--role", "local", "--layer", "0").shape == (1, 3)

@@ -8,10 +8,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from headroles import HeadScores, RoleShifts, RoleTable
-from headroles.drawing.figure_options import FigureOptions
 from headroles.errors import UsageError
 from headroles.report.figures import draw_figure, write_figure
 from headroles.roles import in_words
+from headroles.studies.options import FigureOptions
 from tests.commands import run
 
 
