@@ -65,7 +65,9 @@ def ended_by(script: str, number: signal.Signals) -> tuple[int, str]:
         (signal.SIGHUP, TERMINATED),
     ],
 )
-@pytest.mark.parametrize("module", ["headroles.cli", "headroles.scoring.run"])
+@pytest.mark.parametrize(
+    "module", ["headroles.cli", "headroles.cli.flags", "headroles.scoring.run"]
+)
 def test_a_command_ends(
     number: signal.Signals, code: int, module: str, sample: Path, tmp_path: Path
 ) -> None:
@@ -73,6 +75,7 @@ def test_a_command_ends(
     arguments = ["score", "nowhere", str(sample), "--out", str(out)]
     found, said = ended_by(STOPS_IN.format(module=module, arguments=arguments), number)
     assert found == code
+    assert said.startswith("interrupted")
     assert "Traceback" not in said
     assert list(tmp_path.iterdir()) == []
 

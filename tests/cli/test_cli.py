@@ -17,8 +17,7 @@ from transformers import BertModel
 
 from headroles import HeadScores, PowerAnalysis, RoleTable, power_analysis
 from headroles.cli import console
-from headroles.models.families import FAMILIES, REFUSED
-from headroles.storage import has_old_report, plain
+from headroles.storage import has_old_report
 from headroles.wording import addressed, speaking_of_flags
 from tests.commands import contents, names, record_in, run, run_well
 from tests.conftest import conllu_sentence
@@ -121,13 +120,6 @@ class TestClassify:
                 f"{treebank / 'out'} cannot be a folder: it, or one above it, is a file"
                 in result.stderr
             )
-
-    def test_overwrites_on_demand(self, bert_folder: Path, treebank: Path, out: Path) -> None:
-        run_well("classify", bert_folder, treebank, "--out", out)
-        (out / "notes.txt").touch()
-        run_well("score", bert_folder, treebank, "--out", out, "--pairing", "none", "--overwrite")
-        assert names(out) == SCORES | {"notes.txt"}  # no role table of the earlier scores
-        assert HeadScores.load(out).n_examples == 5
 
     def test_tokenizer_may_come_from_elsewhere(
         self, bert_folder: Path, treebank: Path, tmp_path: Path, out: Path
@@ -363,19 +355,6 @@ class TestAssign:
 
 
 class TestPower:
-    def test_tells_the_examples_of_each_role(self, classified: Path) -> None:
-        before = contents(classified)
-        options = {"power": 0.9, "threshold": 1.2, "correction": "holm", "clusters": "none"}
-        flags = [text for name, value in options.items() for text in (f"--{name}", value)]
-        plan = power_analysis(HeadScores.load(classified), **options)  # type: ignore[arg-type]
-        shown = run_well("power", classified, *flags).stdout
-        assert "(0.9 power each, level 0.05)" in shown
-        printed = json.loads(run_well("power", classified, *flags, "--json").stdout)
-        assert printed["facts"] == plain(plan.facts)
-        assert [row["role"] for row in printed["rows"]] == plan.frame["role"].tolist()
-        assert "Summary" in run_well("power", classified, *flags, "--full").stdout
-        assert contents(classified) == before
-
     def test_can_be_saved(self, classified: Path, out: Path) -> None:
         shown = run_well("power", classified, "--out", out).stdout
         assert names(out) == {"power.csv", "power.parquet", "run.json"}
@@ -425,11 +404,6 @@ class TestJson:
         assert [*map(addressed, summary["tests"]["warnings"])] == list(table.warnings)
         for entry in summary["assigned"]:
             assert (entry["layer"], entry["head"]) in table.heads_with(entry["role"])
-
-    def test_models(self) -> None:
-        listed = json.loads(run_well("models", "--json").stdout)
-        assert set(listed["supported"]) == set(FAMILIES)
-        assert listed["refused"] == REFUSED
 
 
 def test_show_prints_the_summary_of_any_results_again(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,17 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from rich.console import Console
 
 from headroles import HeadScores, RoleShifts, compare_roles
-from headroles.cli import console
 from headroles.errors import ModelError, StorageError
 from headroles.interrupts import Terminated
 from headroles.models.attention.reader import AttentionReader
-from headroles.options import fields_of
 from headroles.storage import HIDDEN, parts_in
 from headroles.studies.comparison.answers import CHANGES, STATUSES
-from headroles.studies.comparison.options import CompareOptions
 from headroles.wording import speaking_of_flags
 from tests.commands import contents, names, record_in, run, run_well
 from tests.conftest import make_bert, make_tokenizer
@@ -99,21 +93,6 @@ class TestModels:
         expected = compare_roles(HeadScores.load(before), HeadScores.load(after), threshold=1.2)
         pd.testing.assert_frame_equal(RoleShifts.load(out).frame, expected.frame, check_exact=True)
 
-    def test_equal_runs_give_equal_bytes(
-        self, before: Path, after: Path, out: Path, tmp_path: Path
-    ) -> None:
-        run_well("compare", before, after, "--out", out)
-        with mock.patch("headroles.record.datetime") as clock:
-            clock.now.return_value = datetime(2030, 1, 1, tzinfo=UTC)
-            run_well("compare", before, after, "--out", tmp_path / "again")
-        one, other = record_in(out), record_in(tmp_path / "again")
-        assert one["created"] != other["created"] == "2030-01-01T00:00:00+00:00"
-        for name in SHIFTS - {"run.json"}:
-            assert (out / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
-        circumstances = ("created", "command", "digest")
-        for name in one.keys() | other.keys():
-            assert name in circumstances or one[name] == other[name]
-
     def test_the_layer_that_was_left_alone_did_not_change(
         self, results: Path, before: Path, after: Path
     ) -> None:
@@ -154,21 +133,6 @@ class TestModels:
         assert record_in(out)["sets"]["before"]["corpus"]["files"] == [str(treebank), str(more)]
         back = RoleShifts.load(out).frame.query("checkpoint == 'two'")
         assert not back["changed"].any()
-
-    def test_progress_is_that_of_each_model(
-        self,
-        bert_folder: Path,
-        treebank: Path,
-        out: Path,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        terminal = io.StringIO()
-        shown = Console(file=terminal, force_terminal=True, width=100, _environ={})
-        monkeypatch.setattr(console, "err", shown)
-        models = ("--models", bert_folder, bert_folder)
-        assert run("compare", *models, "--corpus", treebank, "--out", out).exit_code == 0
-        for part in ("scoring before", "scoring after", "5/5"):
-            assert part in terminal.getvalue()
 
     def test_overwrites_on_demand(self, bert_folder: Path, treebank: Path, out: Path) -> None:
         arguments = ("compare", "--models", bert_folder, bert_folder, "--corpus", treebank)
@@ -288,11 +252,6 @@ class TestFailure:
         result = run(*arguments, "--out", out, "--overwrite")
         assert result.exit_code == 1
         assert f"{out / 'after'} cannot be a folder: it" in result.stderr
-
-    def test_stored_scores_cannot_be_resumed(self, before: Path, after: Path, out: Path) -> None:
-        result = run("compare", before, after, "--out", out, "--resume")
-        assert result.exit_code == 2
-        assert "leave out --resume" in result.stderr
 
     def test_interrupted_in_the_first(
         self, arguments: tuple[Any, ...], out: Path, monkeypatch: pytest.MonkeyPatch
@@ -514,11 +473,3 @@ class TestStored:
                 assert pd.DataFrame(one[view]).equals(
                     expected.reset_index(drop=True).astype(pd.DataFrame(one[view]).dtypes)
                 )
-
-    def test_help_tells_every_choice_and_both_forms(self) -> None:
-        shown = " ".join(run_well("compare", "--help").stdout.split())
-        for choice in (one for field in fields_of(CompareOptions) for one in field.choices):
-            assert choice in shown
-        assert "0.5 (bias), 0.025 (excess)" in shown
-        assert "compare BEFORE AFTER... --out DIR" in shown
-        assert "compare --models BEFORE AFTER... --corpus FILE --out DIR" in shown

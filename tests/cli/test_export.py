@@ -64,11 +64,6 @@ def test_every_view_in_every_format(
     assert names(tmp_path) == {"table"}
 
 
-def test_the_default_is_the_stored_csv(folder: Path, compared: Path) -> None:
-    for file in (folder / "roles.csv", compared / "shifts.csv"):
-        assert export(file.parent).stdout_bytes == file.read_bytes()
-
-
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_ending_chooses_the_format(folder: Path, tmp_path: Path, ending: str) -> None:
     file = tmp_path / f"table{ending}"
@@ -157,11 +152,6 @@ def test_links_are_written_through(folder: Path, tmp_path: Path) -> None:
     assert export(folder, "--out", tmp_path / "link.json").exit_code == 0
     assert (tmp_path / "link.json").is_symlink()
     assert json.loads(target.read_text())["rows"]
-
-
-def test_devices_are_written_to(folder: Path) -> None:
-    assert export(folder, "--out", "/dev/null").exit_code == 0
-    assert Path("/dev/null").is_char_device()
 
 
 def test_a_full_disk_is_named(folder: Path) -> None:

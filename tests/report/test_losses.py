@@ -94,16 +94,6 @@ def test_drops_of_many_removals_are_the_largest(drops: DropsByTask) -> None:
     assert kept == [one for one in drops.largest("loss") if one in kept]
 
 
-def test_page_of_drops(drops: DropsByTask, tmp_path: Path) -> None:
-    page = make_report(drops.save(tmp_path / "drops"))
-    rows = drops.frame[drops.frame["measure"] == "loss"]
-    assert f"of {len(rows)} make the loss worse" in page.answer[0]
-    most = rows.loc[rows["relative_drop"].idxmax()]
-    told = f"Largest: without {most['removed']} the loss of {most['task']} changes by "
-    assert page.answer[1] == f"{told}{most['relative_drop']:+.1%}."
-    assert page.to_html().count("<svg") == 1
-
-
 def test_figures_look_as_they_did(
     curves: PruningCurves, drops: DropsByTask, tmp_path: Path
 ) -> None:

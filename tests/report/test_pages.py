@@ -145,11 +145,6 @@ def test_a_comparison_has_its_numbers(shifts: RoleShifts, tmp_path: Path) -> Non
     assert (told in certified.answer) == (len(changed) > 0)
 
 
-def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StorageError):
-        make_report(tmp_path)
-
-
 def test_a_link_in_the_place_of_the_report_is_not_followed(
     table: RoleTable, tmp_path: Path
 ) -> None:

@@ -18,7 +18,6 @@ from headroles import (
     ablate_heads,
     find_importance,
     importance_by_role,
-    power_analysis,
     replicate_roles,
 )
 from headroles.errors import UsageError
@@ -174,14 +173,6 @@ def test_layer_counts(bounded: HeadScores, tmp_path: Path) -> None:
     expected = summary[summary["role"] == "local"]["mean"].tolist()
     assert [bar.get_height() for bar in bars] == expected
     assert make_report(counts.save(tmp_path / "counts")).answer[0].startswith("2 seeds")
-
-
-def test_a_plan(scores: HeadScores, tmp_path: Path) -> None:
-    plan = power_analysis(scores)
-    needed = np.sort(plan.frame["corpus_examples"].dropna())
-    page = make_report(plan.save(tmp_path / "plan"))
-    assert f"by {needed[int(np.ceil(0.9 * len(needed))) - 1]:,.0f} examples" in page.answer[0]
-    assert page.to_html().count("<svg") == 1
 
 
 def test_commands_of_studies_write_pages(
