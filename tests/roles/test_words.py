@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,6 @@ from tests.roles.examples import HAND_SEGMENTS, examples, make_example, random_a
 from tests.rounding import assert_same_sums, sizes_of
 
 MODULE = """
-import itertools
-import sys
-import numpy as np
 def negated(sentence):
     for place, word in enumerate(sentence.words):
         if word == "not" and sentence.governors[place] >= 0:
@@ -53,49 +51,20 @@ def names(sentence):
 def linked(sentence):
     yield {0, 2}
 
-def of_three(sentence):
-    yield {0, 1, 2}
-
 def nothing(sentence):
     return set()
+"""
 
-def failing(sentence):
-    return sentence.wrds
-
-def outside(sentence):
-    return {99}
-
-def itself(sentence):
-    return [(0, 0)]
-
-def leaving(sentence):
-    sys.exit(3)
 
 class Mute(Exception):
-    def __str__(self):
+    def __str__(self) -> str:
         raise self
 
-def mute(sentence):
-    raise Mute
 
-def mixed(sentence):
-    return [0, (1, 2)]
+def fail(error: BaseException) -> Any:
+    raise error
 
-def endless(sentence):
-    return itertools.cycle([0, 1])
 
-def of_numpy(sentence):
-    return np.array([0, 2])
-
-def of_truth(sentence):
-    return [True]
-
-def huge(sentence):
-    return [10**5000]
-
-def triples(sentence):
-    return [(0, 1, 2)]
-"""
 ANN = Sentence(
     "s",
     "d",
@@ -287,28 +256,36 @@ class TestFunctions:
         ("name", "message"),
         [
             ("nothing", r"my_test_roles:nothing finds nothing in any sentence"),
-            ("failing", r"fails at sentence 's': AttributeError: .*wrds.*; correct"),
-            ("outside", r"returns 99 for sentence 's'; return places of words from 0 to 3"),
-            ("itself", r"joins word 0 of sentence 's' to itself"),
             ("absent", r"'my_test_roles:absent' cannot be loaded"),
             ("__name__", r"my_test_roles:__name__ is a str; it must be a function"),
-            ("leaving", r"fails at sentence 's': SystemExit: 3; correct the function"),
-            ("mute", r"fails at sentence 's': Mute: Mute; correct the function"),
-            ("mixed", r"returns words, pairs .* mixed \(sentence 's'\)"),
-            ("endless", r"returns more than 10016 places or pairs for sentence 's'"),
-            ("of_truth", r"returns True for sentence 's'; return places"),
-            ("huge", r"returns a value of type int for sentence 's'; return places"),
-            ("of_three", r"returns \{0, 1, 2\} for sentence 's'; return places"),
-            ("triples", r"returns \(0, 1, 2\) for sentence 's'; return places"),
         ],
     )
-    def test_functions_that_do_not_do(self, name: str, message: str) -> None:
+    def test_names_of_no_function(self, name: str, message: str) -> None:
         with pytest.raises(UsageError, match=message):
             self.choose(name)
 
+    @pytest.mark.parametrize(
+        ("function", "message"),
+        [
+            (lambda one: one.wrds, r"fails at sentence 's': AttributeError: .*wrds.*; correct"),
+            (lambda _: {99}, r"returns 99 for sentence 's'; return places of words from 0 to 3"),
+            (lambda _: [(0, 0)], r"joins word 0 of sentence 's' to itself"),
+            (lambda _: sys.exit(3), r"fails at sentence 's': SystemExit: 3; correct the function"),
+            (lambda _: fail(Mute()), r"fails at sentence 's': Mute: Mute; correct the function"),
+            (lambda _: [0, (1, 2)], r"returns words, pairs .* mixed \(sentence 's'\)"),
+            (lambda _: cycle([0, 1]), r"returns more than 10016 places or pairs for sentence 's'"),
+            (lambda _: [True], r"returns True for sentence 's'; return places"),
+            (lambda _: [10**5000], r"returns a value of type int for sentence 's'; return places"),
+            (lambda _: [{0, 1, 2}], r"returns \{0, 1, 2\} for sentence 's'; return places"),
+            (lambda _: [(0, 1, 2)], r"returns \(0, 1, 2\) for sentence 's'; return places"),
+        ],
+    )
+    def test_functions_that_do_not_do(self, function: Any, message: str) -> None:
+        with pytest.raises(UsageError, match=f"the role f {message}"):
+            Finder("f", function).raw(ANN)
+
     def test_numbers_of_numpy_are_places(self) -> None:
-        (role,) = self.choose("of_numpy")
-        assert role.unit == "words"
+        assert Finder("f", lambda _: np.array([0, 2])).of(ANN) == [0, 2]
         assert Finder("f", lambda _: [(np.int64(0), np.uint8(1))]).of(ANN) == [(0, 1)]
 
     def test_another_kind_in_a_later_sentence(self) -> None:
