@@ -337,14 +337,12 @@ class RowQuantity(Sieve):
         """Find the weights of all rows."""
         weights = self.weigh(scope)
         counts = (weights > 0).sum(axis=1)[:, None]
-        zeros = np.zeros((scope.batch.size, 1), dtype=np.float32)
+        limits = np.repeat(np.float32([0, np.nan, np.nan]), scope.batch.size)
         return SieveReadout(
             function=_by_rows,
             arrays=(self.name, divide(weights, counts).astype(np.float32), ~scope.batch.in_words),
-            constants=zeros,
+            limits=limits.reshape(3, -1, 1),
             counts=counts,
-            lows=zeros + np.nan,
-            highs=zeros + np.nan,
         )
 
 

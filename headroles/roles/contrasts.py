@@ -85,10 +85,8 @@ class BeyondOffset(Pairs):
             function=_contrasts,
             arrays=(*own, *_in_runs(controls, of_cells), roundings),
             # the score's constant is part of both sides of the difference and cancels
-            constants=np.zeros_like(totals),
+            limits=np.stack([0 * totals, -totals, weights.limits[2] - weights.limits[0]]),
             counts=weights.counts,
-            lows=-totals,
-            highs=weights.limits[2] - weights.limits[0],
             controls=Counter() if self.find.is_control else Counter(counts),
         )
 

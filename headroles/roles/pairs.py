@@ -83,15 +83,12 @@ class Offsets(Sieve):
         weights = weights.reshape(batch.size, -1, 1)
         pairs = np.repeat((query * batch.width + key).reshape(1, -1), batch.size, axis=0)
         limits = divide((rows.limits * queries).sum(axis=-1), counts)[..., None]
-        constants, lows, highs = limits.astype(np.float32)
         return SieveReadout(
             function=_by_sum,
             arrays=(pairs, weights.astype(np.float32)),
-            constants=constants,
+            limits=limits.astype(np.float32),
             counts=counts[:, None],
             among=TOKENS,
-            lows=lows,
-            highs=highs,
         )
 
 
@@ -198,7 +195,6 @@ class Pairs(Sieve):
         """Find the weights of all pairs of pieces of all links."""
         pieces = scope.of(find_pieces, self.find)
         weights = find_link_weights(alike, scope.batch, pieces, pieces.is_scored)
-        constants, lows, highs = weights.limits
         shares = None
         if scope.score.of_first_choice:
             ends = pieces.owners, pieces.queries, pieces.keys
@@ -206,10 +202,8 @@ class Pairs(Sieve):
         return SieveReadout(
             function=in_product,
             arrays=(pieces.pairs(scope.batch), weights.padded(pieces)),
-            constants=constants,
+            limits=weights.limits,
             counts=weights.counts,
-            lows=lows,
-            highs=highs,
             skipped=+Counter({PIECELESS_ARCS: scope.batch.of(self.find).n_lost}),
             among=self.among,
             offset_shares=shares,

@@ -41,7 +41,7 @@ class Readout:
     @property
     def bounds(self) -> Float32Array:
         """(B, R, 2): least and greatest possible score; NaN where unknown."""
-        of_kinds = [np.stack([one.lows, one.highs], axis=-1) for one in self.by_kind]
+        of_kinds = [np.moveaxis(one.limits[1:], 0, -1) for one in self.by_kind]
         bounds = np.concatenate(of_kinds, axis=1)[:, self.columns]
         bounds[self.counts == 0] = np.nan
         return bounds

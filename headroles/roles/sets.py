@@ -32,11 +32,11 @@ FindShared: TypeAlias = Callable[[PaddedBatch], Sequence[Shared]]
 class RowWeights(NamedTuple):
     """Weights (B, N, K) of each row's mass on each key set, and counts (B,).
 
-    ``means`` (3, B) are the constant, the least and the greatest score.
+    ``limits`` (3, B) are the constant, the least and the greatest score.
     """
 
     weights: Float32Array
-    means: Float32Array
+    limits: Float32Array
     counts: IntArray
 
 
@@ -68,10 +68,9 @@ class Sets(Sieve):
 
     def facts(self, found: Sequence[RowWeights]) -> dict[str, Any]:
         """Return what the readout of sieves with these weights knows beside its arrays."""
-        constants, lows, highs = np.stack([rows.means for rows in found], axis=-1)
+        limits = np.stack([rows.limits for rows in found], axis=-1)
         counts = np.stack([rows.counts for rows in found], axis=1)
-        limits = {"constants": constants, "lows": lows, "highs": highs}
-        return {**limits, "counts": counts, "among": self.among}
+        return {"limits": limits, "counts": counts, "among": self.among}
 
     def row_weights(
         self, scope: Scope, key_sets: KeySets, most: FloatArray | int = 1
@@ -103,8 +102,8 @@ class Sets(Sieve):
             sums += (limits * shares).sum(axis=-1)
             counts += np.round(shares.sum(axis=1)).astype(np.int64)
         # the mean over rows is taken here, once, so that a layer needs a product only
-        means = divide(sums, counts).astype(np.float32)
-        return RowWeights(divide(weights, counts[:, None, None]).astype(np.float32), means, counts)
+        means = divide(weights, counts[:, None, None]).astype(np.float32)
+        return RowWeights(means, divide(sums, counts).astype(np.float32), counts)
 
 
 def _in_one_product(layer: Layer, weights: Array) -> Array:
@@ -173,14 +172,12 @@ class Evenness(RowWise):
             place = list(key_sets).index(id(keys))
             weights[:, :, place] = divide(scored, np.log(np.maximum(sizes, 1)))
             counts += scored.sum(axis=1)
-        zeros = np.zeros((batch.size, 1), dtype=np.float32)
+        limits = np.repeat(np.float32([0, 0, 1]), batch.size)
         return SieveReadout(
             function=_evenness if counts.any() else _nothing,
             arrays=(divide(weights, counts[:, None, None]).astype(np.float32),),
-            constants=zeros,
+            limits=limits.reshape(3, -1, 1),
             counts=counts[:, None],
-            lows=zeros,
-            highs=zeros + 1,
         )
 
 

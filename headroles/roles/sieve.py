@@ -56,24 +56,21 @@ class SieveReadout:
     """Readout of the scores of r roles with sieves of one kind, for a batch.
 
     ``function`` reads scores less their constants (B, heads, r) from a layer and the ``arrays``;
-    they are undefined where counts are 0. ``constants`` (B, r) are added to them. ``counts`` (B, r)
-    are numbers of tokens or arcs behind each score; a count of 0 means that there is no score. By
-    reason, ``skipped`` counts arcs of words without pieces, and ``controls`` links with and without
+    they are undefined where counts are 0. ``limits`` (3, B, r) are these constants, and the least
+    and the greatest score under any attention, NaN where unknown. ``counts`` (B, r) are numbers of
+    tokens or arcs behind each score; a count of 0 means that there is no score. By reason,
+    ``skipped`` counts arcs of words without pieces, and ``controls`` links with and without
     controls.
 
     It reads attention; for scores of first choices, if ``among`` names candidates, 1 at the choice
     and 0 elsewhere. ``offset_shares`` (B, r, offsets) are the scores of always looking at a fixed
     offset, NaN without a score; None for roles that are not compared with fixed offsets.
-
-    Scores lie between ``lows`` and ``highs`` (B, r) under any attention; NaN where unknown.
     """
 
     function: Callable[..., Array]
     arrays: tuple[Array, ...]
-    constants: Float32Array
+    limits: Float32Array
     counts: IntArray
-    lows: Float32Array
-    highs: Float32Array
     among: str | None = None
     offset_shares: Float32Array | None = None
     skipped: Counter[str] = field(default_factory=Counter)

@@ -20,7 +20,7 @@ def read_scores(attention: Tensor, readout: Readout) -> Tensor:
     undefined. The readout's tensors must be on the device of the attention.
     """
     key_sets: Any = readout.key_sets
-    constants: list[Any] = [one.constants for one in readout.by_kind]
+    constants: list[Any] = [one.limits[0] for one in readout.by_kind]
     layer = AttentionLayer(attention.float(), key_sets)
     chosen = FirstChoices(layer, readout.candidates)
     read = torch.cat([one.read(chosen.among(one.among)) for one in readout.by_kind], dim=-1)
