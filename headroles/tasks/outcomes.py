@@ -67,29 +67,29 @@ def accuracy(predicted: FloatArray, target: FloatArray) -> float:
 
 def f1(predicted: FloatArray, target: FloatArray) -> float:
     """Return the harmonic mean of precision and recall of class 1; 0 if none was found."""
-    found = float(((predicted == 1) & (target == 1)).sum())
-    named = float((predicted == 1).sum() + (target == 1).sum())
-    return 2 * found / named if named else 0.0
+    both = float(((predicted == 1) & (target == 1)).sum())
+    either = float((predicted == 1).sum() + (target == 1).sum())
+    return 2 * both / either if either else 0.0
 
 
 def matthews(predicted: FloatArray, target: FloatArray) -> float:
     """Return Matthews' correlation of classes (Gorodkin 2004 for more than two); 0 if constant."""
     classes = np.unique([predicted, target])
-    one, other = (values[:, None] == classes for values in (predicted, target))
+    named, right = (values[:, None] == classes for values in (predicted, target))
 
     def covariance(a: BoolArray, b: BoolArray) -> float:
         return float(((a - a.mean(0)) * (b - b.mean(0))).sum())
 
-    scale = covariance(one, one) * covariance(other, other)
-    return covariance(one, other) / np.sqrt(scale) if scale > 0 else 0.0
+    scale = covariance(named, named) * covariance(right, right)
+    return covariance(named, right) / np.sqrt(scale) if scale > 0 else 0.0
 
 
 def spearman(predicted: FloatArray, target: FloatArray) -> float:
     """Return the rank correlation of predictions and targets; 0 if either is constant."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", stats.ConstantInputWarning)
-        found = float(stats.spearmanr(predicted, target).statistic)
-    return 0.0 if np.isnan(found) else found
+        correlation = float(stats.spearmanr(predicted, target).statistic)
+    return 0.0 if np.isnan(correlation) else correlation
 
 
 METRICS: dict[str, Callable[[FloatArray, FloatArray], float]] = {

@@ -92,13 +92,13 @@ class TaskRun:
         """Divide all examples into groups of similar length, each with its batches."""
         lengths, batches = self.passes.lengths, self.passes.budget.batches
         order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
-        groups = [order[start : start + n_examples] for start in range(0, len(order), n_examples)]
+        groups = (order[start : start + n_examples] for start in range(0, len(order), n_examples))
         return [
             [
-                self.passes.make([own[place] for place in places])
-                for places in batches([lengths[index] for index in own])
+                self.passes.make([group[place] for place in places])
+                for places in batches([lengths[index] for index in group])
             ]
-            for own in groups
+            for group in groups
         ]
 
     def record(self, options: TaskOptions, **study: Any) -> TaskRecord:
@@ -135,7 +135,7 @@ class TaskRun:
 
         def compute(batch: TaskBatch, on_pass: OnPass) -> Arrays:
             passes = SharedPasses(sites, values_are_read=made.kind == UNIFORM)
-            own = replace(made, attention_mask=batch.inputs["attention_mask"])
+            of_batch = replace(made, attention_mask=batch.inputs["attention_mask"])
             read: list[tuple[FloatArray, FloatArray]] = []
             with torch.inference_mode():
                 for setting, following, done in zip(
@@ -143,18 +143,17 @@ class TaskRun:
                 ):
                     with ExitStack() as stack:
                         if not is_whole[setting]:
-                            stack.enter_context(gated(sites, gates[setting], own))
+                            stack.enter_context(gated(sites, gates[setting], of_batch))
                         stack.enter_context(passes.next(following))
                         stack.enter_context(self._only_read_tokens())
                         losses, predictions = self.losses_of(batch)
                         read.append((_in_double(losses), _in_double(predictions)))
                     on_pass(done)
-            by_setting = (np.stack(one, axis=1)[:, places] for one in zip(*read, strict=True))
+            by_setting = (np.stack(values, axis=1)[:, places] for values in zip(*read, strict=True))
             return dict(zip(("losses", "predictions"), by_setting, strict=True))
 
         types = dict.fromkeys(("losses", "predictions"), (np.float64, (len(gates),)))
-        found = self._over_batches(compute, ablation, gates, types, costs.sum())
-        return Outcomes(found["losses"], found["predictions"])
+        return Outcomes(**self._over_batches(compute, ablation, gates, types, costs.sum()))
 
     def n_passes(self, gates: Tensor) -> float:
         """Return how many whole passes `outcomes` takes for ``gates``."""
@@ -183,11 +182,11 @@ class TaskRun:
                 if gates is not None:
                     stack.enter_context(gated(sites, gates))
                 losses, predictions = self.losses_of(batch)
-                found = gradients.of_loss(losses.sum()).float()
+                by_token = gradients.of_loss(losses.sum()).float()
             real = batch.inputs["attention_mask"]
             return {
-                "by_gate": found.sum(1).cpu().numpy(),
-                "by_token": (found.abs() * real[..., None, None]).sum(1).cpu().numpy(),
+                "by_gate": by_token.sum(1).cpu().numpy(),
+                "by_token": (by_token.abs() * real[..., None, None]).sum(1).cpu().numpy(),
                 "tokens": real.sum(1).cpu().numpy(),
                 "losses": _in_double(losses),
                 "predictions": _in_double(predictions),
@@ -195,13 +194,15 @@ class TaskRun:
 
         at = torch.ones(self.shape) if gates is None else gates
         types = Derivatives.types(self.shape)
-        found = self._over_batches(compute, "derivatives", at, types, DERIVATIVES)
-        if not np.isfinite(found["by_gate"]).all():
+        derivatives = Derivatives(
+            **self._over_batches(compute, "derivatives", at, types, DERIVATIVES)
+        )
+        if not np.isfinite(derivatives.by_gate).all():
             raise ModelError(
                 "derivatives of the loss are not finite; run the model in float32 "
                 f"(it ran in {self.encoder.model.dtype})"
             )
-        return Derivatives(**found)
+        return derivatives
 
     def _over_batches(
         self,
@@ -217,41 +218,41 @@ class TaskRun:
         a batch are done.
         """
         name = self._name_of(computed, gates)
-        found: Arrays = {
+        arrays: Arrays = {
             column: np.empty((len(self.task), *shape), kind)
             for column, (kind, shape) in types.items()
         }
-        with self._reported(len(self.batches) * n_passes) as tell:
+        with self._reported(len(self.batches) * n_passes) as report:
             for number, batch in enumerate(self.batches):
-                make = partial(self._computed, batch, compute, tell, number * n_passes, n_passes)
-                own = self.saved.get(f"{name}-{number + 1}", make, types, len(batch.indices))
-                tell((number + 1) * n_passes)
-                for column, values in own.items():
-                    found[column][batch.indices] = values
-        return found
+                make = partial(self._computed, batch, compute, report, number * n_passes, n_passes)
+                parts = self.saved.get(f"{name}-{number + 1}", make, types, len(batch.indices))
+                report((number + 1) * n_passes)
+                for column, values in parts.items():
+                    arrays[column][batch.indices] = values
+        return arrays
 
     @contextmanager
     def _reported(self, amount: float) -> Iterator[Progress]:
         """Yield the report of a round; a notebook without `expect` has a bar for each."""
         with shown_in_notebooks(self.options, "passes") as options:
-            own = options is not self.options
-            yield (Rounds(options.on_progress) if own else self.rounds).start(amount)
+            has_bar = options is not self.options
+            yield (Rounds(options.on_progress) if has_bar else self.rounds).start(amount)
 
     def _computed(
         self,
         batch: TaskBatch,
         compute: Callable[[TaskBatch, OnPass], Arrays],
-        tell: Progress,
+        report: Progress,
         before: float,
         n_passes: float,
     ) -> Arrays:
         """Compute the arrays of a batch, all at once or in pieces."""
         pieces: list[Arrays] = []
-        n_examples = len(batch.indices)
+        size = len(batch.indices)
 
-        def read(one: TaskBatch) -> Arrays:
+        def read(part: TaskBatch) -> Arrays:
             done = sum(len(piece["losses"]) for piece in pieces) * n_passes
-            return compute(one, lambda n: tell(before + (done + n * len(one.indices)) / n_examples))
+            return compute(part, lambda n: report(before + (done + n * len(part.indices)) / size))
 
         for _, arrays in self.passes.run([batch], read):
             pieces.append(arrays)
@@ -289,14 +290,14 @@ class TaskRun:
             expected = model(**inputs).logits.double()
             try:
                 with first_tokens_alone(self.sites):
-                    found = model(**inputs).logits.double()
+                    logits = model(**inputs).logits.double()
             except Exception as error:  # the model reads more tokens
                 if lacks_memory(error):
                     raise
                 return False
         epsilon = torch.finfo(model.dtype).eps
         reach = float(rounding_bound(1 + float(expected.abs().max()), MODEL_TERMS, epsilon))
-        return found.shape == expected.shape and float((found - expected).abs().max()) <= reach
+        return logits.shape == expected.shape and float((logits - expected).abs().max()) <= reach
 
     def losses_of(self, batch: TaskBatch) -> tuple[Tensor, Tensor]:
         """Return the loss and the prediction of every example, each (batch,)."""
@@ -341,8 +342,8 @@ def shared_layers(gates: Tensor) -> tuple[list[int], list[int]]:
     by_layer = gates.tolist()
     order = sorted(range(len(gates)), key=lambda setting: by_layer[setting], reverse=True)
     shared = [
-        sum(1 for _ in takewhile(bool, map(operator.eq, by_layer[one], by_layer[other])))
-        for one, other in pairwise(order)
+        sum(1 for _ in takewhile(bool, map(operator.eq, by_layer[setting], by_layer[following])))
+        for setting, following in pairwise(order)
     ]
     return order, shared
 
