@@ -1,4 +1,8 @@
-"""HeadScores -> the values to test: a column for every role, layer and head."""
+"""HeadScores -> the values to test: a column for every role, layer and head.
+
+First choices between words are compared with the best fixed offset, found on one half of the
+documents for the other half.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headroles.arrays import Float32Array, FloatArray, IndexArray
+from headroles.arrays import BoolArray, Float32Array, FloatArray, IndexArray
 from headroles.errors import UsageError
 from headroles.inference.payoffs import Bounds
 from headroles.inference.sample import Sample
 from headroles.memory import column_slices, new_array
 from headroles.record import ScoresRecord
-from headroles.roles import Role, Score
+from headroles.roles import OFFSETS, Role, Score
 from headroles.scoring.scores import HeadScores
-from headroles.studies.offsets import rival_of
 from headroles.studies.options import ThresholdOptions
 from headroles.testing.hypotheses import Hypotheses, size_of_scores
 from headroles.testing.options import LevelOptions, UnitOptions
@@ -29,6 +32,61 @@ _ONE_DOCUMENT = (
     "all examples are of one document, so there are no documents to cluster by; "
     "pass `clusters='none'` to take examples as independent"
 )
+
+
+@dataclass(frozen=True)
+class OffsetBaseline:
+    """The rule that a head has to beat: always look at the word at a fixed offset.
+
+    ``hits`` (examples,) is the share of links of each example that the rule hits, NaN where there
+    are none. ``offsets`` are the rules for the first and for the second half of the documents:
+    each is the best of the other half, so that no example chooses its own rule, and every example
+    is tested.
+    """
+
+    hits: FloatArray
+    offsets: tuple[int, int]
+
+
+def baseline_of(scores: HeadScores, role: str) -> OffsetBaseline | None:
+    """Return the rule that a role has to beat; None for one without offsets.
+
+    The best offset of a half is the one with the largest mean over examples, the first in the
+    order of `OFFSETS` of several. A half without any link takes that of all examples.
+    """
+    if scores.offset_shares is None:
+        return None
+    shares = scores.offset_shares[:, scores.role_ids.index(role)].astype(np.float64)
+    if np.isnan(shares).all():
+        return None
+    in_second = second_half(scores)
+    best = tuple(_best(shares, half) for half in (in_second, ~in_second))
+    hits = np.where(in_second, shares[:, best[1]], shares[:, best[0]])
+    return OffsetBaseline(hits, (OFFSETS[best[0]], OFFSETS[best[1]]))
+
+
+def dealt_by(n_documents: int) -> str:
+    """Return the unit dealt to the halves of a corpus: documents, or examples of one."""
+    return "examples" if n_documents == 1 else "documents"
+
+
+def second_half(scores: HeadScores) -> BoolArray:
+    """Return (examples,): whether an example is of the second half of the corpus.
+
+    Documents belong to the halves by turns, in their order: both halves are from everywhere.
+    Where there is only one document, examples do.
+    """
+    numbers = {name: k for k, name in enumerate(dict.fromkeys(scores.documents))}
+    if dealt_by(len(numbers)) == "examples":
+        return np.asarray(np.arange(scores.n_examples) % 2 == 1)
+    return np.array([numbers[name] % 2 == 1 for name in scores.documents])
+
+
+def _best(shares: FloatArray, half: BoolArray) -> int:
+    """Return the place of the best offset of a half."""
+    known = ~np.isnan(shares[:, 0])
+    chosen = known & half if (known & half).any() else known
+    return int(shares[chosen].mean(axis=0).argmax())
 
 
 @dataclass(frozen=True)
@@ -90,7 +148,7 @@ class HeadColumns:
         """Return (T,): the thresholds of the columns, if not offsets."""
         return self.by_role([role.threshold(score, asked) for role in self.roles])
 
-    def rivals(
+    def baselines(
         self, scores: HeadScores, values: NDArray[np.floating]
     ) -> tuple[FloatArray, FloatArray]:
         """Return shifts (examples, R * L) and means (R * L,) for comparisons with fixed offsets.
@@ -105,13 +163,13 @@ class HeadColumns:
         shifts = np.zeros((scores.n_examples, n_roles, n_layers))
         means = np.full((n_roles, n_layers), np.nan)
         for place, role in enumerate(self.ids):
-            if (rival := rival_of(scores, role)) is None:
+            if (baseline := baseline_of(scores, role)) is None:
                 continue
             of_role = values[:, self._of_role(place)].reshape(-1, n_layers, self.n_heads)
             for layer, has in enumerate(~np.isnan(of_role).all(axis=2).T):
-                hits = np.where(has, rival.hits, np.nan) if has.any() else rival.hits
+                hits = np.where(has, baseline.hits, np.nan) if has.any() else baseline.hits
                 means[place, layer] = np.nanmean(hits)
-                shifts[:, place, layer] = means[place, layer] - rival.hits
+                shifts[:, place, layer] = means[place, layer] - baseline.hits
         return shifts.reshape(scores.n_examples, -1), means.ravel()
 
     @property
@@ -167,7 +225,7 @@ def hypotheses_of(
     thresholds = columns.thresholds(scores.score, against.threshold)
     shifts = None
     if scores.offset_shares is not None and against.threshold is None:
-        shifts, means = columns.rivals(scores, values)
+        shifts, means = columns.baselines(scores, values)
         values = _shifted(values, shifts, columns.by_layer)
         of_offsets = means[columns.by_layer] + against.offset_margin
         thresholds = np.where(np.isnan(of_offsets), thresholds, of_offsets)
@@ -248,15 +306,7 @@ def general_threshold(score: Score, asked: float | None) -> float:
     return float(score.threshold if asked is None else asked)
 
 
-class RecordedClusters(TypedDict):
-    """Fields of a record about the units of tests."""
-
-    clustered_by: str
-    n_clusters: int
-    effective_clusters: float
-
-
-def describe_clusters(hypotheses: Hypotheses) -> RecordedClusters:
+def describe_clusters(hypotheses: Hypotheses) -> dict[str, Any]:
     """Return the fields of a record about the units of tests.
 
     ``effective_clusters`` is the largest effective number of clusters of any role.

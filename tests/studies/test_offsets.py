@@ -10,7 +10,7 @@ from scipy.stats import ttest_rel
 
 from headroles import HeadScores, assign_roles
 from headroles.roles import OFFSETS
-from headroles.studies.offsets import rival_of, second_half
+from headroles.studies.heads import baseline_of, second_half
 from tests.conftest import make_scores
 
 ROLE = "syntactic:obj:to_governor"
@@ -35,7 +35,7 @@ def test_documents_belong_to_the_halves_by_turns() -> None:
 def test_the_offset_of_a_half_is_the_best_of_the_other() -> None:
     first, second = np.array([1, 0, 1, 0.0]), np.array([0, 1, 0, 1.0])
     scores = scores_of(np.zeros((4, 1)), {-1: first, 2: second}, list("abcd"))
-    rival = rival_of(scores, ROLE)
+    rival = baseline_of(scores, ROLE)
     assert rival is not None
     assert rival.offsets == (2, -1)
     assert rival.hits.tolist() == [0, 0, 0, 0]

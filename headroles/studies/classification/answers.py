@@ -198,12 +198,10 @@ def about_controls(table: RoleTable) -> Iterator[str]:
     first, *others = ((_IN_WORDS[name], int(counts[name])) for name in named)
     heads = "head" if first[1] == 1 else "heads"
     rest = "".join(f", with {words} {n}" for words, n in others)
-    yield f"With {first[0]} {first[1]} {heads} would {called}{rest}."
+    lacking = ""
     if TREES in named and (alone := table.record.without_other_tree):
-        yield (
-            f"The control with other trees lacks {alone} of {table.record.corpus.sentences} "
-            "sentences: no other document has a sentence of as many words."
-        )
+        lacking = f" ({alone} of {table.record.corpus.sentences} have none)"
+    yield f"With {first[0]}{lacking} {first[1]} {heads} would {called}{rest}."
 
 
 def warn_of_controls(counts: pd.DataFrame) -> Iterator[str]:

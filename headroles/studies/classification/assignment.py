@@ -11,28 +11,34 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.arrays import FloatArray
+from headroles.corpus import NEWDOC
+from headroles.encoding import TOO_LONG
 from headroles.errors import UsageError
 from headroles.inference.sample import Sample
 from headroles.options import takes
-from headroles.roles import BIAS, is_other_trees, without_other_trees
+from headroles.record import RecordedCorpus, ScoresRecord
+from headroles.roles import BIAS, PAIRS, Role, is_other_trees, without_other_trees
 from headroles.scoring.options import CONTROLS, TREES
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.scores import HeadScores
-from headroles.studies.cautions import warn_of_documents, why_absent
 from headroles.studies.classification.answers import count_controls, heads_in, warn_of_controls
 from headroles.studies.classification.options import AssignOptions
 from headroles.studies.classification.role_table import RolesRecord, RoleTable, RoleTests
 from headroles.studies.heads import (
     HeadColumns,
+    baseline_of,
     describe_clusters,
     general_threshold,
     note_removed,
     scores_of,
 )
-from headroles.studies.offsets import rival_of
 from headroles.studies.role_answers import RoleHypotheses, margin_beyond
 from headroles.testing.answers import YES
+from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.notes import find_notes, find_warnings
+from headroles.testing.options import LevelOptions
+
+_MUCH = 0.1  # share of sentences without a document that is reported
 
 
 @takes(AssignOptions)
@@ -108,8 +114,8 @@ def assign(
     tested = RoleHypotheses.of(scores, options.tests, options, columns, options.is_published)
     offsets: dict[str, tuple[int, int]] = {}
     if options.threshold is None:
-        rivals = {role: rival_of(scores, role) for role in columns.ids}
-        offsets = {role: one.offsets for role, one in rivals.items() if one is not None}
+        baselines = {role: baseline_of(scores, role) for role in columns.ids}
+        offsets = {role: one.offsets for role, one in baselines.items() if one is not None}
     frame = _frame(scores, tested, options, offsets)
     controls = {} if options.is_published else _test_controls(scores, others, options)
     for name in CONTROLS:
@@ -131,10 +137,10 @@ def assign(
         controls=of_controls,
         preset=options.preset,
         **describe_clusters(tested.means),
-        left_out=why_absent(absent, scores.record),
+        left_out={role.id: _why_absent(role, scores.record) for role in absent},
         warnings=[
             *warnings_of_run(scores.record),
-            *warn_of_documents(scores.record, tested.means, options.tests),
+            *_warn_of_documents(scores.record, tested.means, options.tests),
             *find_warnings(tested.means, options.tests),
             *warn_of_controls(count_controls(frame, of_controls)),
         ],
@@ -263,3 +269,67 @@ def _window_notes(scores: HeadScores, columns: HeadColumns) -> NDArray[np.object
                     f"attention of this layer reaches {reach} positions{role.in_window}"
                 )
     return notes.ravel()
+
+
+# Cautions about the corpus.
+
+
+def _warn_of_documents(
+    record: ScoresRecord, hypotheses: Hypotheses, options: LevelOptions
+) -> list[str]:
+    """Warn of a corpus that does not name its documents, with advice.
+
+    There is no warning if the user takes examples as independent, or if scores were made by hand.
+    """
+    corpus = record.corpus
+    undivided, n_sentences = corpus.undivided, corpus.sentences
+    if options.clusters == "none" or not n_sentences:
+        return []
+    if undivided > _MUCH * n_sentences:
+        return [_undivided(corpus, hypotheses.is_clustered)]
+    if corpus.documents == 1:
+        return [
+            "the corpus is one document, so tests take examples as independent, and answers are "
+            "too sure if they are not; put each text into its own file, or pass "
+            "`clusters='none'` if examples are independent"
+        ]
+    return []
+
+
+def _undivided(corpus: RecordedCorpus, is_clustered: bool) -> str:
+    """Say that sentences are in no document, the consequences, and the options that help."""
+    undivided, n_sentences = corpus.undivided, corpus.sentences
+    which = "the treebank names"
+    if undivided < n_sentences:
+        which = f"{undivided} of {n_sentences} sentences are in files, or parts of files, that name"
+    counted = "tests take examples as independent, and answers are too sure if they are not"
+    if is_clustered:
+        counted = "each file counts as one document"
+    rule = corpus.documents_by or NEWDOC
+    named_by = "# newdoc" if rule == NEWDOC else f"`documents={rule!r}`"
+    by_id = f"`documents='sent_id'`, as ids name {corpus.documents_by_id}; "
+    return (
+        f"{which} no documents ({named_by}): {counted}, and neighbouring sentences are paired; "
+        f"pass {by_id * (corpus.documents_by_id > 1)}`documents='comment:KEY'`"
+        " if a comment names them; `pairing='none'` if "
+        "neighbours are of different texts; or `clusters='none'` if examples are "
+        "independent"
+    )
+
+
+def _why_absent(role: Role, record: ScoresRecord) -> str:
+    """Say why no example has a role."""
+    if role.needs != PAIRS:
+        return role.needs and f"there are no {role.needs}"
+    corpus = record.corpus
+    if record.pairing == "none":
+        return f"that takes {PAIRS}, and with `pairing='none'` there are no pairs"
+    if corpus.sentences and corpus.sentences == corpus.documents:
+        return (
+            f"that takes {PAIRS}, and each of the {corpus.sentences} sentences is a document of "
+            "its own"
+        )
+    too_long = record.skipped.get(TOO_LONG, 0)
+    return f"that takes {PAIRS}, and there are none" + (
+        f" that the model takes: {too_long} examples are too long" if too_long else ""
+    )

@@ -19,8 +19,7 @@ from headroles.results.result import Result
 from headroles.results.shown import SEE_FULL, Grid, Shown
 from headroles.roles import OFFSETS, in_words, is_other_trees
 from headroles.scoring.scores import HeadScores
-from headroles.studies.heads import HeadColumns, clusters_of
-from headroles.studies.offsets import dealt_by, rival_of, second_half
+from headroles.studies.heads import HeadColumns, baseline_of, clusters_of, dealt_by, second_half
 from headroles.testing.options import UnitOptions
 from headroles.wording import head_name
 
@@ -112,7 +111,7 @@ def find_best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
     rows = [
         _row(scores, role, half, in_second, clusters, options.alpha)
         for role in HeadColumns.of(scores).ids
-        if rival_of(scores, role) is not None and not is_other_trees(role)
+        if baseline_of(scores, role) is not None and not is_other_trees(role)
         for half in (1, 2)
     ]
     if not rows:

@@ -16,7 +16,7 @@ from headroles.errors import UsageError
 from headroles.models.loading.encoder import load_encoder
 from headroles.results.stored import load
 from headroles.studies.claims import CLAIMS, ClaimOptions, ClaimTable, NotTestable, combine_claims
-from headroles.studies.claims.tasks import ClaimTask
+from headroles.studies.claims.measured import ClaimTask
 from headroles.studies.controls import change_of_weights, with_noise, with_permuted_weights
 from tests.commands import run
 from tests.conftest import make_bert, make_tokenizer
