@@ -68,7 +68,7 @@ def figure(
     ],
 ) -> None:
     """Draw a figure of results for a paper."""
-    from headroles.report.figures import write_figure
+    from headroles.report.pages import write_figure
 
     with console.working("drawing"):
         file = write_figure(folder, out, options)

@@ -1,4 +1,4 @@
-"""From a folder of results to its page."""
+"""From a folder of results to its page, or to a figure for a paper."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ import inspect
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
 from headroles import storage
 from headroles.drawing.page import Page, Picture
 from headroles.drawing.plain_page import plain_page
-from headroles.drawing.style import figure_of
+from headroles.drawing.saving import check_figure_file, save_figure
+from headroles.drawing.style import figure_of, of_width
 from headroles.errors import HeadRolesError, StorageError, UsageError
-from headroles.report.figures import figure_arguments
+from headroles.registry import RESULTS, result_type
 from headroles.results.result import Result, describe, figure_function
-from headroles.results.stored import load
-from headroles.studies.options import FigureOptions
+from headroles.results.stored import kind_in, load
+from headroles.studies.options import FigureOptions, read_head
+from headroles.wording import not_among
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _ENDINGS = (".html", ".htm")
 
@@ -74,3 +80,83 @@ def write_report(
     text = make_report(folder, roles, model).to_html()
     storage.write_bytes(file, text.encode("utf-8", errors="backslashreplace"))
     return file
+
+
+def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
+    """Draw a figure of the results in ``folder``.
+
+    Raises UsageError for a kind that the results do not have, and for an option of another
+    kind; StorageError for results that cannot be read.
+    """
+    folder = Path(folder)
+    result = _with_figure(folder, options.kind).load(folder)
+    draw = figure_function(type(result), options.kind)
+    with of_width(options.width):
+        drawn = draw(result, **dict(figure_arguments(options, result)))
+    figure = drawn if hasattr(drawn, "savefig") else figure_of(drawn)
+    if options.heading is not None:
+        _set_title(figure, options.heading)
+    return figure
+
+
+def write_figure(folder: str | Path, out: str | Path, options: FigureOptions) -> Path:
+    """Draw a figure of the results in ``folder`` into a PDF, SVG or PNG file, and return its path.
+
+    Raises what `draw_figure` and `save_figure` raise.
+    """
+    check_figure_file(out)
+    return save_figure(draw_figure(folder, options), out)
+
+
+def _with_figure(folder: Path, kind: str | None) -> type[Result]:
+    """Return the type of the results that are drawn: the main ones, or those with such a figure."""
+    main = kind_in(folder)
+    held = storage.kinds_in(folder)
+    types: list[type[Result]] = [result_type(one) for one in (main, *RESULTS) if one in held]
+    for form in types if kind is not None else types[:1]:
+        if kind in form.figures or (kind is None and form.figures):
+            return form
+    if kind is None:
+        raise UsageError(f"results of the kind {main} have no figure")
+    known = [*dict.fromkeys(name for form in types for name in form.figures)]
+    raise UsageError(not_among(f"figure of the {main} called", kind, known))
+
+
+def figure_arguments(options: FigureOptions, result: Result) -> Iterator[tuple[str, Any]]:
+    """Yield arguments of the function. Raises UsageError for an option of another kind."""
+    form = type(result)
+    taken = inspect.signature(figure_function(form, options.kind)).parameters
+    for name in ("role", "checkpoint", "estimator", "measure"):
+        given = getattr(options, name)
+        if given is not None and name not in taken:
+            kinds = _kinds_with(name, form) if options.kind is None else ""
+            add = f"add {kinds}, or " if kinds else ""
+            raise UsageError(f"this figure has no choice of {name}; {add}leave `{name}` out")
+        if given is not None:
+            yield name, given
+        elif name == "role" and name in taken and taken[name].default is inspect.Parameter.empty:
+            yield name, result.clearest_role()
+    if "head" in taken:
+        if options.head is None:
+            raise UsageError("this figure is of one head; name it with `head='4-0'`")
+        yield from zip(("layer", "head"), read_head(options.head), strict=True)
+    elif options.head is not None:
+        raise UsageError("this figure has no choice of a head; leave `head` out")
+
+
+def _kinds_with(name: str, form: type[Result]) -> str:
+    """Name the kinds of figures that take an argument of this name."""
+    taking = [
+        kind
+        for kind in form.figures
+        if name in inspect.signature(figure_function(form, kind)).parameters
+    ]
+    return " or ".join(f"`kind={kind!r}`" for kind in taking)
+
+
+def _set_title(figure: Figure, text: str) -> None:
+    titled = [ax for ax in figure.axes if ax.get_title()]
+    if len(titled) == 1:
+        titled[0].set_title(text)
+    else:
+        figure.suptitle(text)

@@ -52,14 +52,6 @@ def test_an_interrupted_run_resumes(
     assert names(tmp_path / "out") == names(tmp_path / "whole")
 
 
-def test_or_begun_anew(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
-    asked = ("score", bert_folder, sample, "--out", tmp_path / "out")
-    with stopped_after(2, KeyboardInterrupt()):
-        run(*asked)
-    run_well(*asked, "--no-resume", "--window", 1)
-    assert HIDDEN not in names(tmp_path / "out")
-
-
 def test_parts_are_merged(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
     asked = ("score", bert_folder, sample)
     run_well(*asked, "--out", tmp_path / "whole")

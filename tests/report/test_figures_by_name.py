@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from headroles import HeadScores, RoleShifts, RoleTable
 from headroles.errors import UsageError
-from headroles.report.figures import draw_figure, write_figure
+from headroles.report.pages import draw_figure, write_figure
 from headroles.roles import in_words
 from headroles.studies.options import FigureOptions
 from tests.commands import run
