@@ -16,11 +16,14 @@ from headroles.roles import (
     SCORES,
     PaddedBatch,
     Role,
+    RoleOptions,
     Scope,
+    choose_roles,
     make_readout,
     sieve_cells,
 )
 from headroles.scoring.layer import read_scores
+from tests.noise import with_noise
 from tests.reference import Asked, largest_difference, reference_positions, reference_scores
 from tests.roles.examples import (
     HAND,
@@ -37,6 +40,7 @@ from tests.roles.examples import (
     sizes_in,
     tokens_of,
 )
+from tests.roles.test_first_choices import FOUR, FOUR_SEGMENTS
 from tests.rounding import assert_same_sums, tolerance
 
 CPU = torch.device("cpu")
@@ -304,3 +308,39 @@ def test_offsets_are_bounded_by_the_sequence() -> None:
     readout = readout_of([make_example([S, 0, 0, S])], window=10**6)
     pairs, _ = readout.by_kind[readout.columns[0]].arrays
     assert pairs.shape[1] <= 4 * 9
+
+
+# Quantities that describe heads
+
+
+def quantities(attention: np.ndarray, segments: list[int], score: str = "bias") -> dict[str, float]:
+    options = RoleOptions(roles=["confidence", "entropy", "distance"])
+    roles = choose_roles(options, (), SCORES[score])
+    readout = make_readout(roles, Scope(PaddedBatch([make_example(segments)]), None, SCORES[score]))
+    weights = with_noise(torch.tensor(attention, dtype=torch.float32))
+    read = read_scores(weights, as_tensors(readout, torch.device("cpu")))
+    found = read[0, 0, list(readout.columns)].tolist()
+    return dict(zip([role.id for role in roles], found, strict=True))
+
+
+@pytest.mark.numbers
+@pytest.mark.parametrize("score", SCORES)
+def test_hand_checked_examples(score: str) -> None:
+    """Voita et al.'s confidence; the entropies of the rows of the other example."""
+    assert quantities(FOUR, FOUR_SEGMENTS, score)["confidence"] == pytest.approx(0.575)
+    rows = [1.609438, 1.609438, 1.470808, 1.054920, 1.748067, 1.470808, 1.834372]
+    found = quantities(HAND, HAND_SEGMENTS, score)
+    assert found["entropy"] == pytest.approx(np.mean(rows), abs=tolerance(rows))
+    assert found["entropy:share"] == pytest.approx(np.mean(rows) / np.log(7), abs=tolerance())
+    apart = np.abs(np.subtract.outer(range(7), range(7)))
+    assert found["distance"] == pytest.approx((HAND[0, 0] * apart).sum(1).mean(), rel=tolerance())
+
+
+def test_even_and_single_attention() -> None:
+    segments = [S, 0, 0, 0, S]
+    even = quantities(np.full((1, 1, 5, 5), 0.2), segments)
+    assert even["entropy:share"] == pytest.approx(1)
+    assert even["confidence"] == pytest.approx(0.2)
+    assert even["distance"] == pytest.approx(1.6)
+    itself = quantities(np.eye(5)[None, None], segments)
+    assert list(itself.values()) == pytest.approx([1, 0, 0, 0], abs=tolerance())
