@@ -22,7 +22,7 @@ from headroles.models.loading.encoder import load_encoder
 from headroles.results.stored import Stored, save_together
 from headroles.roles import BIAS, Role
 from headroles.storage import read_run, write_run
-from headroles.studies.comparison.result import RoleShifts
+from headroles.studies.comparison.compare import RoleComparison
 from headroles.studies.power import PowerAnalysis
 
 
@@ -63,7 +63,7 @@ def make_results(folder: Path) -> list[tuple[type[Stored], Path, Stored]]:
     places: tuple[tuple[type[Stored], str], ...] = (
         (HeadScores, "roles"),
         (RoleTable, "roles"),
-        (RoleShifts, "shifts"),
+        (RoleComparison, "comparison"),
         (PowerAnalysis, "plan"),
     )
     return [(kind, folder / name, kind.load(folder / name)) for kind, name in places]

@@ -19,8 +19,8 @@ from .studies.classification.assignment import assign_roles as assign_roles
 from .studies.classification.classify import Classification as Classification
 from .studies.classification.classify import classify_heads as classify_heads
 from .studies.classification.role_table import RoleTable as RoleTable
+from .studies.comparison.compare import RoleComparison as RoleComparison
 from .studies.comparison.compare import compare_roles as compare_roles
-from .studies.comparison.result import RoleShifts as RoleShifts
 from .studies.importance.ablation import Ablations as Ablations
 from .studies.importance.ablation import ablate_heads as ablate_heads
 from .studies.importance.by_role import ImportanceByRole as ImportanceByRole

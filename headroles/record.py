@@ -357,18 +357,6 @@ class ScoresRecord(CorpusRecord, frozen=True, kw_only=True):
             raise ValueError("two roles of one id")
 
 
-class SetsRecord(Record, frozen=True, kw_only=True):
-    """Record of a study that read several sets of scores."""
-
-    score: Literal["bias", "excess", "hit"]
-    sets: dict[str, ScoresRecord]
-
-    @property
-    def models(self) -> dict[str, RecordedModel]:
-        """The models of the sets, by the names of the sets."""
-        return {name: one.model for name, one in self.sets.items()}
-
-
 class TaskRecord(ModelRecord, frozen=True, kw_only=True):
     """Record of a run of a model on a task."""
 

@@ -158,7 +158,7 @@ RESULTS = {
     "role table": "classification.role_table:RoleTable",
     "examples": "inspection.examples:Examples",
     "token groups": "inspection.tokens:TokenGroups",
-    "comparison": "comparison.result:RoleShifts",
+    "comparison": "comparison.compare:RoleComparison",
     "replication": "replicate:Replication",
     "layer counts": "replicate:LayerCounts",
     "pruning curves": "pruning.curves:PruningCurves",

@@ -30,5 +30,5 @@ def heads_by_answer(table: hr.RoleTable) -> dict[str, int]:
 def compare_with_itself(model: str, treebank: Path) -> str:
     """A comparison, as it is printed."""
     before = hr.score_heads(model, hr.read_conllu(treebank))
-    shifts: hr.RoleShifts = hr.compare_roles(before, before)
+    shifts: hr.RoleComparison = hr.compare_roles(before, before)
     return str(shifts)

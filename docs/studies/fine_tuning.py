@@ -41,7 +41,7 @@ from transformers import (
 from transformers.utils import logging
 
 from docs.studies.roles import BOTH, scores_of
-from headroles import HeadScores, RoleShifts, assign_roles, compare_roles, read_conllu, storage
+from headroles import HeadScores, RoleComparison, assign_roles, compare_roles, read_conllu, storage
 from headroles.errors import UsageError
 from headroles.record import Record
 from headroles.studies.comparison.answers import STATUSES
@@ -332,7 +332,7 @@ def tables_of(scores: Mapping[str, HeadScores]) -> dict[str, pd.DataFrame]:
     }
 
 
-def compare_all(scores: Mapping[str, HeadScores]) -> RoleShifts:
+def compare_all(scores: Mapping[str, HeadScores]) -> RoleComparison:
     """Compare before with all checkpoints, as one family, and checkpoints of a task pairwise."""
     names = list(scores)[1:]
     after = compare_roles(*scores.values(), names=names)
@@ -341,7 +341,7 @@ def compare_all(scores: Mapping[str, HeadScores]) -> RoleShifts:
         for first, second in same_task(names)
     ]
     frames = [shifts.frame for shifts in (after, *seeds)]
-    return RoleShifts(pd.concat(frames, ignore_index=True), after.record)
+    return RoleComparison(pd.concat(frames, ignore_index=True), after.record)
 
 
 def same_task(names: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -360,7 +360,7 @@ def heads_by_role(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
     return pd.DataFrame(answers).reset_index()
 
 
-def moves_by_role(shifts: RoleShifts) -> pd.DataFrame:
+def moves_by_role(shifts: RoleComparison) -> pd.DataFrame:
     """Count heads that gained (+) and lost (-) each role that any head gained or lost."""
     key = ["checkpoint", "role"]
     counts = shifts.counts().groupby(key, sort=False)[["gained", "lost"]].sum().reset_index()
@@ -380,15 +380,15 @@ def spread(long: pd.DataFrame, rows: str, columns: str, values: str) -> pd.DataF
     return wide.rename_axis(columns=None).reset_index()
 
 
-def count_statuses(shifts: RoleShifts) -> pd.DataFrame:
+def count_statuses(shifts: RoleComparison) -> pd.DataFrame:
     """Count gained, lost and unchanged roles of all heads, and changed means."""
     counts = shifts.counts().groupby("checkpoint", sort=False)
     table = counts[["heads", *STATUSES, "changed", "equivalent"]].sum()
     return table.rename(columns={"heads": "tests"}).reset_index()
 
 
-def layer_table(shifts: RoleShifts, column: str) -> pd.DataFrame:
-    """Tabulate one column of `RoleShifts.layers`: a row per comparison, a column per layer.
+def layer_table(shifts: RoleComparison, column: str) -> pd.DataFrame:
+    """Tabulate one column of `RoleComparison.layers`: a row per comparison, a column per layer.
 
     Standardised differences have their size by chance in brackets.
     """
@@ -399,7 +399,7 @@ def layer_table(shifts: RoleShifts, column: str) -> pd.DataFrame:
     return spread(layers, "checkpoint", "layer", "cell")
 
 
-def agreement_table(shifts: RoleShifts) -> pd.DataFrame:
+def agreement_table(shifts: RoleComparison) -> pd.DataFrame:
     """Tabulate the Jaccard index of heads with a role, before and after, for some roles."""
     agreement = shifts.agreement()
     shown = agreement[agreement["role"].isin(SHOWN_ROLES)]

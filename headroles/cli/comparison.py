@@ -68,11 +68,10 @@ def compare(
     from headroles.results.stored import new_folder, write_together
     from headroles.storage import parts_beside
     from headroles.studies.comparison.checkpoints import check_places, score_checkpoints
-    from headroles.studies.comparison.compare import compare_roles, name_sides
-    from headroles.studies.comparison.result import RoleShifts
+    from headroles.studies.comparison.compare import RoleComparison, compare_roles, name_sides
 
     _check_form(context, sides, models)
-    with new_folder(out, [RoleShifts], output.overwrite, resuming.resume) as staging:
+    with new_folder(out, [RoleComparison], output.overwrite, resuming.resume) as staging:
         folders = [Path(side) for side in sides]
         if models:
             named = dict(zip(name_sides(len(sides), options), sides, strict=True))

@@ -9,7 +9,7 @@ from typing import Any
 
 from headroles.drawing.head_map import HeadMap
 from headroles.drawing.page import Page, Picture, Section, Table
-from headroles.record import CorpusRecord, Record, RecordedModel, SetsRecord, TaskRecord
+from headroles.record import CorpusRecord, Record, RecordedModel, TaskRecord
 from headroles.results.result import Result
 from headroles.results.shown import SEE_FULL, Grid, Shown
 from headroles.storage import plain
@@ -167,8 +167,7 @@ def _model(model: RecordedModel) -> str:
 
 
 def _data(record: Record) -> str:
-    first = next(iter(record.sets.values())) if isinstance(record, SetsRecord) else record
-    first = next(iter(first.sources.values()), first)
+    first = next(iter(record.sources.values()), record)
     if isinstance(first, TaskRecord):
         return f" on {printable(Path(first.corpus.file).name)}"
     if not isinstance(first, CorpusRecord) or first.is_by_hand:

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from click.testing import Result
 
-from headroles import HeadScores, RoleShifts, RoleTable, assign_roles, compare_roles
+from headroles import HeadScores, RoleComparison, RoleTable, assign_roles, compare_roles
 from headroles.formats import ENDINGS, FORMATS
 from headroles.results.stored import save_together
 from tests.commands import names, run, run_well
@@ -50,7 +50,7 @@ def table(*arguments: object) -> pd.DataFrame:
 @pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize(
     ("kind", "view"),
-    [(kind, view) for kind in (RoleTable, RoleShifts) for view in kind.views],
+    [(kind, view) for kind in (RoleTable, RoleComparison) for view in kind.views],
 )
 def test_every_view_in_every_format(
     folder: Path, compared: Path, tmp_path: Path, kind: Any, view: str, fmt: str

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headroles import HeadScores, RoleShifts, RoleTable, assign_roles, compare_roles
+from headroles import HeadScores, RoleComparison, RoleTable, assign_roles, compare_roles
 from tests.conftest import make_scores
 from tests.studies.conftest import classifier, labelled, roles
 
@@ -35,6 +35,6 @@ def table(scores: HeadScores) -> RoleTable:
 
 
 @pytest.fixture(scope="session")
-def shifts(scores: HeadScores) -> RoleShifts:
+def shifts(scores: HeadScores) -> RoleComparison:
     after = scores_around(np.array([[1.0, 6.0, 3.0], [4.0, 1.0, 6.0]]), seed=1)
     return compare_roles(scores, after, scores)

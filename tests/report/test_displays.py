@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 
-from headroles import Classification, HeadScores, RoleShifts, RoleTable, power_analysis
+from headroles import Classification, HeadScores, RoleComparison, RoleTable, power_analysis
 from headroles.drawing.style import figure_of
 from headroles.results.result import picture
 from headroles.studies.classification.figures import draw_heads, draw_role, draw_roles
@@ -27,7 +27,7 @@ def pixels(html: str) -> tuple[int, int]:
 
 
 def test_results_show_figure_and_table(
-    table: RoleTable, shifts: RoleShifts, scores: HeadScores
+    table: RoleTable, shifts: RoleComparison, scores: HeadScores
 ) -> None:
     for result in (table, shifts, power_analysis(scores), Classification(scores, table)):
         html = result._repr_html_()
@@ -53,7 +53,7 @@ def test_results_without_a_figure_have_their_table_alone(table: RoleTable) -> No
 
 
 def test_figures_look_as_they_did(
-    table: RoleTable, shifts: RoleShifts, scores: HeadScores, tmp_path: Path
+    table: RoleTable, shifts: RoleComparison, scores: HeadScores, tmp_path: Path
 ) -> None:
     for result in (table, power_analysis(scores)):
         check_result_look(result, tmp_path)

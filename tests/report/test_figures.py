@@ -9,7 +9,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
-from headroles import HeadScores, RoleShifts, RoleTable, power_analysis
+from headroles import HeadScores, RoleComparison, RoleTable, power_analysis
 from headroles.drawing.style import BRIGHT, DARK, figure_of, to_svg
 from headroles.errors import UsageError
 from headroles.studies.classification.figures import (
@@ -106,7 +106,7 @@ def test_a_plan_decides_more_with_more_examples(scores: HeadScores) -> None:
     assert max(line.get_xdata()) == plan.frame["corpus_examples"].replace(np.inf, np.nan).max()
 
 
-def test_arrows_go_from_before_to_after(shifts: RoleShifts) -> None:
+def test_arrows_go_from_before_to_after(shifts: RoleComparison) -> None:
     first = shifts.checkpoints[0]
     ax = draw_changes(shifts, "local", first)
     rows = shifts.frame.query("role == 'local' and checkpoint == @first")
@@ -119,7 +119,7 @@ def test_arrows_go_from_before_to_after(shifts: RoleShifts) -> None:
     assert {"gained", "lost"} <= set(rows["status"])
 
 
-def test_a_trajectory_has_all_checkpoints(shifts: RoleShifts) -> None:
+def test_a_trajectory_has_all_checkpoints(shifts: RoleComparison) -> None:
     ax = draw_trajectory(shifts, "local", most=1)
     before, there, back = ax.lines[0].get_ydata()
     assert back == pytest.approx(before)
@@ -127,7 +127,7 @@ def test_a_trajectory_has_all_checkpoints(shifts: RoleShifts) -> None:
 
 
 def test_what_is_not_there_is_refused(
-    table: RoleTable, shifts: RoleShifts, scores: HeadScores
+    table: RoleTable, shifts: RoleComparison, scores: HeadScores
 ) -> None:
     with pytest.raises(UsageError, match="no role 'locl'; did you mean 'local'"):
         draw_role(table, "locl")

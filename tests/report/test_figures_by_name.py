@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from headroles import HeadScores, RoleShifts, RoleTable
+from headroles import HeadScores, RoleComparison, RoleTable
 from headroles.errors import UsageError
 from headroles.report.pages import draw_figure, write_figure
 from headroles.roles import in_words
@@ -44,7 +44,7 @@ def test_title_width_and_role(table: RoleTable, tmp_path: Path) -> None:
     assert "1-2" in titles(head)[0]
 
 
-def test_a_comparison_shows_what_changed_most(shifts: RoleShifts, tmp_path: Path) -> None:
+def test_a_comparison_shows_what_changed_most(shifts: RoleComparison, tmp_path: Path) -> None:
     folder = shifts.save(tmp_path / "shifts")
     (title,) = titles(draw_figure(folder, FigureOptions(kind="changes")))
     lost = shifts.frame[shifts.frame["status"].isin(["lost", "gained"])]["role"]

@@ -9,11 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headroles import HeadScores, RoleShifts, RoleTable, classify_heads, read_attention, read_conllu
+from headroles import (
+    HeadScores,
+    RoleComparison,
+    RoleTable,
+    classify_heads,
+    read_attention,
+    read_conllu,
+)
 from headroles.drawing.head_map import HeadMap, Quoted, View
 from headroles.report.pages import make_report
 from headroles.studies.classification.page import LEGEND, role_map
-from headroles.studies.comparison.page import comparison_map
+from headroles.studies.comparison.figures import comparison_map
 from headroles.studies.inspection.examples import quote
 from headroles.studies.inspection.sentences import ExampleOptions
 from tests.report.test_pages import EVIL
@@ -49,7 +56,7 @@ def test_a_role_is_told_as_it_is_in_the_table(table: RoleTable) -> None:
     assert counts["values"] == assigned.tolist()
 
 
-def test_a_comparison_has_before_and_after(shifts: RoleShifts) -> None:
+def test_a_comparison_has_before_and_after(shifts: RoleComparison) -> None:
     found = record(comparison_map(shifts))
     assert len(found["views"]) == 3 * len(shifts.checkpoints)
     view = next(one for one in found["views"] if one["name"].startswith("delimiter"))

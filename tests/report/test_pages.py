@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headroles import HeadScores, Role, RoleShifts, RoleTable, assign_roles
+from headroles import HeadScores, Role, RoleComparison, RoleTable, assign_roles
 from headroles.errors import StorageError, UsageError
 from headroles.report.pages import make_report, write_report
 from headroles.results.shown import Grid
@@ -125,7 +125,7 @@ def test_names_are_text(scores: HeadScores, tmp_path: Path) -> None:
     assert text.count("&lt;script&gt;") > 5
 
 
-def test_a_comparison_has_its_numbers(shifts: RoleShifts, tmp_path: Path) -> None:
+def test_a_comparison_has_its_numbers(shifts: RoleComparison, tmp_path: Path) -> None:
     page = make_report(shifts.save(tmp_path / "shifts"))
     last = shifts.frame[shifts.frame["checkpoint"] == shifts.checkpoints[-1]]
     for status in ("gained", "lost"):

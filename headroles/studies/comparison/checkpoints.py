@@ -20,9 +20,9 @@ from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import ScoringRun, score_to_folder
 from headroles.scoring.sharing import Sharing
 from headroles.storage import HIDDEN, RUN_FILE, Parts, check_result_folder
+from headroles.studies.comparison.compare import RoleComparison
 from headroles.studies.comparison.joining import COMPARE_SHARED, refuse_other_shape
-from headroles.studies.comparison.options import ON_ERROR, CompareOptions
-from headroles.studies.comparison.result import RoleShifts
+from headroles.studies.comparison.options import CompareOptions
 from headroles.studies.heads import refuse_one_document
 
 Progress: TypeAlias = Callable[[str], AbstractContextManager[OnProgress | None]]
@@ -60,7 +60,7 @@ def score_checkpoints(
         (first, one), *others = encoders.items()
         for name, other in others:
             refuse_other_shape(first, one.shape, name, other.shape)
-        if compared.on_mismatch == ON_ERROR:
+        if compared.on_mismatch == "error":
             _check_same_examples(encoders, ready, options.pairing)
         for name, model in models.items():
             encoder = load_encoder(model, options)
@@ -81,7 +81,7 @@ def check_places(names: Iterable[str], folder: Path) -> None:
 
     Older results there may be replaced: whether they may was asked of ``folder``.
     """
-    taken = (HIDDEN, RUN_FILE, *(f"{RoleShifts.stem}.{fmt}" for fmt in ("csv", "parquet")))
+    taken = (HIDDEN, RUN_FILE, *(f"{RoleComparison.stem}.{fmt}" for fmt in ("csv", "parquet")))
     for name in names:
         if Path(name).name != name or name in ("", "..", *taken):
             raise UsageError(

@@ -1,16 +1,21 @@
-"""Figures of means of heads before and after, and over checkpoints."""
+"""Figures, map and page of a comparison."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headroles.drawing.grids import draw_counts, grid_of
+from headroles.drawing.grids import draw_counts, grid_of, text_grid_of
+from headroles.drawing.head_map import HeadMap, View
+from headroles.drawing.page import Page, Picture
+from headroles.drawing.plain_page import plain_page
 from headroles.drawing.style import (
     BRIGHT,
     DARK,
     THRESHOLD,
+    figure_of,
     legend_below,
     new_axes,
     plain,
@@ -18,14 +23,16 @@ from headroles.drawing.style import (
     score_label,
 )
 from headroles.errors import UsageError
-from headroles.roles import find_role
+from headroles.roles import find_role, in_words
+from headroles.studies.classification.page import group_of
+from headroles.studies.comparison.answers import changed_most
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from headroles.studies.comparison.result import RoleShifts
+    from headroles.studies.comparison.compare import RoleComparison
 
 MOST_HEADS = 20
 """Default number of heads in a figure of changes."""
@@ -34,10 +41,20 @@ _LOOKS = {
     "lost": (BRIGHT, "dashed"),
 }
 _OTHER, _NEITHER = ("0.6", "solid"), "neither gained nor lost"
+_N_ROLES = 3
+_SIGNS = {"gained": "▲", "lost": "▼", "kept": "●"}
+_CHANGED = "*"
+LEGEND = (
+    ("▲", "gained the role", True),
+    ("▼", "lost the role", True),
+    (_CHANGED, "changed, neither gained nor lost", True),
+    ("●", "kept the role, not shown to change beyond the margin", False),
+    ("", "not shown to change beyond the margin", False),
+)
 
 
 def draw_changes(
-    shifts: RoleShifts,
+    shifts: RoleComparison,
     role: str,
     checkpoint: str | None = None,
     most: int = MOST_HEADS,
@@ -74,7 +91,7 @@ def draw_changes(
     _points_before(ax, rows)
     ax.axvline(float(rows["threshold"].median()), color=THRESHOLD, linestyle="dotted")
     ax.set_yticks(range(len(rows)), [f"{row.layer}-{row.head}" for row in rows.itertuples()])
-    ax.set(ylim=(len(rows) - 0.5, -0.5), ylabel="head", xlabel=score_label(shifts.record.score))
+    ax.set(ylim=(len(rows) - 0.5, -0.5), ylabel="head", xlabel=score_label(shifts.facts["score"]))
     ax.set_title(
         f"{role_label(find_role(role, shifts.roles))}\nfrom before (point) to {plain(name)} (arrow)"
     )
@@ -83,7 +100,9 @@ def draw_changes(
     return ax
 
 
-def draw_trajectory(shifts: RoleShifts, role: str, most: int = 8, ax: Axes | None = None) -> Axes:
+def draw_trajectory(
+    shifts: RoleComparison, role: str, most: int = 8, ax: Axes | None = None
+) -> Axes:
     """Draw means of a role over the checkpoints, of heads that moved most.
 
     Raises UsageError for a role that was not compared, and where no head has means.
@@ -111,7 +130,9 @@ def draw_trajectory(shifts: RoleShifts, role: str, most: int = 8, ax: Axes | Non
         )
     ax.axhline(float(rows["threshold"].median()), color=THRESHOLD, linestyle="dotted")
     ax.set_xticks(range(len(names)), [plain(name) for name in names])
-    ax.set(ylabel=score_label(shifts.record.score), title=role_label(find_role(role, shifts.roles)))
+    ax.set(
+        ylabel=score_label(shifts.facts["score"]), title=role_label(find_role(role, shifts.roles))
+    )
     legend_below(ax, title="head", ncols=4)
     return ax
 
@@ -127,7 +148,7 @@ def _points_before(ax: Axes, rows: pd.DataFrame) -> None:
         ax.plot(rows["mean_after"][own], places, " ", label="_after")  # so that arrows fit
 
 
-def _rows(shifts: RoleShifts, role: str) -> pd.DataFrame:
+def _rows(shifts: RoleComparison, role: str) -> pd.DataFrame:
     role = find_role(role, shifts.roles)
     rows = shifts.frame[(shifts.frame["role"] == role) & shifts.frame["difference"].notna()]
     if not len(rows):
@@ -136,7 +157,7 @@ def _rows(shifts: RoleShifts, role: str) -> pd.DataFrame:
 
 
 def draw_changed_heads(
-    shifts: RoleShifts, checkpoint: str | None = None, ax: Axes | None = None
+    shifts: RoleComparison, checkpoint: str | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw layers x heads: in how many roles each head changed, as number and as colour.
 
@@ -157,8 +178,77 @@ def draw_changed_heads(
     return draw_counts(ax, grid_of(shifts.frame, changed), title, "roles that changed")
 
 
-def _checkpoint(shifts: RoleShifts, asked: str | None) -> str:
-    name = shifts.checkpoints[-1] if asked is None else asked
+def _checkpoint(shifts: RoleComparison, name: str | None) -> str:
+    name = shifts.checkpoints[-1] if name is None else name
     if name not in shifts.checkpoints:
         raise UsageError(not_among("checkpoint", name, shifts.checkpoints))
     return name
+
+
+def comparison_map(shifts: RoleComparison) -> HeadMap:
+    """Return the map of a comparison, the role that changed most first."""
+    views = tuple(
+        _view(shifts, rows[rows["role"] == role], str(checkpoint), role)
+        for checkpoint, rows in shifts.frame.groupby("checkpoint", sort=False)
+        for role in changed_most(rows)
+    )
+    title = "Differences of mean scores after and before: layers are rows, heads are columns"
+    return HeadMap(title, "difference", views, LEGEND, is_signed=True)
+
+
+def _view(shifts: RoleComparison, rows: pd.DataFrame, checkpoint: str, role: str) -> View:
+    own = rows.set_index(["layer", "head"])
+    marks = own["status"].map(_SIGNS).fillna("")
+    is_changed = (own["change"] == "changed") & ~own["status"].isin(["gained", "lost"])
+    several = len(shifts.checkpoints) > 1
+
+    def numbers(name: str) -> np.ndarray:
+        return grid_of(shifts.frame, own[name])
+
+    def texts(name: str) -> tuple[np.ndarray]:
+        return (text_grid_of(shifts.frame, own[name]),)
+
+    return View(
+        name=f"{role} {checkpoint}" if several else role,
+        words=f"{in_words(role)}, to {checkpoint}" if several else in_words(role),
+        group=f"to {checkpoint}" if several else group_of(role),
+        values=numbers("difference"),
+        marks=text_grid_of(shifts.frame, marks.mask(is_changed, _CHANGED)),
+        facts={
+            "interval": (numbers("ci_low"), numbers("ci_high")),
+            "before": (numbers("mean_before"),),
+            "after": (numbers("mean_after"),),
+            "change": texts("change"),
+            "role": texts("status"),
+            "certified": texts("certified"),
+        },
+        unit=f"difference of {score_label(shifts.facts['score'])}",
+        line=float(own["threshold"].median()),
+        arrow=(numbers("mean_before"), numbers("mean_after")),
+    )
+
+
+def comparison_page(shifts: RoleComparison) -> Page:
+    """Make the page of a comparison."""
+    return plain_page(shifts, shifts.question, tuple(_pictures(shifts)), comparison_map(shifts))
+
+
+def _pictures(shifts: RoleComparison) -> Iterator[Picture]:
+    last = shifts.checkpoints[-1]
+    yield Picture(
+        (figure_of(draw_changed_heads(shifts)),),
+        f"In how many roles each head changed, from before to {last}.",
+    )
+    moved = shifts.frame[shifts.frame["difference"].notna()]
+    changed = set(moved.loc[moved["change"] == "changed", "role"])
+    for role in [role for role in changed_most(moved) if role in changed][:_N_ROLES]:
+        yield Picture(
+            (figure_of(draw_changes(shifts, role)),),
+            f"{in_words(role)}: from the mean score before to that of {last}, of the heads "
+            "that moved most; the dotted line is the threshold.",
+        )
+        if len(shifts.checkpoints) > 1:
+            yield Picture(
+                (figure_of(draw_trajectory(shifts, role)),),
+                f"{in_words(role)}: mean scores by checkpoint.",
+            )

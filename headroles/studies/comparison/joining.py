@@ -14,7 +14,6 @@ from headroles.record import ScoresRecord
 from headroles.roles import Role
 from headroles.scoring.scores import HeadScores
 from headroles.storage import plain
-from headroles.studies.comparison.options import ON_ERROR
 
 _POOLED = "relations"
 """Meaning of roles that pool relations; if relations differ, such roles are dropped alone."""
@@ -48,7 +47,7 @@ def refuse_other_shape(
             )
 
 
-def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = ON_ERROR) -> JoinedScores:
+def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = "error") -> JoinedScores:
     """Join the examples of two or more score sets by their ids and digests.
 
     Examples and roles come in the order of the first set, and documents are called as there.
@@ -69,7 +68,7 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = ON_ERROR) ->
     for name, scores in others:
         refuse_other_shape(first_name, _shape(first), name, _shape(scores))
         _refuse(first_name, name, _deep_differences(first, scores), "score both alike")
-        if on_mismatch == ON_ERROR:
+        if on_mismatch == "error":
             _refuse(
                 first_name,
                 name,
@@ -78,7 +77,7 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = ON_ERROR) ->
             )
     roles = _shared_roles(list(named.values()))
     rows = _shared_rows(named)
-    if on_mismatch == ON_ERROR:
+    if on_mismatch == "error":
         _check_same_examples(named, rows)
     documents = tuple(first.documents[row] for row in rows[first_name])
     ids = [role.id for role in roles]

@@ -1,4 +1,4 @@
-"""Options of comparison: before and after fine-tuning."""
+"""Options of a comparison, which its command reads before anything heavy is loaded."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from msgspec import Meta
 from headroles.options import CIRCUMSTANCE, Convert, split_names
 from headroles.studies.options import ThresholdOptions
 from headroles.testing.options import TestOptions
-
-ON_ERROR = "error"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,13 +15,12 @@ from headroles.studies.comparison.answers import (
     find_moved_heads,
     measure_agreement,
 )
-from headroles.studies.comparison.compare import compare_roles
-from headroles.studies.comparison.result import RoleShifts
+from headroles.studies.comparison.compare import RoleComparison, compare_roles
 from tests.studies.comparison.made import make_scores, random_scores, shifted
 
 
 @pytest.fixture(scope="module")
-def shifts() -> RoleShifts:
+def shifts() -> RoleComparison:
     """Two checkpoints; ``block`` has one example and is not tested."""
     before = random_scores(n=60)
     before.values[1:, ..., 1] = np.nan
@@ -33,7 +32,7 @@ def shifts() -> RoleShifts:
     )
 
 
-def test_counts_are_counts(shifts: RoleShifts) -> None:
+def test_counts_are_counts(shifts: RoleComparison) -> None:
     counts = shifts.counts()
     assert len(counts) == 2 * 3 * 2
     assert (counts.heads == 3).all()
@@ -54,7 +53,7 @@ def test_counts_are_counts(shifts: RoleShifts) -> None:
     assert (counts[counts.role == "block"].untestable == 3).all()
 
 
-def test_layers_hold_means_over_heads_and_roles(shifts: RoleShifts) -> None:
+def test_layers_hold_means_over_heads_and_roles(shifts: RoleComparison) -> None:
     layers = shifts.layers()
     assert layers[["checkpoint", "layer"]].values.tolist() == [
         ["1", 0],
@@ -125,11 +124,11 @@ class TestMovedHeads:
         for _, heads in moved.groupby("checkpoint"):
             assert heads.effect_size.is_monotonic_decreasing
 
-    def test_untestable_roles_do_not_count(self, shifts: RoleShifts) -> None:
+    def test_untestable_roles_do_not_count(self, shifts: RoleComparison) -> None:
         assert not shifts.moved()["role"].eq("block").any()
         assert len(shifts.moved()) == 2 * 6
 
-    def test_the_order_of_checkpoints_is_kept(self, shifts: RoleShifts) -> None:
+    def test_the_order_of_checkpoints_is_kept(self, shifts: RoleComparison) -> None:
         turned = pd.concat([shifts.frame[18:], shifts.frame[:18]])
         assert list(dict.fromkeys(find_moved_heads(turned, 2).checkpoint)) == ["2", "1"]
 
@@ -195,7 +194,7 @@ class TestAgreement:
         assert np.isnan([found.kappa, found.kappa_low, found.kappa_high]).all()
         assert np.isnan(found.jaccard) == (counts[0] == 0)
 
-    def test_a_role_that_was_not_tested(self, shifts: RoleShifts) -> None:
+    def test_a_role_that_was_not_tested(self, shifts: RoleComparison) -> None:
         found = shifts.agreement().set_index("role").loc["block"]
         assert (found[["heads", "had", "has"]] == 0).all(axis=None)
         assert found[["jaccard", "jaccard_low", "kappa"]].isna().all(axis=None)
@@ -217,10 +216,12 @@ class TestAgreement:
         assert found.jaccard == pytest.approx(1 / 3)
         assert found.kappa == pytest.approx(0)
 
-    def test_level_of_the_intervals(self, shifts: RoleShifts) -> None:
+    def test_level_of_the_intervals(self, shifts: RoleComparison) -> None:
         agreement = shifts.agreement()
         assert agreement[["checkpoint", "role"]].drop_duplicates().shape == (6, 2)
         options = {**shifts.record.options, "alpha": 0.01}
-        wide = RoleShifts(shifts.frame, structs.replace(shifts.record, options=options)).agreement()
+        wide = RoleComparison(
+            shifts.frame, structs.replace(shifts.record, options=options)
+        ).agreement()
         assert (wide.jaccard_low.dropna() < agreement.jaccard_low.dropna()).any()
         pd.testing.assert_series_equal(wide.kappa, agreement.kappa)
