@@ -337,7 +337,7 @@ class RowQuantity(Sieve):
         """Find the weights of all rows."""
         weights = self.weigh(scope)
         counts = (weights > 0).sum(axis=1)[:, None]
-        limits = np.repeat(np.float32([0, np.nan, np.nan]), scope.batch.size)
+        limits = np.repeat(np.array([0, np.nan, np.nan], dtype=np.float32), scope.batch.size)
         return SieveReadout(
             function=_by_rows,
             arrays=(self.name, divide(weights, counts).astype(np.float32), ~scope.batch.in_words),

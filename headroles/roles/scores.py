@@ -34,7 +34,8 @@ class RowValues:
     def limits(self) -> FloatArray:
         """(3, ...): constant, least and greatest value of each row under any attention."""
         signs = np.minimum(self.slopes, 0), np.maximum(self.slopes, 0)
-        return self.offsets + np.stack([np.zeros_like(self.slopes), *signs])
+        limits: FloatArray = self.offsets + np.stack([np.zeros_like(self.slopes), *signs])
+        return limits
 
 
 @dataclass(frozen=True)

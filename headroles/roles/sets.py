@@ -172,7 +172,7 @@ class Evenness(RowWise):
             place = list(key_sets).index(id(keys))
             weights[:, :, place] = divide(scored, np.log(np.maximum(sizes, 1)))
             counts += scored.sum(axis=1)
-        limits = np.repeat(np.float32([0, 0, 1]), batch.size)
+        limits = np.repeat(np.array([0, 0, 1], dtype=np.float32), batch.size)
         return SieveReadout(
             function=_evenness if counts.any() else _nothing,
             arrays=(divide(weights, counts[:, None, None]).astype(np.float32),),
