@@ -100,7 +100,7 @@ def test_a_study_made_by_the_recipe_is_everywhere(package: Path, tmp_path: Path)
         return done.stdout
 
     commands = run("-m", "headroles", "--help")
-    assert re.search(r"collaborate .*\n +ranges +Find the lowest and the highest mean", commands)
+    assert re.search(r"redundancy .*\n +ranges +Find the lowest and the highest mean", commands)
     assert "--layer" in run("-m", "headroles", "ranges", "--help")
     out = tmp_path / "ranges"
     printed = run("-m", "headroles", "ranges", scored, "--layer", "1", "--out", out, "--json")

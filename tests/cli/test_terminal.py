@@ -51,7 +51,7 @@ HEAD = ("--layer", "0", "--head", "0", "--role", "local")
 def test_sentences(nasty: Path) -> None:
     assert r"Ca\x9bts\u202e\x1b]0;x" in printed("examples", nasty, *HEAD)
     found = json.loads(printed("examples", nasty, *HEAD, "--json"))
-    assert any(WORD in one["marked"]["words"] for one in found["examples"])
+    assert any(WORD in row["text"] for row in found["rows"])
 
 
 @pytest.mark.parametrize("command", [("assign",), ("power",), ("report",), ("assign", "--json")])
