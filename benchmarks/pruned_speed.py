@@ -32,8 +32,8 @@ from transformers import PreTrainedModel
 
 from headroles.models.heads.surgery import heads_of, remove_heads
 from headroles.models.loading.encoder import load_model
-from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.orders import choose_heads
+from headroles.studies.pruning.prune import PruneOptions
 
 _SECONDS = 0.05
 """A timing takes so long at least: as many passes as that needs."""

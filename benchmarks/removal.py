@@ -26,10 +26,9 @@ import pandas as pd
 import torch
 
 from headroles.studies.importance.removals import present_heads, rises_of
-from headroles.studies.pruning.gate_learning import learn_gates
-from headroles.studies.pruning.gate_options import GateOptions
-from headroles.studies.pruning.options import PruneOptions
+from headroles.studies.pruning.gate import GateOptions, learn_gates
 from headroles.studies.pruning.orders import choose_heads
+from headroles.studies.pruning.prune import PruneOptions
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import TaskRun, open_run
 

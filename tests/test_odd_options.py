@@ -18,8 +18,8 @@ from headroles.roles import RoleOptions
 from headroles.roles.catalogue import read_frequencies
 from headroles.scoring.options import ScoreOptions
 from headroles.studies.importance.ablation import AblateOptions
-from headroles.studies.pruning.gate_options import GateOptions
-from headroles.studies.pruning.options import PruneOptions
+from headroles.studies.pruning.gate import GateOptions
+from headroles.studies.pruning.prune import PruneOptions
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
 from tests.conftest import make_bert, make_tokenizer

@@ -48,9 +48,8 @@ from headroles.models.options import PER_HEAD, SHARED, ModelOptions
 from headroles.models.shared.factorisation import InputMoments, factorise, score_error
 from headroles.models.shared.sites import Site, find_sites, install
 from headroles.passes.timing import LENGTHS, time_in_turns
-from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.orders import choose_heads
-from headroles.studies.pruning.pruning import outcomes_of
+from headroles.studies.pruning.prune import PruneOptions, outcomes_of
 from headroles.studies.sharing.collaborate import (
     SampleText,
     count_parameters,

@@ -20,7 +20,7 @@ import pandas as pd
 from headroles.errors import UsageError
 from headroles.inference import adjust_p_values, crossed_sample, t_interval, t_test
 from headroles.studies.importance.removals import find_measures, unit_values
-from headroles.studies.pruning.curves import PruningCurves
+from headroles.studies.pruning.pruning_curves import PruningCurves
 
 WHOLE = "whole model"
 

@@ -25,10 +25,9 @@ import torch
 from headroles.inference import adjust_p_values, crossed_sample, t_interval, t_test
 from headroles.models.heads.remaining import Head
 from headroles.studies.importance.removals import present_heads, without_each
-from headroles.studies.pruning.gate_learning import learn_gates
-from headroles.studies.pruning.gate_options import GateOptions
-from headroles.studies.pruning.options import PruneOptions
+from headroles.studies.pruning.gate import GateOptions, learn_gates
 from headroles.studies.pruning.orders import choose_heads
+from headroles.studies.pruning.prune import PruneOptions
 from headroles.tasks.running import TaskRun, open_run
 
 BASE, GATES, RANDOM = "reestimated", "gates", "random"

@@ -47,8 +47,7 @@ from headroles.inference import adjust_p_values
 from headroles.studies.importance.by_role import ByRoleOptions, compare_removed
 from headroles.studies.importance.importance import ESTIMATORS, _frame, values_of
 from headroles.studies.importance.removals import present_heads, without_each
-from headroles.studies.pruning.curve_options import CurveOptions
-from headroles.studies.pruning.curves import Point, find_points, make_table
+from headroles.studies.pruning.pruning_curves import CurveOptions, Point, find_points, make_table
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Derivatives, Outcomes
 from headroles.tasks.running import TaskRun, open_run

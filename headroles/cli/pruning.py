@@ -9,7 +9,6 @@ import typer
 
 from headroles.cli import console
 from headroles.cli.flags import (
-    FolderOptions,
     ModelArgument,
     OptionalTask,
     Out,
@@ -18,9 +17,13 @@ from headroles.cli.flags import (
     TaskArgument,
 )
 from headroles.cli.running import resumable
-from headroles.studies.pruning.curve_options import CurveOptions
-from headroles.studies.pruning.gate_options import GateOptions
-from headroles.studies.pruning.options import PruneOptions
+from headroles.studies.pruning.gate import GateOptions, Gating, gate_heads
+from headroles.studies.pruning.prune import PruneOptions, Pruning, prune_heads
+from headroles.studies.pruning.pruning_curves import (
+    CurveOptions,
+    PruningCurves,
+    find_pruning_curves,
+)
 
 _TEST = typer.Option("--test", help="Examples to measure on.", rich_help_panel="Task")
 TestFile = Annotated[Path, _TEST]
@@ -42,7 +45,6 @@ def pruning_curves(
     written; write one with headroles prune.
     """
     from headroles.results.stored import new_folder, write_together
-    from headroles.studies.pruning.curves import PruningCurves, find_pruning_curves
 
     opened = new_folder(out, [PruningCurves], output.overwrite, resuming.resume)
     with resumable(opened, options, "pruning") as (folder, resumed):
@@ -55,7 +57,7 @@ def prune(
     model: ModelArgument,
     out: Out,
     options: PruneOptions,
-    output: FolderOptions,
+    output: ReportedOptions,
     resuming: ResumeOptions,
     task: OptionalTask = None,
     test_file: OptionalTestFile = None,
@@ -66,9 +68,8 @@ def prune(
     numbers.
     """
     from headroles.models.loading.saved_models import PrunedModel, model_folder
-    from headroles.studies.pruning.pruning import prune_heads
 
-    opened = model_folder(out, model, [PrunedModel], output.overwrite, resuming.resume)
+    opened = model_folder(out, model, [PrunedModel, Pruning], output.overwrite, resuming.resume)
     with resumable(opened, options, "pruning", "steps") as (folder, resumed):
         result = prune_heads(model, out, task=task, test=test_file, options=resumed, folder=folder)
     console.finish(out, output, result)
@@ -79,7 +80,7 @@ def gate(
     task: TaskArgument,
     out: Out,
     options: GateOptions,
-    output: FolderOptions,
+    output: ReportedOptions,
     resuming: ResumeOptions,
     test_file: OptionalTestFile = None,
 ) -> None:
@@ -90,9 +91,8 @@ def gate(
     with several seeds, which may keep different heads.
     """
     from headroles.models.loading.saved_models import PrunedModel, model_folder
-    from headroles.studies.pruning.gating import gate_heads
 
-    opened = model_folder(out, model, [PrunedModel], output.overwrite, resuming.resume)
+    opened = model_folder(out, model, [PrunedModel, Gating], output.overwrite, resuming.resume)
     with resumable(opened, options, "gates", "steps") as (folder, resumed):
         result = gate_heads(model, task, out, test=test_file, options=resumed, folder=folder)
     console.finish(out, output, result)

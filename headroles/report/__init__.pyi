@@ -21,6 +21,6 @@ from headroles.studies.inspection.attention import draw_matrix as draw_matrix
 from headroles.studies.inspection.tokens import draw_token_group as draw_token_group
 from headroles.studies.inspection.tokens import draw_token_groups as draw_token_groups
 from headroles.studies.power import draw_power as draw_power
-from headroles.studies.pruning.curves import draw_pruning_curves as draw_pruning_curves
+from headroles.studies.pruning.pruning_curves import draw_pruning_curves as draw_pruning_curves
 from headroles.studies.replicate import draw_layer_counts as draw_layer_counts
 from headroles.studies.replicate import draw_replication as draw_replication

@@ -16,9 +16,10 @@ from transformers import PreTrainedModel
 
 from headroles import HeadScores, assign_roles, load_model, read_conllu, score_heads
 from headroles.errors import ModelError, ModelSupportError
-from headroles.models.heads.surgery import remove_heads, removed_from, zero_heads
+from headroles.models.heads.surgery import remove_heads, zero_heads
 from headroles.models.loading.encoder import load_encoder
-from headroles.models.loading.saved_models import PrunedModel, PrunedRecord
+from headroles.models.loading.saved_models import PrunedModel
+from headroles.record import ModelRecord
 from tests.conftest import change_json, make_bert, make_tokenizer
 from tests.models.test_surgery import A_LAYER, INPUTS, SOME
 from tests.rounding import assert_same_sums, sizes_of_scores
@@ -27,7 +28,7 @@ from tests.tasks.conftest import make_task_model
 
 def save_model(model: PreTrainedModel, tokenizer: Any, folder: Path, zeroed: Any = ()) -> Path:
     zero_heads(model, zeroed)
-    record = PrunedRecord(removed=removed_from(model))
+    record = ModelRecord()
     return PrunedModel(model, tokenizer, record).save(folder)
 
 

@@ -17,7 +17,8 @@ from safetensors.torch import load_file, save_file
 from headroles.errors import ModelError, StorageError
 from headroles.models.heads.surgery import remove_heads
 from headroles.models.loading.encoder import load_encoder, load_model
-from headroles.models.loading.saved_models import PrunedModel, PrunedRecord, model_folder
+from headroles.models.loading.saved_models import PrunedModel, model_folder
+from headroles.record import ModelRecord
 from headroles.results.stored import new_folder
 from headroles.storage import HIDDEN
 from headroles.studies.importance.importance import Importance
@@ -29,7 +30,7 @@ from tests.conftest import change_json, make_bert, make_tokenizer
 def pruned(tmp_path: Path) -> Path:
     model = make_bert()
     remove_heads(model, [(0, 1), (1, 2)])
-    record = PrunedRecord(removed=[(0, 1), (1, 2)])
+    record = ModelRecord()
     return PrunedModel(model, make_tokenizer(), record).save(tmp_path / "pruned")
 
 
@@ -166,7 +167,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
 
 
 def test_a_full_disk_is_reported(low_rank: Path, tmp_path: Path) -> None:
-    whole = PrunedModel(make_bert(), make_tokenizer(), PrunedRecord(removed=[]))
+    whole = PrunedModel(make_bert(), make_tokenizer(), ModelRecord())
     models = (whole, CollaborativeModel.load(low_rank))
     for number, made in enumerate(models):
         with (

@@ -13,11 +13,12 @@ import transformers as hf
 from transformers import PreTrainedModel
 
 from headroles.models.families import encoder_of
-from headroles.models.heads.surgery import remove_heads, removed_from, zero_heads
+from headroles.models.heads.surgery import remove_heads, zero_heads
 from headroles.models.loading.encoder import load_model
-from headroles.models.loading.saved_models import PrunedModel, PrunedRecord
+from headroles.models.loading.saved_models import PrunedModel
 from headroles.models.loading.weights import ENCODER, read_model
 from headroles.models.options import ModelOptions
+from headroles.record import ModelRecord
 from tests.conftest import make_tokenizer
 from tests.models.families import CONFIGS, HALVES, PROJECTED, make_whole
 from tests.models.test_surgery import A_LAYER, SOME, of_family
@@ -77,7 +78,7 @@ def test_every_class_is_read_as_it_was_written(kind: str, task: str, tmp_path: P
     zero_heads(zeroed, heads)
     remove_heads(removed, heads)
     for name, one in (("zeroed", zeroed), ("removed", removed)):
-        record = PrunedRecord(removed=removed_from(one))
+        record = ModelRecord()
         PrunedModel(one, make_tokenizer(), record).save(tmp_path / name)
 
     read, report = type(original).from_pretrained(tmp_path / "zeroed", output_loading_info=True)

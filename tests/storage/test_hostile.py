@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 
 from headroles import collaborate_heads, load, read_conllu, score_heads
 from headroles.errors import StorageError
-from headroles.models.loading.saved_models import PrunedModel, PrunedRecord
+from headroles.models.loading.saved_models import PrunedModel
+from headroles.record import ModelRecord
 from headroles.storage import (
     HIDDEN,
     changed_folder,
@@ -306,9 +307,7 @@ class TestPermissions:
         try:
             corpus = read_conllu(sample)
             score_heads(bert_folder, corpus, roles="local").save(tmp_path / "scores")
-            PrunedModel(make_bert(), make_tokenizer(), PrunedRecord(removed=[])).save(
-                tmp_path / "model"
-            )
+            PrunedModel(make_bert(), make_tokenizer(), ModelRecord()).save(tmp_path / "model")
             made, _ = collaborate_heads(bert_folder, None, rank=16)
             made.save(tmp_path / "shared")
         finally:

@@ -39,12 +39,9 @@ from headroles.studies.inspection.examples import SentenceOptions, find_examples
 from headroles.studies.inspection.sentences import AttentionOptions
 from headroles.studies.inspection.tokens import TokenOptions, measure_token_groups
 from headroles.studies.power import PowerOptions, power_analysis
-from headroles.studies.pruning.curve_options import CurveOptions
-from headroles.studies.pruning.curves import find_pruning_curves
-from headroles.studies.pruning.gate_options import GateOptions
-from headroles.studies.pruning.gating import gate_heads
-from headroles.studies.pruning.options import PruneOptions
-from headroles.studies.pruning.pruning import prune_heads
+from headroles.studies.pruning.gate import GateOptions, gate_heads
+from headroles.studies.pruning.prune import PruneOptions, prune_heads
+from headroles.studies.pruning.pruning_curves import CurveOptions, find_pruning_curves
 from headroles.studies.replicate import ReplicateOptions, replicate_roles
 from headroles.studies.sharing.collaborate import collaborate_heads
 from headroles.studies.sharing.options import CollaborateOptions, RedundancyOptions
@@ -210,7 +207,7 @@ STUDIES = {
         lambda place, asked: find_pruning_curves(
             place.classifier, place.task, place.task, options=asked
         ),
-        {"draws": 2, "shares": "0.5"},
+        {"shares": "0.5"},
         settings=({}, {**BY_ROLE, "orders": "with_role,random"}),
     ),
     "gate": Study(

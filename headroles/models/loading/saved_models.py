@@ -6,11 +6,11 @@ changed configuration would give heads the numbers of others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NotRequired, Self, TypedDict
+from typing import Any, ClassVar, Self
 
 from safetensors import SafetensorError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -20,7 +20,7 @@ from headroles.models.families import quiet_transformers
 from headroles.models.loading.encoder import load_whole
 from headroles.models.loading.folders import foreign_weights
 from headroles.models.options import ModelOptions
-from headroles.record import ModelRecord, Record, Recorded
+from headroles.record import ModelRecord, Record
 from headroles.results.stored import MODEL_KINDS, Stored, new_folder, write_together
 from headroles.wording import in_one_line, listed
 
@@ -62,45 +62,11 @@ class ChangedModel(Stored):
         return cls(*load_whole(folder, ModelOptions()), record)
 
 
-class RecordedGates(Recorded, frozen=True):
-    """Gates that one seed learnt, and the heads that it keeps; ``log_alpha`` by layer and head."""
-
-    seed: int
-    loss: float | None
-    open_by_rule: int
-    kept: list[tuple[int, int]]
-    log_alpha: list[tuple[int, int, float]]
-
-
-class RecordedTuning(TypedDict):
-    """Fine-tuning of a pruned model: losses and metrics, and each head beside the whole model's.
-
-    Losses and metrics are of the test: without the heads and not fine-tuned (``masked``), and with
-    all heads, fine-tuned (``whole``); empty without a test.
-    """
-
-    examples: int
-    updates: int
-    update_examples: int
-    masked: Mapping[str, float | None]
-    whole: NotRequired[Mapping[str, float | None]]
-    compensation: NotRequired[list[dict[str, Any]]]
-
-
-class PrunedRecord(ModelRecord, frozen=True, kw_only=True):
-    """Record of the heads that a model lost, and of the learning or fine-tuning behind it."""
-
-    removed: list[tuple[int, int]]
-    fine_tuning: RecordedTuning | None = None
-    seeds: list[RecordedGates] | None = None
-    chosen_seed: int | None = None
-
-
 @dataclass(frozen=True, repr=False, eq=False)
 class PrunedModel(ChangedModel):
     """A model without some of its heads, or with zeros in their place."""
 
-    record: PrunedRecord
+    record: ModelRecord
 
     kind: ClassVar[str] = MODEL_KINDS[0]
     remedy: ClassVar[str] = "make one with: headroles prune MODEL --out DIR"

@@ -4,22 +4,97 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+from msgspec import Meta
 
 from headroles.errors import UsageError
 from headroles.models.heads.remaining import Head
+from headroles.options import Convert, Seed, fields_of, split_names
 from headroles.studies.classification.role_table import RoleTable
-from headroles.studies.importance.importance import normalise, values_of
+from headroles.studies.importance.importance import RankingOptions, normalise, values_of
 from headroles.studies.importance.removals import (
     NOT_SHARED,
+    RoleOptions,
+    RunOptions,
     SharedLayers,
     rises_of,
     sorted_by,
     without,
 )
-from headroles.studies.pruning.options import BY_LAYER, BY_ROLE, SelectionOptions
+from headroles.studies.options import read_head
 from headroles.tasks.running import TaskRun
+
+BY_TASK = ("importance", "reestimated", "ablation")
+BY_ESTIMATE = ("importance", "reestimated")
+BY_ROLE = ("with_role", "without_role")
+BY_LAYER = ("bottom", "top", "middle", "both_ends", "alternate")
+RANDOM = ("random", "random_per_layer")
+ORDERS = (*BY_TASK, *BY_ROLE, *BY_LAYER, *RANDOM)
+_USED_BY = {
+    "role": BY_ROLE,
+    "roles_from": BY_ROLE,
+    "steps": ("reestimated",),
+    "estimator": BY_ESTIMATE,
+    "normalisation": BY_ESTIMATE,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestSetOptions(RunOptions):
+    """Options of a study with a test on other examples."""
+
+    __test__ = False
+    test_examples: Annotated[int | None, Meta(ge=2)] = None
+    """Most examples to take of the test file; `examples` counts those of TASK."""
+
+    def of_test(self) -> Self:
+        """Return the options to read the test with."""
+        return replace(self, examples=self.test_examples)
+
+
+def _heads(given: Any) -> tuple[tuple[int, int], ...]:
+    if not isinstance(given, str) and all(isinstance(one, tuple | list) for one in given):
+        return tuple((int(layer), int(head)) for layer, head in given)
+    return tuple(map(read_head, split_names(given)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionOptions(RoleOptions, RankingOptions):
+    """Options of choosing heads to remove."""
+
+    estimator: Literal["absolute", "signed", "token", "taylor"] = "absolute"
+    """Estimator of importance that orders go by."""
+    role: str | None = None
+    """Role whose heads the orders with_role and without_role are about: its id, its words or its
+    relation, such as nsubj."""
+    at_least: Annotated[int, Meta(ge=0)] = 0
+    """Heads that every layer keeps."""
+    protect: Annotated[Sequence[tuple[int, int]] | None, Convert(_heads)] = None
+    """Heads that stay, as in 3-11,0-2."""
+    steps: Annotated[int, Meta(ge=1)] = 10
+    """Steps in which the order reestimated removes heads."""
+    seed: Seed = 0
+    """Seed of random choices."""
+
+
+def refuse_idle(orders: Sequence[str], options: SelectionOptions) -> None:
+    """Raise UsageError for an option that none of the orders uses."""
+    for one in fields_of(type(options)):
+        users = _USED_BY.get(one.name, tuple(orders))
+        if getattr(options, one.name) != one.default and not set(users) & set(orders):
+            raise UsageError(
+                f"`{one.name}` does nothing with the order {', '.join(orders)}; leave "
+                f"it out, or choose the order {' or '.join(users)}"
+            )
+
+
+def check_role(order: str, options: SelectionOptions) -> None:
+    """Raise UsageError for an order by role without a role and a folder of roles."""
+    if order in BY_ROLE and (options.role is None or options.roles_from is None):
+        raise UsageError(f"the order {order} needs `role` and `roles_from`, a folder with roles")
 
 
 def choose_heads(

@@ -15,10 +15,9 @@ from scipy import stats
 from headroles.studies.importance import ablation, by_task
 from headroles.studies.importance.ablation import AblateOptions, Removal
 from headroles.studies.importance.by_task import ByTaskOptions
-from headroles.studies.pruning import curves as pruning_curves
-from headroles.studies.pruning.compensation import HeadState, find_compensation
-from headroles.studies.pruning.curve_options import CurveOptions
-from headroles.studies.pruning.curves import Point
+from headroles.studies.pruning import pruning_curves
+from headroles.studies.pruning.prune import HeadState, find_compensation
+from headroles.studies.pruning.pruning_curves import CurveOptions, Point
 from headroles.tasks.outcomes import Outcomes
 
 N = 300
@@ -34,7 +33,11 @@ def verdicts(whole: NDArray[np.float64], without: NDArray[np.float64]) -> dict[s
     frame, _ = ablation.make_table(removals, outcomes, None, AblateOptions())
     found["ablate"] = frame.iloc[0]
 
-    points = [Point(order, 0.5, 0, ((0, k),), k) for k, order in enumerate(("bottom", "top"))]
+    points = [
+        Point(order, 0.5, draw, ((0, k),), k)
+        for k, order in enumerate(("bottom", "top"))
+        for draw in range(5)
+    ]
     asked = CurveOptions(orders="bottom,top", against="bottom", shares="0.5")
     frame, _ = pruning_curves.make_table(points, outcomes, targets, [], asked)
     found["pruning-curves"] = frame[frame["order"] == "top"].iloc[0]
@@ -54,7 +57,7 @@ def verdicts(whole: NDArray[np.float64], without: NDArray[np.float64]) -> dict[s
         HeadState(weights, np.stack(columns, axis=1)[:, None])
         for columns in ((whole, whole), (without, mirrored))
     )
-    found["compensation"] = find_compensation(before, after, []).frame.iloc[0]
+    found["compensation"] = find_compensation(before, after, []).iloc[0]
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,15 @@ from headroles import RoleTable
 from headroles.errors import UsageError
 from headroles.inference import adjust_p_values
 from headroles.studies.importance.removals import find_measures, unit_values, without
-from headroles.studies.pruning.curve_options import CurveOptions
-from headroles.studies.pruning.curves import Point, PruningCurves, find_pruning_curves, make_table
-from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.orders import choose_heads
+from headroles.studies.pruning.prune import PruneOptions
+from headroles.studies.pruning.pruning_curves import (
+    CurveOptions,
+    Point,
+    PruningCurves,
+    find_pruning_curves,
+    make_table,
+)
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import METRICS, Derivatives, Outcomes
 from headroles.tasks.running import TaskRun, open_run
@@ -28,35 +34,53 @@ ORDERS = "importance,importance:signed:l2,reestimated,ablation,middle,random_per
 
 @pytest.fixture(scope="module")
 def phrases(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As many examples as three draws of eight take."""
-    return write_labelled(tmp_path_factory.mktemp("task") / "phrases.tsv", SENTENCES * 3)
+    """As many examples as five draws of eight take."""
+    return write_labelled(tmp_path_factory.mktemp("task") / "phrases.tsv", SENTENCES * 5)
 
 
 @pytest.fixture(scope="module")
 def found(classifier: Path, labelled: Path, phrases: Path) -> PruningCurves:
     return find_pruning_curves(
-        classifier, labelled, phrases, orders=ORDERS, shares="0.25,0.5", draws=3, correction="holm"
+        classifier, labelled, phrases, orders=ORDERS, shares="0.25,0.5", correction="holm"
     )
 
 
-def test_one_draw_removes_the_heads_of_prune(classifier: Path, labelled: Path) -> None:
-    found = find_pruning_curves(
-        classifier, labelled, labelled, orders=ORDERS, shares="0.25", draws=1, seed=2
-    )
-    opened = open_run(classifier, labelled, TaskOptions())
-    removed = {one.order: [tuple(head) for head in one.removed] for one in found.points}
-    for order, asked in (
-        ("importance", {}),
-        ("importance:signed:l2", {"estimator": "signed", "normalisation": "l2"}),
-        ("ablation", {}),
-        ("random", {}),
-        ("middle", {}),
+def test_a_draw_removes_the_heads_of_prune(classifier: Path, labelled: Path) -> None:
+    """Orders without examples, and those of few heads by the seed of the draw."""
+    orders, asked = "random,middle,random_per_layer", {"shares": "0.25", "seed": 2}
+    found = find_pruning_curves(classifier, labelled, orders=orders, **asked)
+    for point in found.points:
+        options = PruneOptions(keep=1, seed=point.seed)
+        expected = choose_heads(point.order, 3, HEADS, options)
+        assert [tuple(head) for head in point.removed] == expected
+    assert {point.seed for point in found.points} == set(range(2, 7))
+
+
+def test_orders_of_importance_are_those_of_the_examples_of_a_draw(
+    classifier: Path, labelled: Path, phrases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    derivatives, runs = TaskRun.derivatives, []
+
+    def note(run: TaskRun, *args: object, **named: object) -> Derivatives:
+        runs.append(run)
+        return derivatives(run, *args, **named)
+
+    monkeypatch.setattr(TaskRun, "derivatives", note)
+    orders = "importance:signed:l2,random"
+    found = find_pruning_curves(classifier, labelled, phrases, orders=orders, shares="0.25")
+    options = PruneOptions(keep=1, estimator="signed", normalisation="l2")
+    for point, opened in zip(
+        [one for one in found.points if one.order != "random"], [*runs], strict=True
     ):
-        options = PruneOptions(keep=1, seed=2, **asked)
-        expected = choose_heads(order.partition(":")[0], 3, HEADS, options, opened)
-        assert removed[order] == expected
+        expected = choose_heads("importance", 3, HEADS, options, opened)
+        assert [tuple(head) for head in point.removed] == expected
+
+
+def test_orders_found_in_the_file_of_the_test(classifier: Path, phrases: Path) -> None:
+    found = find_pruning_curves(
+        classifier, phrases, phrases, orders="importance,random", shares="0.25"
+    )
     assert "found and measured in one file" in found.warnings[0]
-    assert any("answers hold for this draw only" in one for one in found.warnings)
 
 
 def test_every_draw_finds_orders_with_examples_of_its_own(
@@ -70,13 +94,13 @@ def test_every_draw_finds_orders_with_examples_of_its_own(
         return derivatives(run, *args, **named)
 
     monkeypatch.setattr(TaskRun, "derivatives", note)
-    asked = {"orders": "importance,random", "shares": "0.25", "draws": 3, "seed": 1}
+    asked = {"orders": "importance,random", "shares": "0.25", "seed": 1}
     again = find_pruning_curves(classifier, phrases, phrases, **asked, examples=7)
-    assert [len(task) for task in seen] == [7, 7, 7]
+    assert [len(task) for task in seen] == [7] * 5
     lines = [line for task in seen for line in task.lines]
-    assert len(set(lines)) == 21
+    assert len(set(lines)) == 35
     assert all(set(task.labels) == {"good", "bad"} for task in seen)
-    assert again.curves.task.examples == 7
+    assert again.facts["found_with"]["examples"] == 7
     # Other examples find another order, or the orders of these draws would be one.
     removed = {str(one.removed) for one in again.points if one.order == "importance"}
     assert len(removed) > 1
@@ -86,10 +110,10 @@ def test_fewer_examples_than_the_draws_need(
     classifier: Path, labelled: Path, phrases: Path
 ) -> None:
     asked = {"orders": "importance,random", "shares": "0.25"}
-    few = find_pruning_curves(classifier, labelled, phrases, examples=9, draws=3, **asked)
-    assert any("8 examples for each of 3 draws, not 9" in one for one in few.warnings)
+    few = find_pruning_curves(classifier, labelled, phrases, examples=9, **asked)
+    assert any("8 examples for each of 5 draws, not 9" in one for one in few.warnings)
     with pytest.raises(UsageError, match="has 8 examples for 5 draws, each of which needs 2"):
-        find_pruning_curves(classifier, labelled, labelled, draws=5, **asked)
+        find_pruning_curves(classifier, labelled, labelled, **asked)
 
 
 def test_one_order_is_one_sequence(found: PruningCurves) -> None:
@@ -123,7 +147,8 @@ def test_differences_count_examples_and_draws(found: PruningCurves) -> None:
     differences = losses[:, settings(found, "importance", 0.5)] - draws
     by_example, by_draw = stats.sem(differences.mean(1)), stats.sem(differences.mean(0))
     error = np.hypot(by_example, by_draw)
-    df = 2  # of three draws
+    variances = by_example**2, by_draw**2
+    df = error**4 / (variances[0] ** 2 / (len(losses) - 1) + variances[1] ** 2 / 4)
     assert row["difference"] == pytest.approx(differences.mean())
     assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(differences.mean()) / error, df))
     reach = stats.t.ppf(0.975, df) * error
@@ -145,9 +170,9 @@ def test_the_mean_over_shares(found: PruningCurves) -> None:
 def test_notes_say_that_nothing_varies() -> None:
     """An order without which no loss differs from that of the other has no p-value."""
     orders = ["middle", "random"]
-    points = [Point(one, 0.5, 0, ((0, 0),), 1) for one in orders]
+    points = [Point(one, 0.5, draw, ((0, 0),), 1) for one in orders for draw in range(5)]
     losses = np.random.default_rng(0).random((30, 2))
-    options = CurveOptions(orders=orders, shares=[0.5], draws=1, against="random")
+    options = CurveOptions(orders=orders, shares=[0.5], against="random")
     frame, _ = make_table(points, Outcomes(losses, losses), np.zeros(30), [], options)
     assert frame["p_value"].isna().all()
     assert frame["note"].str.startswith("degenerate").tolist() == [True, False]
@@ -181,16 +206,15 @@ def test_role_orders(classifier: Path, labelled: Path, roles: Path) -> None:
     role = next(one for one in table.roles if table.heads_with(one))
     having = table.heads_with(role)
     asked = {"orders": f"with_role:{role},random", "roles_from": roles}
-    found = find_pruning_curves(classifier, labelled, **asked, shares=(0.25,), draws=2)
+    found = find_pruning_curves(classifier, labelled, **asked, shares=(0.25,))
     first = [one.removed for one in found.points if one.order != "random"]
-    assert len(first) == 2
+    assert len(first) == 5
     for removed in first:
         assert sum(tuple(head) in having for head in removed) == min(3, len(having))
-    assert any("with 2 draws intervals are wide" in one for one in found.warnings)
 
 
 def test_one_share_has_no_mean_and_is_tested_once(masked_lm: Path, plain: Path) -> None:
-    found = find_pruning_curves(masked_lm, plain, orders="top,bottom,random", shares="0.5", draws=2)
+    found = find_pruning_curves(masked_lm, plain, orders="top,bottom,random", shares="0.5")
     assert found.frame["share"].tolist() == [0.5] * 3
     assert set(found.frame["measure"]) == {found.measure} == {"loss"}
     assert found.overall("loss").equals(found.frame)
@@ -207,6 +231,7 @@ def test_one_share_has_no_mean_and_is_tested_once(masked_lm: Path, plain: Path) 
         ({"orders": "random,random"}, "an order is named twice"),
         ({"orders": "top"}, "against is 'random'; it must be one of the orders: top"),
         ({"orders": "with_role:local,random"}, "needs role and roles_from, a folder"),
+        ({"draws": "4"}, "draws is '4'; it must be a whole number from 5"),
         ({"shares": "0.5,1.2"}, "the share is 1.2; it must lie between 0 and 1"),
         ({"shares": "0.01", "orders": "random"}, "0.01 is 0 of 12 heads"),
         ({"correction": "max_t"}, "correction is .max_t.; it must be one of"),
@@ -222,12 +247,26 @@ def test_what_cannot_be_meant(
         find_pruning_curves(classifier, labelled, **options)
 
 
-def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
-    asked = ["--shares", 0.5, "--draws", 2, "--test-examples", 6, "--examples", 4]
+def test_skewed_draws_give_a_warning() -> None:
+    """The losses of one draw in five are far from those of the others."""
+    points = [
+        Point(order, 0.5, k % 5, ((0, 0),), k) for k, order in enumerate(["a"] * 5 + ["b"] * 5)
+    ]
+    points = [replace(one, order={"a": "top", "b": "random"}[one.order]) for one in points]
+    rng = np.random.default_rng(1)
+    draws = np.array([0, 0.1, 0, 0.1, 2, 0, 0.1, 0.2, 0.3, 0.4])
+    losses = rng.random((40, 1)) + draws
+    options = CurveOptions(orders="top,random", shares="0.5")
+    _, warnings = make_table(points, Outcomes(losses, losses), np.zeros(40), [], options)
+    assert "Draws have skewed losses in top:" in warnings[0]
+
+
+def test_command(classifier: Path, labelled: Path, phrases: Path, tmp_path: Path) -> None:
+    asked = ["--shares", 0.5, "--test-examples", 6, "--examples", 4]
     asked += ["--test", labelled, "--out", tmp_path / "out"]
-    result = run("pruning-curves", classifier, labelled, *asked)
+    result = run("pruning-curves", classifier, phrases, *asked)
     assert result.exit_code == 0, result.output
     assert "on 6 examples of" in result.stdout
     loaded = PruningCurves.load(tmp_path / "out")
-    assert (loaded.curves.task.examples, loaded.curves.task.draws) == (4, 2)
+    assert (loaded.facts["found_with"]["examples"], loaded.options.draws) == (4, 5)
     assert len(loaded.outcomes.losses) == 6

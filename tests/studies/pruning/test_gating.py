@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from msgspec import structs
 from transformers import AlbertForSequenceClassification
 
-from headroles import gate_heads, load_model, prune_heads
+from headroles import Gating, gate_heads, load_model
 from headroles.errors import ModelError, UsageError
 from headroles.models.heads import hard_concrete
 from headroles.models.heads.surgery import removed_from
-from headroles.studies.pruning.gate_learning import expected_open, learn_gates
-from headroles.studies.pruning.gate_options import GateOptions
-from headroles.studies.pruning.gating import Gated
+from headroles.studies.pruning.gate import GateOptions, expected_open, learn_gates
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
-from tests.commands import record_in, run
+from tests.commands import run
 from tests.rounding import near
 from tests.tasks.conftest import HEADS, SENTENCES, make_task_model, save, write_labelled
 
@@ -85,8 +85,7 @@ def test_weights_stay_unless_they_are_trained(
         # What was written has the loss that the seed that was chosen reached.
         written = open_run(tmp_path / weights, labelled, TaskOptions())
         loss = written.outcomes(torch.ones(1, 3, 4)).losses.mean()
-        assert loss == near(result.runs[result.chosen].loss)
-        assert result.runs[result.chosen].loss == min(one.loss for one in result.runs)
+        assert loss == near(result.seeds["loss"].min())
     assert changed == {"frozen": False, "trained": True}
 
 
@@ -96,8 +95,9 @@ def test_every_seed_starts_from_the_same_weights(
     options = {"keep": 6, "updates": 4, "weights": "trained", "weight_rate": 0.01}
     both = gate_heads(classifier, labelled, tmp_path / "both", seeds=2, **options)
     second = gate_heads(classifier, labelled, tmp_path / "one", seeds=1, seed=1, **options)
-    assert both.runs[1].log_alpha == near(second.runs[0].log_alpha)
-    assert both.runs[1].loss == near(second.runs[0].loss)
+    of_second = both.frame.loc[both.frame["seed"] == 1, "log_alpha"].to_numpy()
+    assert of_second == near(second.frame["log_alpha"].to_numpy())
+    assert both.seeds["loss"][1] == near(second.seeds["loss"][0])
 
 
 @pytest.mark.parametrize(("model", "task"), [("masked_lm", "plain"), ("regressor", "numbered")])
@@ -106,8 +106,8 @@ def test_other_objectives(
 ) -> None:
     folder, file = request.getfixturevalue(model), request.getfixturevalue(task)
     found = gate_heads(folder, file, tmp_path / "out", test=file, keep=4, seeds=1, updates=4)
-    assert found.pruned.after["loss"] == near(found.runs[0].loss)
-    assert found.pruned.after["loss"] != found.pruned.before["loss"]
+    assert found.facts["after"]["loss"] == near(found.seeds["loss"][0])
+    assert found.facts["after"]["loss"] != found.facts["before"]["loss"]
 
 
 class TestCommand:
@@ -118,19 +118,20 @@ class TestCommand:
         arguments = ("--keep", 5, "--seeds", 3, "--updates", 6, "--test", labelled, "--json")
         result = run("gate", classifier, labelled, *arguments, "--out", out)
         assert result.exit_code == 0, result.output
-        facts = json.loads(result.stdout)
+        printed = json.loads(result.stdout)
+        facts = printed["facts"]
         assert [list(head) for head in removed_from(load_model(out))] == facts["removed"]
         best = next(one for one in facts["seeds"] if one["seed"] == facts["chosen_seed"])
-        assert facts["kept"] == best["kept"]
-        assert len(facts["kept"]) == 5
+        kept = [row for row in printed["rows"] if row["kept"] and row["seed"] == best["seed"]]
+        assert len(kept) == 5
+        assert not [row for row in kept if [row["layer"], row["head"]] in facts["removed"]]
         assert facts["after"]["loss"] == near(best["loss"])
-        assert sum(n for _, _, n in facts["kept_by"]) == 15
+        assert Gating.load(out).agreement["seeds"].sum() == 15
         assert facts["overlap_by_chance"] == pytest.approx(5 / 12)
-        assert record_in(out)["seeds"] == facts["seeds"]
         # Gates can be learnt of what is left.
         again = tmp_path / "smaller"
         found = gate_heads(out, labelled, again, keep=2, seeds=1, updates=4)
-        assert set(found.pruned.kept) < {tuple(head) for head in facts["kept"]}
+        assert set(found.kept) < {(row["layer"], row["head"]) for row in kept}
         assert len(removed_from(load_model(again))) == 10
 
     @pytest.mark.parametrize(
@@ -173,15 +174,13 @@ def test_layers_that_share_a_module(tmp_path: Path, labelled: Path) -> None:
 
 
 def test_how_much_seeds_agree(classifier: Path, labelled: Path, tmp_path: Path) -> None:
-    opened = open_run(classifier, labelled, TaskOptions())
-    one = learn_gates(opened, HEADS, GateOptions(keep=2, updates=3), 0)
-    pruned = prune_heads(classifier, tmp_path / "out", keep=2, order="top")
-    kept = (((0, 0), (0, 1)), ((0, 0), (1, 1)), ((2, 2), (1, 1)))
-    runs = tuple(type(one)(**{**vars(one), "kept": own}) for own in kept)
-    found = Gated(pruned, runs, 0)
-    assert found.overlap == pytest.approx((1 + 0 + 1) / 2 / 3)
-    assert found.overlap_by_chance == pytest.approx(2 / 12)
-    assert found.kept_by == {(0, 0): 2, (0, 1): 1, (1, 1): 2, (2, 2): 1}
-    assert any(
-        "This set of heads is sufficient" in getattr(part, "text", "") for part in found.summarize()
-    )
+    found = gate_heads(classifier, labelled, tmp_path / "out", keep=2, seeds=3, updates=3)
+    kept = found.frame[found.frame["kept"]].groupby("seed")
+    sets = [set(zip(own["layer"], own["head"], strict=True)) for _, own in kept]
+    shared = [len(sets[one] & sets[other]) / 2 for one, other in ((0, 1), (0, 2), (1, 2))]
+    assert found.facts["overlap"] == pytest.approx(np.mean(shared))
+    assert found.facts["overlap_by_chance"] == pytest.approx(2 / 12)
+    facts = found.record.facts | {"overlap": 1 / 3}
+    apart = replace(found, record=structs.replace(found.record, facts=facts))
+    assert any("This set of heads is sufficient" in warning for warning in apart.warnings)
+    assert Gating.load(tmp_path / "out") == found

@@ -15,10 +15,14 @@ from headroles.models.heads import tuning as trainer
 from headroles.models.heads.surgery import heads_of
 from headroles.models.heads.tuning import weights_of_heads
 from headroles.studies.importance.removals import without
-from headroles.studies.pruning.compensation import HeadState, find_compensation
-from headroles.studies.pruning.options import PruneOptions
-from headroles.studies.pruning.pruning import write_without
-from headroles.studies.pruning.tuning import fine_tune
+from headroles.studies.pruning.prune import (
+    HeadState,
+    PruneOptions,
+    Pruning,
+    find_compensation,
+    fine_tune,
+    write_without,
+)
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
 from tests.commands import record_in, run
@@ -45,16 +49,14 @@ def test_what_was_fine_tuned_is_what_is_written(
     before = opened.outcomes(without(GONE, opened.shape)[None]).losses
     own = weights_of_heads(opened.sites)
     found = fine_tune(opened, None, GONE, asked)
-    assert (found.examples, found.updates, found.update_examples) == (8, 6, 3)
+    assert [found[name] for name in ("examples", "updates", "update_examples")] == [8, 6, 3]
     masked = opened.outcomes(without(GONE, opened.shape)[None]).losses
     assert masked.mean() < before.mean()
     # Nothing reaches what is masked.
     after = weights_of_heads(opened.sites)
     assert {head for head in own if torch.equal(own[head], after[head])} == set(GONE)
     out, zeroed = tmp_path / "out", form == "zeroed"
-    write_without(
-        opened.encoder, GONE, out, asked, order="own", before=None, tested=None, zeroed=zeroed
-    )
+    write_without(Pruning, opened.encoder, GONE, out, asked, zeroed=zeroed, order="own")
     written = open_run(out, labelled, TaskOptions()).outcomes(ALL).losses
     assert written == near(masked)
 
@@ -67,7 +69,7 @@ def test_masked_is_as_without_the_heads(labelled: Path, tmp_path: Path) -> None:
     for first in (GONE, []):
         folder, asked = tmp_path / f"{len(first)} gone first", options(labelled)
         opened = open_run(model, labelled, asked)
-        write_without(opened.encoder, first, folder, asked, order="", before=None, tested=None)
+        write_without(Pruning, opened.encoder, first, folder, asked, order="")
         opened = open_run(folder, labelled, asked)
         rest = [head for head in heads_of(opened.encoder.model) if head in GONE]
         fine_tune(opened, None, rest, asked)
@@ -82,8 +84,7 @@ def test_other_objectives(
     file = request.getfixturevalue(task)
     asked = options(file, order="top", keep=8)
     found = prune_heads(request.getfixturevalue(model), tmp_path / "out", asked, test=file)
-    assert found.tuning is not None
-    assert found.after["loss"] < found.tuning.masked["loss"]
+    assert found.facts["after"]["loss"] < found.facts["fine_tuning"]["masked"]["loss"]
 
 
 class TestCompensation:
@@ -92,14 +93,11 @@ class TestCompensation:
     ) -> None:
         asked = options(labelled, keep=12, order="top", compensation=True)
         pruned = prune_heads(classifier, tmp_path / "out", asked, test=labelled)
-        found = pruned.tuning
-        assert found is not None
-        assert found.compensation is not None
-        frame = found.compensation.frame
+        found, frame = pruned.facts["fine_tuning"], pruned.compensation
         assert len(frame) == 12
         assert (frame[["weight_change", "importance_change", "excess_change"]] == 0).all(axis=None)
         assert (frame["answer"] == "undecided").all()
-        assert found.whole == pruned.after != pruned.before == found.masked
+        assert found["whole"] == pruned.facts["after"] != pruned.facts["before"] == found["masked"]
 
     def test_the_model_that_is_written_is_that_without_it(
         self, classifier: Path, labelled: Path, tmp_path: Path
@@ -123,7 +121,7 @@ class TestCompensation:
             own | {(1, 1): torch.tensor([3.0, 6.0])},
             before + scale * (rises + rng.normal(scale=0.1, size=(40, 2, 2))),
         )
-        frame = find_compensation(whole, after, [(0, 0)]).frame
+        frame = find_compensation(whole, after, [(0, 0)])
         assert list(zip(frame["layer"], frame["head"], strict=True)) == heads[1:]
         assert frame["weight_change"].tolist() == pytest.approx([0, 0, 2 / 5])
         assert frame["importance"].to_numpy() == pytest.approx(before.mean(0).ravel()[1:])
@@ -140,14 +138,14 @@ class TestCommand:
         result = run("prune", classifier, *asked, *tuned, "--out", tmp_path / "out")
         assert result.exit_code == 0, result.output
         assert "Fine-tuned on 6 examples with the heads masked, 1 updates of 32" in result.stdout
-        for row in ("before, fine-tuned", "after, not fine-tuned", "weights differ by"):
+        for row in ("before, fine-tuned", "after, not fine-tuned", "heads differ by"):
             assert row in result.stdout
         notes = record_in(tmp_path / "out")
-        assert len(notes["fine_tuning"]["compensation"]) == 7
+        assert len(notes["facts"]["fine_tuning"]["compensation"]) == 7
         assert notes["options"]["epochs"] == 1
         result = run("prune", classifier, *asked, *tuned, "--out", tmp_path / "2", "--json")
-        facts = json.loads(result.stdout)
-        assert facts["fine_tuning"] == notes["fine_tuning"]
+        facts = json.loads(result.stdout)["facts"]
+        assert facts["fine_tuning"] == notes["facts"]["fine_tuning"]
         assert facts["after"] != facts["fine_tuning"]["masked"] != facts["before"]
 
     def test_without_accelerate(

@@ -1,0 +1,444 @@
+"""Which heads does a task need? Model and task -> a model with the heads of open gates."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations, islice
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+import torch
+from msgspec import Meta
+from safetensors.torch import load, save
+from torch import Tensor
+
+from headroles.errors import ModelError, UsageError
+from headroles.models.heads import hard_concrete
+from headroles.models.heads.gates import gated
+from headroles.models.heads.remaining import Head
+from headroles.models.loading.saved_models import PrunedModel, model_folder
+from headroles.options import Options, Seed, takes
+from headroles.passes.loop import gradients_of_mean
+from headroles.results.columns import FLAG, NUMBER, WHOLE, Column
+from headroles.results.shown import Shown, Warned
+from headroles.storage import OpenParts
+from headroles.studies.importance.removals import keep_parts, present_heads, without
+from headroles.studies.pruning.orders import TestSetOptions
+from headroles.studies.pruning.prune import Pruning, UpdateOptions, outcomes_of, write_without
+from headroles.tasks.batches import TaskBatch
+from headroles.tasks.running import TaskRun, open_run, without_gradients
+
+_STABLE = 0.5
+_START = 3.0
+"""Log alpha of every gate at the start: the gate is exactly 1 at 90 % of the draws."""
+_SHARE_OF_DESCENT = 2 / 3
+"""Share of the updates over which the expected number of open gates falls."""
+SECONDS_BETWEEN = 20.0
+"""Seconds of learning that an interrupted run may lose."""
+_DONE = "updates"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateOptions(UpdateOptions, TestSetOptions):
+    """Options of learning gates."""
+
+    title: ClassVar[str] = "Heads"
+
+    keep: Annotated[int | None, Meta(ge=1)] = None
+    """Number of heads to keep."""
+    seeds: Annotated[int, Meta(ge=1)] = 3
+    """How often gates are learnt, with different random numbers.
+
+    The heads with the lowest loss on the task are kept; the summary counts how many of them other
+    seeds keep.
+    """
+    updates: Annotated[int, Meta(ge=3)] = 300
+    """Updates of the gates."""
+    gate_rate: Annotated[float, Meta(gt=0, lt=1000)] = 0.1
+    """Learning rate of the gates."""
+    weights: Literal["frozen", "trained"] = "frozen"
+    """Whether the weights of the model are frozen or trained together with the gates."""
+    weight_rate: Annotated[float, Meta(gt=0, lt=1000)] = 2e-5
+    """Learning rate of trained weights."""
+    seed: Seed = 0
+    """The first seed; the others are the next numbers."""
+
+    @property
+    def n_kept(self) -> int:
+        """The number of heads to keep."""
+        return self.keep or 0
+
+    def check(self) -> None:
+        """Reject a missing number of heads."""
+        super().check()
+        if self.keep is None:
+            raise UsageError("give the number of heads to keep: `keep`")
+        if self.weights == "frozen" and self.weight_rate != GateOptions.weight_rate:
+            raise UsageError(
+                "`weight_rate` does nothing to frozen weights; pass "
+                "`weights='trained'`, or leave it out"
+            )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Gating(Pruning):
+    """The heads of a model that learnt gates keep, and what it does without the others.
+
+    ``frame`` has a row for each seed and head: the learnt ``log_alpha`` of its gate, and whether
+    the seed keeps it. The view ``seeds`` has the loss on the task of the heads that each seed
+    keeps, and the number of heads that the rule of Voita et al. (2019) keeps; ``agreement`` the
+    number of seeds that keep each head. The model has the heads of ``facts["chosen_seed"]``. Other
+    facts are those of `Pruning`, and ``overlap``, the share of the kept heads that two seeds have
+    in common (mean over pairs; None for one seed), beside ``overlap_by_chance``, if every seed kept
+    as many heads at random.
+    """
+
+    kind: ClassVar[str] = "gating"
+    question: ClassVar[str] = "Which heads does the task need?"
+    options_type: ClassVar[type[Options]] = GateOptions
+    columns: ClassVar[tuple[str, ...]] = ("seed", "layer", "head", "log_alpha", "kept")
+    own: ClassVar[Mapping[str, Column]] = {
+        "seed": Column(WHOLE, 0),
+        "log_alpha": Column(NUMBER),
+        "kept": Column(FLAG),
+    }
+    views: ClassVar[tuple[str, ...]] = ("long", "seeds", "agreement")
+
+    @property
+    def seeds(self) -> pd.DataFrame:
+        """The loss, and the number of heads that the rule keeps, of each seed."""
+        return pd.DataFrame(self.facts["seeds"])
+
+    @property
+    def agreement(self) -> pd.DataFrame:
+        """The number of seeds that keep each head."""
+        counts = self.frame.groupby(["layer", "head"])["kept"].sum()
+        return counts.rename("seeds").reset_index()
+
+    def summarize(self) -> Iterator[Shown]:
+        """Describe the pruned model, and how far seeds agree on the heads to keep."""
+        yield from super().summarize()
+        overlap, chance = self.facts["overlap"], self.facts["overlap_by_chance"]
+        n_seeds = len(self.seeds)
+        if overlap is None:
+            yield Warned("One seed does not show how stable the choice is. Pass more `seeds`.")
+            return
+        yield (
+            f"Two seeds share {overlap:.0%} of the heads that they keep, {chance:.0%} by chance; "
+            f"all {n_seeds} keep {(self.agreement['seeds'] == n_seeds).sum()} heads."
+        )
+        if (overlap - chance) / (1 - chance) < _STABLE:
+            yield Warned("This set of heads is sufficient; other sets work about as well.")
+
+
+@takes(GateOptions)
+def gate_heads(
+    model: str | Path,
+    task: str | Path,
+    out: str | Path,
+    *,
+    test: str | Path | None = None,
+    overwrite: bool = False,
+    options: GateOptions,
+    folder: Path | None = None,
+) -> Gating:
+    """Learn which heads to keep, and write the model without the others.
+
+    Every head gets a gate that is drawn from a hard concrete distribution (Louizos et al. 2018, as
+    Voita et al. 2019 use it). All gates are open at first; the expected number of open gates falls
+    with every update, and the loss of the task decides which gates close. At the end exactly
+    ``keep`` heads stay: the heads with the largest log alpha.
+
+    Args:
+        model: a folder or hub id, with the head that was trained for the task.
+        task: examples to learn gates with, as of `find_importance`.
+        out: the folder to write; a model for every command and for `load_model`.
+        test: examples to measure the model on before and after; others than ``task``.
+        overwrite: whether ``out`` may hold files.
+        options: keyword arguments, described below.
+        folder: a claimed folder that is filled in the place of ``out``; commands pass it.
+
+    Raises:
+        UsageError: as many heads to keep as the model has, or layers that share a module.
+        ModelError: a loss that is not finite; else as `find_importance`.
+        CorpusError, StorageError: as `find_importance` and `prune_heads`.
+
+    With ``model`` a classifier of 3 layers with 4 heads each, ``task`` a file of 8 examples:
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from headroles import gate_heads
+    >>> with TemporaryDirectory() as folder:
+    ...     gating = gate_heads(model, task, f"{folder}/small", keep=8, seeds=1, updates=5)
+    >>> len(gating.removed)
+    4
+    """
+    claimed = model_folder(out, model, [PrunedModel, Gating], overwrite)
+    with claimed if folder is None else nullcontext(folder) as folder:
+        run = open_run(model, task, options)
+        heads = present_heads(run)
+        _check(run, len(heads), options)
+        tested = None if test is None else run.over(test, options.of_test())
+        parts = keep_parts("gates", options, run.encoder, run, tested)
+        before = outcomes_of(tested)
+        runs, chosen = _learn(run, options, parts)
+        return write_without(
+            Gating,
+            run.encoder,
+            [head for head in heads if head not in chosen.kept],
+            folder,
+            options,
+            before=before,
+            tested=tested,
+            frame=_frame(runs),
+            order="gates",
+            **_agreement(runs),
+            chosen_seed=chosen.seed,
+        )
+
+
+def _learn(
+    run: TaskRun, options: GateOptions, parts: OpenParts | None
+) -> tuple[list[LearntGates], LearntGates]:
+    """Return the gates of each seed, and the best, whose weights the model gets."""
+    heads, network = present_heads(run), run.encoder.model
+    trained = options.weights == "trained"
+    whole = best = deepcopy(network.state_dict()) if trained else None
+    runs: list[LearntGates] = []
+    chosen = 0
+    for number in range(options.seeds):
+        if whole is not None:
+            network.load_state_dict(whole)
+        on_update = partial(_tell, options, options.updates * number)
+        seed = options.seed + number
+        runs.append(learn_gates(run, heads, options, seed, on_update, parts))
+        if runs[number].loss <= runs[chosen].loss:
+            chosen = number
+            best = deepcopy(network.state_dict()) if trained else None
+    if best is not None:
+        network.load_state_dict(best)
+    return runs, runs[chosen]
+
+
+def _frame(runs: Sequence[LearntGates]) -> pd.DataFrame:
+    rows = [
+        (run.seed, *head, value, head in run.kept)
+        for run in runs
+        for head, value in zip(run.heads, run.log_alpha, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=list(Gating.columns))
+
+
+def _agreement(runs: Sequence[LearntGates]) -> dict[str, Any]:
+    """Return facts about the seeds: their losses, and how far they keep the same heads."""
+    shared = [
+        len({*one.kept} & {*other.kept}) / len(one.kept) for one, other in combinations(runs, 2)
+    ]
+    return {
+        "seeds": [{"seed": r.seed, "loss": r.loss, "open_by_rule": r.n_open} for r in runs],
+        "overlap": float(np.mean(shared)) if shared else None,
+        "overlap_by_chance": len(runs[0].kept) / len(runs[0].heads),
+    }
+
+
+def _tell(options: GateOptions, before: int, done: int) -> None:
+    if options.on_progress is not None:
+        options.on_progress(before + done, options.updates * options.seeds)
+
+
+def _check(run: TaskRun, n_heads: int, options: GateOptions) -> None:
+    if options.n_kept >= n_heads:
+        raise UsageError(
+            f"{options.n_kept} heads are to be kept, and the model has {n_heads}; keep fewer"
+        )
+    if run.sites.layers_are_shared:
+        raise UsageError(
+            "layers of this model share one attention module, so that no head of a single layer "
+            "can be removed; take another model, or prune it by another order (headroles prune)"
+        )
+
+
+@dataclass(frozen=True)
+class LearntGates:
+    """Gates that one seed learnt: ``log_alpha`` of ``heads``.
+
+    ``kept`` are the heads with the largest log alpha; ``n_open`` is the number of heads that the
+    rule of Voita et al. (2019) keeps; ``loss`` is the mean over the task with ``kept`` alone.
+    """
+
+    seed: int
+    heads: tuple[Head, ...]
+    log_alpha: tuple[float, ...]
+    kept: tuple[Head, ...]
+    n_open: int
+    loss: float
+
+
+def learn_gates(
+    run: TaskRun,
+    heads: Sequence[Head],
+    options: GateOptions,
+    seed: int,
+    on_update: Callable[[int], None] = lambda done: None,
+    parts: OpenParts | None = None,
+) -> LearntGates:
+    """Learn gates of ``heads`` over a task so that ``options.n_kept`` heads remain.
+
+    The loss decides which gates open more than others; after every update one number shifts all
+    log alpha to `expected_open` gates, so that no penalty needs a weight. Heads are kept by the
+    largest log alpha, ties by layer and number. Progress is saved in ``parts`` now and then, and
+    resumes from there.
+
+    Raises ModelError for a loss that is not finite.
+    """
+    device = run.encoder.device
+    log_alpha = torch.full((len(heads),), _START, device=device, requires_grad=True)
+    generator = torch.Generator().manual_seed(seed)
+    draws = torch.rand(options.updates, len(heads), generator=generator)
+    targets = expected_open(len(heads), options)
+    updates = zip(_groups(run, options.update_examples, seed), targets, draws, strict=False)
+    with ExitStack() as stack:
+        learnt = [{"params": [log_alpha], "lr": options.gate_rate}]
+        weights: list[Tensor] = []
+        if options.weights == "trained":
+            weights = [one for one in run.encoder.model.parameters() if one.requires_grad]
+            learnt.append({"params": weights, "lr": options.weight_rate})
+        else:
+            stack.enter_context(without_gradients(run.encoder.model))
+        adam = torch.optim.Adam(learnt)
+        learning = _Learning(adam, options.updates, parts, f"gates-{seed}")
+        for batches, target, uniform in islice(updates, learning.done, None):
+            gates = place(hard_concrete.gates(log_alpha, uniform.to(device)), heads, run.shape)
+            adam.zero_grad()
+            _set_gradients(run, batches, gates, weights)
+            adam.step()
+            with torch.no_grad():
+                log_alpha += hard_concrete.shift_to(log_alpha, target)
+            learning.count_update()
+            on_update(learning.done)
+    return _summary(run, log_alpha.detach().cpu(), heads, options.n_kept, seed)
+
+
+def expected_open(n_heads: int, options: GateOptions) -> list[float]:
+    """Return the expected number of open gates after each update: linear, then constant."""
+    start = n_heads * float(hard_concrete.p_nonzero(torch.tensor(_START)))
+    n_down = max(1, round(options.updates * _SHARE_OF_DESCENT))
+    # Of few heads, more may be kept than are expected to be open at the start.
+    down = np.linspace(max(start, options.n_kept), options.n_kept, n_down + 1)[1:]
+    return [*down.tolist(), *[float(options.n_kept)] * (options.updates - n_down)]
+
+
+def place(values: Tensor, heads: Sequence[Head], shape: tuple[int, int]) -> Tensor:
+    """Return ``values`` at the places of ``heads`` (layers, heads), else 1; with gradients."""
+    layers, numbers = (
+        torch.tensor(axis, device=values.device) for axis in zip(*heads, strict=True)
+    )
+    gates = torch.ones(shape, device=values.device, dtype=values.dtype)
+    return gates.index_put((layers, numbers), values)
+
+
+def _set_gradients(
+    run: TaskRun, batches: Sequence[TaskBatch], gates: Tensor, weights: Sequence[Tensor]
+) -> None:
+    """Put the gradients of the mean loss into ``weights``, and into the leaves of ``gates``."""
+    placed = gates.detach().requires_grad_()
+    with gated(run.sites, placed):
+        loss, (of_gates, *of_weights) = gradients_of_mean(
+            run.passes, batches, lambda batch: run.losses_of(batch)[0], [placed, *weights]
+        )
+    if not torch.isfinite(loss):
+        raise ModelError(
+            "the loss is not finite while gates are learnt; lower the learning rates, and run the "
+            f"model in float32 (it ran in {run.encoder.model.dtype})"
+        )
+    gates.backward(of_gates)  # type: ignore[no-untyped-call]
+    for one, gradient in zip(weights, of_weights, strict=True):
+        one.grad = gradient
+
+
+def _groups(run: TaskRun, n_examples: int, seed: int) -> Iterator[list[TaskBatch]]:
+    """Yield groups of examples without end, in a new order after each pass over all of them."""
+    rng, groups = np.random.default_rng(seed), run.groups(n_examples)
+    while True:
+        for number in rng.permutation(len(groups)):
+            yield groups[number]
+
+
+def _summary(
+    run: TaskRun,
+    log_alpha: Tensor,
+    heads: Sequence[Head],
+    keep: int,
+    seed: int,
+) -> LearntGates:
+    order = torch.argsort(log_alpha, descending=True, stable=True).tolist()
+    kept = {heads[number] for number in order[:keep]}
+    gates = without([head for head in heads if head not in kept], run.shape)
+    loss = float(run.outcomes(gates[None]).losses.mean())
+    return LearntGates(
+        seed,
+        tuple(heads),
+        tuple(log_alpha.tolist()),
+        tuple(sorted(kept)),
+        int(hard_concrete.is_open(log_alpha).sum()),
+        loss,
+    )
+
+
+class _Learning:
+    """Numbers that ``adam`` updates, loaded from ``parts`` if they were saved under ``name``.
+
+    ``done`` counts their updates, out of ``n_updates``. The state of ``adam`` is saved with them:
+    resumed updates are the same to the bit if the caller draws the same random numbers. Without
+    ``parts`` nothing is saved.
+    """
+
+    def __init__(
+        self, adam: torch.optim.Adam, n_updates: int, parts: OpenParts | None, name: str
+    ) -> None:
+        """Load a state. Raises StorageError for a state that is unreadable or of other numbers."""
+        self.done = 0
+        self._adam, self._n_updates, self._parts, self._name = adam, n_updates, parts, name
+        self._numbers: list[Tensor] = [
+            one for group in adam.param_groups for one in group["params"]
+        ]
+        if parts is not None and name in parts:
+            parts.read(name, lambda content: self._take_up(load(content)))
+        self._kept_at = time.monotonic()
+
+    def count_update(self) -> None:
+        """Count an update; save all now and then, and after the last one."""
+        self.done += 1
+        is_last = self.done == self._n_updates
+        if self._parts is None:
+            return
+        if is_last or time.monotonic() - self._kept_at >= SECONDS_BETWEEN:
+            self._parts.write(self._name, save(self._state(with_adam=not is_last)))
+            self._kept_at = time.monotonic()
+
+    def _state(self, with_adam: bool) -> dict[str, Tensor]:
+        found = {_DONE: torch.tensor(self.done)}
+        for number, values in enumerate(self._numbers):
+            found[f"{number}"] = values.detach().contiguous()
+            if with_adam:
+                of_adam = self._adam.state[values].items()
+                found |= {f"{number} {name}": one.contiguous() for name, one in of_adam}
+        return found
+
+    def _take_up(self, state: dict[str, Tensor]) -> None:
+        self.done = int(state.pop(_DONE))
+        with torch.no_grad():
+            for number, values in enumerate(self._numbers):
+                values.copy_(state.pop(f"{number}"))
+        of_adam: dict[int, dict[str, Tensor]] = {}
+        for key, one in state.items():
+            place, name = key.split()
+            of_adam.setdefault(int(place), {})[name] = one
+        groups = self._adam.state_dict()["param_groups"]
+        self._adam.load_state_dict({"state": of_adam, "param_groups": groups})
