@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.arrays import BoolArray, IndexArray
-from headroles.inference import ENOUGH_DRAWS, UNTESTABLE
+from headroles.inference import UNTESTABLE
 from headroles.testing.catalogue import TESTS, T
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import CorrectionOptions, TestOptions
@@ -101,7 +101,6 @@ def find_warnings(hypotheses: Hypotheses, options: TestOptions, sides: int = 1) 
     found = [
         _family_wise(hypotheses, options, sides),
         _few(hypotheses),
-        _few_draws(hypotheses),
         _skewed(hypotheses),
     ]
     return [warning for warning in found if warning]
@@ -123,26 +122,11 @@ def _family_wise(hypotheses: Hypotheses, options: TestOptions, sides: int) -> st
     )
 
 
-def _few_draws(hypotheses: Hypotheses) -> str:
-    """Warn of few draws: one draw says nothing about others, two to four say little."""
-    if hypotheses.n_draws is None or hypotheses.n_draws >= ENOUGH_DRAWS:
-        return ""
-    if hypotheses.n_draws == 1:
-        return (
-            "with one draw, answers hold for this draw only, not for the method that drew it; "
-            f"to generalise, make at least {ENOUGH_DRAWS} `draws`"
-        )
-    return (
-        f"with {hypotheses.n_draws} draws intervals are wide and tests weak; make at least "
-        f"{ENOUGH_DRAWS} `draws`"
-    )
-
-
 def _few(hypotheses: Hypotheses) -> str:
     moments = hypotheses.moments
     n_units = _most_by_label(hypotheses, moments.n_clusters)
     effective = n_units
-    if hypotheses.n_draws is None:  # few draws have a warning of their own
+    if hypotheses.n_draws is None:
         effective = _most_by_label(hypotheses, np.nan_to_num(moments.effective_clusters))
     few = np.flatnonzero(effective < FEW)
     if not len(few):
