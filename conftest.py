@@ -18,6 +18,7 @@ def names_in_examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
     model = save(make_task_model(), folder / "classifier")
     task = write_labelled(folder / "task.tsv", SENTENCES)
     other = write_labelled(folder / "other.tsv", SENTENCES[::-1])
+    more = write_labelled(folder / "more.tsv", SENTENCES * 2)
     rng = np.random.default_rng(0)
     before, again, after = (
         hr.HeadScores.by_hand(
@@ -53,7 +54,7 @@ def names_in_examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
         "ablations": ablations[0],
         "drops": hr.drops_by_task(ablations, ["one", "other"]),
         "by_role": hr.importance_by_role(model, task, roles_from=roles, draws=9),
-        "curves": hr.find_pruning_curves(model, other, task, orders="importance,random"),
+        "curves": hr.find_pruning_curves(model, more, task, orders="importance,random"),
         "collaboration": hr.collaborate_heads(model, None, rank=24)[1],
         "redundancy": hr.find_redundancy(model, draws=9),
     }

@@ -58,7 +58,7 @@ def make_results(folder: Path) -> list[tuple[type[Stored], Path, Stored]]:
         digests=tuple(f"{k:016x}" for k in range(12)),
     )
     save_together(folder / "roles", [scores, assign_roles(scores)])
-    compare_roles(scores, scores).save(folder / "shifts")
+    compare_roles(scores, scores).save(folder / "comparison")
     power_analysis(scores).save(folder / "plan")
     places: tuple[tuple[type[Stored], str], ...] = (
         (HeadScores, "roles"),

@@ -146,7 +146,7 @@ COMMANDS = (
     Command(
         "export",
         "results:export",
-        "Print the table of results in DIR. With --out it is written to a file instead.",
+        "Print the table of results in DIR, or write it to a file.",
     ),
     Command("models", "about:models", "List the encoder families."),
     Command("info", "about:info", "Print versions, processor and devices for bug reports."),

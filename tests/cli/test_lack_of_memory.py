@@ -24,12 +24,12 @@ from headroles.models.loading import encoder as loading
 from tests.commands import run
 from tests.conftest import make_bert
 from tests.rounding import assert_same_sums
-from tests.studies.conftest import classifier, labelled, roles
+from tests.studies.conftest import classifier, labelled, labelled_twice, roles
 from tests.tasks.conftest import make_task_model, save
 
-__all__ = ["classifier", "labelled", "roles"]
+__all__ = ["classifier", "labelled", "labelled_twice", "roles"]
 
-CIRCUMSTANCES = ("out", "seconds", "time", "passes", "created", "digest", "command", "path")
+CIRCUMSTANCES = "out seconds speed time passes created digest command path".split()
 
 
 @contextmanager
@@ -93,8 +93,8 @@ COMMANDS = {
     "ablate": f"ablate {TASK} --sets layers",
     "ablate, mean": f"ablate {TASK} --sets layers --ablation mean",
     "by-role": f"by-role {TASK} --roles-from ROLES --permutations 99",
-    "pruning-curves": f"pruning-curves {TASK} --test LABELLED --draws 2 --shares 0.5 --steps 2 "
-    "--orders reestimated,ablation,random",
+    "pruning-curves": "pruning-curves STEADY TWICE --batch-tokens 60 --test LABELLED --shares 0.5 "
+    "--steps 2 --orders reestimated,ablation,random",
     "prune": f"{PRUNE} --order reestimated --steps 3",
     "prune, fine-tuned": f"{PRUNE} --order random --compensation --fine-tune-on LABELLED "
     "--epochs 2 --learning-rate 0.01",
@@ -114,13 +114,14 @@ def command(
     sample: Path,
     steady: Path,
     labelled: Path,
+    labelled_twice: Path,
     roles: Path,
 ) -> list[object]:
     """One of the commands, without its folder."""
     if "fine-tuned" in request.param:
         pytest.importorskip("accelerate")
     places = {"BERT": bert_folder, "SAMPLE": sample, "STEADY": steady, "LABELLED": labelled}
-    places["ROLES"] = roles
+    places |= {"ROLES": roles, "TWICE": labelled_twice}
     return [places.get(word, word) for word in COMMANDS[request.param].split()]
 
 

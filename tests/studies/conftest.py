@@ -7,9 +7,25 @@ from pathlib import Path
 import pytest
 
 from headroles import classify_heads, read_conllu
-from tests.tasks.conftest import classifier, labelled, masked_lm, numbered, plain, regressor
+from tests.tasks.conftest import (
+    classifier,
+    labelled,
+    labelled_twice,
+    masked_lm,
+    numbered,
+    plain,
+    regressor,
+)
 
-__all__ = ["classifier", "labelled", "masked_lm", "numbered", "plain", "regressor"]
+__all__ = [
+    "classifier",
+    "labelled",
+    "labelled_twice",
+    "masked_lm",
+    "numbered",
+    "plain",
+    "regressor",
+]
 
 
 @pytest.fixture(scope="session")

@@ -47,9 +47,9 @@ from headroles.studies.sharing.collaborate import collaborate_heads
 from headroles.studies.sharing.options import CollaborateOptions, RedundancyOptions
 from headroles.studies.sharing.redundancy import find_redundancy
 from headroles.testing.options import UnitOptions
-from tests.studies.conftest import classifier, labelled, roles
+from tests.studies.conftest import classifier, labelled, labelled_twice, roles
 
-__all__ = ["classifier", "labelled", "roles"]
+__all__ = ["classifier", "labelled", "labelled_twice", "roles"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class Place:
     corpus: Path
     classifier: Path
     task: Path
+    twice: Path
     roles: Path
     bias: HeadScores
     hits: HeadScores
@@ -69,7 +70,12 @@ class Place:
 
 @pytest.fixture(scope="module")
 def shared(
-    bert_folder: Path, sample: Path, classifier: Path, labelled: Path, roles: Path
+    bert_folder: Path,
+    sample: Path,
+    classifier: Path,
+    labelled: Path,
+    labelled_twice: Path,
+    roles: Path,
 ) -> dict[str, Any]:
     given: Any = (bert_folder, read_conllu(sample))
     groups = "local,block,entropy,syntactic"
@@ -78,6 +84,7 @@ def shared(
         "corpus": sample,
         "classifier": classifier,
         "task": labelled,
+        "twice": labelled_twice,
         "roles": roles,
         "bias": score_heads(*given, roles=groups),
         "hits": score_heads(*given, roles=groups, score="hit"),
@@ -205,7 +212,7 @@ STUDIES = {
     "pruning-curves": Study(
         CurveOptions,
         lambda place, asked: find_pruning_curves(
-            place.classifier, place.task, place.task, options=asked
+            place.classifier, place.twice, place.task, options=asked
         ),
         {"shares": "0.5"},
         settings=({}, {**BY_ROLE, "orders": "with_role,random"}),

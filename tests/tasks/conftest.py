@@ -76,6 +76,13 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def labelled_twice(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As many examples as the draws of pruning curves need."""
+    file = tmp_path_factory.mktemp("tasks") / "labelled-twice.tsv"
+    return write_labelled(file, [(text, str(label)) for text, label in SENTENCES * 2])
+
+
+@pytest.fixture(scope="session")
 def numbered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("tasks") / "numbered.tsv"
     return write_labelled(file, [(text, str(len(text) / 10)) for text, _ in SENTENCES], "score")

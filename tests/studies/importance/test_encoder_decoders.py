@@ -59,7 +59,7 @@ def test_a_pruned_model_has_the_loss_that_ablation_found(
     out = tmp_path / "out"
     asked = {"task": labelled, "test": labelled, "order": "ablation"}
     pruned = prune_heads(folder, out, **asked, keep=LAYERS * HEADS - 1)
-    assert pruned.removed == (head,)
-    assert pruned.after["loss"] == near(least["loss"])
+    assert list(pruned.removed) == [head]
+    assert pruned.facts["after"]["loss"] == near(least["loss"])
     with open_reader(load_model(out)) as reader:
         assert reader.removed == (head,)

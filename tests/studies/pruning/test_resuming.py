@@ -21,16 +21,14 @@ from headroles.interrupts import Terminated
 from headroles.storage import HIDDEN, parts_in
 from headroles.tasks.running import TaskRun
 from tests.commands import record_in, run
-from tests.tasks.conftest import SENTENCES, write_labelled
 
 
 @pytest.fixture
 def commands(
-    classifier: Path, labelled: Path, roles: Path, tmp_path_factory: pytest.TempPathFactory
+    classifier: Path, labelled: Path, labelled_twice: Path, roles: Path
 ) -> dict[str, list[object]]:
     """Every command that can resume, with options that change its saved parts."""
     subjects = [classifier, labelled, "--batch-tokens", 36]
-    more = write_labelled(tmp_path_factory.mktemp("task") / "more.tsv", SENTENCES * 2)
     prune = ["prune", *subjects, "--test", labelled, "--keep", 5]
     gate = ["gate", *subjects, "--test", labelled, "--keep", 5, "--seeds", 2, "--updates", 6]
     gate += ["--batch-tokens", 64, "--update-examples", 2]
@@ -42,8 +40,9 @@ def commands(
             *("--draws", 2, "--permutations", 99),
         ],
         "pruning-curves": [
-            *("pruning-curves", classifier, more, "--batch-tokens", 36, "--test", labelled),
-            *("--shares", "0.5", "--orders", "reestimated,ablation,random", "--steps", 2),
+            *("pruning-curves", classifier, labelled_twice, "--batch-tokens", 36),
+            *("--test", labelled, "--shares", "0.5", "--steps", 2),
+            *("--orders", "reestimated,ablation,random"),
         ],
         "prune, reestimated": [*prune, "--order", "reestimated", "--steps", 3],
         "prune, ablation": [*prune, "--order", "ablation", "--as", "zeroed"],
