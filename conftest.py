@@ -54,7 +54,7 @@ def names_in_examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
         "ablations": ablations[0],
         "drops": hr.drops_by_task(ablations, ["one", "other"]),
         "by_role": hr.importance_by_role(model, task, roles_from=roles, draws=9),
-        "curves": hr.find_pruning_curves(model, more, task, orders="importance,random"),
+        "curves": hr.find_pruning_curves(model, other, more, orders="importance,random"),
         "collaboration": hr.collaborate_heads(model, None, rank=24)[1],
         "redundancy": hr.find_redundancy(model, draws=9),
     }

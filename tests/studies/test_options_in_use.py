@@ -212,7 +212,7 @@ STUDIES = {
     "pruning-curves": Study(
         CurveOptions,
         lambda place, asked: find_pruning_curves(
-            place.classifier, place.twice, place.task, options=asked
+            place.classifier, place.task, place.twice, options=asked
         ),
         {"shares": "0.5"},
         settings=({}, {**BY_ROLE, "orders": "with_role,random"}),
