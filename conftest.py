@@ -39,6 +39,7 @@ def names_in_examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
         "folder": roles,
         "task": task,
         "other": other,
+        "more": more,
         "scores": before,
         "table": hr.assign_roles(before),
         "shifts": hr.compare_roles(before, after),

@@ -305,10 +305,10 @@ def find_pruning_curves(
         UsageError: an order without the task or the role that it needs, or too many heads.
         CorpusError, ModelError: as `find_importance`.
 
-    With ``model`` a classifier, ``task`` and ``other`` files of 10 examples each:
+    With ``model`` a classifier, ``other`` and ``more`` files of 8 and 16 examples:
 
     >>> from headroles import find_pruning_curves
-    >>> curves = find_pruning_curves(model, other, task, orders="importance,random")
+    >>> curves = find_pruning_curves(model, other, more, orders="importance,random")
     >>> curves.frame["order"].unique().tolist(), curves.measure
     (['importance', 'random'], 'accuracy')
     """
