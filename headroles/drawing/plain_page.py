@@ -60,6 +60,8 @@ def plain_page(
     """
     answer, tables = split_shown(result.summarize())
     texts, details = split_shown(result.details())
+    if head_map:  # it has the rows of the frame, by head
+        details = tuple(table for table in details if table.caption != "Long")
     sections = []
     if tables:
         sections.append(Section("Summary", tables=tables))

@@ -69,9 +69,46 @@ def role_page(table: RoleTable, folder: Path, roles: Sequence[str], model: str |
         f"Which attention heads of {table.record.model.name} have which roles?",
         _pictures(table),
         role_map(table, of_heads, found[len(asked) :]),
-        own_tables=tuple(_beyond_distance(table.frame[table.frame["assigned"]])),
+        own_tables=(_roles(table), *_beyond_distance(table.frame[table.frame["assigned"]])),
         more=[_strongest(strongest, found[: len(asked)], why_not)] if strongest else [],
     )
+
+
+def _roles(table: RoleTable) -> Table:
+    answers, certified = table.answers(), table.certified()
+    best = {row["role"]: row for row in _records(strongest_rows(table, table.roles))}
+    sizes = table.frame.groupby("role")[["n", "n_clusters"]].max()
+    # The table is wide: empty columns are left out.
+    shown = [name for name in (POSITIONAL, NO, UNDECIDED, UNTESTABLE) if answers[name].any()]
+    rows = tuple(
+        (
+            in_words(role),
+            str(answers.loc[role, YES]),
+            str(certified.loc[role, YES]),
+            *(str(answers.loc[role, name]) for name in shown),
+            head_name((best[role]["layer"], best[role]["head"])) if role in best else "",
+            _with_interval(best[role]) if role in best else "",
+            *map(str, sizes.loc[role]),
+            role,
+        )
+        for role in table.roles
+    )
+    named = ("without" if name == NO else name for name in shown)
+    names = ("role", "heads with it", "certified", *named)
+    others = ("strongest", "mean and interval", "examples", "clusters", "id")
+    caption = (
+        "Each role, the number of its heads, and the strongest of them: of arcs the head that "
+        f"has the role and attends most beyond distance. {_thresholds(table)}"
+    )
+    return Table(caption, names + others, rows)
+
+
+def _thresholds(table: RoleTable) -> str:
+    limits = table.frame["threshold"].dropna()
+    shown = " to ".join(dict.fromkeys((f"{limits.min():.3g}", f"{limits.max():.3g}")))
+    margin = table.tests.distance_margin
+    beyond = f" Arcs need more than {margin:.3g} beyond distance." if margin else ""
+    return f"Thresholds: {shown}.{beyond}"
 
 
 def _pictures(table: RoleTable) -> tuple[Picture, ...]:
