@@ -115,7 +115,7 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Print the table of results in DIR. With --out it is written to a file instead."""
+    """Print the table of results in DIR, or write it to a file."""
     from headroles import storage
     from headroles.results.stored import load
 
