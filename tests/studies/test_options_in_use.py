@@ -32,11 +32,10 @@ from headroles.studies.importance.ablation import AblateOptions, Ablations, abla
 from headroles.studies.importance.by_role import ByRoleOptions, importance_by_role
 from headroles.studies.importance.by_task import ByTaskOptions, drops_by_task
 from headroles.studies.importance.importance import ImportanceOptions, find_importance
-from headroles.studies.inspection.attention import read_attention
+from headroles.studies.inspection.attention import AttentionOptions, read_attention
 from headroles.studies.inspection.best import find_best_heads
 from headroles.studies.inspection.describe import describe_heads
 from headroles.studies.inspection.examples import SentenceOptions, find_examples
-from headroles.studies.inspection.sentences import AttentionOptions
 from headroles.studies.inspection.tokens import TokenOptions, measure_token_groups
 from headroles.studies.power import PowerOptions, power_analysis
 from headroles.studies.pruning.gate import GateOptions, gate_heads

@@ -41,8 +41,7 @@ from headroles.studies.controls import (
 from headroles.studies.heads import clusters_in, second_half
 from headroles.studies.importance.importance import ABSOLUTE, values_of
 from headroles.studies.importance.removals import present_heads, sorted_by, without_each
-from headroles.studies.inspection.token_reading import read_corpus
-from headroles.studies.inspection.tokens import QUANTITIES
+from headroles.studies.inspection.tokens import QUANTITIES, read_corpus
 from headroles.tasks.options import CLASSIFICATION, TaskOptions
 from headroles.tasks.running import TaskRun, open_run
 

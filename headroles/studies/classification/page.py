@@ -26,8 +26,8 @@ from headroles.studies.classification.answers import (
 from headroles.studies.classification.figures import draw_heads, draw_roles, strongest_roles
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.classification.summary import unit_of
+from headroles.studies.inspection.attention import LARGEST, ExampleOptions, Wanted
 from headroles.studies.inspection.examples import quote
-from headroles.studies.inspection.sentences import LARGEST, ExampleOptions, Wanted
 from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
 from headroles.wording import head_name
 

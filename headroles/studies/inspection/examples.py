@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -20,22 +20,22 @@ from headroles.results.result import Result
 from headroles.results.shown import Shown, Verbatim, Warned
 from headroles.roles import in_words, is_own
 from headroles.scoring.scores import HeadScores
-from headroles.studies.inspection.sentences import (
+from headroles.studies.inspection.attention import (
     LARGEST,
     MEDIAN,
     SMALLEST,
     AttentionOptions,
     ExampleOptions,
-    FoundAgain,
+    ExamplesAgain,
     MarkedExample,
     Wanted,
-    find_again,
+    WordAttention,
+    attention_in,
+    mark,
     not_imported,
+    read_again,
 )
 from headroles.wording import shortened
-
-if TYPE_CHECKING:
-    from headroles.studies.inspection.attention import WordAttention
 
 _LEAST = 0.1
 """Smaller weights are not listed, except those of the role."""
@@ -135,48 +135,50 @@ def find_examples(
     >>> find_examples(scores, (0, 0), "punctuation", n=1).frame["text"][0][-3:]
     '[.]'
     """
-    again = find_again(scores, [(head, role, options)])
-    ((layer, number), role, _), rows, marked = again.wanted[0], again.rows[0], again.marked[0]
-    weights, warnings = (
-        _weights_again(again, options) if options.weights and len(rows) else ([], ())
-    )
-    seen = weights[0] if weights else None
+    (again,) = read_again(scores, [(head, role, options)])
+    rows, name = again.rows, again.role.id
+    marked = [mark(example, again.role) for example in again.examples]
+    (weights,), warnings = _weights_again(scores, [again], options if options.weights else None)
     frame = pd.DataFrame(
         {
             "example": [scores.ids[row] for row in rows],
             "document": [scores.documents[row] for row in rows],
-            "score": scores.of_head((layer, number), role)[rows].astype(np.float64),
-            "count": scores.counts[rows, scores.role_ids.index(role)],
-            "text": [example.text for example in marked],
-            "keys": [" ".join(map(str, example.keys)) for example in marked],
-            "words": [example.arrows for example in marked],
-            "gives": [""] * len(rows) if seen is None else list(map(_in_text, seen, marked)),
+            "score": scores.of_head(again.head, name)[rows].astype(np.float64),
+            "count": scores.counts[rows, scores.role_ids.index(name)],
+            "text": [_with_brackets(one) for one in marked],
+            "keys": [" ".join(map(str, one.keys)) for one in marked],
+            "words": [
+                ", ".join(f"{one.words[query]} -> {one.words[key]}" for query, key in one.pairs)
+                for one in marked
+            ],
+            "gives": list(map(_in_text, weights, marked)) or [""] * len(rows),
         }
     )
-    facts = {"score": scores.score.name, "layer": layer, "head": number, "role": role}
-    return Examples(
-        frame,
-        Record.of_scores(
-            "examples", scores.record, options.as_group(ExampleOptions), warnings, **facts
-        ),
-    )
+    layer, number = again.head
+    facts = {"score": scores.score.name, "layer": layer, "head": number, "role": name}
+    choice = options.as_group(ExampleOptions)
+    return Examples(frame, Record.of_scores("examples", scores.record, choice, warnings, **facts))
+
+
+def _with_brackets(marked: MarkedExample) -> str:
+    """Return the sentence with the words of the sieve in brackets."""
+    words = enumerate(marked.words)
+    return " ".join(f"[{word}]" if k in marked.keys else word for k, word in words)
 
 
 def _weights_again(
-    again: FoundAgain, options: AttentionOptions
-) -> tuple[Sequence[Sequence[WordAttention] | None], tuple[str, ...]]:
-    """Return attention in the sentences, from a model on this machine, and reasons for none."""
-    if not again.wanted:
-        return (), ()
-    from headroles.studies.inspection.attention import attention_of_heads  # which loads torch
-
-    recorded = str(again.scores.record.model.model)
+    scores: HeadScores, again: Sequence[ExamplesAgain], options: AttentionOptions | None
+) -> tuple[Sequence[Sequence[WordAttention]], tuple[str, ...]]:
+    """Return attention in the sentences, from a model on this machine, and the reason for none."""
+    if options is None or not any(one.rows for one in again):
+        return [()] * len(again), ()
+    recorded = str(scores.record.model.model)
     try:
         if options.model is None and not Path(recorded).is_dir():
             raise UsageError(f"{recorded} is no folder here; pass `model`")
-        return attention_of_heads(again, options), ()
+        return attention_in(scores, again, options), ()
     except HeadRolesError as error:
-        return [None] * len(again.wanted), (f"Weights are not shown: {error}.",)
+        return [()] * len(again), (f"Weights are not shown: {error}.",)
 
 
 def _largest_weights(
@@ -218,48 +220,47 @@ def quote(
     ``imported`` are roles of users that may be imported; ``model`` is the model that was scored, if
     it has moved.
     """
-    closed = {role for _, role, _ in wanted if not _may_be_read(role, imported)}
+    may_run = {name for one in imported for name in (one, f"{one}:back")}
+    closed = {
+        role
+        for _, role, _ in wanted
+        if is_own(role) and role.removesuffix(":beyond_offset") not in may_run
+    }
+    wanted_now = [
+        (head, role, options.as_group(ExampleOptions, roles=imported or None))
+        for head, role, options in wanted
+        if role not in closed
+    ]
     try:
         if HeadScores.kind not in storage.kinds_in(folder):
             raise CorpusError("the scores are not in the folder")
-        again = find_again(
-            HeadScores.load(folder),
-            [
-                (head, role, options.as_group(ExampleOptions, roles=imported or None))
-                for head, role, options in wanted
-                if role not in closed
-            ],
-        )
+        scores = HeadScores.load(folder)
+        again = read_again(scores, wanted_now)
     except HeadRolesError as error:
         return [()] * len(wanted), (f"The sentences cannot be shown: {error}.",)
-    weights, no_weights = _weights_again(again, AttentionOptions(model=model))
-    places = iter(range(len(again.wanted)))
-    quoted = [
-        () if role in closed else tuple(_quoted(again, place := next(places), weights[place]))
-        for _, role, _ in wanted
-    ]
-    why_not = [f"Sentences of {role} are not shown: {not_imported(role)}." for role in closed]
-    return quoted, (*sorted(why_not), *no_weights)
-
-
-def _may_be_read(role: str, imported: Sequence[str]) -> bool:
-    """Tell whether the sieve of a role needs no code that the user did not name."""
-    name = role.removesuffix(":beyond_offset")
-    return not is_own(role) or any(name in (own, f"{own}:back") for own in imported)
+    weights, why_not = _weights_again(scores, again, AttentionOptions(model=model))
+    quoted = iter(
+        tuple(_quoted(scores, one, options.which, seen))
+        for one, (_, _, options), seen in zip(again, wanted_now, weights, strict=True)
+    )
+    found = [() if role in closed else next(quoted) for _, role, _ in wanted]
+    closed_by = sorted(
+        f"Sentences of {role} are not shown: {not_imported(role)}." for role in closed
+    )
+    return found, (*closed_by, *why_not)
 
 
 def _quoted(
-    again: FoundAgain, place: int, weights: Sequence[WordAttention] | None
+    scores: HeadScores, again: ExamplesAgain, which: str, weights: Sequence[WordAttention]
 ) -> Iterator[Quoted]:
-    head, role, options = again.wanted[place]
-    typical = ", typical" * (options.which == MEDIAN)
-    scores = again.scores.of_head(head, role)[again.rows[place]]
-    attention: Sequence[WordAttention | None] = weights or [None] * len(scores)
-    for score, marked, seen in zip(scores, again.marked[place], attention, strict=True):
-        text = f"{score:.3g}{typical}"
-        if seen is None:
+    of_head = scores.of_head(again.head, again.role.id)
+    for k, (row, example) in enumerate(zip(again.rows, again.examples, strict=True)):
+        marked = mark(example, again.role)
+        text = f"{of_head[row]:.3g}" + ", typical" * (which == MEDIAN)
+        if not weights:
             arcs = tuple((query, key, np.nan, True) for query, key in marked.pairs)
             yield Quoted(text, marked.words, marked.keys, arcs)
         else:
+            seen = weights[k]
             keys = tuple(np.flatnonzero(np.isin(seen.words, marked.keys)).tolist())
             yield Quoted(text, seen.labels, keys, tuple(_largest_weights(seen, marked)))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 from msgspec import structs
 
-from headroles.corpus import Corpus, as_corpus, prepared
+from headroles.arrays import BoolArray, Float32Array, FloatArray, IndexArray, IntArray
+from headroles.corpus import Corpus, PreparedCorpus, as_corpus, prepared
 from headroles.drawing.grids import MOST_LABELS
 from headroles.drawing.style import (
     BRIGHT,
@@ -20,6 +22,7 @@ from headroles.drawing.style import (
     font_scale,
     new_axes,
 )
+from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Options, takes
 from headroles.passes.options import PassOptions, shown_in_notebooks
@@ -28,7 +31,8 @@ from headroles.results.columns import TEXT, Column
 from headroles.results.columns import Axes as Combinations
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned, in_digits
-from headroles.roles.catalogue import FrequencyOptions, count_words
+from headroles.roles import PaddedBatch
+from headroles.roles.catalogue import FrequencyOptions, count_words, fold, marks_in
 from headroles.scoring.options import PairingOptions
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.studies.heads import clusters_in, refuse_one_document
@@ -40,8 +44,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from headroles.arrays import Float32Array, IndexArray
-    from headroles.models.loading.encoder import Model
+    from headroles.models.attention.norms import NormReader
+    from headroles.models.attention.reader import AttentionReader
+    from headroles.models.loading.encoder import LoadedEncoder, Model
+    from headroles.passes.examples import ExampleBatch
 
 ALL_LAYERS = "all"
 """Layer of the means over layers."""
@@ -59,6 +65,8 @@ QUANTITIES = (
     *((group, f"{name}{WITH_FREQUENCY}") for group in (WORDS, OTHER) for name in PER_TOKEN),
 )
 """Groups of tokens and their quantities, for an example and a layer."""
+_FEWEST_WORDS = 3
+"""Words that a rank correlation takes."""
 _LOOKS: dict[str, dict[str, Any]] = {
     "weights": {"color": DARK, "marker": "o"},
     "norms": {"color": BRIGHT, "marker": "s", "linestyle": "dashed"},
@@ -110,7 +118,7 @@ class TokenGroups(Result):
     figures: ClassVar[Mapping[str, str]] = {"tokens": "draw_token_groups"}
     columns: ClassVar[tuple[str, ...]] = ("layer", "group", "quantity", *ESTIMATES)
     own: ClassVar[Mapping[str, Column]] = {"layer": Column(TEXT)}
-    views: ClassVar[tuple[str, ...]] = ("long", "summary", "layers")
+    views: ClassVar[tuple[str, ...]] = ("long", "summary")
 
     def axes(self) -> Combinations:
         """Return the groups with their quantities; a part may lack layers and their mean."""
@@ -131,14 +139,6 @@ class TokenGroups(Result):
         table = rows.pivot_table(index="group", columns="quantity", values="mean", dropna=False)
         return table.reindex(index=list(GROUPS), columns=[TOKENS, *PER_TOKEN, DIFFERENCE])
 
-    def layers(self) -> pd.DataFrame:
-        """Return means by layer: a row for each group and quantity."""
-        index = ["group", "quantity"]
-        table = self.frame.pivot_table(
-            index=index, columns="layer", values="mean", sort=False, dropna=False
-        )
-        return table.reset_index()
-
     def summarize(self) -> Iterator[Shown]:
         """Name the tokens that get more than their share of weights and norms."""
         documents = f" in {self.facts['n_clusters']} documents"
@@ -150,16 +150,15 @@ class TokenGroups(Result):
         if ALL_LAYERS in set(self.frame["layer"]):
             yield from _beyond_share(table.loc[self.present])
         shares = table[[TOKENS, WEIGHTS, NORMS, DIFFERENCE, LAYER_NORMS, LENGTH]]
-        rows = tuple((str(group), *map(_in_3_digits, row)) for group, *row in shares.itertuples())
         titles = (name.replace("_", " ") for name in shares.columns[:-1])
-        yield Grid(("group", *titles, "||f||"), rows)
+        rows = (
+            (str(group), *(in_digits(number, 3) for number in row))
+            for group, *row in shares.itertuples()
+        )
+        yield Grid(("group", *titles, "||f||"), tuple(rows))
         for group in (group for group in GROUPS if group not in self.present):
             yield Warned(f"No example has tokens of the group {group}.")
         yield from map(Warned, warnings_of_run(self.record))
-
-
-def _in_3_digits(number: float) -> str:
-    return in_digits(number, 3)
 
 
 def _beyond_share(table: pd.DataFrame) -> Iterator[str]:
@@ -208,7 +207,6 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
     {'classifier': 0.01, 'separators': 0.02, 'punctuation': 0.03, 'other': 0.93}
     """
     from headroles.models.loading.encoder import load_encoder  # which imports torch
-    from headroles.studies.inspection.token_reading import read_corpus
 
     with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as ready:
         refuse_one_document(ready.documents, options)
@@ -243,6 +241,159 @@ def _frame(values: Float32Array, clusters: IndexArray | None, alpha: float) -> p
     columns = dict(zip(("layer", "group", "quantity"), zip(*labels, strict=True), strict=True))
     estimates = estimates_of(values.reshape(len(values), -1), clusters, alpha)
     return pd.DataFrame({**columns, **estimates})
+
+
+class TokenValues(NamedTuple):
+    """Quantities of all examples of a corpus, with documents and counts of the reading.
+
+    ``values`` are (examples, layers + 1, quantities) of `QUANTITIES`, NaN where there is none; the
+    last of the layers is the mean over layers. ``through`` describes the reading of the model.
+    """
+
+    values: Float32Array
+    documents: list[str]
+    skipped: Counter[str]
+    pieces: dict[str, int]
+    through: dict[str, str]
+
+
+def read_corpus(
+    encoder: LoadedEncoder, corpus: PreparedCorpus, counts: Mapping[str, int], options: TokenOptions
+) -> TokenValues:
+    """Read the examples of a corpus, window after window.
+
+    ``counts`` are word frequencies, of words as `fold` gives them.
+    """
+    from headroles.models.attention.reader import open_norms, open_reader  # which import torch
+    from headroles.passes.examples import passes_over
+    from headroles.passes.loop import Budget
+    from headroles.scoring.windows import windows_of
+
+    skipped, documents, rows, done = Counter(corpus.skipped), [], [], 0
+    cut, budget = encoder.example_encoder(), Budget.of(encoder.device, options.batch_tokens)
+    with open_reader(encoder.model) as reader, open_norms(reader) as norms:
+
+        def read(batch: ExampleBatch) -> list[Float32Array]:
+            per_token = read_tokens(encoder, reader, norms, batch)
+            groups = groups_of(PaddedBatch(batch.examples)).swapaxes(0, 1)
+            return [
+                values_of(example, weights[..., : len(example)], group[:, : len(example)], counts)
+                for example, weights, group in zip(batch.examples, per_token, groups, strict=True)
+            ]
+
+        for window in windows_of(corpus, options.pairing):
+            examples = cut.encode(window.examples, skipped)
+            documents += [example.document for example in examples]
+            by_row = {
+                row: values
+                for batch, of_batch in passes_over(examples, encoder, budget).over_all(read)
+                for row, values in zip(batch.indices, of_batch, strict=True)
+            }
+            rows += [by_row[row] for row in sorted(by_row)]
+            done += window.n_sentences
+            if options.on_progress is not None:
+                options.on_progress(done, corpus.n_sentences)
+        through = reader.description
+    values = np.stack(rows) if rows else np.empty((0, 0, len(QUANTITIES)), dtype=np.float32)
+    return TokenValues(values, documents, skipped, dict(cut.counts), through)
+
+
+def read_tokens(
+    encoder: LoadedEncoder, reader: AttentionReader, norms: NormReader, batch: ExampleBatch
+) -> FloatArray:
+    """Return (examples, layers, 4, tokens): the attention that each token gets, by `PER_TOKEN`.
+
+    ``weights`` and ``norms`` are means over heads and queries, ``layer_norms`` over queries, so
+    that those of an example add up to 1; ``length`` is the mean of ||f|| over heads. Layers that
+    have no heads left are NaN. Raises ModelError for attention that is not finite.
+    """
+    import torch
+
+    from headroles.scoring.block_scoring import refuse_not_finite
+
+    is_real = batch.inputs["attention_mask"].float()
+    queries = is_real / is_real.sum(dim=1, keepdim=True)
+    layers: list[torch.Tensor] = []
+
+    def take(layer: int, weights: torch.Tensor) -> None:
+        remaining = reader.remaining[layer]
+        if len(remaining) != weights.shape[1]:
+            weights = weights[:, list(remaining)]
+        weights = weights.float()
+        of_heads = (weights, norms.norms(layer, weights))
+        shares = [torch.einsum("bhqk,bq->bk", one, queries) / one.shape[1] for one in of_heads]
+        shares.append(torch.einsum("bqk,bq->bk", norms.layer_norms(layer, weights), queries))
+        layers.append(torch.stack([*shares, norms.lengths(layer).mean(dim=1)], dim=1))
+
+    reader.read(batch.inputs, take)
+    per_token: FloatArray = torch.stack(layers, dim=1).cpu().numpy().astype(np.float64)
+    has_heads = np.array([bool(heads) for heads in reader.remaining])
+    refuse_not_finite(per_token[:, has_heads], batch.examples, encoder)
+    per_token[:, ~has_heads] = np.nan
+    return per_token
+
+
+def groups_of(batch: PaddedBatch) -> BoolArray:
+    """Return (4, examples, tokens): whether a token is of each of `GROUPS`."""
+    marks = np.stack(
+        [
+            np.isin(batch.words[row], [k for k, mark in enumerate(marks_in(example)) if mark])
+            for row, example in enumerate(batch.examples)
+        ]
+    )
+    words = batch.in_words
+    return np.stack([batch.classifier, batch.separators, words & marks, words & ~marks])
+
+
+def values_of(
+    example: EncodedExample,
+    per_token: FloatArray,
+    groups: BoolArray,
+    counts: Mapping[str, int],
+) -> Float32Array:
+    """Return (layers + 1, quantities) from (layers, 4, n) per token and groups (4, n)."""
+    columns = [column for group in groups for column in _of_group(per_token, group)]
+    places = np.flatnonzero(example.sizes)
+    words = [word for sentence in example.sentences for word in sentence.words]
+    frequency = np.array([counts.get(fold(word), 0) for word in words])[places]
+    pieces = (example.words[:, None] == places) / example.sizes[places]
+    of_words = per_token @ pieces  # means over the pieces of a word
+    is_other = ~np.array(marks_in(example), dtype=bool)[places]
+    for chosen in (np.ones_like(is_other), is_other):
+        columns += [*rank_correlations(of_words[..., chosen], frequency[chosen]).T]
+    layers = np.stack(columns, axis=-1)
+    has_heads = ~np.isnan(per_token).any(axis=(1, 2))
+    layers[~has_heads] = np.nan
+    missing = np.full(layers.shape[1], np.nan)
+    whole = layers[has_heads].mean(axis=0) if has_heads.any() else missing
+    return np.concatenate([layers, whole[None]]).astype(np.float32)
+
+
+def _of_group(per_token: FloatArray, group: BoolArray) -> list[FloatArray]:
+    """Return the columns (layers,) of a group; NaN where the example has no such token."""
+    n_layers = len(per_token)
+    if not group.any():
+        return [np.full(n_layers, np.nan)] * (len(PER_TOKEN) + 2)
+    shares = per_token[:, :-1, group].sum(axis=-1)
+    lengths = per_token[:, -1, group].mean(axis=-1)
+    return [np.full(n_layers, group.mean()), *shares.T, lengths, shares[:, 1] - shares[:, 0]]
+
+
+def rank_correlations(values: FloatArray, counts: IntArray) -> FloatArray:
+    """Return Spearman's rank correlations of ``values`` (..., words) with ``counts``.
+
+    NaN for fewer than three words, and where either is the same for all words.
+    """
+    from scipy.stats import rankdata
+
+    if values.shape[-1] < _FEWEST_WORDS:
+        return np.full(values.shape[:-1], np.nan)
+    ranks, of_counts = rankdata(values, axis=-1), rankdata(counts)
+    ranks -= ranks.mean(axis=-1, keepdims=True)
+    of_counts -= of_counts.mean()
+    scale = np.sqrt((ranks**2).sum(axis=-1) * (of_counts**2).sum())
+    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN, for constant values
+        return np.asarray(ranks @ of_counts / scale)
 
 
 def draw_token_group(groups: TokenGroups, group: str, ax: Axes | None = None) -> Axes:

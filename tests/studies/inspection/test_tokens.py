@@ -23,13 +23,14 @@ from headroles.models.heads.surgery import remove_heads
 from headroles.models.loading.encoder import LoadedEncoder
 from headroles.passes.examples import ExampleBatch, collate
 from headroles.roles import PaddedBatch
-from headroles.studies.inspection.token_reading import (
+from headroles.studies.inspection.tokens import (
+    GROUPS,
+    QUANTITIES,
     groups_of,
     rank_correlations,
     read_tokens,
     values_of,
 )
-from headroles.studies.inspection.tokens import GROUPS, QUANTITIES
 from tests.conftest import flat, make_bert, make_tokenizer
 from tests.models.families import HEADS, PROJECTED, make_model
 from tests.rounding import WEIGHTS, assert_same_sums, tolerance
