@@ -225,7 +225,7 @@ def go_through(case: Case, folder: Path) -> str:
 def _prepare(case: Case, file: Path) -> None:
     options = RoleOptions(**case.scoring)
     with prepared(read_conllu(file, **case.reading)) as corpus:
-        relations = choose_relations(options, corpus.scheme, corpus.relations)
+        relations = choose_relations(options, corpus.record.scheme, corpus.relations)
         encoder = ExampleEncoder(make_tokenizer(), MAX_TOKENS)
         skipped: Skipped = Counter()
         encoded = encoder.encode(make_examples(corpus, case.pairing), skipped)

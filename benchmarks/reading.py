@@ -31,7 +31,7 @@ with console.progress_bar("scoring") as on_progress:
     before, start = peak_memory(cpu), time.perf_counter()
     with prepared(corpus) as opened:
         seconds, peak = time.perf_counter() - start, peak_memory(cpu)
-        found = {"words": opened.n_words, "sentences": opened.n_sentences}
+        found = {"words": opened.record.words, "sentences": opened.record.sentences}
 print(json.dumps({**found, "seconds": seconds, "MiB": peak - before}))
 """
 

@@ -136,7 +136,7 @@ def measure(
             costs.setdefault(job, []).append(cost)
             ratios.setdefault(job, []).append(cost.seconds / around)
     for job, of_job in costs.items():
-        rates = spread([corpus.n_sentences / cost.seconds for cost in of_job], ".0f")
+        rates = spread([corpus.record.sentences / cost.seconds for cost in of_job], ".0f")
         peaks = spread([cost.peak for cost in of_job], ".0f")
         ratio = spread(ratios[job], ".3f") if job in ratios else ""
         print(f"{name:14} {job:8} {rates:>20}  {ratio:>24}  {peaks:>20}", flush=True)

@@ -13,7 +13,7 @@ from headroles.cli import console
 from headroles.cli.flags import FolderOptions, Out, OutputOptions, ReportedOptions
 from headroles.cli.running import with_progress
 
-_OPTIONAL = ("spacy", "accelerate", "datasets", "pandas", "pyarrow", "conllu", "typer", "msgspec")
+_OPTIONAL = ("spacy", "accelerate", "datasets", "pandas", "pyarrow", "typer", "msgspec")
 _THREADS = (
     "OMP_NUM_THREADS",
     "ATEN_CPU_CAPABILITY",

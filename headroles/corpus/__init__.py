@@ -1,12 +1,11 @@
 """Corpora: sentences and examples from CoNLL-U files, plain text and sentence pairs."""
 
-from headroles.corpus.conllu_files import read_conllu as read_conllu
-from headroles.corpus.documents import NEWDOC as NEWDOC
 from headroles.corpus.files import read_lines as read_lines
 from headroles.corpus.objects import make_corpus as make_corpus
 from headroles.corpus.opening import as_corpus as as_corpus
 from headroles.corpus.opening import open_corpus as open_corpus
 from headroles.corpus.options import GIVEN as GIVEN
+from headroles.corpus.options import NEWDOC as NEWDOC
 from headroles.corpus.options import CorpusOptions as CorpusOptions
 from headroles.corpus.prepared import PreparedCorpus as PreparedCorpus
 from headroles.corpus.prepared import prepared as prepared
@@ -21,3 +20,4 @@ from headroles.corpus.sentence import fold_subtype as fold_subtype
 from headroles.corpus.sentence import make_examples as make_examples
 from headroles.corpus.text import read_pairs as read_pairs
 from headroles.corpus.text import read_text as read_text
+from headroles.corpus.treebanks import read_conllu as read_conllu

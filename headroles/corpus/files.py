@@ -31,7 +31,7 @@ STANDARD_INPUT = "-"
 HUB_PREFIX = "hf:"
 """Begins the name of a data set on the hub of Hugging Face: hf:NAME or hf:NAME:SPLIT."""
 COMPRESSED = (".gz", ".bz2", ".xz")
-_MOST_LEFT = 20
+_MOST_IGNORED = 20
 """Number of ignored files of a folder that a record names."""
 
 # First bytes of compressed files; formats are found by content since standard input has no name.
@@ -79,7 +79,7 @@ class CorpusFile:
                 f"{self} is compressed, and damaged after line {number} ({error}); get it again"
             ) from error
         except OSError as error:
-            raise CorpusError(f"{self} cannot be read: {error.strerror or error}") from error
+            raise _unreadable(self, error) from error
         if not number:
             raise CorpusError(f"{self} is empty")
 
@@ -89,9 +89,22 @@ def read_lines(path: Path) -> Iterator[str]:
     return CorpusFile(path, str(path), path.stem).lines()
 
 
+def _open(path: Path) -> IO[bytes]:
+    refuse_special(path)
+    with path.open("rb") as stream:
+        beginning = stream.read(10)
+    opened = next((opened for form, opened in _PACKINGS if form.match(beginning)), open)
+    unpacked: IO[bytes] = opened(path, "rb")
+    return unpacked
+
+
+def _unreadable(path: object, error: OSError) -> CorpusError:
+    return CorpusError(f"{path} cannot be read: {error.strerror or error}")
+
+
 def find_files(
     paths: PathLike | Iterable[PathLike], *suffixes: str
-) -> tuple[tuple[CorpusFile, ...], CorpusSource]:
+) -> tuple[list[CorpusFile], CorpusSource]:
     """Find files; folders are replaced by their files with one of ``suffixes``, sorted.
 
     Files may be compressed, as ``.gz``, ``.bz2`` or ``.xz``; ``-`` is standard input, which is read
@@ -100,42 +113,36 @@ def find_files(
     Raises CorpusError for a path that does not exist, a folder without such a file, a file given
     twice, a pipe or a device, or no path at all.
     """
-    if isinstance(paths, str | OsPathLike):
-        paths = [paths]
-    found: list[Path | CorpusFile] = []
+    found: list[Path] = []
     folders: list[dict[str, Any]] = []
-    for path in map(Path, paths):
+    for path in map(Path, [paths] if isinstance(paths, str | OsPathLike) else paths):
         try:
-            if str(path) == STANDARD_INPUT:
-                if any(isinstance(one, CorpusFile) for one in found):
-                    raise CorpusError("- (standard input) was given twice; give it once")
-                found.append(_standard_input())
-            elif not is_dataset(path) and stat.S_ISDIR(path.stat().st_mode):
-                inside, folder = _look_into(path, suffixes)
-                found += inside
-                folders.append(folder)
+            if _is_input(path) or is_dataset(path):
+                found.append(path)
+            elif stat.S_ISDIR(path.stat().st_mode):
+                folders.append(_look_into(path, suffixes, found))
             else:
                 refuse_special(path)
                 found.append(path)
         except FileNotFoundError:
-            raise CorpusError(f"{path} does not exist; {_advice(path, suffixes[0])}") from None
+            advice = f"give a file or a folder of {suffixes[0]} files"
+            if is_relation(str(path)):
+                advice = f"separate relations with commas: `relations='nsubj,{path}'`"
+            raise CorpusError(f"{path} does not exist; {advice}") from None
         except OSError as error:  # a name that is too long, a folder without permission
-            raise CorpusError(f"{path} cannot be read: {error.strerror or error}") from error
+            raise _unreadable(path, error) from error
     if not found:
         raise CorpusError("no corpus was given; give at least one file or folder")
-    stems = _stems([one for one in found if isinstance(one, Path)])
-    files = tuple(
-        CorpusFile(one, printable(one), stems[one]) if isinstance(one, Path) else one
-        for one in found
-    )
-    known: CorpusSource = {"folders": folders} if folders else {}
-    return files, {"files": list(map(str, files)), **known}
+    files = [
+        _standard_input() if _is_input(path) else CorpusFile(path, printable(path), stem)
+        for path, stem in _stems(found).items()
+    ]
+    source: CorpusSource = {"folders": folders} if folders else {}
+    return files, {"files": list(map(str, files)), **source}
 
 
-def _advice(path: Path, suffix: str) -> str:
-    if is_relation(str(path)):
-        return f"separate relations with commas: `relations='nsubj,{path}'`"
-    return f"give a file or a folder of {suffix} files"
+def _is_input(path: Path) -> bool:
+    return str(path) == STANDARD_INPUT
 
 
 def is_dataset(path: PathLike) -> bool:
@@ -165,23 +172,29 @@ def _uncompressed(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
 
 
-def _look_into(path: Path, suffixes: Sequence[str]) -> tuple[list[Path], dict[str, Any]]:
-    """Return the files of a folder to read, and the part of a record about the folder."""
+def _look_into(path: Path, suffixes: Sequence[str], found: list[Path]) -> dict[str, Any]:
+    """Add the files of a folder to ``found``; return the part of a record about the folder."""
     inside = sorted(path.iterdir())
     taken = [file for file in inside if kind_of(file) in suffixes and file.is_file()]
-    left = [one for one in inside if one not in {*taken} and not one.name.startswith(".")]
-    deeper = [one for one in left if one.is_dir()]
+    ignored = [one for one in inside if not (one in taken or one.name.startswith("."))]
+    deeper = {one for one in ignored if one.is_dir()}
     if not taken:
         holding = [
-            one for one in deeper if any(kind_of(file) in suffixes for file in one.iterdir())
+            one
+            for one in sorted(deeper)
+            if any(kind_of(file) in suffixes for file in one.iterdir())
         ]
         advice = f"its folders do: {listed(holding)}" if holding else "name the files themselves"
         if (path / "config.json").is_file():
             advice = "it holds a model; give the model first, then the corpus"
         raise CorpusError(f"folder {path} holds no {suffixes[0]} file; {advice}")
-    names = [printable(f"{one.name}/" if one in deeper else one.name) for one in left[:_MOST_LEFT]]
-    shown = {"folder": printable(path), "taken": len(taken), "left": names, "n_left": len(left)}
-    return taken, shown
+    found += taken
+    return {
+        "folder": printable(path),
+        "taken": len(taken),
+        "left": [printable(one.name + "/" * (one in deeper)) for one in ignored[:_MOST_IGNORED]],
+        "n_left": len(ignored),
+    }
 
 
 def _standard_input() -> CorpusFile:
@@ -207,33 +220,15 @@ def _stems(paths: Sequence[Path]) -> dict[Path, str]:
 
     Raises CorpusError for a file that is given twice.
     """
-    parts: dict[Path, tuple[str, ...]] = {}
-    resolved: set[Path] = set()
+    names: dict[Path, tuple[str, ...]] = {}
     for path in paths:
         whole = path.resolve()
-        if whole in resolved:
+        if whole in names:
             raise CorpusError(f"{path} was given twice; give every file once")
-        resolved.add(whole)
-        parts[path] = (*whole.parts[:-1], _uncompressed(path).stem)
-    depth = dict.fromkeys(paths, 1)
-    while True:
-        stems = {path: printable("/".join(parts[path][-depth[path] :])) for path in paths}
-        counts = Counter(stems.values())
-        alike = [
-            path for path in paths if counts[stems[path]] > 1 and depth[path] < len(parts[path])
-        ]
-        if not alike:
-            return stems
-        for path in alike:
-            depth[path] += 1
-
-
-def _open(path: Path) -> IO[bytes]:
-    refuse_special(path)
-    with path.open("rb") as stream:
-        beginning = stream.read(10)
-    for packing, opened in _PACKINGS:
-        if packing.match(beginning):
-            unpacked: IO[bytes] = opened(path, "rb")
-            return unpacked
-    return path.open("rb")
+        names[whole] = (*whole.parts[:-1], _uncompressed(path).stem)
+    ends = Counter(name[-k:] for name in names.values() for k in range(1, len(name) + 1))
+    stems = {}
+    for path, name in zip(paths, names.values(), strict=True):
+        lengths = (k for k in range(1, len(name)) if ends[name[-k:]] == 1)
+        stems[path] = printable("/".join(name[-next(lengths, len(name)) :]))
+    return stems

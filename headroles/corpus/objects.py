@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import operator
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from headroles.corpus.parsing import (
+from headroles.corpus.sentence import (
+    MISSING,
+    Corpus,
+    Positions,
+    Sentence,
+    Skipped,
+    tree_defect,
+)
+from headroles.corpus.text import (
     Pipeline,
     is_from_spacy,
     load_pipeline,
     paragraphs,
     sentence_of,
-    spans,
 )
-from headroles.corpus.sentence import MISSING, Corpus, Sentence, Skipped, tree_defect
 from headroles.errors import CorpusError, UsageError
 from headroles.wording import has_halves, listed, not_among
 
@@ -79,32 +83,23 @@ def make_corpus(
     if text_columns is not None or _columns_of(given) is not None:
         kind, given = "row", _rows(given, text_columns)
     else:
-        if not _is_many(given):
-            raise UsageError(f"the corpus is {_described(given)}; it must {_WANTED}")
-        given = given if isinstance(given, Sequence) else tuple(given)  # to be iterated repeatedly
-        kind = _kind_of(given)
+        kind, given = _kind_of(given)
     _refuse_contradictions(kind, parser, documents, lines)
     names = None if documents is None else _document_names(documents, len(given))
-    if kind in _PARSED:
+    if parser is None:
         known = tuple(_placed(_PARSED[kind](given), kind, names))
         source = "docs" if kind == "doc" else "sentences"
         return Corpus({"format": source, "files": []}, lambda skipped: iter(known))
-    assert parser is not None
     pipeline = load_pipeline(parser)
-    parse = _of_rows if kind == "row" else partial(_of_texts, whole=lines)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
-        return _placed(parse(pipeline, given, skipped), kind, names)
+        if kind == "row":
+            rows = ([_checked(cell, "row", k) for cell in row] for k, row in enumerate(given))
+            return _placed(pipeline.parse_rows(rows, "row", skipped), kind, names)
+        return _placed(_of_texts(pipeline, given, skipped, lines), kind, names)
 
-    made = pipeline.source(f"{kind}s", {"files": []})
-    if kind == "row":
-        made["text_columns"] = list(text_columns or ())
-    else:
-        made["lines"] = lines
-    return Corpus(made, read)
-
-
-# The five kinds of objects, each with a function that yields its sentences
+    how = {"text_columns": list(text_columns or ())} if kind == "row" else {"lines": lines}
+    return pipeline.corpus(f"{kind}s", read, {"files": [], **how})
 
 
 def _of_texts(pipeline: Pipeline, texts: Sequence[Any], skipped: Skipped, whole: bool) -> Items:
@@ -115,31 +110,15 @@ def _of_texts(pipeline: Pipeline, texts: Sequence[Any], skipped: Skipped, whole:
             checked = _checked(text, "text", item)
             some = list(paragraphs([checked] if whole else checked.split("\n")))
             if not some:
-                skipped[_WITHOUT_WORDS] += 1
+                skipped["texts without words"] += 1
             yield from ((part, item) for part in some)
 
-    counts: Counter[int] = Counter()
-    for span, item in spans(pipeline, parts(), whole=whole):
-        name = f"text-{item + 1}" if whole else f"text-{item + 1}.{counts[item] + 1}"
-        if sentence := sentence_of(span, name):
-            counts[item] += 1
-            yield item, sentence
-
-
-def _of_rows(pipeline: Pipeline, rows: Sequence[Any], skipped: Skipped) -> Items:
-    """Yield every cell as one sentence, with the trees of all that the pipeline finds in it."""
-
-    def cells() -> Iterator[tuple[str, tuple[int, str]]]:
-        for item, row in enumerate(rows):
-            for place, cell in enumerate(row):
-                name = f"row-{item + 1}" + (f".{place + 1}" if len(row) > 1 else "")
-                yield " ".join(_checked(cell, "row", item).split()), (item, name)
-
-    for doc, (item, name) in spans(pipeline, cells(), whole=True):
-        if sentence := sentence_of(doc, name):
-            yield item, sentence
-        else:
-            skipped[_WITHOUT_WORDS] += 1
+    count, before = 0, -1
+    for sentence, item in pipeline.parse(parts(), whole):
+        if sentence is not None:
+            count, before = (count + 1 if item == before else 1), item
+            end = "" if whole else f".{count}"
+            yield item, replace(sentence, id=f"text-{item + 1}{end}")
 
 
 def _of_docs(docs: Sequence[Any]) -> Items:
@@ -149,52 +128,46 @@ def _of_docs(docs: Sequence[Any]) -> Items:
             raise CorpusError(
                 f"item {item + 1} is a {type(doc).__name__} among spaCy documents; remove it"
             )
-        if all(token.is_space for token in doc):
-            continue
         if any(not token.dep_ for token in doc if not token.is_space):
             raise CorpusError(
                 f"doc-{item + 1} has words without a dependency relation; parse it with a pipeline "
                 "that has a dependency parser"
             )
-        some = (span for span in doc.sents if not all(token.is_space for token in span))
-        for number, span in enumerate(some, start=1):
-            sentence = sentence_of(span, f"doc-{item + 1}.{number}")
-            assert sentence is not None
-            yield item, sentence
+        some = [] if all(token.is_space for token in doc) else map(sentence_of, doc.sents)
+        for number, sentence in enumerate(filter(None, some), start=1):
+            yield item, replace(sentence, id=f"doc-{item + 1}.{number}")
 
 
 def _of_trees(triples: Sequence[Any]) -> Items:
     """Yield a sentence for each triple (words, governors, relations)."""
     for item, triple in enumerate(triples):
-        yield item, _sentence(f"tree-{item + 1}", triple)
-
-
-def _sentence(name: str, triple: Any) -> Sentence:
-    try:
-        words, governors, relations = map(tuple, triple)
-    except (TypeError, ValueError) as error:
-        raise CorpusError(f"{name} is not a triple; give (words, governors, relations)") from error
-    if not len(words) == len(governors) == len(relations):
-        raise CorpusError(
-            f"{name} has {len(words)} words, {len(governors)} governors and {len(relations)} "
-            "relations; give one of each for every word"
-        )
-    if not words:
-        raise CorpusError(f"{name} has no words; remove it")
-    for place, word in enumerate(words):
-        if not isinstance(word, str) or not word.strip() or has_halves(word):
-            raise CorpusError(f"{name}: the word at place {place} is {word!r}; give a text")
-    for place, label in enumerate(relations):
-        if not isinstance(label, str) or label in ("", MISSING) or not label.isprintable():
-            raise CorpusError(f"{name}: the relation at place {place} is {label!r}; give a label")
-    advice = "give governors as places of words from 0, and -1 for the root"
-    try:
-        governors = tuple(map(operator.index, governors))
-    except TypeError:
-        raise CorpusError(f"{name} has governors that are not integers; {advice}") from None
-    if defect := tree_defect(governors):
-        raise CorpusError(f"{name} {defect} (words numbered from 1); {advice}")
-    return Sentence(name, "", 0, words, governors, relations)
+        name = f"tree-{item + 1}"
+        try:
+            words, governors, relations = map(tuple, triple)
+        except (TypeError, ValueError) as error:
+            raise CorpusError(
+                f"{name} is not a triple; give (words, governors, relations)"
+            ) from error
+        if not words or not len(words) == len(governors) == len(relations):
+            raise CorpusError(
+                f"{name} has {len(words)} words, {len(governors)} governors and {len(relations)} "
+                "relations; give one of each for every word"
+            )
+        for place, (word, label) in enumerate(zip(words, relations, strict=True)):
+            if not isinstance(word, str) or not word.strip() or has_halves(word):
+                raise CorpusError(f"{name}: the word at place {place} is {word!r}; give a text")
+            if not isinstance(label, str) or label in ("", MISSING) or not label.isprintable():
+                raise CorpusError(
+                    f"{name}: the relation at place {place} is {label!r}; give a label"
+                )
+        advice = "give governors as places of words from 0, and -1 for the root"
+        try:
+            governors = tuple(map(operator.index, governors))
+        except TypeError:
+            raise CorpusError(f"{name} has governors that are not integers; {advice}") from None
+        if defect := tree_defect(governors):
+            raise CorpusError(f"{name} {defect} (words numbered from 1); {advice}")
+        yield item, Sentence(name, "", 0, words, governors, relations)
 
 
 def _of_sentences(sentences: Sequence[Any]) -> Items:
@@ -214,7 +187,6 @@ _PARSED: dict[str, Callable[[Sequence[Any]], Items]] = {
     "tree": _of_trees,
     "sentence": _of_sentences,
 }
-_WITHOUT_WORDS = "texts without words"
 
 
 def _checked(text: Any, kind: str, item: int) -> str:
@@ -227,23 +199,40 @@ def _checked(text: Any, kind: str, item: int) -> str:
     return text
 
 
+def _placed(items: Items, kind: str, names: tuple[str, ...] | None) -> Iterator[Sentence]:
+    """Yield sentences with their documents, and their positions there."""
+    positions, before = Positions(), -1
+    for item, sentence in items:
+        if kind == "sentence":
+            yield sentence
+        else:
+            document = f"{kind} {item + 1}" if names is None else names[item]
+            # rows of a document are not adjacent
+            position = positions.next(document, is_apart=kind == "row" and item != before)
+            yield replace(sentence, document=document, position=position)
+        before = item
+
+
 # What was given
 
 
-def _kind_of(given: Sequence[Any]) -> str:
-    first = given[0] if len(given) else None
-    if isinstance(first, str):
-        return "text"
-    if isinstance(first, Sentence):
-        return "sentence"
-    if is_from_spacy(first, "tokens", "Doc"):
-        return "doc"
-    if isinstance(first, tuple | list) and len(first) == 3 and all(map(_is_many, first)):
-        return "tree"
+def _kind_of(given: object) -> tuple[str, Sequence[Any]]:
+    """Return the kind of objects, and the objects, which can be iterated repeatedly."""
+    if _is_many(given):
+        given = given if isinstance(given, Sequence) else tuple(given)
+        first = given[0] if len(given) else None
+        if isinstance(first, str):
+            return "text", given
+        if isinstance(first, Sentence):
+            return "sentence", given
+        if is_from_spacy(first, "tokens", "Doc"):
+            return "doc", given
+        if isinstance(first, tuple | list) and len(first) == 3 and all(map(_is_many, first)):
+            return "tree", given
     raise UsageError(f"the corpus is {_described(given)}; it must {_WANTED}")
 
 
-def _is_many(given: object) -> bool:
+def _is_many(given: object) -> TypeGuard[Iterable[Any]]:
     return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Set)
 
 
@@ -273,12 +262,10 @@ def _rows(given: Any, wanted: Sequence[str] | None) -> list[tuple[Any, ...]]:
 
 
 def _described(given: object) -> str:
-    if isinstance(given, Sequence) and not isinstance(given, str | bytes):
-        if not given:
-            return f"an empty {type(given).__name__}"
-        kinds = listed(sorted({type(item).__name__ for item in given}))
-        return f"a {type(given).__name__} of {kinds}"
-    return f"a {type(given).__name__}"
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        return f"a {type(given).__name__}"
+    kinds = listed(sorted({type(item).__name__ for item in given}))
+    return f"a {type(given).__name__} of {kinds}" if given else f"an empty {type(given).__name__}"
 
 
 def _refuse_contradictions(kind: str, parser: object, documents: object, lines: bool) -> None:
@@ -297,31 +284,11 @@ def _refuse_contradictions(kind: str, parser: object, documents: object, lines: 
 def _document_names(given: Iterable[Any], n_items: int) -> tuple[str, ...]:
     names = tuple(given)
     for place, name in enumerate(names):
-        if isinstance(name, str) and name and not has_halves(name):
-            continue
-        try:
-            operator.index(name)
-        except TypeError:
+        is_text = isinstance(name, str) and name and not has_halves(name)
+        if not is_text and not hasattr(name, "__index__"):
             raise UsageError(
                 f"the document at place {place} is {name!r}; give a name or a whole number"
-            ) from None
+            )
     if len(names) != n_items:
         raise UsageError(f"documents has {len(names)} names for {n_items} items; give one for each")
     return tuple(map(str, names))
-
-
-def _placed(items: Items, kind: str, names: tuple[str, ...] | None) -> Iterator[Sentence]:
-    """Yield sentences with their documents, and their positions there."""
-    last: dict[str, int] = {}
-    before: tuple[int, str] | None = None
-    for item, sentence in items:
-        if kind == "sentence":
-            yield sentence
-            continue
-        document = f"{kind} {item + 1}" if names is None else names[item]
-        position = last.get(document, -1) + 1
-        # a gap in positions separates a sentence from one it does not follow
-        if position and before != (item, document):
-            position += kind == "row" or before is None or before[1] != document
-        last[document], before = position, (item, document)
-        yield replace(sentence, document=document, position=position)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from headroles.corpus.conllu_files import SUFFIXES, read_conllu
 from headroles.corpus.files import STANDARD_INPUT, PathLike, is_dataset, kind_of
 from headroles.corpus.objects import make_corpus
 from headroles.corpus.options import (
@@ -18,6 +17,7 @@ from headroles.corpus.options import (
 from headroles.corpus.sentence import Corpus
 from headroles.corpus.tables import TABLES
 from headroles.corpus.text import read_pairs, read_text
+from headroles.corpus.treebanks import SUFFIXES, read_conllu
 from headroles.errors import UsageError
 from headroles.options import Options, fields_of
 from headroles.wording import shortened

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -10,12 +11,32 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from headroles.corpus.documents import NEWDOC, accept_documents
 from headroles.corpus.tables import named_columns
 from headroles.errors import UsageError
 from headroles.options import CIRCUMSTANCE, Convert, Options
 
 GIVEN = "given"
+NEWDOC, SENT_ID, COMMENT = "newdoc", "sent_id", "comment"
+
+
+def _accept_documents(given: Any) -> str:
+    if not isinstance(given, str):
+        raise UsageError(f"documents is {given!r}; pass a text")
+    kind, _, detail = given.partition(":")
+    if given in (NEWDOC, SENT_ID) or (kind == COMMENT and detail.strip()):
+        return given
+    if kind != SENT_ID or not detail:
+        raise UsageError(
+            f"documents is {given!r}; pass {NEWDOC}, {SENT_ID}, {SENT_ID}:PATTERN or {COMMENT}:KEY"
+        )
+    try:
+        re.compile(detail)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UsageError(
+            f"documents has the pattern {detail!r}, which is not a regular expression ({error}); "
+            "correct it"
+        ) from error
+    return given
 
 
 def _as_path(given: Any) -> Path:
@@ -32,7 +53,7 @@ class ConlluOptions(Options):
 
     on_bad_sentence: Literal["error", "skip"] = "error"
     """Whether defective sentences are errors or skipped."""
-    documents: Annotated[str, Convert(accept_documents)] = NEWDOC
+    documents: Annotated[str, Convert(_accept_documents)] = NEWDOC
     """Names of documents: newdoc, sent_id, sent_id:PATTERN or comment:KEY.
 
     newdoc: by the comments of CoNLL-U. sent_id: by the part of a sentence id before its number;

@@ -11,14 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from headroles.corpus.documents import prefix_of
 from headroles.corpus.sentence import (
     ROOT,
     Corpus,
-    CorpusSource,
     Sentence,
     Skipped,
     distinctive_labels,
+    prefix_of,
     recognise_scheme,
 )
 from headroles.errors import CorpusError, StorageError
@@ -30,24 +29,12 @@ from headroles.wording import listed
 class PreparedCorpus:
     """A corpus that was read once from end to end: free of errors, counted, and quick to re-read.
 
-    ``relations`` counts the arcs by full label (with subtypes, without root arcs); ``digest`` is a
-    SHA-256 over ids, words, trees and document boundaries. ``n_multiword`` is the number of
-    multiword tokens, whose words are among the ``n_words``. ``frequent_share`` is the share of
-    words that are frequent in the language of the parser, None without one. Of treebanks,
-    ``undivided`` is the number of sentences in files that name no documents, and
-    ``documents_by_id`` the number of documents that their ids would name, 0 if some ids name none.
+    ``record`` identifies and counts the corpus. Its ``digest`` is a SHA-256 over ids, words, trees
+    and document boundaries. ``relations`` counts the arcs by full label (with subtypes, without
+    root arcs).
     """
 
-    source: CorpusSource
-    scheme: str
-    digest: str
-    n_sentences: int
-    n_words: int
-    n_multiword: int
-    frequent_share: float | None
-    documents: int
-    undivided: int
-    documents_by_id: int
+    record: RecordedCorpus
     relations: Counter[str]
     skipped: Skipped
     spool: IO[str] = field(repr=False)
@@ -70,23 +57,6 @@ class PreparedCorpus:
             content.update(line.encode())
         return content.hexdigest()
 
-    def describe(self) -> RecordedCorpus:
-        """Return the record that identifies the corpus."""
-        return RecordedCorpus.read(
-            {
-                **self.source,
-                "scheme": self.scheme,
-                "digest": self.digest,
-                "sentences": self.n_sentences,
-                "words": self.n_words,
-                "multiword_tokens": self.n_multiword,
-                "frequent_share": self.frequent_share,
-                "documents": self.documents,
-                "undivided": self.undivided,
-                "documents_by_id": self.documents_by_id,
-            }
-        )
-
 
 @contextmanager
 def prepared(corpus: Corpus) -> Iterator[PreparedCorpus]:
@@ -99,7 +69,9 @@ def prepared(corpus: Corpus) -> Iterator[PreparedCorpus]:
     with _full_disk_reported():
         spool = tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n")  # noqa: SIM115
     with spool:
-        yield _read_through(corpus, spool)
+        with _full_disk_reported():
+            ready = _read_through(corpus, spool)
+        yield ready
 
 
 def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
@@ -108,18 +80,14 @@ def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
     digest = hashlib.sha256()
     schemes: dict[str, tuple[str, str]] = {}
     documents: dict[str, int] = {}
-    prefixes: set[str] = set()
-    undivided = with_prefix = n_sentences = n_words = n_multiword = n_frequent = 0
+    prefixes: Counter[str] = Counter()
+    n_sentences = n_words = n_multiword = n_frequent = 0
     for sentence in corpus.read(skipped):
+        spool.write(_to_line(sentence, sentence.document, sentence.annotations))
         if sentence.document in corpus.undivided:
-            undivided += 1
-            prefix = prefix_of(sentence.id)
-            with_prefix += prefix != ""
-            prefixes.add(prefix)
-        with _full_disk_reported():
-            spool.write(_to_line(sentence, sentence.document, sentence.annotations))
-        tree = zip(sentence.relations, sentence.governors, strict=True)
+            prefixes[prefix_of(sentence.id)] += 1
         _check_schemes(sentence, relations, schemes)
+        tree = zip(sentence.relations, sentence.governors, strict=True)
         relations.update(relation for relation, governor in tree if governor != ROOT)
         n_sentences += 1
         n_words += len(sentence.words)
@@ -128,28 +96,25 @@ def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
         # documents are digested by number, so that a renamed file has the same digest
         number = documents.setdefault(sentence.document, len(documents) + 1)
         digest.update(_to_line(sentence, number).encode())
+    spool.flush()
     if not n_sentences:
         files = listed(corpus.source.get("files", []))
         where = files or f"the {corpus.source.get('format', 'sentences')} given"
         reasons = "; ".join(f"{count} {reason}" for reason, count in skipped.items())
         raise CorpusError(f"no sentences in {where}; {reasons or 'check the paths given'}")
-    with _full_disk_reported():
-        spool.flush()
-    return PreparedCorpus(
-        source=corpus.source,
-        scheme=corpus.source.get("scheme") or recognise_scheme(relations),
-        digest=digest.hexdigest(),
-        n_sentences=n_sentences,
-        n_words=n_words,
-        n_multiword=n_multiword,
-        frequent_share=n_frequent / max(n_words, 1) if corpus.frequent else None,
-        documents=len(documents),
-        undivided=undivided,
-        documents_by_id=len(prefixes) if with_prefix == undivided else 0,
-        relations=relations,
-        skipped=skipped,
-        spool=spool,
-    )
+    record = {
+        "scheme": recognise_scheme(relations),
+        **corpus.source,
+        "digest": digest.hexdigest(),
+        "sentences": n_sentences,
+        "words": n_words,
+        "multiword_tokens": n_multiword,
+        "frequent_share": n_frequent / max(n_words, 1) if corpus.frequent else None,
+        "documents": len(documents),
+        "undivided": prefixes.total(),
+        "documents_by_id": 0 if "" in prefixes else len(prefixes),
+    }
+    return PreparedCorpus(RecordedCorpus.read(record), relations, skipped, spool)
 
 
 def _check_schemes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -47,24 +48,25 @@ class Sentence:
     @property
     def lemmas(self) -> tuple[str, ...]:
         """Lemma of each word, ``_`` if missing."""
-        return self._column("lemma")
+        return self.column("lemma")
 
     @property
     def upos(self) -> tuple[str, ...]:
         """Universal part of speech of each word, ``_`` if missing."""
-        return self._column("upos")
+        return self.column("upos")
 
     @property
     def feats(self) -> tuple[Mapping[str, str], ...]:
         """Features of each word, such as ``Number`` and ``Plur``."""
-        return tuple(map(_pairs, self._column("feats")))
+        return tuple(map(_pairs, self.column("feats")))
 
     @property
     def misc(self) -> tuple[Mapping[str, str], ...]:
         """Entries of the column MISC for each word, by key."""
-        return tuple(map(_pairs, self._column("misc")))
+        return tuple(map(_pairs, self.column("misc")))
 
-    def _column(self, name: str) -> tuple[str, ...]:
+    def column(self, name: str) -> tuple[str, ...]:
+        """Return the texts of all words in one of `ANNOTATIONS`, ``_`` if missing."""
         return self.annotations.get(name) or (MISSING,) * len(self.words)
 
     def __post_init__(self) -> None:
@@ -78,6 +80,35 @@ def _pairs(text: str) -> dict[str, str]:
     """Parse ``Key=Value|Key=Value`` to a mapping; a key alone has an empty value."""
     parts = (part.partition("=") for part in text.split("|") if text != MISSING)
     return {key: value for key, _, value in parts}
+
+
+_NUMBER = re.compile(r"(.+?)[-_.:/](?:p\d+)?s?\d+")
+"""The number of a sentence at the end of its id, as in weblog-0001, b101.1, dev-s12, -p2s1."""
+
+
+def prefix_of(sentence_id: str) -> str:
+    """Return the part of an id before the number of the sentence; empty without a number."""
+    found = _NUMBER.fullmatch(sentence_id)
+    return found[1] if found else ""
+
+
+class Positions:
+    """Positions of sentences in their documents.
+
+    If a document resumes after another, it is still the same document, but its sentences before and
+    after the break are not adjacent: their positions differ by two.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+        self._current = ""
+
+    def next(self, document: str, *, is_apart: bool = False) -> int:
+        """Return the position of the next sentence, which may be apart from the one before it."""
+        position = self._last.get(document, -1) + 1
+        position += position > 0 and (is_apart or document != self._current)
+        self._last[document], self._current = position, document
+        return position
 
 
 def find_cycle(governors: tuple[int, ...]) -> tuple[int, ...]:
@@ -202,6 +233,7 @@ def _adjacent(first: Sentence, second: Sentence) -> bool:
 UD = "ud"
 CLEAR = "clear"
 OTHER = "other"
+SCHEMES = frozenset((UD, CLEAR, OTHER))
 
 DEFAULT_RELATIONS = {
     UD: ("nsubj", "obj", "amod", "advmod"),

@@ -5,19 +5,18 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
 from headroles.corpus.files import HUB_PREFIX, CorpusFile, is_dataset, kind_of, refuse_special
-from headroles.errors import CorpusError, UsageError
+from headroles.errors import CorpusError, HeadRolesError, UsageError
 from headroles.options import split_names, whole_number
-from headroles.wording import has_halves, in_one_line, listed, shortened
+from headroles.wording import in_one_line, listed, shortened
 
 Row = tuple[int, list[str]]
 Choose = Callable[[Sequence[str]], Sequence[str | int]]
 _MARKS = {"tab": "\t", "comma": ",", "semicolon": ";"}
-SEPARATORS = tuple(_MARKS)
 TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 """Extensions of files that hold tables."""
 _A_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
@@ -32,9 +31,9 @@ def read_columns(
     ``choose`` returns columns, by name or by number from 0, given the names of all (none without
     a header line); other columns are not read. Only separated text may lack a header; with ``None``
     its first line is refused if it looks like data and columns are numbered. The ``separator`` is
-    one of ``SEPARATORS``; None takes tabs, and in ``.csv`` files the separator that occurs most in
-    the first line. Quotation marks are ordinary characters in files with tabs, and quote cells in
-    files with commas or semicolons. Lines without any cell are ignored in tables of several
+    tab, comma or semicolon; None takes tabs, and in ``.csv`` files the separator that occurs most
+    in the first line. Quotation marks are ordinary characters in files with tabs, and quote cells
+    in files with commas or semicolons. Lines without any cell are ignored in tables of several
     columns.
 
     Raises CorpusError that names the line of a defect, or for a file whose content does not fit its
@@ -56,9 +55,11 @@ def _text_rows(
     lines = _split_lines(file, separator)
     line, first = next(lines)
     names = None if header is False else first
-    places = _places(file, choose, names, len(first))
-    if header is None:
-        _ask_about_header(file, choose(first), [first[place] for place in places], first)
+    columns = choose(names or ())
+    places = [place_of(file, column, names, len(first)) for column in columns]
+    is_named = any(isinstance(column, str) and not column.isdecimal() for column in columns)
+    if header is None and not is_named:
+        _check_header(file, first, [first[place] for place in places])
     hint = "" if names is None else ", or pass `header=False` if line 1 is no header"
     for number, cells in lines if names is not None else chain([(line, first)], lines):
         if cells == [""] and len(first) > 1:
@@ -74,10 +75,8 @@ def _text_rows(
 def _split_lines(file: CorpusFile, separator: str | None) -> Iterator[Row]:
     lines = file.lines()
     first = next(lines)
-    mark = "\t"
-    if separator:
-        mark = _MARKS[separator]
-    elif kind_of(file.path) == ".csv":
+    mark = _MARKS[separator or "tab"]
+    if separator is None and kind_of(file.path) == ".csv":
         mark = max(_MARKS.values(), key=lambda mark: (first.count(mark), mark == ","))
     if mark == "\t":  # not the csv module, which takes quotation marks for its own
         yield from ((k, line.split("\t")) for k, line in enumerate(chain([first], lines), start=1))
@@ -96,19 +95,14 @@ def _split_lines(file: CorpusFile, separator: str | None) -> Iterator[Row]:
         ) from error
 
 
-def _ask_about_header(
-    file: CorpusFile, columns: Sequence[str | int], chosen: list[str], first: list[str]
-) -> None:
-    """Raise UsageError for a first line that looks like data, unless columns are named by it."""
-    if any(isinstance(column, str) and not column.isdecimal() for column in columns):
-        return
+def _check_header(file: CorpusFile, first: Sequence[str], chosen: Sequence[str]) -> None:
+    """Raise UsageError for a first line that looks like data."""
     suspect = [cell for cell in first if _A_NUMBER.fullmatch(cell.strip())]
     suspect += [cell for cell in chosen if _A_SENTENCE.search(cell.strip())]
     if suspect:
         raise UsageError(
             f"{file}, line 1: {shortened(suspect[-1])!r} looks like data, not like a column name; "
-            "pass `header=False` if this is the first row, or `header=True` "
-            "if it is a header"
+            "pass `header=False` if this is the first row, or `header=True` if it is a header"
         )
 
 
@@ -122,11 +116,26 @@ def hint_of_separator(names: Sequence[str]) -> str:
 
 def _json_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
     chosen: list[str] = []
+    for number, record in read_json_lines(file):
+        chosen = chosen or _chosen(file, choose, list(record))
+        if missing := [name for name in chosen if name not in record]:
+            raise CorpusError(f"{file}, line {number} has no {listed(missing)}; add it")
+        yield number, _texts(record[name] for name in chosen)
+
+
+def read_json_lines(file: CorpusFile) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of a file of JSON lines, with their lines; empty lines are ignored.
+
+    Raises CorpusError that names the line of a defect.
+    """
+    is_empty = True
     for number, line in enumerate(file.lines(), start=1):
         if not line.strip():
             continue
+        is_empty = False
         try:
             record = json.loads(line)
+            json.dumps(record, ensure_ascii=False).encode()  # fails for halves of characters
         except (ValueError, RecursionError) as error:
             raise CorpusError(
                 f"{file}, line {number}: {in_one_line(error)}; JSON lines have one object a line"
@@ -135,53 +144,28 @@ def _json_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
             raise CorpusError(
                 f"{file}, line {number} is no object; JSON lines have one object a line"
             )
-        names = list(record)
-        chosen = chosen or [names[place] for place in _places(file, choose, names, len(names))]
-        if missing := [name for name in chosen if name not in record]:
-            raise CorpusError(f"{file}, line {number} has no {listed(missing)}; add it")
-        cells = [_cell(record[name]) for name in chosen]
-        if any(map(has_halves, cells)):
-            raise CorpusError(
-                f"{file}, line {number} has halves of characters (surrogates), which UTF-8 cannot "
-                "encode; write the text anew"
-            )
-        yield number, cells
-    if not chosen:
+        yield number, record
+    if is_empty:
         raise CorpusError(f"{file} has empty lines only; JSON lines have one object a line")
 
 
 def _parquet_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     refuse_special(file.path)
     try:
         with pq.ParquetFile(file.path) as table:
-            names = list(table.schema_arrow.names)
-            places = _places(file, choose, names, len(names))
-            wanted = [(names[place], names[:place].count(names[place])) for place in places]
-            number = 0
-            for batch in table.iter_batches(columns=list(dict(wanted))):
-                found = [
-                    [k for k, other in enumerate(batch.schema.names) if other == name][occurrence]
-                    for name, occurrence in wanted
-                ]
-                for row in range(len(batch)):
-                    number += 1
-                    yield number, [_arrow_cell(file, number, batch[k][row]) for k in found]
-    except (pa.ArrowException, OSError) as error:
+            chosen = _chosen(file, choose, table.schema_arrow.names)
+            batches = table.iter_batches(columns=list(dict.fromkeys(chosen)))
+            columns = ([batch[name].to_pylist() for name in chosen] for batch in batches)
+            rows = (cells for some in columns for cells in zip(*some, strict=True))
+            yield from ((number, _texts(cells)) for number, cells in enumerate(rows, start=1))
+    except HeadRolesError:
+        raise
+    except Exception as error:  # no Parquet, bytes that are no text, dates of no calendar, ...
         raise CorpusError(
-            f"{file} cannot be read as Parquet ({in_one_line(error)}); write it anew"
-        ) from error
-
-
-def _arrow_cell(file: CorpusFile, number: int, value: Any) -> str:
-    try:
-        return _cell(value.as_py())
-    except Exception as error:  # bytes that are no text, dates of no calendar, a field twice, ...
-        raise CorpusError(
-            f"{file}, row {number}: a {value.type} cannot be read ({in_one_line(error)}); write "
-            "the column anew, as text"
+            f"{file} cannot be read as Parquet ({in_one_line(error)}); write it anew, with columns "
+            "of text"
         ) from error
 
 
@@ -192,10 +176,9 @@ def _dataset_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
         splits = list(data.keys())
         where = f"{file}:SPLIT" if str(file).startswith(HUB_PREFIX) else f"{file}/SPLIT"
         raise UsageError(f"{file} has several splits; name one, {where}: {listed(splits, 12)}")
-    names = list(data.column_names)
-    chosen = [names[place] for place in _places(file, choose, names, len(names))]
+    chosen = _chosen(file, choose, data.column_names)
     for number, record in enumerate(data.select_columns(list(dict.fromkeys(chosen))), start=1):
-        yield number, [_cell(record[name]) for name in chosen]
+        yield number, _texts(record[name] for name in chosen)
 
 
 def _load_dataset(name: str) -> Any:
@@ -214,8 +197,11 @@ def _load_dataset(name: str) -> Any:
         raise CorpusError(f"the data set {name} cannot be loaded: {in_one_line(error)}") from error
 
 
-def _cell(value: object) -> str:
-    return "" if value is None else str(value)
+def _texts(cells: Iterable[object]) -> list[str]:
+    return ["" if cell is None else str(cell) for cell in cells]
+
+
+# Choosing columns
 
 
 def named_columns(given: Any) -> tuple[str | int, ...]:
@@ -225,8 +211,8 @@ def named_columns(given: Any) -> tuple[str | int, ...]:
     )
 
 
-def _places(file: CorpusFile, choose: Choose, names: Sequence[str] | None, width: int) -> list[int]:
-    return [place_of(file, column, names, width) for column in choose(names or ())]
+def _chosen(file: CorpusFile, choose: Choose, names: Sequence[str]) -> list[str]:
+    return [names[place_of(file, column, names, len(names))] for column in choose(names)]
 
 
 def place_of(file: object, column: str | int, names: Sequence[str] | None, width: int) -> int:
@@ -242,18 +228,19 @@ def place_of(file: object, column: str | int, names: Sequence[str] | None, width
                 f"column {shortened(column)!r} is a name, but {file} was said to have no header; "
                 "give the number of the column, from 0"
             )
-        if column not in names:
+        places = [k for k, name in enumerate(names) if name == column]
+        if len(places) == 1:
+            return places[0]
+        if places:
             raise CorpusError(
-                f"{file} has no column {shortened(column)!r}; it has: {listed(names, 12)}"
-                f"{hint_of_separator(names)}"
+                f"{file} has {len(places)} columns {column!r}, numbers "
+                f"{', '.join(map(str, places))}; give the number of the one you mean, counted "
+                "from 0"
             )
-        if names.count(column) > 1:
-            places = [str(k) for k, name in enumerate(names) if name == column]
-            raise CorpusError(
-                f"{file} has {len(places)} columns {column!r}, numbers {', '.join(places)}; give "
-                "the number of the one you mean, counted from 0"
-            )
-        return names.index(column)
+        raise CorpusError(
+            f"{file} has no column {shortened(column)!r}; it has: {listed(names, 12)}"
+            f"{hint_of_separator(names)}"
+        )
     if not 0 <= number < width:
         called = f": {listed(names, 12)}" if names else ""
         raise CorpusError(f"{file} has no column {column}; it has {width}, counted from 0{called}")

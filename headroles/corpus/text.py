@@ -1,18 +1,40 @@
-"""Reading of raw text and sentence pairs, parsed by a spaCy pipeline."""
+"""Text parsed by spaCy pipelines: files of text, and sentence pairs in tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from os import PathLike as OsPathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from headroles.corpus.files import CorpusFile, PathLike, find_files
+from headroles.corpus.files import PathLike, find_files
 from headroles.corpus.options import PairsOptions, TextOptions
-from headroles.corpus.parsing import load_pipeline, paragraphs, sentence_of, spans
-from headroles.corpus.saved_parses import save_parses
-from headroles.corpus.sentence import Corpus, Sentence, Skipped
+from headroles.corpus.sentence import (
+    MISSING,
+    ROOT,
+    Corpus,
+    CorpusSource,
+    Sentence,
+    Skipped,
+    recognise_scheme,
+)
 from headroles.corpus.tables import TABLES, check_text_columns, read_columns
-from headroles.errors import UsageError
+from headroles.corpus.treebanks import save_parses
+from headroles.errors import ParserError, UsageError
 from headroles.options import takes
+from headroles.wording import in_one_line
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc, Span, Token
+
+T = TypeVar("T")
+# Pipes that a dependency parse does not need; all others run as the pipeline's author intended.
+_UNNEEDED_PIPES = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel")
 
 
 @takes(TextOptions)
@@ -49,18 +71,17 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOp
     def read(skipped: Skipped) -> Iterator[Sentence]:
         for file in files:
             lines = (" ".join(line.split()) for line in file.lines() if line.strip())
-            texts = zip(lines if options.lines else paragraphs(file.lines()), repeat(None))
+            texts = lines if options.lines else paragraphs(file.lines())
             position = 0
-            for span, _ in spans(
-                pipeline, texts, whole=options.lines, n_processes=options.parser_processes
+            for sentence, _ in pipeline.parse(
+                ((text, None) for text in texts), options.lines, options.parser_processes
             ):
-                name = f"{file.stem}-{position + 1}"
-                if sentence := sentence_of(span, name, file.stem, position):
-                    yield sentence
+                if sentence is not None:
+                    name = f"{file.stem}-{position + 1}"
+                    yield replace(sentence, id=name, document=file.stem, position=position)
                     position += 1
 
-    source = pipeline.source("text", found)
-    corpus = Corpus({**source, "lines": options.lines}, read, frequent=pipeline.frequent)
+    corpus = pipeline.corpus("text", read, {**found, "lines": options.lines})
     return save_parses(corpus, options.keep_parses)
 
 
@@ -105,28 +126,156 @@ def read_pairs(
         raise UsageError(f"the text column {columns[0]!r} was given twice; give two columns")
     files, found = find_files(paths, *TABLES)
     pipeline = load_pipeline(parser)
+    layout: dict[str, Any] = {"header": options.header, "separator": options.separator}
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
         for file in files:
-            cells = _cells(file, columns, options)
-            for doc, (row, place) in spans(
-                pipeline, cells, whole=True, n_processes=options.parser_processes
+            rows = (cells for _, cells in read_columns(file, lambda _: columns, **layout))
+            for row, sentence in pipeline.parse_rows(
+                rows, file.stem, skipped, options.parser_processes
             ):
-                name = f"{file.stem}-{row}" + (f".{place + 1}" if len(columns) > 1 else "")
-                if sentence := sentence_of(doc, name, f"{file.stem}#{row}", place):
-                    yield sentence
-                else:
-                    skipped["cells without words"] += 1
+                yield replace(sentence, document=f"{file.stem}#{row + 1}")
 
-    source = pipeline.source("pairs", found)
-    corpus = Corpus({**source, "text_columns": list(columns)}, read, frequent=pipeline.frequent)
+    corpus = pipeline.corpus("pairs", read, {**found, "text_columns": list(columns)})
     return save_parses(corpus, options.keep_parses)
 
 
-def _cells(
-    file: CorpusFile, columns: Sequence[str | int], options: PairsOptions
-) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the chosen cells as (text, (row, place among the columns)); rows count from 1."""
-    rows = read_columns(file, lambda _: columns, header=options.header, separator=options.separator)
-    for row, (_, cells) in enumerate(rows, start=1):
-        yield from ((" ".join(cell.split()), (row, k)) for k, cell in enumerate(cells))
+# Pipelines
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline with a dependency parser; ``name`` includes its language and version."""
+
+    nlp: Language
+    name: str
+    scheme: str
+
+    def corpus(
+        self, kind: str, read: Callable[[Skipped], Iterator[Sentence]], known: CorpusSource
+    ) -> Corpus:
+        """Return a corpus of this kind that the pipeline parses when it is read."""
+        parser = {"parser": self.name, "language": self.nlp.lang, "scheme": self.scheme}
+        corpus = Corpus({"format": kind, **known, **parser}, read)
+        frequent = frozenset(self.nlp.Defaults.stop_words)
+        # shorter lists do not tell languages
+        return replace(corpus, frequent=frequent) if len(frequent) >= 100 else corpus
+
+    def parse(
+        self, texts: Iterable[tuple[str, T]], whole: bool, n_processes: int = 1
+    ) -> Iterator[tuple[Sentence | None, T]]:
+        """Parse texts; yield the sentences of each, or each as one, with what came beside it."""
+        for doc, beside in self.nlp.pipe(texts, as_tuples=True, n_process=n_processes):
+            yield from ((sentence_of(span), beside) for span in ([doc] if whole else doc.sents))
+
+    def parse_rows(
+        self, rows: Iterable[Sequence[str]], stem: str, skipped: Skipped, n_processes: int = 1
+    ) -> Iterator[tuple[int, Sentence]]:
+        """Parse every cell as one sentence, whatever trees are in it; yield (row, sentence)."""
+        cells = (
+            (" ".join(cell.split()), (row, f".{place + 1}" * (len(texts) > 1), place))
+            for row, texts in enumerate(rows)
+            for place, cell in enumerate(texts)
+        )
+        for sentence, (row, end, place) in self.parse(cells, True, n_processes):
+            if sentence is None:
+                skipped["cells without words"] += 1
+            else:
+                yield row, replace(sentence, id=f"{stem}-{row + 1}{end}", position=place)
+
+
+def load_pipeline(parser: str | OsPathLike[str] | Language) -> Pipeline:
+    """Load a pipeline by the name of an installed one or by path, or take a loaded one.
+
+    Raises ParserError if it cannot be loaded or does not parse, UsageError for another object.
+    """
+    nlp = _load(parser) if isinstance(parser, str | OsPathLike) else parser
+    if not is_from_spacy(nlp, "language", "Language"):
+        raise UsageError(
+            f"the parser is a {type(parser).__name__}; give a spaCy pipeline, or the name or path "
+            "of one"
+        )
+    full_name = f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}"
+    labels = [
+        str(label)
+        for pipe in nlp.pipe_names
+        if "parser" in nlp.get_pipe_meta(pipe).factory
+        for label in getattr(nlp.get_pipe(pipe), "labels", ())
+    ]
+    if not labels:
+        shown = parser if isinstance(parser, str) else full_name
+        raise ParserError(
+            f"the spaCy pipeline {shown!r} has no dependency parser (it has: "
+            f"{', '.join(nlp.pipe_names) or 'nothing'}); give a pipeline that parses"
+        )
+    return Pipeline(nlp, full_name, recognise_scheme(labels))
+
+
+def is_from_spacy(given: object, module: str, name: str) -> bool:
+    """Tell whether ``given`` is an instance of a spaCy class, without importing spaCy."""
+    loaded = sys.modules.get(f"spacy.{module}")
+    return isinstance(given, getattr(loaded, name, ()))
+
+
+def _load(name: str | OsPathLike[str]) -> Language:
+    is_of_spacy = re.fullmatch(r"[a-z]{2,3}_[a-z]+_[a-z]+_(sm|md|lg|trf)", str(name))
+    advised = str(name) if is_of_spacy else "en_core_web_sm"
+    try:
+        import spacy
+    except ImportError as error:
+        raise ParserError(
+            'parsing text needs spaCy and a pipeline; install them: pip install "spacy>=3.8" '
+            f"&& python -m spacy download {advised}"
+        ) from error
+    try:
+        return spacy.load(
+            Path(name) if isinstance(name, OsPathLike) else name, exclude=list(_UNNEEDED_PIPES)
+        )
+    except Exception as error:  # a package of that name may be anything, spaCy itself for one
+        raise ParserError(
+            f"the spaCy pipeline {str(name)!r} cannot be loaded ({in_one_line(error)}); name an "
+            "installed pipeline or the path of one. spaCy's own, for example: python -m spacy "
+            f"download {advised}"
+        ) from error
+
+
+def paragraphs(lines: Iterable[str]) -> Iterator[str]:
+    """Join the lines between blank ones with single spaces."""
+    for is_text, together in groupby(lines, lambda line: bool(line.strip())):
+        if is_text:
+            yield " ".join(" ".join(together).split())
+
+
+def sentence_of(span: Span | Doc) -> Sentence | None:
+    """Convert ``span`` to a sentence without a name, and without spaCy's white-space tokens.
+
+    None if no other token is left.
+    """
+    tokens = [token for token in span if not token.is_space]
+    if not tokens:
+        return None
+    index = {token.i: k for k, token in enumerate(tokens)}
+    columns: dict[str, Iterable[Any]] = {
+        "lemma": (token.lemma_ for token in tokens),
+        "upos": (token.pos_ for token in tokens),
+        "xpos": (token.tag_ for token in tokens),
+        "feats": (str(token.morph) for token in tokens),
+    }
+    return Sentence(
+        id="",
+        document="",
+        position=0,
+        words=tuple(token.text for token in tokens),
+        governors=tuple(index.get(_governor(token), ROOT) for token in tokens),
+        relations=tuple(token.dep_ for token in tokens),
+        annotations={name: tuple(x or MISSING for x in texts) for name, texts in columns.items()},
+    )
+
+
+def _governor(token: Token) -> int:
+    """Return the document index of the first governor that is a word, -1 for a root."""
+    while token.head.i != token.i:
+        token = token.head
+        if not token.is_space:
+            return int(token.i)
+    return -1

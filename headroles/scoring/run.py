@@ -122,7 +122,7 @@ _Chosen: TypeAlias = tuple[tuple[str, ...], tuple[Role, ...], int]
 
 def _choose(options: ScoreOptions, corpus: PreparedCorpus) -> _Chosen:
     """Choose relations and roles. Raises errors where the corpus lacks what they need."""
-    relations = choose_relations(options, corpus.scheme, corpus.relations, corpus)
+    relations = choose_relations(options, corpus.record.scheme, corpus.relations, corpus)
     roles = choose_roles(options, relations, SCORES[options.score], corpus)
     controls, alone = with_other_trees(roles if TREES in options.controls else (), corpus)
     return relations, roles + controls, alone
@@ -171,7 +171,7 @@ class ScoringRun:
         reader, corpus, options = self._reader, self.corpus, self.options
         return ScoresRecord.now(
             model=structs.replace(self._encoder.description, **reader.description),
-            corpus=corpus.describe(),
+            corpus=corpus.record,
             options={
                 **{name: one for name, one in options.record().items() if name in _OPTIONS},
                 "relations": list(self.relations),
@@ -182,7 +182,7 @@ class ScoringRun:
             reaches=list(reader.reaches),
             removed_heads=list(reader.removed),
             rounded=HALF if options.precision == HALF else "",
-            absent_relations=absent_defaults(options, corpus.scheme, self.relations),
+            absent_relations=absent_defaults(options, corpus.record.scheme, self.relations),
             without_other_tree=self._alone,
         )
 
@@ -290,7 +290,7 @@ class ScoringRun:
         def report(done: int) -> None:
             if self.options.on_progress is not None:
                 sentences = window.first + window.n_sentences * done // len(examples)
-                self.options.on_progress(sentences, self.corpus.n_sentences)
+                self.options.on_progress(sentences, self.corpus.record.sentences)
 
         return self.scorer.launch(examples, report)
 
@@ -321,7 +321,7 @@ class ScoringRun:
         # the roles describe the file of frequencies by its content, so its path does not matter
         options = {name: one for name, one in record.options.items() if name != "frequencies"}
         return {
-            "corpus": {"sentences": corpus.n_sentences, "digest": corpus.content_digest()},
+            "corpus": {"sentences": corpus.record.sentences, "digest": corpus.content_digest()},
             **self._encoder.identity,
             "options": options,
             "roles": {role.id: plain(role) for role in record.roles},

@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headroles.corpus import (
-    ROOT,
-    Corpus,
-    Sentence,
-    prepared,
-    read_conllu,
-)
+from headroles.corpus import ROOT, Corpus, Sentence, prepared, read_conllu
 from headroles.corpus.sentence import CLEAR, OTHER, UD, recognise_scheme
 from headroles.errors import CorpusError
 from headroles.record import RecordedCorpus
@@ -33,28 +27,23 @@ def sentence(name: str, *relations: str, document: str = "d", word: str = "w") -
 
 def digest(corpus: Corpus) -> str:
     with prepared(corpus) as read_through:
-        return read_through.digest
+        return read_through.record.digest
 
 
 def test_counts(treebank: Path) -> None:
     with prepared(read_conllu(treebank)) as corpus:
-        assert (corpus.n_sentences, corpus.n_words, corpus.documents) == (5, 17, 2)
         assert corpus.relations == Counter(nsubj=5, punct=3, amod=2, obj=2)
         assert corpus.skipped == {}
-        assert corpus.scheme == "ud"
-        assert corpus.describe() == RecordedCorpus(
+        assert corpus.record == RecordedCorpus(
             format="conllu",
             files=[str(treebank)],
             documents_by="newdoc",
             ids_by="given",
             scheme="ud",
-            digest=corpus.digest,
+            digest=corpus.record.digest,
             sentences=5,
             words=17,
-            multiword_tokens=0,
             documents=2,
-            undivided=0,
-            documents_by_id=0,
         )
 
 
@@ -73,16 +62,6 @@ def test_spool_keeps_every_character(word: str) -> None:
         assert list(corpus) == [given, given]
 
 
-def test_same_content_has_the_same_digest(tmp_path: Path) -> None:
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        text = conllu_sentence(CAT, newdoc="a") + conllu_sentence(DOG)
-        (tmp_path / folder / "t.conllu").write_text(text, encoding="utf-8")
-    one, two = (digest(read_conllu(tmp_path / folder)) for folder in ("one", "two"))
-    assert one == two
-    assert len(one) == 64
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -96,30 +75,28 @@ def test_same_content_has_the_same_digest(tmp_path: Path) -> None:
     ],
     ids=["word", "relation", "governor", "id", "document", "order", "length"],
 )
-def test_other_content_has_another_digest(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "t.conllu"
-    file.write_text(conllu_sentence(CAT, "a") + conllu_sentence(DOG, "b"), encoding="utf-8")
-    before = digest(read_conllu(file))
-    file.write_text(text, encoding="utf-8")
-    assert digest(read_conllu(file)) != before
+def test_content_and_not_the_file_makes_the_digest(tmp_path: Path, text: str) -> None:
+    same = conllu_sentence(CAT, "a") + conllu_sentence(DOG, "b")
+    files = [tmp_path / f"{k}.conllu" for k in range(3)]
+    for file, content in zip(files, (same, same, text), strict=True):
+        file.write_text(content, encoding="utf-8")
+    first, again, other = map(digest, map(read_conllu, files))
+    assert first == again != other
+    assert len(first) == 64
 
 
-def test_corpus_without_sentences() -> None:
-    with (
-        pytest.raises(CorpusError, match=r"no sentences in a, b, c, \.\.\.; check the paths"),
-        prepared(corpus_of(files=["a", "b", "c", "d"])),
-    ):
-        pass
-
-
-def test_corpus_of_which_all_was_skipped(tmp_path: Path) -> None:
+def test_corpora_without_sentences(tmp_path: Path) -> None:
     file = tmp_path / "t.conllu"
     file.write_text("# only comments\n", encoding="utf-8")
-    with (
-        pytest.raises(CorpusError, match=r"no sentences in .*t\.conllu; 1 defective sentences"),
-        prepared(read_conllu(file, on_bad_sentence="skip")),
+    for corpus, message in (
+        (
+            corpus_of(files=["a", "b", "c", "d"]),
+            r"no sentences in a, b, c, \.\.\.; check the paths",
+        ),
+        (read_conllu(file, on_bad_sentence="skip"), r"in .*t\.conllu; 1 defective sentences"),
     ):
-        pass
+        with pytest.raises(CorpusError, match=message), prepared(corpus):
+            pass
 
 
 @pytest.mark.parametrize(

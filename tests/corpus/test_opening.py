@@ -32,6 +32,8 @@ from headroles.errors import CorpusError, UsageError
         ("x.txt", {"parser": "p", "documents": "sent_id"}, "documents applies"),
         ("x.txt", {"parser": "p", "ids": "place"}, "ids applies"),
         ("x.txt", {"parser": "p", "on_bad_sentence": "skip"}, "on_bad_sentence applies"),
+        ("x.conllu", {"keep_parses": "x"}, "keep_parses applies to text that is parsed"),
+        ("x.conllu", {"parser_processes": 2}, "parser_processes applies to text that is parsed"),
     ],
 )
 def test_contradictions_are_refused(path: str, options: dict[str, object], message: str) -> None:
@@ -59,9 +61,9 @@ def test_sentences_are_a_corpus(treebank: Path) -> None:
     sentences = list(as_corpus(treebank))
     with prepared(as_corpus(sentences)) as corpus:
         assert list(corpus) == sentences
-        assert corpus.source == {"format": "sentences", "files": []}
+        assert corpus.record.format == "sentences"
     with prepared(as_corpus(treebank)) as same:
-        assert same.digest == corpus.digest
+        assert same.record.digest == corpus.record.digest
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,8 @@ def test_columns_of_a_sentence_must_be_of_one_length() -> None:
 
 @pytest.mark.parametrize("ends_in_cycle", [True, False])
 def test_long_chains_take_linear_time(ends_in_cycle: bool) -> None:
-    """Quadratic work on a million words would take hours."""
-    n_words = 1_000_000
+    """Quadratic work on so many words would take an hour."""
+    n_words = 200_000
     last = n_words - 2 if ends_in_cycle else ROOT
     governors = (*range(1, n_words), last)
     assert find_cycle(governors) == ((n_words - 2, n_words - 1) if ends_in_cycle else ())

@@ -127,7 +127,9 @@ def test_windows_of_long_examples_have_fewer(sample: Path, monkeypatch: pytest.M
     assert len(windows) > 10
     assert [one for window in windows for one in window.examples] == examples
     assert [window.number for window in windows] == list(range(len(windows)))
-    assert [window.first for window in windows][-1] + windows[-1].n_sentences == corpus.n_sentences
+    assert [window.first for window in windows][-1] + windows[
+        -1
+    ].n_sentences == corpus.record.sentences
 
 
 def test_arcs_without_controls_leave_and_are_counted(run: Run, tmp_path: Path) -> None:

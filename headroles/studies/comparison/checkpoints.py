@@ -52,8 +52,8 @@ def score_checkpoints(
         CorpusError, ModelError, TokenizerError: as `score_heads`.
     """
     with prepared(as_corpus(corpus)) as ready:
-        choose_relations(options, ready.scheme, ready.relations, ready)
-        refuse_one_document(ready.documents, compared)
+        choose_relations(options, ready.record.scheme, ready.relations, ready)
+        refuse_one_document(ready.record.documents, compared)
         encoders = {
             model: _Properties.of(model, options) for model in dict.fromkeys(models.values())
         }

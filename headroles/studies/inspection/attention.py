@@ -219,7 +219,7 @@ def read_again(scores: HeadScores, wanted: Sequence[Wanted]) -> list[ExamplesAga
             )
     by = {"documents": corpus.documents_by or NEWDOC, "ids": corpus.ids_by or GIVEN}
     with prepared(read_conllu(files, on_bad_sentence="skip", **by)) as ready:
-        if ready.digest != corpus.digest:
+        if ready.record.digest != corpus.digest:
             raise CorpusError(
                 f"{', '.join(map(str, files))} has other sentences than when it was scored; name "
                 "the file that was scored with `corpus`, or score again"

@@ -209,11 +209,11 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
     from headroles.models.loading.encoder import load_encoder  # which imports torch
 
     with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as ready:
-        refuse_one_document(ready.documents, options)
+        refuse_one_document(ready.record.documents, options)
         counts = count_words(options, ready)
         encoder = load_encoder(model, options)
         read = read_corpus(encoder, ready, counts, options)
-        described = ready.describe()
+        described = ready.record
     if not len(read.values):
         reasons = "; ".join(f"{count} {reason}" for reason, count in read.skipped.items())
         raise CorpusError(f"no example could be read: {reasons or 'the corpus is empty'}")
@@ -292,7 +292,7 @@ def read_corpus(
             rows += [by_row[row] for row in sorted(by_row)]
             done += window.n_sentences
             if options.on_progress is not None:
-                options.on_progress(done, corpus.n_sentences)
+                options.on_progress(done, corpus.record.sentences)
         through = reader.description
     values = np.stack(rows) if rows else np.empty((0, 0, len(QUANTITIES)), dtype=np.float32)
     return TokenValues(values, documents, skipped, dict(cut.counts), through)

@@ -356,7 +356,7 @@ def read_sample(
         examples = list(islice(make_examples(ready, "adjacent"), options.sample_examples))
         encode = encoder.example_encoder()
         encoded = encode.encode(examples, Counter())
-        described = ready.describe()
+        described = ready.record
     pieces = encode.counts
     refuse_unknown(pieces["unknown_pieces"], pieces["pieces"], "the sample")
     if len(encoded) < 2:

@@ -1,0 +1,348 @@
+"""CoNLL-U: treebanks read sentence by sentence, with the line of a defect, and parses saved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import NoReturn
+
+from headroles import storage
+from headroles.corpus.files import CorpusFile, PathLike, find_files
+from headroles.corpus.options import COMMENT, SENT_ID, ConlluOptions
+from headroles.corpus.sentence import (
+    ANNOTATIONS,
+    MISSING,
+    ROOT,
+    SCHEMES,
+    Corpus,
+    CorpusSource,
+    Positions,
+    Sentence,
+    Skipped,
+    prefix_of,
+    tree_defect,
+)
+from headroles.errors import CorpusError, UsageError
+from headroles.options import takes
+from headroles.wording import listed, shortened
+
+SUFFIXES = (".conllu", ".conllup", ".cupt")
+CONLLU_COLUMNS = tuple("id form lemma upos xpos feats head deprel deps misc".split())
+TREES = "headroles.trees"
+"""Comment of a sentence that has several trees, as a line of text or a cell of a table may."""
+SCHEME = "headroles.scheme"
+"""Comment of the first sentence with the parser's label scheme, which a few labels may not show."""
+_NEEDED = ("id", "form", "head", "deprel")
+_NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
+_HEAD = re.compile(r"[0-9]{1,9}")
+_MOST_KEYS = 100
+_OF_SENTENCES = frozenset(("text", "sent_id", "newpar", "newpar id", "text_en"))
+"""Keys of comments that name no documents."""
+
+
+@takes(ConlluOptions)
+def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) -> Corpus:
+    """Return the corpus of a treebank in CoNLL-U: files, or folders of ``*.conllu`` files.
+
+    Files may be compressed (``.gz``, ``.bz2``, ``.xz``), and ``-`` is standard input. In CoNLL-U
+    Plus (``.conllup``, ``.cupt``) the comment ``# global.columns`` lists the columns; id, form,
+    head and deprel must be among them. Multiword-token ranges and empty nodes are not words and are
+    ignored.
+
+    A ``# newdoc`` comment with another id, or with none, starts a document; a file without one is
+    one document. A sentence without ``# sent_id`` is called ``FILE-N`` after its file and its place
+    in it, from 1.
+
+    Nothing is read before the corpus is iterated. Defective sentences (columns, numbering, head out
+    of range, cycle, several roots, no words, repeated id) then raise CorpusError, or are skipped
+    and counted with ``on_bad_sentence="skip"``.
+
+    Raises:
+        CorpusError: a path does not exist, or a folder has no CoNLL-U file.
+        UsageError: an option outside its range.
+
+    >>> from headroles import sample_treebank
+    >>> first = next(iter(read_conllu(sample_treebank())))
+    >>> first.words[:4], first.governors[:4]
+    (('The', 'town', 'council', 'approved'), (2, 2, 3, -1))
+    """
+    files, found = find_files(paths, *SUFFIXES)
+
+    def read(skipped: Skipped) -> Iterator[Sentence]:
+        seen: set[int] = set()  # hashes of ids, which take less memory
+        schemes: set[str] = set()
+        documents = _Documents(options.documents)
+        for file in files:
+            documents.begin(file)
+            columns = CONLLU_COLUMNS
+            for count, block in enumerate(_blocks(file), start=1):
+                if count == 1:
+                    columns = _columns(file, block)
+                    schemes.add(block.metadata.get(SCHEME, ""))
+                name = _name(file, count, block, options.ids)
+                place = documents.place(block.metadata, name)
+                try:
+                    if hash(name) in seen:
+                        _refuse_repeated(name, files, options)
+                    seen.add(hash(name))
+                    sentence = _sentence(block, columns, name, *place)
+                except _Defect as defect:
+                    if options.on_bad_sentence == "error":
+                        raise CorpusError(
+                            f"{file}, line {defect.line or block.first_line}: sentence "
+                            f"{shortened(name)!r} {defect}; {defect.advice} or pass "
+                            '`on_bad_sentence="skip"`'
+                        ) from defect
+                    skipped["defective sentences"] += 1
+                else:
+                    yield sentence
+        documents.check_comments()
+        if len(schemes) == 1 and schemes <= SCHEMES:  # known when all is read
+            source["scheme"] = schemes.pop()
+
+    source: CorpusSource = {
+        "format": "conllu",
+        **found,
+        "documents_by": options.documents,
+        "ids_by": options.ids,
+    }
+    return Corpus(source, read, undivided=frozenset(file.stem for file in files))
+
+
+# Blocks of lines
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Lines of one sentence, and the number of the first, from 1."""
+
+    lines: list[str]
+    first_line: int
+
+    @cached_property
+    def metadata(self) -> dict[str, str]:
+        """The ``# key = value`` comments; a comment without a value has an empty one."""
+        pairs = (line[1:].partition("=") for line in self.lines if line.startswith("#"))
+        return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _blocks(file: CorpusFile) -> Iterator[_Block]:
+    for is_text, block in groupby(
+        enumerate(file.lines(), start=1), lambda one: one[1].strip() != ""
+    ):
+        if is_text:
+            numbers, lines = zip(*block, strict=True)
+            yield _Block(list(lines), numbers[0])
+
+
+def _name(file: CorpusFile, count: int, block: _Block, ids: str) -> str:
+    given = block.metadata.get("sent_id") if ids == "given" else None
+    return given or f"{file.stem}-{count}"
+
+
+def _refuse_repeated(name: str, files: Iterable[CorpusFile], options: ConlluOptions) -> NoReturn:
+    """Raise _Defect for the second sentence with an id; name the first where that is shown."""
+    place = ""
+    if options.on_bad_sentence == "error":
+        blocks = ((file, *one) for file in files for one in enumerate(_blocks(file), start=1))
+        place = next(
+            f"{file}, line {block.first_line}"
+            for file, count, block in blocks
+            if _name(file, count, block, options.ids) == name
+        )
+    advice = 'correct it, name sentences by place with `ids="place"`,'
+    raise _Defect(f"has the id of the sentence at {place}", advice=advice)
+
+
+# Documents
+
+
+class _Documents:
+    """Documents of a treebank, by a rule (`ConlluOptions.documents`), sentence by sentence.
+
+    Documents are named after the stem of the file, like sentences, so that a moved corpus has the
+    same documents. Sentences before the first name in a file are a document too.
+    """
+
+    def __init__(self, rule: str) -> None:
+        self._kind, _, self._detail = rule.partition(":")
+        self._positions = Positions()
+        self._comments: set[str] = set()
+        self._has_comment = False
+
+    def begin(self, file: CorpusFile) -> None:
+        """Begin with the documents of another file."""
+        self._file = file
+        self._current: str | None = None
+        self._n_newdoc = 0
+
+    def place(self, metadata: Mapping[str, str], sentence_id: str) -> tuple[str, int]:
+        """Return the document of the next sentence, and its position there.
+
+        Raises CorpusError for an id without a document name, if ids name the documents.
+        """
+        if self._kind == SENT_ID:
+            self._current = self._from_id(sentence_id)
+        elif self._kind == COMMENT:
+            key = self._detail.strip()
+            self._current = metadata.get(key, self._current)
+            self._has_comment |= key in metadata
+            if len(self._comments) < _MOST_KEYS:
+                self._comments.update(metadata)
+        elif "newdoc" in metadata or "newdoc id" in metadata:
+            self._n_newdoc += 1
+            self._current = metadata.get("newdoc id") or str(self._n_newdoc)
+        stem = self._file.stem
+        document = stem if self._current is None else f"{stem}#{self._current}"
+        return document, self._positions.next(document)
+
+    def _from_id(self, sentence_id: str) -> str:
+        if self._detail:
+            found = re.search(self._detail, sentence_id)
+            name = (found[1 if found.re.groups else 0] or "") if found else ""
+        else:
+            name = prefix_of(sentence_id)
+        if name:
+            return name
+        pattern = f"the pattern {self._detail!r}"
+        lacking = pattern if self._detail else "a number after -, _, ., : or /"
+        raise CorpusError(
+            f"{self._file}: the id of sentence {sentence_id!r} names no document: it lacks "
+            f"{lacking}; pass a regular expression for the part that names the document, as in "
+            "`documents='sent_id:^.{6}'`"
+        )
+
+    def check_comments(self) -> None:
+        """Raise CorpusError if no sentence had the comment that names documents."""
+        if self._kind == COMMENT and not self._has_comment:
+            others = sorted(self._comments - _OF_SENTENCES)
+            has = f"use one of: {listed(others, 10)}" if others else "the corpus has no other"
+            raise CorpusError(
+                f"no sentence has a comment {self._detail.strip()!r} to tell `documents` by; {has}"
+            )
+
+
+# Sentences
+
+
+class _Defect(Exception):
+    """Defect of a sentence, its line in the file if known, and advice to the user."""
+
+    def __init__(self, defect: str, line: int | None = None, advice: str = "correct it") -> None:
+        super().__init__(defect)
+        self.line = line
+        self.advice = advice
+
+
+def _columns(file: CorpusFile, first: _Block) -> tuple[str, ...]:
+    """Return the columns of a file, as its CoNLL-U Plus comment lists them, if it has one."""
+    named = tuple(first.metadata.get("global.columns", "").lower().split())
+    if not named:
+        return CONLLU_COLUMNS
+    if lacking := [name for name in _NEEDED if named.count(name) != 1]:
+        raise CorpusError(
+            f"{file}: its global.columns must name {listed(lacking, 4).upper()} once; "
+            "add the missing columns, without which there are no trees"
+        )
+    return named
+
+
+def _sentence(
+    block: _Block, columns: tuple[str, ...], name: str, document: str, position: int
+) -> Sentence:
+    rows: dict[int, list[str]] = {}  # of words, by line
+    n_multiword, of_id = 0, columns.index("id")
+    for line, cells in _token_lines(block, len(columns)):
+        if _NO_WORD.fullmatch(cells[of_id]):  # a multiword range or an empty node
+            n_multiword += "-" in cells[of_id]
+        else:
+            rows[line] = cells
+    if not rows:
+        raise _Defect("has no words")
+    texts = dict(zip(columns, zip(*rows.values(), strict=True), strict=True))
+    checked = zip(rows, texts["id"], texts["head"], texts["deprel"], strict=True)
+    for number, (line, word, head, relation) in enumerate(checked, start=1):
+        if word != str(number):
+            raise _Defect(f"numbers its word {number} as {shortened(word)!r}", line)
+        if not _HEAD.fullmatch(head):
+            raise _Defect(f"has the head {shortened(head)!r} for word {word}", line)
+        if relation in ("", MISSING) or not relation.isprintable():
+            raise _Defect(f"has the relation {shortened(relation)!r} for word {word}", line)
+    governors = tuple(int(head) - 1 for head in texts["head"])
+    declared = block.metadata.get(TREES, "")
+    n_trees = int(declared) if re.fullmatch("[1-9][0-9]{0,8}", declared) else 1
+    if defect := tree_defect(governors, n_trees):
+        raise _Defect(defect)
+    missing = (MISSING,) * len(rows)
+    annotations = {
+        name: tuple(text or MISSING for text in texts.get(name, missing)) for name in ANNOTATIONS
+    }
+    tree = texts["form"], governors, texts["deprel"]
+    return Sentence(name, document, position, *tree, annotations, n_multiword)
+
+
+def _token_lines(block: _Block, n_columns: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield every line of a token as (its number in the file, cells)."""
+    for number, line in enumerate(block.lines, start=block.first_line):
+        if not line.startswith("#"):
+            cells = line.split("\t")
+            if len(cells) != n_columns:
+                raise _Defect(_wrong_columns(line, n_columns), number)
+            yield number, cells
+
+
+def _wrong_columns(line: str, n_needed: int) -> str:
+    """Describe a line with another number of columns, and say why if it has no tabs."""
+    n_columns = line.count("\t") + 1
+    described = f"has {n_columns} tab-separated columns instead of {n_needed}"
+    if n_columns > 1:
+        return described
+    if len(line.split()) == n_needed:
+        return f"{described}, and spaces between them"
+    return f"{described}; a file of plain text must be called .txt"
+
+
+# Parses saved
+
+
+def save_parses(corpus: Corpus, file: Path | None) -> Corpus:
+    """Return the corpus; if ``file`` is given, reading it to the end also writes it to ``file``.
+
+    The file appears once the corpus has been read to its end. Raises UsageError if it exists.
+    """
+    if file is None:
+        return corpus
+    if file.exists():
+        raise UsageError(
+            f"{file} already exists; give it as the corpus, without a parser, or name another "
+            "file for the parses"
+        )
+
+    def read(skipped: Skipped) -> Iterator[Sentence]:
+        with storage.whole_file(file) as draft, draft.open("w", encoding="utf-8") as stream:
+            document, comments = None, {SCHEME: corpus.source.get("scheme")}
+            for sentence in corpus.read(skipped):
+                if sentence.document != document:
+                    document = comments["newdoc id"] = sentence.document
+                stream.write(to_conllu(sentence, comments))
+                comments = {}
+                yield sentence
+
+    return replace(corpus, read=read)
+
+
+def to_conllu(sentence: Sentence, comments: Mapping[str, str | None]) -> str:
+    """Format a sentence as CoNLL-U, with these comments before its own, and a blank line."""
+    n_trees = sentence.governors.count(ROOT)
+    own = {"sent_id": sentence.id, TREES: str(n_trees) if n_trees > 1 else None}
+    lines = [f"# {key} = {value}" for key, value in {**comments, **own}.items() if value]
+    lemma, upos, xpos, feats, deps, misc = map(sentence.column, ANNOTATIONS)
+    heads = [str(governor + 1) for governor in sentence.governors]
+    numbers = map(str, range(1, len(sentence.words) + 1))
+    columns = [numbers, sentence.words, lemma, upos, xpos, feats, heads, sentence.relations]
+    lines += map("\t".join, zip(*columns, deps, misc, strict=True))
+    return "\n".join(lines) + "\n\n"
