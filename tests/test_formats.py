@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headroles import RoleTable, assign_roles
-from headroles.formats import FORMATS
+from headroles.results.formats import FORMATS
 from headroles.role_names import in_words
 from headroles.storage import plain
 from tests.conftest import make_scores

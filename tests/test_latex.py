@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from headroles import RoleTable, assign_roles
-from headroles.results.latex import latex_table
+from headroles.results.formats import latex_table
 from tests.conftest import make_scores, role_ids
 
 

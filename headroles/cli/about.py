@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headroles.cli import console
-from headroles.cli.flags import FolderOptions, Out, OutputOptions, ReportedOptions
-from headroles.cli.running import with_progress
+from headroles.cli.flags import FolderOptions, Out, OutputOptions, ReportedOptions, ResumeOptions
 
 _OPTIONAL = ("spacy", "accelerate", "datasets", "pandas", "pyarrow", "typer", "msgspec")
 _THREADS = (
@@ -85,16 +84,17 @@ def info(output: OutputOptions) -> None:
 
 def demo(output: FolderOptions, out: Out = Path("headroles-demo")) -> None:
     """Run classify on the bundled treebank and model."""
-    from headroles.corpus import read_conllu
-    from headroles.results.stored import new_folder, write_together
+    from headroles.cli.scoring import classify
+    from headroles.corpus import CorpusOptions
     from headroles.sample import demo_model, sample_treebank
-    from headroles.scoring.scores import HeadScores
-    from headroles.studies.classification.classify import classify_heads
     from headroles.studies.classification.options import ClassifyOptions
 
-    with new_folder(out, [HeadScores], output.overwrite) as folder:
-        model = demo_model()
-        source = read_conllu(sample_treebank())
-        result = with_progress("scoring", classify_heads, model, source, options=ClassifyOptions())
-        write_together(folder, [result.scores, result.roles])
-    console.finish(out, ReportedOptions(**vars(output), report=True), result)
+    classify(
+        str(demo_model()),
+        [sample_treebank()],
+        out,
+        CorpusOptions(),
+        ClassifyOptions(),
+        ReportedOptions(**vars(output), report=True),
+        ResumeOptions(),
+    )

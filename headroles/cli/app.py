@@ -26,11 +26,11 @@ COMMANDS = {command.name: command for command in registry.COMMANDS}
 def find_function(name: str) -> Callable[..., None]:
     """Return the function of a command."""
     command = COMMANDS[name]
-    if command.over:
-        from headroles.cli.running import make_function
+    if command.is_made:
+        from headroles.cli.studies import make_function
 
         return make_function(command)
-    function: Callable[..., None] = resolve_name(f"headroles.cli.{command.place}")
+    function: Callable[..., None] = resolve_name(f"headroles.{command.place}")
     return function
 
 

@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from headroles.cli import console
-from headroles.cli.flags import CorpusArgument, ModelArgument, Out, ReportedOptions
-from headroles.cli.running import fill, names_of
+from headroles.cli import console, flags
+from headroles.cli.studies import fill, fill_folder, names_of, write_results
 from headroles.corpus import CorpusOptions
 from headroles.studies.claims import ClaimOptions
 
@@ -28,12 +27,12 @@ def _list(wanted: bool) -> None:
 
 
 def claims(
-    model: ModelArgument,
-    corpus: CorpusArgument,
-    out: Out,
+    model: flags.Model,
+    corpus: flags.Texts,
+    out: flags.Out,
     reading: CorpusOptions,
     options: ClaimOptions,
-    output: ReportedOptions,
+    output: flags.ReportedOptions,
     after: Annotated[
         str | None,
         typer.Option("--after", help="A fine-tuned copy of MODEL, for claims about fine-tuning."),
@@ -73,11 +72,8 @@ def claims(
     # Columns and header are those of the task where there is one.
     columns = None if task else reading.text_columns
     header = False if reading.header is False and not task else None
-    source = open_corpus(corpus, replace(reading, text_columns=columns, header=header))
-
-    def work() -> ClaimTable:
-        with console.progress_bar("testing claims", "parts") as on_progress:
-            shown = replace(options, on_progress=on_progress)
-            return test_claims(model, source, after, tasks, options=shown)
-
-    fill(out, ClaimTable, output, work)
+    texts = open_corpus(corpus, replace(reading, text_columns=columns, header=header))
+    with fill_folder(out, [ClaimTable], output, options, "claims", "parts") as (folder, running):
+        result = test_claims(model, texts, after, tasks, options=running)
+        write_results(folder, result)
+    console.finish(out, output, result)

@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from headroles.cli import console
-from headroles.cli.flags import Out, ReportedOptions, ResumeOptions, given_flags
+from headroles.cli import console, flags
+from headroles.cli.studies import write_results
 from headroles.corpus import CorpusOptions
 from headroles.errors import StorageError, UsageError
 from headroles.scoring.options import ScoreOptions
 from headroles.studies.comparison.options import CompareOptions
-
-if TYPE_CHECKING:
-    from headroles.scoring.scores import HeadScores
-
-AreModels = Annotated[
-    bool,
-    typer.Option(
-        "--models",
-        help="BEFORE, AFTER, ... are models: score them first.",
-        rich_help_panel="Comparison",
-    ),
-]
-CorpusOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--corpus",
-        metavar="FILE",
-        help="To score models over; repeat it for each file.",
-        rich_help_panel="Corpus",
-    ),
-]
 
 
 def compare(
@@ -45,14 +24,29 @@ def compare(
             help="Folders that score or classify wrote; with --models, hub ids or model folders.",
         ),
     ],
-    out: Out,
+    out: flags.Out,
     options: CompareOptions,
     reading: CorpusOptions,
     scoring: ScoreOptions,
-    output: ReportedOptions,
-    resuming: ResumeOptions,
-    models: AreModels = False,
-    corpus: CorpusOption = None,
+    output: flags.ReportedOptions,
+    resuming: flags.ResumeOptions,
+    models: Annotated[
+        bool,
+        typer.Option(
+            "--models",
+            help="BEFORE, AFTER, ... are models: score them first.",
+            rich_help_panel="Comparison",
+        ),
+    ] = False,
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--corpus",
+            metavar="FILE",
+            help="To score models over; repeat it for each file.",
+            rich_help_panel="Corpus",
+        ),
+    ] = None,
 ) -> None:
     """Test what changed in the heads, as by fine-tuning. Each AFTER is compared with BEFORE.
 
@@ -65,12 +59,20 @@ def compare(
     all of them.
     """
     from headroles.corpus import open_corpus
-    from headroles.results.stored import new_folder, write_together
+    from headroles.results.stored import new_folder
+    from headroles.scoring.scores import HeadScores
     from headroles.storage import parts_beside
     from headroles.studies.comparison.checkpoints import check_places, score_checkpoints
     from headroles.studies.comparison.compare import RoleComparison, compare_roles, name_sides
 
-    _check_form(context, sides, models)
+    if len(sides) < 2:
+        raise UsageError(f"only {sides[0]} is given; name two or more to compare")
+    if models:
+        _check_models(sides, corpus)
+    else:
+        reason = "without --models stored scores are compared, as they are: leave out {}"
+        groups = (CorpusOptions, ScoreOptions, flags.ResumeOptions)
+        flags.refuse_given(context, groups, reason, others=["--corpus"] * bool(corpus))
     with new_folder(out, [RoleComparison], output.overwrite, resuming.resume) as staging:
         folders = [Path(side) for side in sides]
         if models:
@@ -85,31 +87,14 @@ def compare(
                 lambda name: console.progress_bar(f"scoring {name}"),
                 parts_beside(staging),
             )
-        sets = [_load_scores(folder) for folder in folders]
+        sets = [HeadScores.load(_scored(folder)) for folder in folders]
         with console.working("testing"):
             shifts = compare_roles(*sets, options=options)
-        write_together(staging, [shifts])
+        write_results(staging, shifts)
     console.finish(out, output, shifts)
 
 
 compare.without = ("preset",)  # type: ignore[attr-defined]  # no comparison was published
-
-
-def _check_form(context: typer.Context, sides: list[str], models: bool) -> None:
-    """Raise UsageError for arguments of neither form of ``compare``, or of both."""
-    if len(sides) < 2:
-        raise UsageError(f"only {sides[0]} is given; name two or more to compare")
-    if models:
-        _check_models(sides, corpus=context.params["corpus"])
-        return
-    given = ["--corpus"] if context.params["corpus"] else []
-    for group in (CorpusOptions, ScoreOptions, ResumeOptions):
-        given += given_flags(context, group)
-    if given:
-        raise UsageError(
-            "without --models stored scores are compared, as they are: leave out "
-            f"{', '.join(given)}; or pass --models, with models in the place of folders"
-        )
 
 
 def _check_models(sides: list[str], corpus: list[Path] | None) -> None:
@@ -129,8 +114,7 @@ def _check_models(sides: list[str], corpus: list[Path] | None) -> None:
             )
 
 
-def _load_scores(folder: Path) -> HeadScores:
-    from headroles.scoring.scores import HeadScores
+def _scored(folder: Path) -> Path:
     from headroles.storage import RUN_FILE, committed
 
     if not (committed(folder) / RUN_FILE).is_file():
@@ -138,4 +122,4 @@ def _load_scores(folder: Path) -> HeadScores:
             f"there are no scores in {folder}; name folders that score or classify wrote, "
             "or pass --models to score models first"
         )
-    return HeadScores.load(folder)
+    return folder

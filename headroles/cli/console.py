@@ -8,9 +8,9 @@ import os
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,12 +126,11 @@ def progress_bar(work: str, unit: str = "sentences") -> Iterator[Callable[[int, 
                 bar.reset(task.id)
             rate = f"{task.speed:.0f} {unit}/s" if task.speed else ""
             bar.update(task.id, completed=done, total=total or None, description=doing, rate=rate)
-            if err.is_terminal or time.monotonic() < said + SECONDS_BETWEEN_LINES:
-                return
-            said = time.monotonic()
-            left = f", {task.time_remaining / 60:.0f} min left" if task.time_remaining else ""
-            count = f"{done} of {total}" if total else done
-            err.print(f"{doing}: {count} {unit}{left}", soft_wrap=True)
+            if not err.is_terminal and time.monotonic() >= said + SECONDS_BETWEEN_LINES:
+                said = time.monotonic()
+                left = f", {task.time_remaining / 60:.0f} min left" if task.time_remaining else ""
+                count = f"{done} of {total}" if total else done
+                err.print(f"{doing}: {count} {unit}{left}", soft_wrap=True)
 
         yield report
 
@@ -160,10 +159,25 @@ def warn(message: str) -> None:
     err.print(f"warning: {printable(addressed(message))}", style="yellow", soft_wrap=True)
 
 
+@contextmanager
+def shown_warnings() -> Iterator[None]:
+    """Print warnings of Python as those of headroles."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        warn(str(warning.message))
+
+
 def print_json(content: Any) -> None:
     """Print one JSON document on standard output."""
     text = storage.encode_json(content).decode()
     sys.stdout.buffer.write(json_lines(text).encode())
+
+
+def say(text: str) -> None:
+    """Print a line on standard output, however long."""
+    out.print(printable(addressed(text)), soft_wrap=True)
 
 
 def print_shown(shown: Iterable[Shown]) -> None:
@@ -175,19 +189,14 @@ def print_shown(shown: Iterable[Shown]) -> None:
     print_on(out, shown)
 
 
-def say(text: str) -> None:
-    """Print a line on standard output, however long."""
-    out.print(printable(addressed(text)), soft_wrap=True)
-
-
-def show(result: Summary, options: OutputOptions) -> None:
-    """Print results for people or for scripts; with ``full`` all of them."""
+def show(result: Summary, options: OutputOptions, **more: str) -> None:
+    """Print results for people or for scripts, with ``more``; with ``full`` all of them."""
     from headroles.results.shown import brief
 
     if options.json:
-        print_json(result.to_json())
+        print_json({**more, **result.to_json()})
     elif options.full:
-        print_shown(chain(result.summarize(), result.details()))
+        print_shown((*result.summarize(), *result.details()))
     else:
         print_shown(brief(result.summarize()))
 
@@ -205,11 +214,10 @@ def finish(
 
         with working("drawing"):
             page = write_report(folder, roles=roles)
+    written = {"report": str(page)} if page else {}
+    show(result, options, out=str(folder), **written)
     if options.json:
-        reported = {"report": str(page)} if page else {}
-        print_json({"out": str(folder), **result.to_json(), **reported})
         return
-    show(result, options)
     steps = [*result.next_steps(folder)]
     if has_page:
         place = page or f"headroles report {folder}"

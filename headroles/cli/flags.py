@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -12,37 +12,44 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer.core import TyperCommand
 
+from headroles.errors import UsageError
 from headroles.options import CIRCUMSTANCE, TITLES, Convert, Field, Options, fields_of
 from headroles.wording import addressed, speaking_of_flags
 
-ModelArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help="Hub id or folder of an encoder.")
-]
-CorpusArgument = Annotated[
-    list[Path], typer.Argument(metavar="CORPUS", help="CoNLL-U files or folders, or text.")
-]
-TaskArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="TASK", help="Tab-separated labelled text, or plain text for a masked LM."
-    ),
+
+def _argument(name: str, text: str) -> Any:
+    return typer.Argument(metavar=name, help=text)
+
+
+def _option(flag: str, text: str, panel: str = "Output", metavar: str | None = None) -> Any:
+    return typer.Option(flag, help=text, metavar=metavar, rich_help_panel=panel)
+
+
+Model = Annotated[str, _argument("MODEL", "Hub id or folder of an encoder.")]
+Texts = Annotated[list[Path], _argument("CORPUS", "CoNLL-U files or folders, or text.")]
+Task = Annotated[
+    Path, _argument("TASK", "Tab-separated labelled text, or plain text for a masked LM.")
 ]
 OptionalTask = Annotated[
-    Path | None,
-    typer.Argument(metavar="[TASK]", help="Examples that orders of importance are found with."),
+    Path | None, _argument("[TASK]", "Examples that orders of importance are found with.")
 ]
-ScoredArgument = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Folder that score or classify wrote.")
+Test = Annotated[Path, _option("--test", "Examples to measure on.", "Task")]
+OptionalTest = Annotated[Path | None, _option("--test", "Examples to measure on.", "Task")]
+Scored = Annotated[Path, _argument("DIR", "Folder that score or classify wrote.")]
+Folders = Annotated[list[Path], _argument("DIR DIR", "Folders of results.")]
+Names = Annotated[
+    str | None,
+    _option("--names", "What to call them, separated by commas; if left out: as their folders."),
 ]
-Out = Annotated[
-    Path, typer.Option("--out", help="Folder for the results.", rich_help_panel="Output")
-]
+Out = Annotated[Path, _option("--out", "Folder for the results.")]
 OptionalOut = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", help="Folder to save the result in; left out: none.", rich_help_panel="Output"
-    ),
+    Path | None, _option("--out", "Folder to save the result in; left out: none.")
 ]
+PageOut = Annotated[
+    Path | None, _option("--out", "File to write; left out: report.html in DIR.", metavar="FILE")
+]
+FigureOut = Annotated[Path, _option("--out", "File: .pdf, .svg or .png.", metavar="FILE")]
+TableOut = Annotated[Path | None, _option("--out", "File to write; left out: standard output.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,19 +173,12 @@ def help_of(field: Field) -> str:
 
 def _flag(field: Field) -> inspect.Parameter:
     """Make the parameter that typer makes the flag of an option from."""
-    names = [field.flag]
+    flag = field.flag
     if field.type is bool and field.default is not False:
-        names = [f"{field.flag}/--no-{field.flag.removeprefix('--')}"]
-    settings: Any = typer.Option(
-        *names,
-        help=help_of(field),
-        metavar="|".join(field.choices) or None,
-        rich_help_panel=field.title,
-    )
+        flag = f"{flag}/--no-{flag.removeprefix('--')}"
+    settings = _option(flag, help_of(field), field.title, "|".join(field.choices) or None)
     is_converted = any(isinstance(mark, Convert) for mark in field.marks)
     kind: Any = field.type if field.type in (bool, int, float) and not is_converted else str
-    if field.default is None:
-        kind = kind | None
     default = field.default
     if is_converted and isinstance(default, tuple):
         default = ",".join(map(str, default))
@@ -186,11 +186,28 @@ def _flag(field: Field) -> inspect.Parameter:
         field.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=default,
-        annotation=Annotated[kind, settings],
+        annotation=Annotated[kind | None if default is None else kind, settings],
     )
 
 
-def given_flags(context: typer.Context, group: type[Options]) -> list[str]:
+def given(context: typer.Context, group: type[Options]) -> list[str]:
     """Return the flags of a group that the user gave."""
     sources = {field.flag: context.get_parameter_source(field.name) for field in fields_of(group)}
     return [flag for flag, source in sources.items() if source and source.name != "DEFAULT"]
+
+
+def refuse_given(
+    context: typer.Context,
+    groups: Sequence[type[Options]],
+    reason: str,
+    spared: Sequence[type[Options]] = (),
+    others: Sequence[str] = (),
+) -> None:
+    """Raise UsageError for ``others`` and flags of these groups that the user gave.
+
+    Flags of ``spared`` groups are not meant. The message is ``reason``, with the flags as {}.
+    """
+    known = {flag for group in spared for flag in given(context, group)}
+    flags = [flag for group in groups for flag in given(context, group) if flag not in known]
+    if flags := [*others, *flags]:
+        raise UsageError(reason.format(", ".join(flags)))

@@ -1,29 +1,25 @@
-"""Commands that read results: pages, figures, tables."""
+"""Commands that read results: summaries, pages, figures, tables."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import typer
 
-from headroles.cli import console
-from headroles.cli.flags import OutputOptions
+from headroles.cli import console, flags
 from headroles.errors import StorageError, UsageError
-from headroles.formats import ENDINGS, FORMATS
 from headroles.options import Convert, Options, split_names
+from headroles.results.formats import ENDINGS, FORMATS
 from headroles.studies.options import FigureOptions, ReportOptions
 from headroles.wording import printable_lines
 
-if TYPE_CHECKING:
-    pass
-
-ResultsArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]
+Results = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]
 
 
-def show(folder: ResultsArgument, output: OutputOptions) -> None:
+def show(folder: Results, output: flags.OutputOptions) -> None:
     """Print the summary of results again."""
     from headroles import storage
     from headroles.results.stored import load
@@ -36,19 +32,7 @@ def show(folder: ResultsArgument, output: OutputOptions) -> None:
         console.show(load(folder), output)
 
 
-def report(
-    folder: ResultsArgument,
-    options: ReportOptions,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="HTML file; left out: report.html in DIR.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
-) -> None:
+def report(folder: Results, options: ReportOptions, out: flags.PageOut = None) -> None:
     """Make one HTML file of results, to read and to send."""
     from headroles.report.pages import write_report
 
@@ -57,16 +41,7 @@ def report(
     console.say(f"written to {file}")
 
 
-def figure(
-    folder: ResultsArgument,
-    options: FigureOptions,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", metavar="FILE", help="File: .pdf, .svg or .png.", rich_help_panel="Output"
-        ),
-    ],
-) -> None:
+def figure(folder: Results, options: FigureOptions, out: flags.FigureOut) -> None:
     """Draw a figure of results for a paper."""
     from headroles.report.pages import write_figure
 
@@ -103,25 +78,17 @@ class ExportOptions(Options):
     """Label of a LaTeX table, for references to it."""
 
 
-def export(
-    folder: ResultsArgument,
-    options: ExportOptions,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            help="File to write; standard output if left out.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
-) -> None:
+def export(folder: Results, options: ExportOptions, out: flags.TableOut = None) -> None:
     """Print the table of results in DIR, or write it to a file."""
     from headroles import storage
     from headroles.results.stored import load
 
     fmt = _format(options.format, out)
-    if out is not None:
-        _refuse_results(out)
+    if out is not None and out.resolve().name in storage.result_files(out.resolve().parent):
+        raise StorageError(
+            f"{out} is a file of the results in {out.resolve().parent}, which it would replace; "
+            "name another file"
+        )
     whole = load(folder)
     table = whole.where(options.role, options.layer, options.only_assigned)
     is_empty = not len(table.view(options.view, options.value))
@@ -129,14 +96,9 @@ def export(
         raise UsageError(f"the view {options.view} has no rows of this role and layer")
     named = {"caption": options.caption, "label": options.label}
     content = table.export(fmt, options.view, options.value, options.columns, **named)
-    if out is None:
-        _print(content, fmt)
-    else:
+    if out is not None:
         storage.write_bytes(out, content)
-
-
-def _print(content: bytes, fmt: str) -> None:
-    """Write a table to standard output; a terminal gets text without control characters."""
+        return
     if sys.stdout.isatty():
         if fmt == "parquet":
             raise UsageError("Parquet is no text for a terminal; name a file with --out")
@@ -157,15 +119,3 @@ def _format(wanted: str | None, out: Path | None) -> str:
     if wanted is not None and ending is not None and wanted != ending:
         raise UsageError(f"{out} ends as {ending} does, and --format says {wanted}; leave one out")
     return wanted or ending or FORMATS[0]
-
-
-def _refuse_results(file: Path) -> None:
-    """Raise StorageError for a file that results consist of."""
-    from headroles.storage import result_files
-
-    place = file.resolve()
-    if place.name in result_files(place.parent):
-        raise StorageError(
-            f"{file} is a file of the results in {place.parent}, which it would replace; "
-            "name another file"
-        )

@@ -20,11 +20,17 @@ from numpy.typing import NDArray
 from headroles import storage
 from headroles.arrays import BoolArray
 from headroles.errors import HeadRolesError, StorageError, UsageError
-from headroles.formats import export_frame, readable, to_records
 from headroles.options import Options
 from headroles.record import Record
 from headroles.results.columns import Axes, Column, check_rows, check_table
-from headroles.results.latex import for_paper, latex_table, with_units
+from headroles.results.formats import (
+    export_frame,
+    for_paper,
+    latex_table,
+    readable,
+    to_records,
+    with_units,
+)
 from headroles.results.shown import Grid, Shown, Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
 from headroles.role_names import find_roles

@@ -23,7 +23,7 @@ _LINE = 100
 """Characters of a line of text."""
 _SUMMARY = 17
 """Lines of a summary: with next steps and the folder it fills a screen of 20."""
-_MOST_WARNINGS, _FEWEST_ROWS = 3, 3
+_MOST_WARNINGS = 3
 SEE_FULL = "see `.in_full()`."
 """End of a sentence about omitted lines."""
 
@@ -106,36 +106,34 @@ def in_digits(number: float, digits: int = 2) -> str:
 
 
 def brief(shown: Iterable[Shown]) -> list[Shown]:
-    """Fit a summary on a screen: warnings lose reasons and advice, grids rows, the rest its end."""
-    parts = [replace(part, tight=True) if isinstance(part, Grid) else part for part in shown]
-    warned: list[Shown] = [Warned(first_sentence(p.text)) for p in parts if isinstance(p, Warned)]
-    content: list[Shown] = [part for part in parts if not isinstance(part, Warned)]
-    room = _SUMMARY - sum(map(_height, content))
-    n_warned = min(len(warned), _MOST_WARNINGS)
-    while n_warned > 1 and sum(map(_height, warned[:n_warned])) + 1 > room:
-        n_warned -= 1
-    if left := len(warned) - n_warned:
-        warned[n_warned:] = [f"{left} more warning{'s' * (left > 1)}: see `.warnings`."]
-    return [*_shortened(content, _SUMMARY - sum(map(_height, warned))), *warned]
+    """Fit a summary on a screen: warnings lose reasons and advice, grids rows, texts the end."""
+    parts = list(shown)
+    warned = [Warned(first_sentence(part.text)) for part in parts if isinstance(part, Warned)]
+    ends: list[Shown] = [*warned[:_MOST_WARNINGS]]
+    if left := len(warned) - len(ends):
+        ends.append(f"{left} more warning{'s' * (left > 1)}: see `.warnings`.")
+    room = _SUMMARY - sum(map(_height, ends))
+    grids = [part for part in parts if isinstance(part, Grid)]
+    texts = [part for part in parts if isinstance(part, str)]
+    for_rows = (room - sum(map(_height, texts))) // max(1, len(grids)) - 2
+    content: list[Shown] = []
+    for part in parts:
+        if isinstance(part, Grid):
+            content += _cut(part, max(1, for_rows))
+        elif isinstance(part, str):
+            content.append(part)
+    while sum(map(_height, content)) > room and len(content) > 1:
+        content[-2:] = [f"More: {SEE_FULL}"]
+    return [*content, *ends]
 
 
-def _shortened(content: list[Shown], n_lines: int) -> list[Shown]:
-    """Return parts in so many lines: the longest grids lose rows, then the text its end."""
-    excess = sum(map(_height, content)) - n_lines
-    shortened: dict[int, list[Shown]] = {k: [part] for k, part in enumerate(content)}
-    for k in sorted(shortened, key=lambda k: _height(content[k]), reverse=True):
-        grid = content[k]
-        if isinstance(grid, Grid) and excess > 0 and len(grid.rows) > _FEWEST_ROWS + 1:
-            hidden = min(len(grid.rows) - _FEWEST_ROWS, excess + 1)
-            more = f"  {hidden} more rows: {SEE_FULL}"
-            shortened[k] = [replace(grid, rows=grid.rows[:-hidden]), more]
-            excess -= hidden - 1
-    parts = [*chain.from_iterable(shortened.values())]
-    if excess > 0:
-        while len(parts) > 1 and sum(map(_height, parts)) >= n_lines:
-            parts.pop()
-        parts.append(f"More: {SEE_FULL}")
-    return parts
+def _cut(grid: Grid, most: int) -> list[Shown]:
+    """Return the first rows of a grid, without an empty line after them, and how many are left."""
+    left = len(grid.rows) - most
+    if left < 2:
+        return [replace(grid, tight=True)]
+    more = f"  {left} more rows: {SEE_FULL}"
+    return [replace(grid, rows=grid.rows[:most], tight=True), more]
 
 
 def _height(part: Shown) -> int:

@@ -14,7 +14,7 @@ import pytest
 from click.testing import Result
 
 from headroles import HeadScores, RoleComparison, RoleTable, assign_roles, compare_roles
-from headroles.formats import ENDINGS, FORMATS
+from headroles.results.formats import ENDINGS, FORMATS
 from headroles.results.stored import save_together
 from tests.commands import names, run, run_well
 from tests.conftest import make_scores

@@ -16,10 +16,10 @@ from pandas.testing import assert_frame_equal
 
 from headroles import RoleTable, assign_roles
 from headroles.errors import StorageError, UsageError
-from headroles.formats import to_records
 from headroles.record import Record
 from headroles.registry import RESULTS, result_type
 from headroles.results.columns import COLUMNS, NUMBER, TEXT, Column, check_rows
+from headroles.results.formats import to_records
 from headroles.results.result import Result, widened
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.stored import put_into

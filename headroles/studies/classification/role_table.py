@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from headroles.errors import UsageError
-from headroles.formats import to_records
 from headroles.record import ScoresRecord
 from headroles.results.columns import TEXT, Column, one_of
+from headroles.results.formats import to_records
 from headroles.results.result import Result, widened
 from headroles.results.shown import Shown
 from headroles.roles import find_roles

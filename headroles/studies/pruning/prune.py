@@ -19,7 +19,6 @@ from torch import Tensor
 
 from headroles.arrays import FloatArray
 from headroles.errors import UsageError
-from headroles.formats import to_records
 from headroles.models.heads.gates import HeadSites, gated
 from headroles.models.heads.remaining import Head
 from headroles.models.heads.surgery import heads_of, layer_groups, remove_heads, zero_heads
@@ -38,6 +37,7 @@ from headroles.passes.options import Progress
 from headroles.passes.timing import Speed, time_in_turns
 from headroles.record import ModelRecord
 from headroles.results.columns import FLAG, Column
+from headroles.results.formats import to_records
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.results.stored import write_together

@@ -12,7 +12,6 @@ from msgspec import structs
 
 from headroles.arrays import BoolArray, FloatArray
 from headroles.errors import UsageError
-from headroles.formats import to_records
 from headroles.inference.permutation import shuffle_labels
 from headroles.models.attention.reader import open_reader
 from headroles.models.heads.surgery import removed_from
@@ -28,6 +27,7 @@ from headroles.models.shared.subspaces import (
 )
 from headroles.options import Options, takes
 from headroles.record import ModelRecord
+from headroles.results.formats import to_records
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.studies.classification.role_table import RoleTable

@@ -15,7 +15,7 @@ import pytest
 
 from headroles import Classification, HeadScores, RoleComparison, assign_roles, compare_roles
 from headroles.errors import StorageError, UsageError
-from headroles.formats import FORMATS
+from headroles.results.formats import FORMATS
 from headroles.results.stored import new_folder
 from headroles.storage import RUN_FILE, plain
 from headroles.studies.comparison.compare import name_sides
