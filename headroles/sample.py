@@ -9,7 +9,7 @@ from headroles.errors import ModelError
 
 
 def sample_treebank() -> Path:
-    """Return the path of the sample treebank: 140 English sentences in UD.
+    """Return the path of the sample treebank: 224 English sentences in UD.
 
     >>> sample_treebank().name
     'sample.conllu'

@@ -150,8 +150,12 @@ def bert_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def sample() -> Path:
-    return sample_treebank()
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first 20 documents of the sample treebank, 140 sentences."""
+    sentences = sample_treebank().read_text(encoding="utf-8").split("\n\n")
+    file = tmp_path_factory.mktemp("corpus") / "sample.conllu"
+    file.write_text("\n\n".join([*sentences[:140], ""]), encoding="utf-8")
+    return file
 
 
 def conllu_sentence(

@@ -32,13 +32,19 @@ SKEWED_FOR_FAMILIES = 1
 (docs/calibration.md); the others, with lower skewness, do not keep the claim with a thousand
 examples either.
 """
-SKEWED = f"skewed: fewer than {ENOUGH_FOR_SKEWNESS} times skewness squared examples"
+SKEWED = "skewed: with so few examples t finds this mean {} what it is compared with too often"
+"""Note on tests whose mean lies on the side away from the long tail of their values."""
 
 
 def is_skewed(hypotheses: Hypotheses) -> BoolArray:
-    """Tell which tests (T,) have too few examples for the skewness of their values."""
-    enough = ENOUGH_FOR_SKEWNESS * hypotheses.sample.skewness**2
-    return np.asarray(hypotheses.is_tested & (hypotheses.moments.n < enough))
+    """Tell which tests (T,) err too often, since the skewness of their values takes more examples.
+
+    Their mean lies on the side away from the long tail; on the other side t errs less often.
+    """
+    skewness = hypotheses.sample.skewness
+    lacks_examples = hypotheses.moments.n < ENOUGH_FOR_SKEWNESS * skewness**2
+    is_away = np.sign(skewness) == -hypotheses.direction
+    return np.asarray(hypotheses.is_tested & lacks_examples & is_away)
 
 
 def find_notes(
@@ -65,7 +71,10 @@ def find_notes(
             f"degenerate: no variance beyond rounding, so only {by}",
         ),
         (own != "", own),
-        (is_skewed(hypotheses) & (not by_betting), SKEWED),
+        *(
+            (is_skewed(hypotheses) & (hypotheses.direction == side) & (not by_betting), note)
+            for side, note in ((1, SKEWED.format("above")), (-1, SKEWED.format("below")))
+        ),
     ]
     notes: NDArray[np.object_] = np.full(hypotheses.n_tests, "", dtype=object)
     for which, note in cases[::-1]:
@@ -101,7 +110,7 @@ def find_warnings(hypotheses: Hypotheses, options: TestOptions, sides: int = 1) 
     found = [
         _family_wise(hypotheses, options, sides),
         _few(hypotheses),
-        _skewed(hypotheses),
+        _skewed(hypotheses, sides),
     ]
     return [warning for warning in found if warning]
 
@@ -159,12 +168,13 @@ def _advice_on_few(hypotheses: Hypotheses) -> str:
     return f"{more}, or pass `clusters='none'` if examples are independent of one another."
 
 
-def _skewed(hypotheses: Hypotheses) -> str:
-    n_skewed, n_made = int(is_skewed(hypotheses).sum()), int(hypotheses.is_tested.sum())
-    if not n_skewed:
+def _skewed(hypotheses: Hypotheses, sides: int) -> str:
+    """Warn of tests of one direction that find a mean above too often, or of both ``sides``."""
+    skewed = is_skewed(hypotheses) & ((hypotheses.direction > 0) | (sides == 2))
+    if not skewed.any():
         return ""
+    found = "a mean above the threshold" if sides == 1 else "a change"
     return (
-        f"{n_skewed} of {n_made} tests have too few examples for such skewed scores: p-values "
-        'are rough. With a long upper tail "no" is found too often, with a long lower tail "yes". '
-        "The column note names these tests. Add examples."
+        f"{int(skewed.sum())} of {int(hypotheses.is_tested.sum())} tests find {found} too often, "
+        "with too few examples for such skewed scores: the column note names them. Add examples."
     )

@@ -315,39 +315,47 @@ class TestWarnings:
     def test_the_advice_on_few_clusters_of_a_rare_role(self) -> None:
         values = np.random.default_rng(0).normal(3, 1, (30, 1, 2, 2))
         values[3:, ..., 1] = np.nan
-        warned, _skewed = self.warnings_of(values, [f"d{k}" for k in range(30)])
+        warned = self.warnings_of(values, [f"d{k}" for k in range(30)])[0]
         assert warned.endswith("Add documents.")
 
     def test_few_clusters_of_some_roles(self) -> None:
         values = np.random.default_rng(0).normal(3, 1, (FEW, 1, 2, 3))
         values[9:, ..., 1] = np.nan
         documents = [f"d{k}" for k in range(FEW)]
-        warned, _skewed = self.warnings_of(values, documents)
+        warned = self.warnings_of(values, documents)[0]
         assert "1 of 3 roles (r1) come from" in warned
 
 
 def test_few_examples_for_their_skewness() -> None:
-    """Cochran's rule against scipy's skewness, with missing values."""
+    """Cochran's rule against scipy's skewness, with missing values, where the tail is beyond 3."""
     rng = np.random.default_rng(0)
-    values = np.stack([rng.normal(3, 1, 200), rng.lognormal(0, 1.5, 200)], axis=1)
-    values[:40, 1] = np.nan
+    skewed = 0.2 * rng.lognormal(0, 2, 200)
+    values = np.stack([rng.normal(3, 1, 200), skewed, skewed + 4], axis=1)
+    values[:40, 1:] = np.nan
     asked = question(values[:, None, None, :], clusters="none")
     skewness = stats.skew(values, axis=0, nan_policy="omit")
     n = (~np.isnan(values)).sum(axis=0)
-    assert (n < 25 * skewness**2).tolist() == [False, True]
-    found = outcome_of(asked)
-    assert found.is_skewed.tolist() == [False, True]
-    warned = find_warnings(asked.hypotheses, asked.options)
-    assert any("1 of 2 tests have too few examples" in text for text in warned)
-    scores = make_scores(values[:, None, None, :], ("local", "delimiter"))
+    assert (n < 25 * skewness**2).tolist() == [False, True, True]
+    assert outcome_of(asked).is_skewed.tolist() == [False, True, False]
+    assert not find_warnings(asked.hypotheses, asked.options)  # of "yes"
+    (warned,) = find_warnings(asked.hypotheses, asked.options, sides=2)
+    assert warned.startswith("1 of 3 tests find a change too often")
+    scores = make_scores(values[:, None, None, :], ("local", "delimiter", "punctuation"))
     notes_of = dict(zip(*assign_roles(scores).frame[["role", "note"]].to_numpy().T, strict=True))
-    assert notes_of["local"] == ""
-    assert notes_of["delimiter"].startswith("skewed: fewer than 25 times")
+    assert notes_of["local"] == notes_of["punctuation"] == ""
+    assert "finds this mean below what it is compared with too often" in notes_of["delimiter"]
+
+
+def test_a_long_lower_tail_makes_yes_too_easy() -> None:
+    values = 5 - np.random.default_rng(0).lognormal(0, 1, (30, 1, 1, 1))
+    asked = question(values, clusters="none")
+    (warned,) = find_warnings(asked.hypotheses, asked.options)
+    assert warned.startswith("1 of 1 tests find a mean above the threshold too often")
 
 
 def test_own_notes_come_before_skewness_and_after_what_was_not_tested() -> None:
     rng = np.random.default_rng(0)
-    values = rng.lognormal(0, 2, (30, 1, 3, 1))
+    values = 0.1 * rng.lognormal(0, 2, (30, 1, 3, 1))
     values[:, 0, 0] = 4
     own = np.array(["seen", "seen", ""], dtype=object)
     notes = find_notes(question(values).hypotheses, own).tolist()
