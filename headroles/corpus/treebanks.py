@@ -10,6 +10,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import NoReturn
 
+import conllu
+from conllu.parser import parse_line
+
 from headroles import storage
 from headroles.corpus.files import CorpusFile, PathLike, find_files
 from headroles.corpus.options import COMMENT, SENT_ID, ConlluOptions
@@ -37,6 +40,8 @@ TREES = "headroles.trees"
 SCHEME = "headroles.scheme"
 """Comment of the first sentence with the parser's label scheme, which a few labels may not show."""
 _NEEDED = ("id", "form", "head", "deprel")
+_AS_TEXT = dict.fromkeys(CONLLU_COLUMNS, lambda cells, place: cells[place])
+"""Parsers of columns: numbers are checked here, with the line of a wrong one."""
 _NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
 _HEAD = re.compile(r"[0-9]{1,9}")
 _MOST_KEYS = 100
@@ -254,17 +259,17 @@ def _columns(file: CorpusFile, first: _Block) -> tuple[str, ...]:
 def _sentence(
     block: _Block, columns: tuple[str, ...], name: str, document: str, position: int
 ) -> Sentence:
-    rows: dict[int, list[str]] = {}  # of words, by line
-    n_multiword, of_id = 0, columns.index("id")
-    for line, cells in _token_lines(block, len(columns)):
-        if _NO_WORD.fullmatch(cells[of_id]):  # a multiword range or an empty node
-            n_multiword += "-" in cells[of_id]
+    words: dict[int, conllu.Token] = {}  # by line
+    n_multiword = 0
+    for line, token in _tokens(block, columns):
+        if _NO_WORD.fullmatch(token["id"]):  # a multiword range or an empty node
+            n_multiword += "-" in token["id"]
         else:
-            rows[line] = cells
-    if not rows:
+            words[line] = token
+    if not words:
         raise _Defect("has no words")
-    texts = dict(zip(columns, zip(*rows.values(), strict=True), strict=True))
-    checked = zip(rows, texts["id"], texts["head"], texts["deprel"], strict=True)
+    texts = {name: tuple(token[name] for token in words.values()) for name in columns}
+    checked = zip(words, texts["id"], texts["head"], texts["deprel"], strict=True)
     for number, (line, word, head, relation) in enumerate(checked, start=1):
         if word != str(number):
             raise _Defect(f"numbers its word {number} as {shortened(word)!r}", line)
@@ -277,7 +282,7 @@ def _sentence(
     n_trees = int(declared) if re.fullmatch("[1-9][0-9]{0,8}", declared) else 1
     if defect := tree_defect(governors, n_trees):
         raise _Defect(defect)
-    missing = (MISSING,) * len(rows)
+    missing = (MISSING,) * len(words)
     annotations = {
         name: tuple(text or MISSING for text in texts.get(name, missing)) for name in ANNOTATIONS
     }
@@ -285,14 +290,16 @@ def _sentence(
     return Sentence(name, document, position, *tree, annotations, n_multiword)
 
 
-def _token_lines(block: _Block, n_columns: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield every line of a token as (its number in the file, cells)."""
+def _tokens(block: _Block, columns: tuple[str, ...]) -> Iterator[tuple[int, conllu.Token]]:
+    """Yield every line of a token as (its number in the file, token)."""
     for number, line in enumerate(block.lines, start=block.first_line):
-        if not line.startswith("#"):
-            cells = line.split("\t")
-            if len(cells) != n_columns:
-                raise _Defect(_wrong_columns(line, n_columns), number)
-            yield number, cells
+        if line.startswith("#"):
+            continue
+        if line.count("\t") + 1 != len(columns):
+            raise _Defect(_wrong_columns(line, len(columns)), number)
+        if "  " in line:  # conllu splits columns at two spaces
+            raise _Defect("has two spaces in a row inside a column", number)
+        yield number, parse_line(line, columns, _AS_TEXT)
 
 
 def _wrong_columns(line: str, n_needed: int) -> str:
