@@ -134,14 +134,9 @@ class Arcs(FindLinks):
         """Return the pairs of words that an arc of any relation joins."""
         return {frozenset(arc[:2]) for arc in arcs_of(self.source, sentence)}
 
-    def joins(
-        self, batch: PaddedBatch, row: IntArray, first: IntArray, second: IntArray
-    ) -> BoolArray:
-        """Tell whether an arc joins the words of two tokens: in a tree, one of any relation."""
-        if self.source != BASIC:
-            return super().joins(batch, row, first, second)
+    def joined(self, batch: PaddedBatch) -> BoolArray:
+        """Mark the pairs of pieces of words that an arc of the tree joins, of any relation."""
         # the word -1 of special tokens reads the -1 appended
         governors = pad([np.append(one.governors, -1)[one.words] for one in batch.examples], -1)
-        words = batch.words
-        ahead = governors[row, first] == words[row, second]
-        return np.asarray(ahead | (governors[row, second] == words[row, first]))
+        to_governor = governors[:, :, None] == batch.words[:, None]
+        return np.asarray(to_governor | to_governor.swapaxes(1, 2))

@@ -12,7 +12,7 @@ import numpy as np
 from headroles.arrays import BoolArray, IntArray
 from headroles.corpus import Sentence
 from headroles.encoding import SPECIAL, EncodedExample, pad
-from headroles.roles.scores import RowValues, Score
+from headroles.roles.role import RowValues, Score
 
 T = TypeVar("T")
 

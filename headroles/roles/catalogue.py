@@ -20,11 +20,10 @@ from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, Options, PresetOptions, whole_number
 from headroles.roles.batch import PaddedBatch, Scope
-from headroles.roles.first_choices import TOKENS
+from headroles.roles.first_choices import TOKENS, WORDS
 from headroles.roles.pairs import Offsets
-from headroles.roles.role import PAIRS, Context, Role
-from headroles.roles.scores import BIAS, HIT, divide
-from headroles.roles.sets import Evenness, RowWise, Sets, Shared, WordSets, sets_of_sentences
+from headroles.roles.role import BIAS, HIT, PAIRS, Context, Role, divide
+from headroles.roles.sets import Evenness, RowWise, Sets, Shared, TimesEntropy, sets_of_sentences
 from headroles.roles.sieve import Array, KeySets, Layer, Sieve, SieveReadout
 from headroles.wording import shortened
 
@@ -149,7 +148,7 @@ def block_roles(options: PresetOptions, context: Context) -> Iterator[Role]:
     words = "words of the same sentence"
     sieve = RowWise(own_segment)
     if options.is_published:
-        sieve = RowWise(own_segment, times_entropy=True)
+        sieve = TimesEntropy(own_segment)
         yield Role("block", f"{words}, evenly (times entropy)", needs=PAIRS, sieve=sieve)
     elif context.score == BIAS:
         yield Role("block:ratio", words, needs=PAIRS, sieve=sieve)
@@ -191,7 +190,7 @@ def punctuation_roles(options: Options, context: Context) -> Iterator[Role]:
             "remove the role from `roles`, or give a treebank with that column"
         )
     words = "punctuation marks"
-    yield Role("punctuation", words, unit="words", needs=words, sieve=WordSets(find_marks))
+    yield Role("punctuation", words, unit="words", needs=words, sieve=Sets(find_marks, WORDS))
 
 
 def find_marks(batch: PaddedBatch) -> list[Shared]:
@@ -279,7 +278,7 @@ def rare_roles(options: FrequencyOptions, context: Context) -> Iterator[Role]:
         unit="words",
         needs=f"sentences with a word beyond the {FREQUENT} most frequent",
         meaning={"frequencies": source},
-        sieve=WordSets(partial(sets_of_sentences, find=Rarest(counts))),
+        sieve=Sets(partial(sets_of_sentences, find=Rarest(counts)), WORDS),
     )
 
 

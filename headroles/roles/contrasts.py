@@ -10,7 +10,7 @@ at the same offset j - i that no arc joins:
 with the weights w of the role. Attention that depends on the offset alone scores exactly 0. A
 contrast is a difference of two sieves, and so a sieve with negative weights. Of links that are no
 arcs of the tree, such as pairs of a user's own role, controls are pairs of words that no such link
-joins. If (i, j) is a control, so is (j, i), since an arc joins two words in either direction.
+joins.
 
 A contrast smaller than the rounding error of its two sums is set to 0, because a head that looks at
 positions alone leaves only rounding error.
@@ -25,24 +25,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from headroles.arrays import Float32Array, FloatArray, IntArray
 from headroles.roles.batch import PaddedBatch, Scope
-from headroles.roles.pairs import (
-    FindLinks,
-    LinkTable,
-    LinkWeights,
-    Pairs,
-    Pieces,
-    expand,
-    find_link_weights,
-    find_pieces,
-    in_product,
-    slots,
-)
-from headroles.roles.scores import divide
+from headroles.roles.pairs import FindLinks, Pairs, expand, find_pieces, find_weights, in_product
+from headroles.roles.role import divide
 from headroles.roles.sieve import Array, KeySets, Layer, SieveReadout
 from headroles.rounding import MODEL_TERMS, rounding_bound
 
@@ -52,7 +42,7 @@ ARCS, ARCS_LEFT_OUT = "arcs", "arcs left out"
 RUN = 8
 """Length of a run, the controls of one cell that are summed together. The hundreds of controls of a
 sentence share the weights of a few cells; runs, unlike cells, are of similar size, so padding them
-wastes little.
+wastes little. Adding at the places of cells takes as long, but not in the same order on a GPU.
 """
 
 
@@ -61,32 +51,44 @@ class BeyondOffset(Pairs):
     """Contrast of the links with some labels."""
 
     def readout(self, alike: Sequence[Pairs], scope: Scope, key_sets: KeySets) -> SieveReadout:
-        """Find the weights of the pairs of pieces of all links with controls, and of their
-        controls.
-        """
-        batch = scope.batch
-        controls = batch.of(find_controls, self.find)
+        """Find the weights of all links with controls, and of their controls."""
         pieces = scope.of(find_pieces, self.find)
-        cells = controls.cells_of(pieces.owners, pieces.queries, pieces.keys)
-        lacks_control = np.append(controls.totals, 0)[cells] == 0  # cell -1 has none
+        controls = scope.of(find_controls, self.find)
+        cells = cells_of(scope.batch, pieces.owners, pieces.queries, pieces.keys)
+        lacks_control = controls.totals[cells] == 0
         is_scored = pieces.is_scored.copy()
-        is_scored[pieces.directions[lacks_control], pieces.links[lacks_control]] = False
+        is_scored[pieces.links[lacks_control]] = False
         counts = {
             PAIRS: len(lacks_control),
             PAIRS_WITHOUT_CONTROLS: int(lacks_control.sum()),
             ARCS: int(pieces.is_scored.sum()),
             ARCS_LEFT_OUT: int(pieces.is_scored.sum() - is_scored.sum()),
         }
-        weights = find_link_weights(alike, batch, pieces, is_scored)
-        of_cells = _weights_of_cells(weights, pieces, cells, controls)
-        totals, roundings = _totals(weights, pieces, of_cells, controls)
-        own = pieces.pairs(batch), weights.padded(pieces)
+        found = find_weights(alike, scope, pieces, is_scored)
+        # the mean of a cell has the weights of all pairs of links in it
+        pair, role = np.nonzero(found.counted)
+        sums = np.bincount(
+            cells[pair] * len(alike) + role,
+            weights=found.weights[pieces.owners[pair], pieces.places[pair], role],
+            minlength=len(controls.totals) * len(alike),
+        ).reshape(-1, len(alike))
+        taken = divide(sums, controls.totals[:, None]).astype(np.float32)
+        n_controls = np.bincount(controls.cells, minlength=len(taken))[:, None] * (taken != 0)
+        n_terms = n_controls[:-1].reshape(scope.batch.size, -1, len(alike)).sum(axis=1)
+        n_terms += (found.weights != 0).sum(axis=1) + MODEL_TERMS
+        totals = found.weights.sum(axis=1).astype(np.float32)
         return SieveReadout(
             function=_contrasts,
-            arrays=(*own, *_in_runs(controls, of_cells), roundings),
-            # the score's constant is part of both sides of the difference and cancels
-            limits=np.stack([0 * totals, -totals, weights.limits[2] - weights.limits[0]]),
-            counts=weights.counts,
+            arrays=(
+                pieces.pairs,
+                found.weights.astype(np.float32),
+                *_in_runs(scope.batch, controls, taken),
+                rounding_bound(1, n_terms).astype(np.float32),
+            ),
+            # the score's constant is part of both sides of the difference and cancels; all
+            # attention can be on controls
+            limits=np.stack([0 * totals, -totals, found.limits[2] - found.limits[0]]),
+            counts=found.counts,
             controls=Counter() if self.find.is_control else Counter(counts),
         )
 
@@ -104,163 +106,92 @@ def _contrasts(
 
     ``pairs`` (B, P) of links have ``weights`` (B, P, r). ``control_pairs`` (B, 2 * RUN * C), as
     query * N + key, are in C runs: first with the later word as key, then as query; within each,
-    place by place, all runs. The controls of a run are summed with ``control_weights`` (B, RUN, C);
-    these sums times ``run_weights`` (B, 2 * C, r) are subtracted. Contrasts smaller than
-    ``roundings`` (B, r), relative to the attention to links and controls together, are set to 0.
+    place by place, all runs. The controls of a run are summed with ``control_weights``
+    (B, 2, RUN, C); these sums times ``run_weights`` (B, 2 * C, r) are subtracted. Contrasts smaller
+    than ``roundings`` (B, r), relative to the attention to links and controls together, are set
+    to 0.
     """
     given = in_product(layer, pairs, weights)
-    batch, heads, _ = given.shape
-    _, length, n_runs = control_weights.shape
-    picked = layer.at(control_pairs).view(batch, heads, 2, length, n_runs)
+    picked = layer.at(control_pairs).unflatten(-1, control_weights.shape[1:])
     # in place: these are the largest arrays of a layer
-    runs = picked.mul_(control_weights[:, None, None]).sum(dim=3)
-    taken = runs.view(batch, heads, -1).bmm(run_weights)
+    taken = picked.mul_(control_weights[:, None]).sum(dim=3).flatten(2).bmm(run_weights)
     contrasts = given - taken
     bounds = taken.add_(given).mul_(roundings[:, None])
     return contrasts.masked_fill_(contrasts.abs() < bounds, 0)
 
 
-@dataclass(frozen=True)
-class Controls:
-    """The controls of the B examples of a batch, in cells.
+class Controls(NamedTuple):
+    """The controls of a batch, ordered by cell: one offset between tokens of one sentence.
 
-    A cell is one distance, in tokens, between the ends of links of one sentence. The S cells are
-    ordered by example, sentence and distance, given by ``owners`` (the example), ``sentences`` (0
-    or 1) and ``distances``, all (S,). Second sentences begin at the tokens ``boundaries`` (B,).
-
-    The P controls are ordered by cell and given by ``cells``, the tokens ``firsts``, the later
-    tokens ``seconds``, and ``weights``, all (P,). A pair of words counts once, however many pieces
-    the words have: ``totals`` (S,) are numbers of pairs of words, 0 in cells without controls.
+    Of each control (C,): its ``cells``, ``queries``, ``keys`` and ``weights``. A pair of words
+    counts once, however many pieces the words have: ``totals`` (cells + 1,) are numbers of pairs of
+    words, 0 in cells without controls, and in the last one, that of pairs across two sentences.
     """
 
-    batch: PaddedBatch
-    boundaries: IntArray
-    owners: IntArray
-    sentences: IntArray
-    distances: IntArray
-    totals: FloatArray
     cells: IntArray
-    firsts: IntArray
-    seconds: IntArray
+    queries: IntArray
+    keys: IntArray
     weights: FloatArray
-
-    def cells_of(self, owners: IntArray, queries: IntArray, keys: IntArray) -> IntArray:
-        """Return the cell of each pair of pieces of a link, -1 for pairs across two sentences."""
-        in_second = queries >= self.boundaries[owners]
-        across = in_second != (keys >= self.boundaries[owners])
-        width = self.batch.width
-        # cells are in ascending order; pairs across sentences find another cell, and are reset
-        cells = np.searchsorted(
-            _cell_ids(self.owners, self.sentences, self.distances, width),
-            _cell_ids(owners, in_second.astype(np.int64), np.abs(keys - queries), width),
-        )
-        return np.where(across, -1, cells)
+    totals: FloatArray
 
 
-def find_controls(batch: PaddedBatch, find: FindLinks) -> Controls:
-    """Find the controls at the distances of all links."""
-    in_second = batch.segments == 1
-    boundaries = np.where(in_second.any(axis=1), in_second.argmax(axis=1), batch.lengths)
-    owners, sentences, distances = _cells_of_links(batch.of(find), boundaries, batch.width)
-    first = np.broadcast_to(np.arange(batch.width), (len(distances), batch.width))
-    beyond = first + distances[:, None]
-    second, row = beyond.clip(0, batch.width - 1), owners[:, None]
-    # within the batch, two words of the sentence of the cell, neither the governor of the other
-    is_control = (
-        (beyond == second)
-        & batch.in_words[row, first]
-        & batch.in_words[row, second]
-        & (batch.segments[row, first] == sentences[:, None])
-        & (batch.segments[row, second] == sentences[:, None])
-        & (batch.words[row, first] != batch.words[row, second])
-        & ~find.joins(batch, row, first, second)
-    )
-    cells, firsts = np.nonzero(is_control)
-    seconds = firsts + distances[cells]
-    # pieces of long words must not outvote short words
-    weights = 1 / (batch.n_pieces[owners[cells], firsts] * batch.n_pieces[owners[cells], seconds])
-    totals = np.bincount(cells, weights=weights, minlength=len(owners)).astype(np.float64)
-    of_cells = (batch, boundaries, owners, sentences, distances, totals)
-    return Controls(*of_cells, cells, firsts, seconds, weights)
+def cells_of(batch: PaddedBatch, owners: IntArray, queries: IntArray, keys: IntArray) -> IntArray:
+    """Return the cells of pairs of pieces of words, ascending by example; -1 across sentences.
 
-
-def _cell_ids(owners: IntArray, sentences: IntArray, distances: IntArray, width: int) -> IntArray:
-    """Number the cells, ascending by example, sentence and distance."""
-    return (2 * owners + sentences) * width + distances
-
-
-def _cells_of_links(
-    table: LinkTable, boundaries: IntArray, width: int
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Return owner, sentence and distance of each cell; links across sentences have no cell."""
-    in_second = table.first[:, 0] >= boundaries[table.owners]
-    inside = in_second == (table.second[:, 0] >= boundaries[table.owners])
-    (first, first_size), (second, second_size) = table.first[inside].T, table.second[inside].T
-    owners, sentences = table.owners[inside], in_second[inside].astype(np.int64)
-    link, within = expand(first_size * second_size)
-    offsets = second[link] + within % second_size[link]
-    offsets -= first[link] + within // second_size[link]
-    ids = np.unique(_cell_ids(owners[link], sentences[link], np.abs(offsets), width))
-    return ids // (2 * width), ids // width % 2, ids % width
-
-
-def _weights_of_cells(
-    weights: LinkWeights, pieces: Pieces, cells: IntArray, controls: Controls
-) -> Float32Array:
-    """Return, as (S, 2, r), the weights of each cell's mean; pairs with later keys first."""
-    n_cells, n_roles = len(controls.owners), weights.counts.shape[1]
-    # a cell has both directions: attention back differs from attention ahead
-    rows = 2 * cells + (pieces.keys < pieces.queries)
-    sums = np.bincount(
-        rows[weights.pairs] * n_roles + weights.roles,
-        weights=weights.weights,
-        minlength=2 * n_cells * n_roles,
-    )
-    taken = sums.astype(np.float64).reshape(n_cells, 2, n_roles)
-    return divide(taken, controls.totals[:, None, None]).astype(np.float32)
-
-
-def _totals(
-    weights: LinkWeights, pieces: Pieces, of_cells: Float32Array, controls: Controls
-) -> tuple[Float32Array, Float32Array]:
-    """Return of each contrast the most that it can subtract, and its rounding error, as (B, r).
-
-    It can subtract all attention, if that is on controls. The error is relative to the sum of its
-    terms.
+    Of an example, cells ahead come before cells back.
     """
-    scores = (pieces.owners[weights.pairs], weights.roles)
-    totals = np.zeros(weights.counts.shape)
-    np.add.at(totals, scores, weights.weights)
-    terms = np.full(weights.counts.shape, MODEL_TERMS)
-    np.add.at(terms, scores, 1)
-    sizes = np.bincount(controls.cells, minlength=len(controls.owners))
-    np.add.at(terms, controls.owners, (of_cells != 0).sum(axis=1) * sizes[:, None])
-    return totals.astype(np.float32), rounding_bound(1, terms).astype(np.float32)
+    segments = batch.segments[owners, queries]
+    of_examples = 2 * (2 * owners + (keys < queries)) + segments
+    cells = of_examples * batch.width + np.abs(keys - queries)
+    return np.where(segments == batch.segments[owners, keys], cells, -1)
+
+
+def find_controls(scope: Scope, find: FindLinks) -> Controls:
+    """Find the controls in the cells of all links."""
+    batch, pieces = scope.batch, scope.of(find_pieces, find)
+    words, n_pieces = batch.words, batch.n_pieces
+    of_links = np.zeros(4 * batch.size * batch.width + 1, dtype=bool)
+    of_links[cells_of(batch, pieces.owners, pieces.queries, pieces.keys)] = True
+    of_links[-1] = False
+    # two words of one sentence, neither the governor of the other
+    unjoined = (words[:, :, None] != words[:, None]) & ~batch.of(find.joined)
+    unjoined &= batch.in_words[:, :, None] & batch.in_words[:, None]
+    owners, queries, keys = np.nonzero(unjoined)
+    cells = cells_of(batch, owners, queries, keys)
+    chosen = np.flatnonzero(of_links[cells])
+    chosen = chosen[np.argsort(cells[chosen], kind="stable")]
+    owners, cells, queries, keys = (one[chosen] for one in (owners, cells, queries, keys))
+    # pieces of long words must not outvote short words
+    weights = 1 / (n_pieces[owners, queries] * n_pieces[owners, keys])
+    totals = np.bincount(cells, weights=weights, minlength=len(of_links))
+    return Controls(cells, queries, keys, weights, totals)
 
 
 def _in_runs(
-    controls: Controls, of_cells: Float32Array
+    batch: PaddedBatch, controls: Controls, taken: Float32Array
 ) -> tuple[IntArray, Float32Array, Float32Array]:
     """Return the pairs and weights of controls in runs, and of runs, as `_contrasts` takes them.
 
-    Each run has the weight of its cell, ``of_cells`` (S, 2, r).
+    Each run has the weight of its cell, ``taken`` (cells + 1, r).
     """
-    batch = controls.batch
-    sizes = np.bincount(controls.cells, minlength=len(controls.owners))
+    sizes = np.bincount(controls.cells, minlength=len(taken))
     n_runs = -(-sizes // RUN)  # rounded up: the last run of a cell may be shorter
     cells, _ = expand(n_runs)
-    owners = controls.owners[cells]
-    places, most = slots(owners, batch.size)
-    n_roles = of_cells.shape[-1]
-    run_weights = np.zeros((batch.size, 2, most, n_roles), dtype=np.float32)
-    run_weights[owners, :, places] = of_cells[cells]
+    owners = cells // (2 * batch.width)  # the examples, each ahead and back
+    _, places = expand(np.bincount(owners, minlength=2 * batch.size))
+    most = int(places.max(initial=-1)) + 1
+    run_weights = np.zeros((2 * batch.size, most, taken.shape[-1]), dtype=np.float32)
+    run_weights[owners, places] = taken[cells]
     # of each control: its run, and its place in it
     cell, rank = expand(sizes)
-    run, within = (np.cumsum(n_runs) - n_runs)[cell] + rank // RUN, rank % RUN
-    owner, place = owners[run], places[run]
-    pairs = np.zeros((batch.size, 2, RUN, most), dtype=np.int64)
-    pairs[owner, 0, within, place] = controls.firsts * batch.width + controls.seconds
-    pairs[owner, 1, within, place] = controls.seconds * batch.width + controls.firsts
-    weights = np.zeros((batch.size, RUN, most), dtype=np.float32)
-    weights[owner, within, place] = controls.weights
-    return pairs.reshape(batch.size, -1), weights, run_weights.reshape(batch.size, -1, n_roles)
+    run = (np.cumsum(n_runs) - n_runs)[cell] + rank // RUN
+    where = owners[run], rank % RUN, places[run]
+    pairs = np.zeros((2 * batch.size, RUN, most), dtype=np.int64)
+    pairs[where] = controls.queries * batch.width + controls.keys
+    weights = np.zeros((2 * batch.size, RUN, most), dtype=np.float32)
+    weights[where] = controls.weights
+    return (
+        pairs.reshape(batch.size, -1),
+        weights.reshape(batch.size, 2, RUN, most),
+        run_weights.reshape(batch.size, 2 * most, -1),
+    )

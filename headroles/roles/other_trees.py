@@ -20,7 +20,7 @@ from hashlib import blake2b
 from operator import itemgetter
 from typing import ClassVar
 
-from headroles.arrays import BoolArray, IntArray
+from headroles.arrays import BoolArray
 from headroles.corpus import Sentence
 from headroles.role_names import contrast_of, is_contrast, other_trees_of
 from headroles.roles.batch import PaddedBatch
@@ -80,12 +80,9 @@ class BorrowedLinks(FindLinks):
         joined = self.find.joined_in(sentence)
         return [link for link in self.find.of_sentence(lender) if frozenset(link[:2]) not in joined]
 
-    def joins(
-        self, batch: PaddedBatch, row: IntArray, first: IntArray, second: IntArray
-    ) -> BoolArray:
-        """Tell whether a borrowed link or a link of their own joins the words of two tokens."""
-        of_their_own = self.find.joins(batch, row, first, second)
-        return of_their_own | super().joins(batch, row, first, second)
+    def joined(self, batch: PaddedBatch) -> BoolArray:
+        """Mark the pairs of pieces of words that a borrowed link or one of their own joins."""
+        return super().joined(batch) | batch.of(self.find.joined)
 
 
 def with_other_trees(

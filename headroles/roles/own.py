@@ -22,9 +22,10 @@ from typing import Any, TypeAlias
 
 from headroles.corpus import Sentence
 from headroles.errors import UsageError
+from headroles.roles.first_choices import WORDS
 from headroles.roles.pairs import BACK, FORTH, FindLinks, Link, Pairs
 from headroles.roles.role import ARCS, Context, Role
-from headroles.roles.sets import WordSets, sets_of_sentences
+from headroles.roles.sets import Sets, sets_of_sentences
 from headroles.roles.syntactic import beyond_offset
 from headroles.wording import as_given, shortened, with_type
 
@@ -49,7 +50,7 @@ def own_roles(name: str, context: Context, with_contrasts: bool) -> Iterator[Rol
     find = Finder(name, function, kind=type(first))
     if find.kind is int:
         sets = partial(sets_of_sentences, find=find.of)
-        yield Role(name, "its words", "words", sieve=WordSets(sets))
+        yield Role(name, "its words", "words", sieve=Sets(sets, WORDS))
         return
     words = "its pairs of words" + ", both ways" * (find.kind is frozenset)
     own = [Role(name, words, ARCS, sieve=Pairs(find, frozenset([0]), FORTH))]

@@ -1,4 +1,4 @@
-"""Sieves of pairs of a query and a key, each with a weight: links between words, fixed offsets.
+"""Sieves of pairs of a query and a key, each with a weight: fixed offsets, links between words.
 
 A link joins two words of an example, such as a dependent and its governor. Its value is the mean of
 the values of its rows, one for each piece of the word that looks, with the pieces of the other word
@@ -21,30 +21,21 @@ from headroles.corpus import Sentence
 from headroles.encoding import EncodedExample
 from headroles.roles.batch import PaddedBatch, Scope, placed_sentences
 from headroles.roles.first_choices import TOKENS, WORDS, find_offset_shares
-from headroles.roles.scores import divide
+from headroles.roles.role import divide
 from headroles.roles.sieve import Array, KeySets, Layer, Sieve, SieveReadout
 
 PIECELESS_ARCS = "arcs of words without pieces"
 FORTH, BACK = DIRECTIONS = (0, 1)
 """Direction in which a link is followed: from its first word to its second, or back."""
 
+Link: TypeAlias = tuple[int, int, int]
+"""Places of the first word and of the second, and the number of the label."""
+
 
 def expand(sizes: IntArray) -> tuple[IntArray, IntArray]:
     """Return, for sets of these sizes, the set of every member and its place within the set."""
     owner = np.repeat(np.arange(len(sizes)), sizes)
     return owner, np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-
-
-def slots(owner: IntArray, n_owners: int) -> tuple[IntArray, int]:
-    """Return the place of each entry among those of its owner, and the largest number of entries.
-
-    Entries are ordered by owner.
-    """
-    sizes = np.bincount(owner, minlength=n_owners)
-    return expand(sizes)[1], int(sizes.max(initial=0))
-
-
-# Fixed offsets
 
 
 @dataclass(frozen=True)
@@ -91,6 +82,10 @@ class Offsets(Sieve):
             among=TOKENS,
         )
 
+    def cells(self, batch: PaddedBatch) -> BoolArray:
+        """Mark the tokens at the offsets."""
+        return np.any([np.eye(batch.width, k=k, dtype=bool) for k in self.offsets], axis=0)
+
 
 def _by_sum(layer: Layer, pairs: Array, weights: Array) -> Array:
     """Return sums over ``pairs`` (B, P) under ``weights`` (B, P, 1).
@@ -98,12 +93,6 @@ def _by_sum(layer: Layer, pairs: Array, weights: Array) -> Array:
     A matrix product would lose digits.
     """
     return layer.at(pairs).mul_(weights.mT).sum(-1, keepdim=True)
-
-
-# Links between words
-
-Link: TypeAlias = tuple[int, int, int]
-"""Places of the first word and of the second, and the number of the label."""
 
 
 class LinkTable(NamedTuple):
@@ -135,18 +124,17 @@ class FindLinks(ABC):
         """Return the pairs of words of a sentence that are not to be taken for unrelated."""
         return {frozenset(link[:2]) for link in self.of_sentence(sentence)}
 
-    def joins(
-        self, batch: PaddedBatch, row: IntArray, first: IntArray, second: IntArray
-    ) -> BoolArray:
-        """Tell whether a link joins the words of the tokens ``first`` and ``second``.
+    def joined(self, batch: PaddedBatch) -> BoolArray:
+        """Mark (B, N, N) the pairs of pieces of words that a link joins, in either direction.
 
-        They are pieces of words of the examples ``row``; of other tokens the result is undefined.
+        Pairs of other tokens are undefined.
         """
-        table, words = batch.of(self), np.maximum(batch.words, 0)
-        linked = np.zeros((batch.size, *[words.max() + 1] * 2), dtype=np.bool_)
+        table, words = batch.of(self), batch.words
+        linked = np.zeros((batch.size, *[words.max() + 2] * 2), dtype=np.bool_)
         ends = words[table.owners, table.first[:, 0]], words[table.owners, table.second[:, 0]]
         linked[table.owners, *ends] = linked[table.owners, *ends[::-1]] = True
-        return np.asarray(linked[row, words[row, first], words[row, second]])
+        example = np.arange(batch.size)[:, None, None]
+        return np.asarray(linked[example, words[:, :, None], words[:, None]])
 
     def of_example(self, example: EncodedExample) -> IntArray:
         """Return the links of an example (links, 3)."""
@@ -194,27 +182,39 @@ class Pairs(Sieve):
     def readout(self, alike: Sequence[Pairs], scope: Scope, key_sets: KeySets) -> SieveReadout:
         """Find the weights of all pairs of pieces of all links."""
         pieces = scope.of(find_pieces, self.find)
-        weights = find_link_weights(alike, scope.batch, pieces, pieces.is_scored)
+        found = find_weights(alike, scope, pieces, pieces.is_scored)
         shares = None
         if scope.score.of_first_choice:
             ends = pieces.owners, pieces.queries, pieces.keys
-            shares = find_offset_shares(scope.batch, *ends, weights.counted)
+            shares = find_offset_shares(scope.batch, *ends, found.counted)
         return SieveReadout(
             function=in_product,
-            arrays=(pieces.pairs(scope.batch), weights.padded(pieces)),
-            limits=weights.limits,
-            counts=weights.counts,
+            arrays=(pieces.pairs, found.weights.astype(np.float32)),
+            limits=found.limits,
+            counts=found.counts,
             skipped=+Counter({PIECELESS_ARCS: scope.batch.of(self.find).n_lost}),
             among=self.among,
             offset_shares=shares,
         )
 
-    def ends(self, batch: PaddedBatch) -> tuple[IntArray, IntArray]:
+    def _ends(self, batch: PaddedBatch) -> tuple[IntArray, IntArray]:
         """Return first piece and number of pieces (L, 2) of query words, then of key words."""
         table = batch.of(self.find)
         chosen = np.isin(table.labels, list(self.labels))
         first, second = table.first[chosen], table.second[chosen]
         return (first, second) if self.direction == FORTH else (second, first)
+
+    def cells(self, batch: PaddedBatch) -> BoolArray:
+        """Mark the pairs of pieces of all links; a contrast has the cells of its role."""
+        cells = super().cells(batch)
+        for query, key in zip(*self._ends(batch), strict=True):
+            cells[slice(query[0], query.sum()), slice(key[0], key.sum())] = True
+        return cells
+
+    def words(self, batch: PaddedBatch) -> tuple[set[int], list[tuple[int, int]]]:
+        """Return the words that others look for, and the pairs of words."""
+        queries, keys = (batch.words[0][ends[:, 0]].tolist() for ends in self._ends(batch))
+        return set(keys), list(zip(queries, keys, strict=True))
 
 
 def in_product(layer: Layer, pairs: Array, weights: Array) -> Array:
@@ -222,48 +222,38 @@ def in_product(layer: Layer, pairs: Array, weights: Array) -> Array:
     return layer.at(pairs).bmm(weights)
 
 
-@dataclass(frozen=True)
-class Pieces:
-    """All pairs of pieces of all links, in both directions, ordered by example.
+class Pieces(NamedTuple):
+    """All pairs of pieces of all links that are within reach, ordered by example.
 
-    For each of the P pairs (P,): ``owners``, the place of its example; ``links`` and
-    ``directions``; ``queries`` and ``keys``; its ``weights`` in the value of the link; and its
-    ``places`` among the pairs of its example. No example has more than ``most`` pairs.
+    A batch of L links has 2 L of these: forth, and after them back. For each of the pairs (P,):
+    ``owners``, the place of its example; ``links``; ``queries`` and ``keys``; its ``weights`` in
+    the value of the link; and its ``places`` among the pairs of its example. ``pairs`` (B, most)
+    are query * N + key, padded with 0.
 
-    For each link and direction (2, L): the ``limits`` (3, 2, L) of its value, which are its
-    constant, its least and its greatest value, and ``is_scored``, whether any of its pairs is
-    within reach.
+    For each link (2 L,): the ``limits`` (3, 2 L) of its value, which are its constant, its least
+    and its greatest value, and ``is_scored``, whether any of its pairs is within reach.
     """
 
     find: FindLinks
     owners: IntArray
     links: IntArray
-    directions: IntArray
     queries: IntArray
     keys: IntArray
     weights: FloatArray
     places: IntArray
-    most: int
+    pairs: IntArray
     limits: FloatArray
     is_scored: BoolArray
-
-    def pairs(self, batch: PaddedBatch) -> IntArray:
-        """Return the pairs as query * N + key (B, most), padded with 0."""
-        pairs = np.zeros((batch.size, self.most), dtype=np.int64)
-        pairs[self.owners, self.places] = self.queries * batch.width + self.keys
-        return pairs
 
 
 def find_pieces(scope: Scope, find: FindLinks) -> Pieces:
     """Find all pairs of pieces of links that are within reach."""
-    table = scope.batch.of(find)
-    # every link twice, forth and then back
-    queries = np.concatenate([table.first, table.second])
-    keys = np.concatenate([table.second, table.first])
+    batch = scope.batch
+    table, width = batch.of(find), batch.width
+    ends = np.concatenate([table.first, table.second]), np.concatenate([table.second, table.first])
     owners = np.tile(table.owners, len(DIRECTIONS))
-    link, query, key = _pairs_in_reach(scope, queries, keys)
+    link, query, key = _pairs_in_reach(scope, *ends)
     # each query piece of a link is one of its rows: count the keys of rows and the rows of links
-    width = scope.batch.width
     ids, row, n_keys = np.unique(link * width + query, return_inverse=True, return_counts=True)
     row_link, row_query = ids // width, ids % width
     values = scope.score.row_values(scope.row_lengths[owners[row_link], row_query], n_keys)
@@ -274,21 +264,21 @@ def find_pieces(scope: Scope, find: FindLinks) -> Pieces:
     ]
     # by example, so that its pairs fill one row of a padded array
     order = np.argsort(owners[link], kind="stable")
-    places, most = slots(owners[link[order]], scope.batch.size)
-    by_direction = (len(DIRECTIONS), len(table.owners))
-    directions, links = np.unravel_index(link[order], by_direction)
+    owner = owners[link[order]]
+    places = expand(np.bincount(owner, minlength=batch.size))[1]
+    pairs = np.zeros((batch.size, int(places.max(initial=-1)) + 1), dtype=np.int64)
+    pairs[owner, places] = (query * width + key)[order]
     return Pieces(
         find=find,
-        owners=owners[link[order]],
-        links=links,
-        directions=directions,
+        owners=owner,
+        links=link[order],
         queries=query[order],
         keys=key[order],
         weights=(values.slopes[row] / n_rows[link])[order],
         places=places,
-        most=most,
-        limits=np.reshape(limits, (3, *by_direction)),
-        is_scored=(n_rows > 0).reshape(by_direction),
+        pairs=pairs,
+        limits=np.array(limits),
+        is_scored=n_rows > 0,
     )
 
 
@@ -315,59 +305,42 @@ def _pairs_in_reach(
     return link[seen], query[seen], key[seen]
 
 
-@dataclass(frozen=True)
-class LinkWeights:
-    """Weights of pairs in the scores of roles, one entry for each pair and role it counts for.
+class Weights(NamedTuple):
+    """Weights of pairs of pieces in the scores of r roles, 0 for pairs that do not count.
 
-    ``pairs``, ``roles`` and ``weights`` are (entries,); ``limits`` (3, B, r), which are constants,
-    least and greatest scores, and ``counts`` (B, r) belong to roles; ``counted`` (pairs, r) marks
-    the entries.
+    ``counted`` (P, r) marks the pairs that count, ``weights`` (B, most, r) are padded as
+    `Pieces.pairs`; ``limits`` (3, B, r) are constants, least and greatest scores, and ``counts``
+    (B, r) numbers of links.
     """
 
-    pairs: IntArray
-    roles: IntArray
+    counted: BoolArray
     weights: FloatArray
     limits: Float32Array
     counts: IntArray
-    counted: BoolArray
-
-    def padded(self, pieces: Pieces) -> Float32Array:
-        """Return the weights (B, P, r) of each example's pairs, in the order of `Pieces.pairs`."""
-        n_examples, n_roles = self.counts.shape
-        weights = np.zeros((n_examples, pieces.most, n_roles), dtype=np.float32)
-        owners, places = pieces.owners[self.pairs], pieces.places[self.pairs]
-        weights[owners, places, self.roles] = self.weights
-        return weights
 
 
-def find_link_weights(
-    sieves: Sequence[Pairs], batch: PaddedBatch, pieces: Pieces, is_scored: BoolArray
-) -> LinkWeights:
-    """Return the weights under which pairs add up to scores, for links in ``is_scored`` (2, L)."""
-    table = batch.of(pieces.find)
+def find_weights(
+    sieves: Sequence[Pairs], scope: Scope, pieces: Pieces, is_scored: BoolArray
+) -> Weights:
+    """Return the weights under which pairs add up to scores, for links in ``is_scored`` (2 L,)."""
+    table = scope.batch.of(pieces.find)
+    shape = scope.batch.size, len(sieves)
     # whether links of a label, in a direction, count for each role
     n_labels = 1 + max(table.labels.max(initial=0), *(max(sieve.labels) for sieve in sieves))
     chosen = np.zeros((len(DIRECTIONS), n_labels, len(sieves)), dtype=bool)
     for column, sieve in enumerate(sieves):
         chosen[sieve.direction, sorted(sieve.labels), column] = True
-    sums = np.zeros((3, batch.size, len(sieves)))
-    counts = np.zeros((batch.size, len(sieves)), dtype=np.int64)
-    for direction in DIRECTIONS:
-        links = np.flatnonzero(is_scored[direction])
-        link, role = np.nonzero(chosen[direction, table.labels[links]])
-        scores = (table.owners[links[link]], role)
-        # add.at, since several links of an example count for the same role
-        np.add.at(counts, scores, 1)
-        for total, of_links in zip(sums, pieces.limits, strict=True):
-            np.add.at(total, scores, of_links[direction, links[link]])
-    counted = chosen[pieces.directions, table.labels[pieces.links]]
-    counted &= is_scored[pieces.directions, pieces.links][:, None]
-    pair, role = np.nonzero(counted)
-    return LinkWeights(
-        pairs=pair,
-        roles=role,
-        weights=pieces.weights[pair] / counts[pieces.owners[pair], role],
-        limits=divide(sums, counts).astype(np.float32),
-        counts=counts,
-        counted=counted,
+    counted = chosen[:, table.labels].reshape(-1, len(sieves)) & is_scored[:, None]
+    link, role = np.nonzero(counted)
+    scores = np.tile(table.owners, len(DIRECTIONS))[link] * len(sieves) + role
+    counts = np.bincount(scores, minlength=np.prod(shape)).reshape(shape)
+    sums = [
+        np.bincount(scores, weights=of_links[link], minlength=np.prod(shape)).reshape(shape)
+        for of_links in pieces.limits
+    ]
+    counted = counted[pieces.links]
+    weights = np.zeros((*pieces.pairs.shape, len(sieves)))
+    weights[pieces.owners, pieces.places] = divide(
+        pieces.weights[:, None] * counted, counts[pieces.owners]
     )
+    return Weights(counted, weights, divide(np.array(sums), counts).astype(np.float32), counts)

@@ -6,16 +6,16 @@ Where queries are words, a word scores the mean over its pieces, an example the 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from headroles.arrays import BoolArray, Float32Array, IntArray
 from headroles.corpus import Sentence
 from headroles.roles.batch import PaddedBatch, Scope, placed_sentences
 from headroles.roles.first_choices import EVERY, WORDS, queries_among
-from headroles.roles.scores import divide
+from headroles.roles.role import RowValues, divide
 from headroles.roles.sieve import Array, KeySets, Layer, Sieve, SieveReadout
 
 
@@ -27,17 +27,6 @@ class Shared(NamedTuple):
 
 
 FindShared: TypeAlias = Callable[[PaddedBatch], Sequence[Shared]]
-
-
-class RowWeights(NamedTuple):
-    """Weights (B, N, K) of each row's mass on each key set, and counts (B,).
-
-    ``limits`` (3, B) are the constant, the least and the greatest score.
-    """
-
-    weights: Float32Array
-    limits: Float32Array
-    counts: IntArray
 
 
 @dataclass(frozen=True)
@@ -62,22 +51,31 @@ class Sets(Sieve):
     def readout(self, alike: Sequence[Sets], scope: Scope, key_sets: KeySets) -> SieveReadout:
         """Find the weights of each row's attention mass on each key set."""
         found = [sieve.row_weights(scope, key_sets) for sieve in alike]
-        weights = np.stack([own.weights for own in found], axis=-1)
-        weights = weights.reshape(scope.batch.size, -1, len(alike))
-        return SieveReadout(function=_in_one_product, arrays=(weights,), **self.facts(found))
+        weights, limits, counts = (np.stack(one, axis=-1) for one in zip(*found, strict=True))
+        return SieveReadout(
+            function=self.read if counts.any() else _nothing,  # entropies are slow to compute
+            arrays=(weights.reshape(len(weights), -1, len(alike)),),
+            limits=limits,
+            counts=counts,
+            among=self.among,
+        )
 
-    def facts(self, found: Sequence[RowWeights]) -> dict[str, Any]:
-        """Return what the readout of sieves with these weights knows beside its arrays."""
-        limits = np.stack([rows.limits for rows in found], axis=-1)
-        counts = np.stack([rows.counts for rows in found], axis=1)
-        return {"limits": limits, "counts": counts, "among": self.among}
+    @staticmethod
+    def read(layer: Layer, weights: Array) -> Array:
+        """Return sums of masses under ``weights`` (B, N * K, r)."""
+        return layer.masses.flatten(2).bmm(weights)
+
+    def row_values(self, scope: Scope, sizes: IntArray) -> RowValues:
+        """Return the coefficients of all rows, from the ``sizes`` (B, N) of their sieves."""
+        return scope.row_values(sizes)
 
     def row_weights(
-        self, scope: Scope, key_sets: KeySets, most: FloatArray | int = 1
-    ) -> RowWeights:
-        """Return the weights under which the masses of all rows add up to an example's score.
+        self, scope: Scope, key_sets: KeySets
+    ) -> tuple[Float32Array, Float32Array, IntArray]:
+        """Return weights under which the masses of all rows add up to scores, limits and counts.
 
-        The value of each row is multiplied by a number that is at ``most`` (B, N).
+        These are (B, N, K) for each row and key set; (3, B), the constant, the least and the
+        greatest score; and (B,).
         """
         batch, of_words = scope.batch, self.among == WORDS
         weights = np.zeros((batch.size, batch.width, len(key_sets)))
@@ -89,7 +87,7 @@ class Sets(Sieve):
                 # words other than the query's; one sees another if any of their pieces do
                 n_pieces = batch.n_pieces
                 sizes = scope.count(keys, np.maximum(n_pieces, 1)) - keys * n_pieces
-            rows = scope.row_values(sizes)
+            rows = self.row_values(scope, sizes)
             shares: Any = queries & rows.scored
             if scope.score.of_first_choice:  # the choice of a word is stored at its first piece
                 shares &= queries_among(batch, self.among)
@@ -97,61 +95,63 @@ class Sets(Sieve):
                 shares &= batch.in_words
                 shares = divide(shares.astype(np.float64), batch.count_in_words(shares))
             weights[:, :, list(key_sets).index(id(keys))] += rows.slopes * shares
-            limits = rows.limits
-            limits[2] *= most
-            sums += (limits * shares).sum(axis=-1)
+            sums += (rows.limits * shares).sum(axis=-1)
             counts += np.round(shares.sum(axis=1)).astype(np.int64)
         # the mean over rows is taken here, once, so that a layer needs a product only
         means = divide(weights, counts[:, None, None]).astype(np.float32)
-        return RowWeights(means, divide(sums, counts).astype(np.float32), counts)
+        return means, divide(sums, counts).astype(np.float32), counts
+
+    def cells(self, batch: PaddedBatch) -> BoolArray:
+        """Mark the keys of each query."""
+        cells = super().cells(batch)
+        for queries, keys in batch.of(self.find):
+            cells |= queries[0][:, None] & keys[0]
+        return cells
+
+    def words(self, batch: PaddedBatch) -> tuple[set[int], list[tuple[int, int]]]:
+        """Return the words among the keys."""
+        found = batch.words[0][np.any(self.key_sets(batch), axis=0)[0]]
+        return set(found[found >= 0].tolist()), []
 
 
-def _in_one_product(layer: Layer, weights: Array) -> Array:
-    """Return sums of masses under ``weights`` (B, N * K, r)."""
-    return layer.masses.flatten(2).bmm(weights)
+def _nothing(layer: Layer, weights: Array) -> Array:
+    """Return zeros for roles that no example has a score for."""
+    return layer.masses.new_zeros(*layer.masses.shape[:2], weights.shape[-1])
 
 
 @dataclass(frozen=True)
 class RowWise(Sets):
-    """Attention of every row to its keys, summed row by row.
-
-    ``times_entropy`` multiplies each row by its entropy in nats.
-    """
-
-    times_entropy: bool = False
+    """Sieve of keys that many queries share, whose masses are summed row by row."""
 
     @property
     def kind(self) -> Hashable:
         """Kind of the sieve; each is read alone."""
         return self
 
-    def readout(self, alike: Sequence[Sets], scope: Scope, key_sets: KeySets) -> SieveReadout:
-        """Find the weights of each row's attention mass on each key set."""
-        # a row of n keys has at most the entropy of uniform attention, ln n
-        most = np.log(np.maximum(scope.row_lengths, 1)) if self.times_entropy else 1
-        rows = self.row_weights(scope, key_sets, most)
-        function = _times_entropy if self.times_entropy else _by_rows
-        return SieveReadout(
-            function=function if rows.counts.any() else _nothing,
-            arrays=(rows.weights,),
-            **self.facts([rows]),
-        )
+    @staticmethod
+    def read(layer: Layer, weights: Array) -> Array:
+        """Return sums of masses under ``weights`` (B, N * K, 1)."""
+        return _rows(layer.masses, weights).sum(dim=-1).sum(dim=-1, keepdim=True)
 
 
-def _by_rows(layer: Layer, weights: Array) -> Array:
-    """Return sums of masses under ``weights`` (B, N, K)."""
-    return (layer.masses * weights[:, None]).sum(dim=-1).sum(dim=-1, keepdim=True)
+def _rows(of_sets: Array, weights: Array) -> Array:
+    """Return values of rows and sets (B, heads, N, K) times ``weights`` (B, N * K, 1)."""
+    return of_sets * weights.view(len(weights), 1, *of_sets.shape[2:])
 
 
-def _times_entropy(layer: Layer, weights: Array) -> Array:
-    """Return sums of masses under ``weights`` (B, N, K), each row times its entropy."""
-    rows = (layer.masses * weights[:, None]).sum(dim=-1)
-    return (rows * layer.entropies).sum(dim=-1, keepdim=True)
+@dataclass(frozen=True)
+class TimesEntropy(RowWise):
+    """Sieve of which the mass of each row is multiplied by the row's entropy in nats."""
 
+    @staticmethod
+    def read(layer: Layer, weights: Array) -> Array:
+        """Return sums of masses under ``weights`` (B, N * K, 1), each row times its entropy."""
+        rows = _rows(layer.masses, weights).sum(dim=-1)
+        return (rows * layer.entropies).sum(dim=-1, keepdim=True)
 
-def _nothing(layer: Layer, weights: Array) -> Array:
-    """Return zeros, where there are no rows: entropies are slow to compute."""
-    return layer.masses.new_zeros(*layer.masses.shape[:2], 1)
+    def row_values(self, scope: Scope, sizes: IntArray) -> RowValues:
+        """Return coefficients; a row of n keys has at most the entropy of uniform attention."""
+        return replace(scope.row_values(sizes), most=np.log(np.maximum(scope.row_lengths, 1)))
 
 
 @dataclass(frozen=True)
@@ -161,64 +161,15 @@ class Evenness(RowWise):
     Rows with a single key are skipped, since attention to one key is always even.
     """
 
-    def readout(self, alike: Sequence[Sets], scope: Scope, key_sets: KeySets) -> SieveReadout:
-        """Find the weights of entropies within sets: 1 / (rows * ln of the set's size)."""
-        batch = scope.batch
-        weights = np.zeros((batch.size, batch.width, len(key_sets)))
-        counts = np.zeros(batch.size, dtype=np.int64)
-        for queries, keys in batch.of(self.find):
-            sizes = scope.count(keys)
-            scored = queries & (sizes > 1)
-            place = list(key_sets).index(id(keys))
-            weights[:, :, place] = divide(scored, np.log(np.maximum(sizes, 1)))
-            counts += scored.sum(axis=1)
-        limits = np.repeat(np.array([0, 0, 1], dtype=np.float32), batch.size)
-        return SieveReadout(
-            function=_evenness if counts.any() else _nothing,
-            arrays=(divide(weights, counts[:, None, None]).astype(np.float32),),
-            limits=limits.reshape(3, -1, 1),
-            counts=counts[:, None],
-        )
+    @staticmethod
+    def read(layer: Layer, weights: Array) -> Array:
+        """Return sums of the entropies within each set under ``weights`` (B, N * K, 1)."""
+        return _rows(layer.entropies_within, weights).sum((-2, -1))[..., None]
 
-
-def _evenness(layer: Layer, weights: Array) -> Array:
-    """Return sums of the entropies within each set under ``weights`` (B, N, K)."""
-    return (layer.entropies_within * weights[:, None]).sum((-2, -1))[..., None]
-
-
-@dataclass(frozen=True)
-class WordSets(Sets):
-    """Sieve of words that many words look for, with all of their pieces."""
-
-    among: str = WORDS
-
-    def key_sets(self, batch: PaddedBatch) -> Sequence[BoolArray]:
-        """Return none: words have key sets of their own."""
-        return ()
-
-    def readout(self, alike: Sequence[Sets], scope: Scope, key_sets: KeySets) -> SieveReadout:
-        """Find the weights of each row's attention mass on each set of words."""
-        sets = [scope.batch.of(sieve.find) for sieve in alike]
-        found = [
-            sieve.row_weights(scope, {id(keys): keys for _, keys in shared})
-            for sieve, shared in zip(alike, sets, strict=True)
-        ]
-        keys = np.stack([keys for shared in sets for _, keys in shared], axis=-1)
-        weights = np.concatenate([rows.weights for rows in found], axis=-1)
-        of_roles = np.eye(len(alike), dtype=np.float32).repeat(list(map(len, sets)), axis=0)
-        return SieveReadout(
-            function=_of_words,
-            arrays=(keys.astype(np.float32), weights, of_roles),
-            **self.facts(found),
-        )
-
-
-def _of_words(layer: Layer, keys: Array, weights: Array, of_roles: Array) -> Array:
-    """Return sums of masses on ``keys`` (B, N, k) under ``weights`` (B, N, k).
-
-    ``of_roles`` (k, r) is 1 where a set belongs to a role.
-    """
-    return (layer.masses_of(keys) * weights[:, None]).sum(-2) @ of_roles
+    def row_values(self, scope: Scope, sizes: IntArray) -> RowValues:
+        """Return coefficients of the entropies within sets, instead of masses."""
+        most = np.log(np.maximum(sizes, 1))
+        return RowValues(divide(sizes > 1, most), np.zeros(sizes.shape), sizes > 1, most)
 
 
 def sets_of_sentences(

@@ -10,7 +10,7 @@ scores are linear in that mass:
 W and c are fixed before the model runs, so scoring is a contraction of attention with them. There
 are two kinds of sieves, each of which keeps W small in its own way, and both are exact: key sets
 that many queries share (`headroles.roles.sets`), and pairs of a query and a key with a weight
-(`headroles.roles.pairs`).
+(`headroles.roles.pairs`). A readout has the arrays of all of them, for one batch.
 """
 
 from __future__ import annotations
@@ -18,11 +18,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from headroles.arrays import BoolArray, Float32Array, IntArray
 from headroles.roles.batch import PaddedBatch, Scope
+from headroles.roles.first_choices import OFFSETS, Candidates, find_candidates
+from headroles.roles.role import Role
 
 Array: TypeAlias = Any
 """A NumPy array in a new readout, a tensor where the model runs."""
@@ -50,6 +55,22 @@ class Sieve(ABC):
     def readout(self, alike: Sequence[Any], scope: Scope, key_sets: KeySets) -> SieveReadout:
         """Make the readout of the scores of ``alike``, the sieves of this kind."""
 
+    def cells(self, batch: PaddedBatch) -> BoolArray:
+        """Mark (N, N) the cells in which query i looks for key j, for a batch of one example.
+
+        A contrast has the cells of its role, without its controls; a quantity that only describes
+        heads has no cells.
+        """
+        return np.zeros((batch.width, batch.width), dtype=bool)
+
+    def words(self, batch: PaddedBatch) -> tuple[set[int], list[tuple[int, int]]]:
+        """Return the words in the sieves, and the pairs of words that look for each other.
+
+        The batch holds one example. Words are numbered through the example. Both results are empty
+        if the sieve consists of positions or special tokens.
+        """
+        return set(), []
+
 
 @dataclass(frozen=True, kw_only=True)
 class SieveReadout:
@@ -76,6 +97,84 @@ class SieveReadout:
     skipped: Counter[str] = field(default_factory=Counter)
     controls: Counter[str] = field(default_factory=Counter)
 
-    def read(self, layer: Layer) -> Array:
-        """Return scores less their constants (B, heads, r), undefined where counts are 0."""
-        return self.function(layer, *self.arrays)
+
+@dataclass(frozen=True)
+class Readout:
+    """Readout of the scores of R roles from a layer, for a batch of B examples.
+
+    ``key_sets`` (B, N, K) is 1 where a token belongs to a set. The readouts ``by_kind`` of sieve
+    are read one after the other; role r scores the column ``columns[r]`` of their joined results.
+    ``counts`` (B, R) are numbers of tokens or arcs behind each score; a count of 0 means that there
+    is no score.
+
+    Only scores of first choices have ``candidates``, and ``offset_shares`` (B, R, offsets), which
+    are NaN for roles that are not compared with fixed offsets.
+    """
+
+    key_sets: Float32Array
+    by_kind: tuple[SieveReadout, ...]
+    columns: tuple[int, ...]
+    counts: IntArray
+    candidates: Candidates | None = None
+    offset_shares: Float32Array | None = None
+
+    @property
+    def bounds(self) -> Float32Array:
+        """(B, R, 2): least and greatest possible score; NaN where unknown."""
+        of_kinds = [np.moveaxis(one.limits[1:], 0, -1) for one in self.by_kind]
+        bounds = np.concatenate(of_kinds, axis=1)[:, self.columns]
+        bounds[self.counts == 0] = np.nan
+        return bounds
+
+    @property
+    def skipped(self) -> Counter[str]:
+        """Numbers of arcs skipped because their words have no pieces, by reason."""
+        return sum((one.skipped for one in self.by_kind), Counter())
+
+    @property
+    def controls(self) -> Counter[str]:
+        """Numbers of links with and without controls, from contrasts."""
+        return sum((one.controls for one in self.by_kind), Counter())
+
+
+def make_readout(roles: Sequence[Role], scope: Scope) -> Readout:
+    """Make the readout of ``roles``, which have sieves, for a scope; equal sieves are read once."""
+    sieves: list[Any] = [role.sieve for role in roles]
+    batch = scope.batch
+    key_sets: KeySets = {id(keys): keys for sieve in sieves for keys in sieve.key_sets(batch)}
+    # a dict keeps the order and drops equal sieves
+    sieves_of: dict[Hashable, dict[Sieve, None]] = {}
+    for sieve in sieves:
+        sieves_of.setdefault(sieve.kind, {})[sieve] = None
+    alike = [list(of_kind) for of_kind in sieves_of.values()]
+    by_kind = tuple(group[0].readout(group, scope, key_sets) for group in alike)
+    places = {sieve: place for place, sieve in enumerate(chain.from_iterable(alike))}
+    columns = tuple(places[sieve] for sieve in sieves)
+    stacked = np.zeros((batch.size, batch.width, len(key_sets)), dtype=np.float32)
+    for place, keys in enumerate(key_sets.values()):
+        stacked[:, :, place] = keys
+    readout = Readout(
+        key_sets=stacked,
+        by_kind=by_kind,
+        columns=columns,
+        counts=np.concatenate([one.counts for one in by_kind], axis=1)[:, columns],
+    )
+    if not scope.score.of_first_choice:
+        return readout
+    shares = [
+        np.full((*one.counts.shape, len(OFFSETS)), np.nan, dtype=np.float32)
+        if one.offset_shares is None
+        else one.offset_shares
+        for one in by_kind
+    ]
+    return replace(
+        readout,
+        candidates=batch.of(find_candidates),
+        offset_shares=np.concatenate(shares, axis=1)[:, columns],
+    )
+
+
+def bounds_of(readouts: Sequence[Readout]) -> Float32Array:
+    """Return (B, R, 2), least and greatest possible score under any of a batch's readouts."""
+    low, high = np.moveaxis(np.stack([readout.bounds for readout in readouts]), -1, 0)
+    return np.stack([np.fmin.reduce(low), np.fmax.reduce(high)], axis=-1)

@@ -23,7 +23,9 @@ def read_scores(attention: Tensor, readout: Readout) -> Tensor:
     constants: list[Any] = [one.limits[0] for one in readout.by_kind]
     layer = AttentionLayer(attention.float(), key_sets)
     chosen = FirstChoices(layer, readout.candidates)
-    read = torch.cat([one.read(chosen.among(one.among)) for one in readout.by_kind], dim=-1)
+    read = torch.cat(
+        [one.function(chosen.among(one.among), *one.arrays) for one in readout.by_kind], dim=-1
+    )
     if readout.candidates is not None:
         # choices hide NaN and inf of attention; 0 * attention does not
         read += 0 * layer.attention.sum((-2, -1))[..., None]

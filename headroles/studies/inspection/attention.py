@@ -33,15 +33,7 @@ from headroles.encoding.encoder import Cut
 from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.models.options import WEIGHTS, ModelOptions
 from headroles.options import CIRCUMSTANCE, Convert, fields_of, split_names, takes
-from headroles.roles import (
-    PaddedBatch,
-    Role,
-    RoleOptions,
-    choose_roles,
-    is_own,
-    marked_words,
-    sieve_cells,
-)
+from headroles.roles import PaddedBatch, Role, RoleOptions, choose_roles, is_own
 from headroles.scoring.scores import HeadScores
 from headroles.studies.options import ImportOptions
 from headroles.wording import head_name, listed, printable, shortened
@@ -309,7 +301,8 @@ class MarkedExample(NamedTuple):
 def mark(example: Example, role: Role) -> MarkedExample:
     """Return the words of an example, with those of the role marked."""
     words = tuple(word for sentence in example.sentences for word in sentence.words)
-    keys, pairs = marked_words(role, PaddedBatch(_WordByWord({}).encode([example], Counter())))
+    assert role.sieve is not None
+    keys, pairs = role.sieve.words(PaddedBatch(_WordByWord({}).encode([example], Counter())))
     return MarkedExample(words, tuple(sorted(keys)), tuple(pairs))
 
 
@@ -433,7 +426,8 @@ def _between_words(
     encoder: LoadedEncoder,
 ) -> dict[str, Any]:
     """Return the fields of `WordAttention` about words, from weights (N, N) between pieces."""
-    cells = sieve_cells(role, PaddedBatch([example]))
+    assert role.sieve is not None
+    cells = role.sieve.cells(PaddedBatch([example]))
     if reach is not None:
         place = np.arange(len(example))
         cells &= np.abs(place[:, None] - place) <= reach
