@@ -163,7 +163,7 @@ def find_controls(scope: Scope, find: FindLinks) -> Controls:
     owners, cells, queries, keys = (one[chosen] for one in (owners, cells, queries, keys))
     # pieces of long words must not outvote short words
     weights = 1 / (n_pieces[owners, queries] * n_pieces[owners, keys])
-    totals = np.bincount(cells, weights=weights, minlength=len(of_links))
+    totals = np.bincount(cells, weights=weights, minlength=len(of_links)).astype(np.float64)
     return Controls(cells, queries, keys, weights, totals)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -61,16 +61,11 @@ class Known:
     @classmethod
     def of(cls, examples: list[EncodedExample], readouts: Mapping[Reach, Readout]) -> Known:
         """Take what is known from the readouts of a batch."""
-        every = list(readouts.values())
-        widest = max(every, key=lambda readout: int(readout.counts.sum()))
+        counts = {reach: readout.counts for reach, readout in readouts.items()}
+        widest = max(readouts.values(), key=lambda readout: int(readout.counts.sum()))
+        bounds, shares = bounds_of(list(readouts.values())), widest.offset_shares
         return cls(
-            examples,
-            {reach: readout.counts for reach, readout in readouts.items()},
-            every[0].columns,
-            bounds_of(every),
-            widest.offset_shares,
-            widest.skipped,
-            widest.controls,
+            examples, counts, widest.columns, bounds, shares, widest.skipped, widest.controls
         )
 
 
@@ -89,49 +84,26 @@ Launched: TypeAlias = tuple[list[int], Known, Callable[[], Float32Array]]
 
 
 @dataclass(frozen=True)
-class ScoreListener:
-    """Reader of the scores of a batch, called with the weights of each layer in turn."""
-
-    readouts: list[Readout]
-    layers: list[Tensor] = field(default_factory=list)
-
-    def __call__(self, layer: int, weights: Tensor) -> None:
-        """Read the scores of a layer."""
-        self.layers.append(read_scores(weights, self.readouts[layer]))
-
-    def values(self) -> Tensor:
-        """Return values (B, layers, heads, columns), undefined where counts are 0."""
-        return torch.stack(self.layers, dim=1)
-
-
 class BlockScorer:
     """Scorer of examples with one encoder, in batches that the ``budget`` allows."""
 
-    def __init__(
-        self,
-        encoder: LoadedEncoder,
-        reader: AttentionReader,
-        roles: Sequence[Role],
-        score: Score,
-        budget: Budget,
-    ) -> None:
-        self._encoder = encoder
-        self._reader = reader
-        self._roles = tuple(roles)
-        self._score = score
-        self._budget = budget
+    encoder: LoadedEncoder
+    reader: AttentionReader
+    roles: tuple[Role, ...]
+    score: Score
+    budget: Budget
 
     def prepare(self, examples: Sequence[EncodedExample], indices: list[int]) -> PreparedBatch:
         """Prepare the batch of the examples at these indices; needs no device."""
         own = [examples[index] for index in indices]
         batch = PaddedBatch(own)
         readouts = {
-            reach: make_readout(self._roles, Scope(batch, reach, self._score))
-            for reach in dict.fromkeys(self._reader.reaches)
+            reach: make_readout(self.roles, Scope(batch, reach, self.score))
+            for reach in dict.fromkeys(self.reader.reaches)
         }
-        inputs = collate(own, self._encoder.tokenizer.pad_token_id or 0)
+        inputs = collate(own, self.encoder.tokenizer.pad_token_id or 0)
         known = Known.of(own, readouts)
-        return PreparedBatch(indices, known, *as_tensors((inputs, readouts), self._encoder.device))
+        return PreparedBatch(indices, known, *as_tensors((inputs, readouts), self.encoder.device))
 
     def launch(
         self, examples: Sequence[EncodedExample], report: Callable[[int], None]
@@ -143,11 +115,11 @@ class BlockScorer:
         lengths = [len(example) for example in examples]
         make = partial(self.prepare, examples)
         passes = Passes(
-            lengths, make, lambda index: f"the example {examples[index].id!r}", self._budget
+            lengths, make, lambda index: f"the example {examples[index].id!r}", self.budget
         )
         launched: list[Launched] = []
         done = 0
-        batches = one_ahead(map(make, self._budget.batches(lengths)))
+        batches = one_ahead(map(make, self.budget.batches(lengths)))
         for batch, coming in passes.run(batches, lambda one: to_host(self.read(one))):
             launched.append((batch.indices, batch.known, coming))
             done += len(batch.indices)
@@ -156,24 +128,23 @@ class BlockScorer:
 
     def read(self, batch: PreparedBatch) -> Tensor:
         """Read values (B, layers, heads, columns), undefined where counts are 0."""
-        listener = self.listen(batch)
-        names = [example.id for example in batch.known.examples]
-        self._reader.read(on_device(batch.inputs, self._encoder.device), listener, names)
-        return listener.values()
+        inputs, readouts = on_device((batch.inputs, batch.readouts), self.encoder.device)
+        layers: list[Tensor] = []
 
-    def listen(self, batch: PreparedBatch) -> ScoreListener:
-        """Return what reads the scores of a batch from the weights of each layer."""
-        readouts = on_device(batch.readouts, self._encoder.device)
-        return ScoreListener([readouts[reach] for reach in self._reader.reaches])
+        def read_layer(layer: int, weights: Tensor) -> None:
+            layers.append(read_scores(weights, readouts[self.reader.reaches[layer]]))
+
+        self.reader.read(inputs, read_layer, [example.id for example in batch.known.examples])
+        return torch.stack(layers, dim=1)
 
     def fetch(self, launched: Sequence[Launched], counts: Counts) -> HeadScores:
         """Wait for scores and return them in the order of examples.
 
         Numbers of skipped arcs and of controls are added to ``counts``.
         """
-        n, n_roles = sum(len(indices) for indices, _, _ in launched), len(self._roles)
+        n, n_roles = sum(len(indices) for indices, _, _ in launched), len(self.roles)
         examples: dict[int, EncodedExample] = {}
-        values = np.empty((n, self._reader.n_layers, self._reader.n_heads, n_roles), np.float32)
+        values = np.empty((n, self.reader.n_layers, self.reader.n_heads, n_roles), np.float32)
         units = np.empty((n, n_roles), dtype=np.int64)
         shares = np.full((n, n_roles, len(OFFSETS)), np.nan, dtype=np.float32)
         bounds = np.empty((n, n_roles, 2), dtype=np.float32)
@@ -184,32 +155,30 @@ class BlockScorer:
             bounds[indices] = known.bounds
             if known.shares is not None:
                 shares[indices] = known.shares
-            counts.skipped += known.skipped
-            counts.controls += known.controls
+            counts.add(Counts(known.skipped, known.controls))
         ordered = [examples[index] for index in range(n)]
         return HeadScores(
             ids=tuple(example.id for example in ordered),
             documents=tuple(example.document for example in ordered),
-            lengths=np.array([len(example) for example in ordered]),
-            roles=self._roles,
+            lengths=np.array([len(example) for example in ordered], dtype=np.int64),
+            roles=self.roles,
             values=values,
             counts=units,
-            score=self._score,
+            score=self.score,
             digests=tuple(example.digest for example in ordered),
-            offset_shares=shares if self._score.of_first_choice else None,
+            offset_shares=shares if self.score.of_first_choice else None,
             bounds=bounds,
         )
 
     def _values(self, known: Known, read: Float32Array) -> Float32Array:
         """Return values (B, layers, heads, roles), NaN where an example or a head has none."""
-        refuse_not_finite(read, known.examples, self._encoder)
-        for layer, head in self._reader.removed:
+        refuse_not_finite(read, known.examples, self.encoder)
+        for layer, head in self.reader.removed:
             read[:, layer, head] = np.nan
-        columns = known.columns
-        values = read if columns == tuple(range(len(columns))) else read[..., columns]
-        for layer, reach in enumerate(self._reader.reaches):
+        values = read[..., known.columns]
+        for layer, reach in enumerate(self.reader.reaches):
             values[:, layer].swapaxes(1, 2)[known.counts[reach] == 0] = np.nan
-        return np.asarray(values)
+        return values
 
 
 def refuse_not_finite(

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from headroles import storage
 from headroles.errors import StorageError, UsageError
-from headroles.record import PieceCounts, RecordedPart, ScoresRecord
+from headroles.record import RecordedPart, ScoresRecord
 from headroles.scoring.scores import Counts, HeadScores, read_blocks, write_scores
 
 
@@ -103,14 +103,9 @@ def _merged(runs: list[_Run]) -> ScoresRecord:
     for run in runs[1:]:
         counts.add(Counts.of(run.part.counts))
     now = ScoresRecord.now()
-    return structs.replace(
-        first,
-        created=now.created,
-        command=now.command,
-        examples=sum(run.record.examples for run in runs),
-        scores=sum(run.record.scores for run in runs),
-        skipped=dict(counts.skipped),
-        controls=dict(counts.controls),
-        pieces=PieceCounts(**counts.pieces) if counts.pieces else None,
+    return counts.put_into(
+        structs.replace(first, created=now.created, command=now.command),
+        sum(run.record.examples for run in runs),
+        sum(run.record.scores for run in runs),
         part=None,
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 from msgspec import structs
 
 from headroles.corpus import Corpus, PreparedCorpus, as_corpus, prepared
@@ -19,7 +19,7 @@ from headroles.models.loading.encoder import Attending, LoadedEncoder, load_enco
 from headroles.options import fields_of, takes
 from headroles.passes.loop import Budget
 from headroles.passes.options import shown_in_notebooks
-from headroles.record import PieceCounts, RecordedPart, ScoresRecord
+from headroles.record import RecordedPart, ScoresRecord
 from headroles.roles import (
     SCORES,
     Role,
@@ -130,7 +130,6 @@ def _choose(options: ScoreOptions, corpus: PreparedCorpus) -> _Chosen:
 
 _OPTIONS = frozenset(field.name for field in fields_of(ScoreOptions))
 _VERSIONS = ("headroles", "torch", "transformers", "tokenizers", "numpy")
-_Waiting: TypeAlias = tuple[int, list[Launched], Counts, ScoredWindow | None]
 
 
 class ScoringRun:
@@ -188,16 +187,7 @@ class ScoringRun:
 
     def record(self) -> ScoresRecord:
         """Return the record of the run, once its blocks are exhausted."""
-        counts = self._counts.record()
-        return structs.replace(
-            self._opened,
-            examples=self._n_examples,
-            scores=self._n_scores,
-            skipped=counts.skipped,
-            controls=counts.controls,
-            pieces=PieceCounts(**counts.pieces) if counts.pieces else None,
-            part=self._part,
-        )
+        return self._counts.put_into(self._opened, self._n_examples, self._n_scores, self._part)
 
     def scores(self) -> HeadScores:
         """Return the scores of all examples, with their record."""
@@ -210,10 +200,10 @@ class ScoringRun:
         for scores, found in self._scored():
             counts.add(found)
             self._counts.add(found)
-            sizes.append(0 if scores is None else scores.n_examples)
-            if scores is not None:
-                self._n_examples += scores.n_examples
-                self._n_scores += scores.record.scores
+            sizes.append(scores.n_examples)
+            self._n_examples += scores.n_examples
+            self._n_scores += scores.record.scores
+            if scores.n_examples:
                 yield scores
         if self._sharing.corpus_part is not None:
             self._sharing.corpus_part.refuse_empty(sizes)
@@ -227,58 +217,63 @@ class ScoringRun:
 
     def _scored(self) -> Iterator[ScoredWindow]:
         """Yield the result of each window, in corpus order."""
-        if self._sharing.team is None:
-            yield from (one for _, one in self._score(self._open_windows()))
-            return
         saved = self._open_windows()
-        numbers = [number for number, _ in self._score(saved)]
+        if self._sharing.team is None:
+            yield from self._score(saved, [])
+            return
+        numbers: list[int] = []
+        for _ in self._score(saved, numbers):
+            pass
         self._sharing.wait()
         yield from map(saved.read, numbers)
 
     def assist(self) -> None:
         """Score and save the windows of this process, and wait until all processes have done so."""
-        for _ in self._score(self._open_windows()):
+        for _ in self._score(self._open_windows(), []):
             pass
         self._sharing.wait()
 
     def _open_windows(self) -> SavedWindows:
-        shape = (0, self._reader.n_layers, self._reader.n_heads, len(self.roles))
-        values, counts = np.empty(shape, np.float32), np.empty((0, shape[-1]), np.int64)
-        none = HeadScores((), (), np.empty(0, np.int64), self.roles, values, counts, self.score)
-        return self._sharing.open(self._settings, none)
+        return self._sharing.open(self._settings, self.scorer.fetch([], Counts()))
 
-    def _score(self, saved: SavedWindows) -> Iterator[tuple[int, ScoredWindow]]:
-        """Yield the numbers and results of windows; empty if another process scores them.
+    def _score(self, saved: SavedWindows, numbers: list[int]) -> Iterator[ScoredWindow]:
+        """Yield the results of the windows of this process, which are saved.
 
-        Results are saved. A window is fetched once the next one is launched, so that a device need
-        not wait.
+        ``numbers`` are filled with those of all windows of the run. A window is fetched once the
+        next one is launched, so that a device need not wait.
         """
-        waiting: _Waiting | None = None
-        for window, counts, examples, known in one_ahead(self._encoded(saved)):
-            launched = self._launch(window, examples) if examples else []
+        waiting: Callable[[], ScoredWindow] | None = None
+        for window, counts, examples in one_ahead(self._encoded(saved, numbers)):
+            if examples is None:
+                fetch = partial(saved.read, window.number)
+            else:
+                fetch = partial(
+                    self._fetch, window.number, self._launch(window, examples), counts, saved
+                )
             if waiting is not None:
-                yield self._fetched(*waiting, saved)
-            waiting = window.number, launched, counts, known
+                yield waiting()
+            waiting = fetch
         if waiting is not None:
-            yield self._fetched(*waiting, saved)
+            yield waiting()
 
     def _encoded(
-        self, saved: SavedWindows
-    ) -> Iterator[tuple[Window, Counts, list[EncodedExample], ScoredWindow | None]]:
-        """Yield windows with their examples in word pieces, or with the results that are known."""
+        self, saved: SavedWindows, numbers: list[int]
+    ) -> Iterator[tuple[Window, Counts, list[EncodedExample] | None]]:
+        """Yield this process's windows with their examples in word pieces, None if saved."""
         for window in windows_of(self.corpus, self.options.pairing, self._n_examples_at_once):
-            counts = Counts()
             if not self._sharing.has(window.number):
                 continue
+            numbers.append(window.number)
             if not self._sharing.scores_here(window.number):
-                yield window, counts, [], ScoredWindow(None, counts)
-            elif (known := saved.find(window.number)) is not None:
-                yield window, counts, [], known
-            else:
-                self._pieces.counts.clear()
-                encoded = self._pieces.encode(window.examples, counts.skipped)
-                counts.pieces.update(self._pieces.counts)
-                yield window, counts, encoded, None
+                continue
+            counts = Counts()
+            if window.number in saved:
+                yield window, counts, None
+                continue
+            self._pieces.counts.clear()
+            encoded = self._pieces.encode(window.examples, counts.skipped)
+            counts.pieces.update(self._pieces.counts)
+            yield window, counts, encoded
 
     @property
     def _n_examples_at_once(self) -> int:
@@ -292,24 +287,17 @@ class ScoringRun:
                 sentences = window.first + window.n_sentences * done // len(examples)
                 self.options.on_progress(sentences, self.corpus.record.sentences)
 
-        return self.scorer.launch(examples, report)
+        return self.scorer.launch(examples, report) if examples else []
 
-    def _fetched(
-        self,
-        number: int,
-        launched: list[Launched],
-        counts: Counts,
-        known: ScoredWindow | None,
-        saved: SavedWindows,
-    ) -> tuple[int, ScoredWindow]:
-        if known is not None:
-            return number, known
-        scores = self.scorer.fetch(launched, counts) if launched else None
-        if scores is not None and self.options.precision == HALF:
+    def _fetch(
+        self, number: int, launched: list[Launched], counts: Counts, saved: SavedWindows
+    ) -> ScoredWindow:
+        scores = self.scorer.fetch(launched, counts)
+        if self.options.precision == HALF:
             scores = scores.rounded()
         scored = ScoredWindow(scores, counts)
         saved.write(number, scored)
-        return number, scored
+        return scored
 
     def _settings(self) -> dict[str, Any]:
         """Return all that results of windows depend on.

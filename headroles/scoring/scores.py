@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from headroles import storage
 from headroles.arrays import Float32Array, IntArray
 from headroles.errors import StorageError, UsageError
-from headroles.record import PartCounts, Record, RecordedRole, ScoresRecord
+from headroles.record import PartCounts, PieceCounts, Record, RecordedPart, ScoresRecord
 from headroles.results.shown import Grid, Shown, Warned, as_html
 from headroles.results.stored import Stored
 from headroles.roles import (
@@ -100,19 +100,28 @@ class HeadScores(Stored):
         record = structs.replace(self.record, **said, scores=n_scores)
         object.__setattr__(self, "record", record)
 
+    @property
+    def names(self) -> dict[str, tuple[str, ...]]:
+        """The names of examples, by field."""
+        return {"ids": self.ids, "documents": self.documents, "digests": self.digests}
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays of examples that there are, by field."""
+        named = ("lengths", "values", "counts", "offset_shares", "bounds")
+        return {name: one for name in named if (one := getattr(self, name)) is not None}
+
     @classmethod
     def joined(cls, parts: Sequence[HeadScores], record: ScoresRecord) -> HeadScores:
         """Join scores of the same roles; what is unknown in one part is unknown in the whole."""
-        joined: dict[str, Any] = {}
-        for name in ("ids", "documents", "digests"):
-            joined[name] = tuple(chain.from_iterable(getattr(one, name) for one in parts))
+        joined: dict[str, Any] = dict.fromkeys(("offset_shares", "bounds"))
+        for name in parts[0].names:
+            joined[name] = tuple(chain.from_iterable(part.names[name] for part in parts))
         if len(joined["digests"]) < len(joined["ids"]):
             joined["digests"] = ()
-        for name in ("lengths", "values", "counts", "offset_shares", "bounds"):
-            arrays = [getattr(one, name) for one in parts]
-            is_known = all(array is not None for array in arrays)
-            joined[name] = np.concatenate(arrays) if is_known else None
-        n_scores = sum(one.record.scores for one in parts)
+        for name in set.intersection(*(set(part.arrays) for part in parts)):
+            joined[name] = np.concatenate([part.arrays[name] for part in parts])
+        n_scores = sum(part.record.scores for part in parts)
         return replace(parts[0], **joined, record=record, n_scores=n_scores)
 
     @classmethod
@@ -247,18 +256,16 @@ class HeadScores(Stored):
         """Return the scores of the examples at ``rows``, in their order, for ``roles``, by id."""
         chosen = np.arange(self.n_examples) if rows is None else rows
         places = [self.role_ids.index(role) for role in roles or self.role_ids]
-        shares, bounds = self.offset_shares, self.bounds
+        arrays = {name: one[chosen] for name, one in self.arrays.items()}
+        arrays["values"] = arrays["values"][..., places]
+        for name in arrays.keys() & {"counts", "offset_shares", "bounds"}:
+            arrays[name] = arrays[name][:, places]
+        fields_of_examples: dict[str, Any] = {
+            **{name: tuple(one[row] for row in chosen if one) for name, one in self.names.items()},
+            **arrays,
+        }
         return replace(
-            self,
-            ids=tuple(self.ids[row] for row in chosen),
-            documents=tuple(self.documents[row] for row in chosen),
-            lengths=self.lengths[chosen],
-            roles=tuple(self.roles[place] for place in places),
-            values=self.values[chosen][..., places],
-            counts=self.counts[chosen][:, places],
-            digests=tuple(self.digests[row] for row in chosen) if self.digests else (),
-            offset_shares=None if shares is None else shares[chosen][:, places],
-            bounds=None if bounds is None else bounds[chosen][:, places],
+            self, **fields_of_examples, roles=tuple(self.roles[place] for place in places)
         )
 
     def of_head(self, head: tuple[int, int], role: str) -> Float32Array:
@@ -326,18 +333,9 @@ def _is_same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-class ScoreFields(TypedDict):
-    """Fields of a record that describe a table of scores."""
-
-    score: str
-    roles: list[RecordedRole]
-    layers: int
-    heads: int
-
-
 def describe_scores(
     roles: Sequence[Role], score: Score, n_layers: int, n_heads: int
-) -> ScoreFields:
+) -> dict[str, Any]:
     """Return the fields of a record that describe a table of scores."""
     return {
         "score": score.name,
@@ -405,9 +403,23 @@ class Counts:
         self.controls.update(other.controls)
         self.pieces.update(other.pieces)
 
+    def put_into(
+        self, record: ScoresRecord, examples: int, scores: int, part: RecordedPart | None
+    ) -> ScoresRecord:
+        """Return the record of a run with these counts and numbers of examples and scores."""
+        return structs.replace(
+            record,
+            examples=examples,
+            scores=scores,
+            skipped=dict(self.skipped),
+            controls=dict(self.controls),
+            pieces=PieceCounts(**self.pieces) if self.pieces else None,
+            part=part,
+        )
+
 
 class ScoredWindow(NamedTuple):
-    """Scores of a window, None if all its examples were skipped, and what was counted."""
+    """Scores of a window, of no example if all were skipped, and what was counted."""
 
-    scores: HeadScores | None
+    scores: HeadScores
     counts: Counts

@@ -9,11 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
-
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.record import PartCounts
-from headroles.roles import OFFSETS
 from headroles.scoring.options import CorpusPart
 from headroles.scoring.scores import Counts, HeadScores, ScoredWindow
 from headroles.storage import OpenParts, Parts, decode_arrays, decode_notes, encode_arrays, plain
@@ -137,9 +134,6 @@ class Sharing:
 ALONE = Sharing()
 """Sharing of a single process that saves nothing."""
 
-_NAMES = ("ids", "documents", "digests")
-"""Fields of scores that are saved as JSON."""
-
 
 @dataclass(frozen=True)
 class SavedWindows:
@@ -151,9 +145,8 @@ class SavedWindows:
     parts: OpenParts | None
     like: HeadScores
 
-    def find(self, number: int) -> ScoredWindow | None:
-        """Return the result of a window, None if it is not saved."""
-        return self.read(number) if self.parts is not None and number in self.parts else None
+    def __contains__(self, number: int) -> bool:
+        return self.parts is not None and number in self.parts
 
     def write(self, number: int, scored: ScoredWindow) -> None:
         """Save the result of a window."""
@@ -170,12 +163,7 @@ class SavedWindows:
 def pack(scored: ScoredWindow) -> bytes:
     """Encode a result as safetensors: the arrays of its scores, and the rest as JSON."""
     scores, counts = scored
-    notes: dict[str, Any] = {"counts": plain(counts.record())}
-    if scores is None:
-        return encode_arrays({}, notes)
-    notes["scores"] = {name: getattr(scores, name) for name in _NAMES}
-    found = {name: getattr(scores, name) for name in _types(scores, 0)}
-    return encode_arrays(found, notes)
+    return encode_arrays(scores.arrays, {**scores.names, "counts": plain(counts.record())})
 
 
 def unpack(content: bytes, like: HeadScores) -> ScoredWindow:
@@ -184,27 +172,13 @@ def unpack(content: bytes, like: HeadScores) -> ScoredWindow:
     ``like`` is as in `SavedWindows`.
     """
     arrays, notes = decode_arrays(content), decode_notes(content)
-    counts = Counts.of(PartCounts.read(notes["counts"]))
-    if "scores" not in notes:
-        return ScoredWindow(None, counts)
-    names: dict[str, Any] = {name: tuple(notes["scores"][name]) for name in _NAMES}
-    found = {name: (one.dtype, one.shape) for name, one in arrays.items()}
-    needed = _types(like, len(names["ids"]))
-    if found != needed or len({len(one) for one in names.values()}) > 1:
-        raise ValueError(f"it holds {found} instead of {needed}")
+    names = {name: tuple(notes[name]) for name in like.names}
+    form, needed = (
+        {name: (one.dtype, one.shape[1:]) for name, one in found.items()}
+        for found in (arrays, like.arrays)
+    )
+    sizes = {len(one) for one in (*names.values(), *arrays.values())}
+    if form != needed or len(sizes) > 1:
+        raise ValueError(f"it holds {form} of {sizes} examples instead of {needed}")
     fields: dict[str, Any] = {**names, **arrays}
-    return ScoredWindow(replace(like, **fields), counts)
-
-
-def _types(like: HeadScores, n: int) -> dict[str, tuple[Any, tuple[int, ...]]]:
-    """Return the type and the shape of each array of scores for n examples."""
-    n_roles = len(like.roles)
-    types = {
-        "lengths": (np.dtype(np.int64), (n,)),
-        "values": (np.dtype(np.float32), (n, like.n_layers, like.n_heads, n_roles)),
-        "counts": (np.dtype(np.int64), (n, n_roles)),
-        "bounds": (np.dtype(np.float32), (n, n_roles, 2)),
-    }
-    if like.score.of_first_choice:
-        types["offset_shares"] = (np.dtype(np.float32), (n, n_roles, len(OFFSETS)))
-    return types
+    return ScoredWindow(replace(like, **fields), Counts.of(PartCounts.read(notes["counts"])))
