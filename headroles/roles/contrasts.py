@@ -193,5 +193,5 @@ def _in_runs(
     return (
         pairs.reshape(batch.size, -1),
         weights.reshape(batch.size, 2, RUN, most),
-        run_weights.reshape(batch.size, 2 * most, -1),
+        run_weights.reshape(batch.size, 2 * most, taken.shape[-1]),
     )

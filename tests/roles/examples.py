@@ -109,12 +109,17 @@ def score_of(
     **options: Any,
 ) -> NDArray[np.float64]:
     """(batch, heads, roles) of attention (batch, heads, n, n), NaN where there is no score."""
-    readout = readout_of(batch, score, reach, **options)
-    moved = as_tensors(readout, torch.device("cpu"))
+    return values_of(attention, readout_of(batch, score, reach, **options), score != "hit")
+
+
+def values_of(
+    attention: NDArray[np.floating], readout: Readout, noisy: bool = True
+) -> NDArray[np.float64]:
+    """The same by a readout; noise would break ties of first choices."""
     weights = torch.tensor(attention, dtype=torch.float32)
-    weights = weights if score == "hit" else with_noise(weights)  # which would break ties
-    read = read_scores(weights, moved).numpy().astype(float)
-    values = read[..., readout.columns]
+    moved = as_tensors(readout, torch.device("cpu"))
+    read = read_scores(with_noise(weights) if noisy else weights, moved).numpy().astype(float)
+    values: NDArray[np.float64] = read[..., readout.columns]
     values[np.broadcast_to((readout.counts == 0)[:, None], values.shape)] = np.nan
     return values
 

@@ -28,14 +28,27 @@ def sentence_of(column: str, texts: tuple[str, ...]) -> Sentence:
     return Sentence("s", "d", 0, ("a", "b", "c"), (ROOT, 0, 0), ("x",) * 3, {column: texts})
 
 
-def test_enhanced() -> None:
-    found = arcs_of("enhanced", sentence_of("deps", ("0:root", "1:obj|3:nsubj:xsubj", "2.1:x")))
-    assert found == [(1, 0, "obj"), (1, 2, "nsubj:xsubj")]
-
-
-def test_misc() -> None:
-    sentence = sentence_of("misc", ("_", "Coref=1,3:far|SpaceAfter=No", "Coref=1"))
-    assert arcs_of("misc:Coref", sentence) == [(1, 0, "Coref"), (1, 2, "far"), (2, 0, "Coref")]
+@pytest.mark.parametrize(
+    ("source", "column", "texts", "arcs"),
+    [
+        (
+            "enhanced",
+            "deps",
+            ("0:root", "1:obj|3:nsubj:xsubj", "2.1:x"),
+            [(1, 0, "obj"), (1, 2, "nsubj:xsubj")],
+        ),
+        (
+            "misc:Coref",
+            "misc",
+            ("_", "Coref=1,3:far|SpaceAfter=No", "Coref=1"),
+            [(1, 0, "Coref"), (1, 2, "far"), (2, 0, "Coref")],
+        ),
+    ],
+)
+def test_arcs_of_columns(
+    source: str, column: str, texts: tuple[str, ...], arcs: list[tuple[int, int, str]]
+) -> None:
+    assert arcs_of(source, sentence_of(column, texts)) == arcs
 
 
 MANY_DIGITS = "9" * 5000  # Python turns no more than 4,300 into a number

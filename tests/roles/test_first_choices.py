@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
-from headroles.passes.examples import as_tensors
 from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, Scope, make_readout
 from headroles.roles.pairs import Offsets
 from headroles.scoring import layer
-from headroles.scoring.layer import first_largest, read_scores
+from headroles.scoring.layer import first_largest
 from tests.roles.examples import (
     HAND_SEGMENTS,
     S,
@@ -28,6 +27,7 @@ from tests.roles.examples import (
     readout_of,
     roles_of,
     score_of,
+    values_of,
 )
 
 # Voita et al. 2019: four tokens and the end of the sentence
@@ -41,6 +41,7 @@ FOUR = np.array(
     ]
 )[None, None]
 FOUR_SEGMENTS = [0, 0, 0, 0, S]
+EVEN = np.full((1, 1, 4, 4), 0.25)
 
 
 def hits(attention: NDArray[np.float64], example: object, **options: object) -> dict[str, float]:
@@ -65,15 +66,19 @@ class TestHandCheckedExamples:
         assert shares[-1] == pytest.approx(1 / 3)
         assert sum(shares.values()) == pytest.approx(1)
 
-    def test_positions(self) -> None:
-        """Arg-max 1, 0, 3, 2; tokens without that neighbour are no queries."""
+    @pytest.mark.parametrize(
+        ("attention", "segments", "counts", "expected"),
+        [(FOUR, FOUR_SEGMENTS, [3, 3], [2 / 3, 2 / 3]), (EVEN, [S, 0, 0, S], [1, 1], [0, 1])],
+        ids=["arg-max 1, 0, 3, 2", "the first of equals"],
+    )
+    def test_positions(
+        self, attention: Any, segments: list[int], counts: list[int], expected: list[float]
+    ) -> None:
+        """Tokens without that neighbour are no queries."""
         roles = [Role(f"position:{k:+d}", sieve=Offsets((k,))) for k in (1, -1)]
-        readout = make_readout(roles, Scope(PaddedBatch([make_example(FOUR_SEGMENTS)]), None, HIT))
-        read = read_scores(
-            torch.tensor(FOUR, dtype=torch.float32), as_tensors(readout, torch.device("cpu"))
-        )
-        assert readout.counts.tolist() == [[3, 3]]
-        assert read[0, 0].tolist() == pytest.approx([2 / 3, 2 / 3])
+        readout = make_readout(roles, Scope(PaddedBatch([make_example(segments)]), None, HIT))
+        assert readout.counts.tolist() == [counts]
+        assert values_of(attention, readout, noisy=False)[0, 0] == pytest.approx(expected)
 
     def test_between_words(self) -> None:
         """Clark et al. 2019: words {1, 2}, {3}; w2 looks at the word of two pieces with .6."""
@@ -128,17 +133,7 @@ class TestColumns:
         found = score_of(attention, [example], "hit", columns=True)[0, 0]
         assert found[roles.index("syntactic:r0:from_governor")] == 1
 
-    def test_the_rule_to_beat_is_that_of_rows(self) -> None:
-        example = make_example([S, 0, 0, 0, 0, S], None, [1, 2, -1, 2], {0: "r0", 1: "r0"})
-        readout = readout_of([example], "hit", columns=True)
-        ids = [role.id for role in roles_of("hit", columns=True)]
-        rows, columns = (
-            readout.offset_shares[0, ids.index(f"syntactic:r0:{end}")]  # type: ignore[index]
-            for end in ("to_governor", "from_governor")
-        )
-        assert np.array_equal(rows, columns)
-
-    def test_are_asked_for_and_of_first_choices_only(self) -> None:
+    def test_are_of_first_choices_only(self) -> None:
         assert not any("from_governor" in role.id for role in roles_of("hit"))
         with pytest.raises(UsageError, match=r"columns need first choices"):
             roles_of("excess", columns=True)
@@ -192,16 +187,6 @@ def test_places_without_a_word_are_no_candidates(role: str, favoured: Any) -> No
     assert np.array_equal(found, alone, equal_nan=True)
     roles = [role.id for role in roles_of("hit", columns=True)]
     assert found[roles.index(f"syntactic:r0:{role}")] == 1
-
-
-def test_the_first_of_equals_is_the_choice() -> None:
-    attention = np.full((1, 1, 4, 4), 0.25)
-    roles = [Role(f"position:{k:+d}", sieve=Offsets((k,))) for k in (1, -1)]
-    readout = make_readout(roles, Scope(PaddedBatch([make_example([S, 0, 0, S])]), None, HIT))
-    read = read_scores(
-        torch.tensor(attention, dtype=torch.float32), as_tensors(readout, torch.device("cpu"))
-    )
-    assert read[0, 0].tolist() == [0, 1]
 
 
 def test_links_have_no_contrasts_but_offsets() -> None:

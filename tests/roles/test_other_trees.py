@@ -99,13 +99,3 @@ def test_sentences_without_a_lender_are_counted_and_said() -> None:
     made = classify_heads(model, make_corpus(triples), tokenizer=tokenizer, pairing="none")
     assert made.scores.record.without_other_tree == 1
     assert "(1 of 3 have none)" in " ".join(as_text(made.summarize()).split())
-
-
-def test_contrasts_need_words_that_neither_tree_joins(
-    both: tuple[HeadScores, HeadScores],
-) -> None:
-    whole = both[1]
-    column = whole.role_ids.index("syntactic:any:to_governor:other_trees")
-    contrast = whole.role_ids.index("syntactic:any:to_governor:other_trees:beyond_offset")
-    assert whole.counts[:, column].any()
-    assert (whole.counts[:, contrast] <= whole.counts[:, column]).all()

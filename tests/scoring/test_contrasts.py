@@ -75,8 +75,7 @@ def write_treebank(path: Path) -> None:
 
 
 @pytest.mark.numbers
-@pytest.mark.parametrize("score", ["bias", "excess"])
-@pytest.mark.parametrize("batch_tokens", [30, 400])
+@pytest.mark.parametrize(("score", "batch_tokens"), [("bias", 30), ("excess", 400)])
 def test_equal_their_definition(
     tmp_path: Path,
     tokenizer: PreTrainedTokenizerBase,

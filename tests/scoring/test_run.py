@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headroles import HeadScores, read_conllu, score_heads
 from headroles.corpus import make_examples, prepared
-from headroles.errors import CorpusError, ModelError, UsageError
+from headroles.errors import CorpusError, ModelError
 from headroles.roles import choose_relations
 from headroles.roles.contrasts import ARCS, ARCS_LEFT_OUT, PAIRS, PAIRS_WITHOUT_CONTROLS
 from headroles.roles.syntactic import SyntacticOptions
@@ -82,20 +82,13 @@ def assert_same(one: HeadScores, other: HeadScores) -> None:
     assert_same_sums(one.values, other.values, sizes_of_scores(one), WEIGHTS)
 
 
-def assert_identical(one: HeadScores, other: HeadScores) -> None:
-    assert_same(one, other)
-    np.testing.assert_array_equal(one.values, other.values)
-
-
 @pytest.mark.numbers
 @pytest.mark.parametrize("batch_tokens", [1, 100, 100_000])
 def test_batches_do_not_matter(scores: HeadScores, run: Run, batch_tokens: int) -> None:
     assert_same(scores, run(batch_tokens=batch_tokens))
 
 
-@pytest.mark.parametrize(
-    "limit", [{"WINDOW_EXAMPLES": 1}, {"WINDOW_EXAMPLES": 7}, {"WINDOW_BYTES": 9000}]
-)
+@pytest.mark.parametrize("limit", [{"WINDOW_EXAMPLES": 1}, {"WINDOW_BYTES": 9000}])
 def test_windows_do_not_matter(
     scores: HeadScores,
     model: PreTrainedModel,
@@ -148,35 +141,6 @@ def test_arcs_without_controls_leave_and_are_counted(run: Run, tmp_path: Path) -
     assert (controls[PAIRS], controls[PAIRS_WITHOUT_CONTROLS]) == (4, 2)
 
 
-@pytest.mark.numbers
-def test_document_order_does_not_matter(
-    scores: HeadScores, run: Run, sample: Path, tmp_path: Path
-) -> None:
-    documents = sample.read_text(encoding="utf-8").split("# newdoc")[1:]
-    reordered = tmp_path / "reordered.conllu"
-    reordered.write_text("".join("# newdoc" + part for part in reversed(documents)), "utf-8")
-    other = run(reordered)
-    places = [other.ids.index(name) for name in scores.ids]
-    assert_same_sums(scores.values, other.values[places], sizes_of_scores(scores), WEIGHTS)
-
-
-@pytest.mark.numbers
-def test_permuting_heads_permutes_the_scores(scores: HeadScores, run: Run) -> None:
-    order = [2, 0, 3, 1]
-    permuted = make_bert()
-    for layer in permuted.encoder.layer:
-        rows = torch.arange(32).view(4, 8)[order].flatten()
-        attention = layer.attention
-        with torch.no_grad():
-            for projection in (attention.self.query, attention.self.key, attention.self.value):
-                projection.weight.copy_(projection.weight[rows].clone())
-                projection.bias.copy_(projection.bias[rows].clone())
-            dense = attention.output.dense
-            dense.weight.copy_(dense.weight[:, rows].clone())
-    other = run(by=permuted)
-    assert_same_sums(scores.values[:, :, order], other.values, sizes_of_scores(other), WEIGHTS)
-
-
 @pytest.mark.parametrize("measure", ["weights", "norms"])
 def test_noise_of_machines_is_rounding_and_more_is_not(run: Run, measure: str) -> None:
     """Attention times 1 + 3e-7 is the same to every test; attention times 1 + 1e-3 is not."""
@@ -193,7 +157,7 @@ def test_sdpa_and_eager_models_give_the_same_table(
     eager = make_bert()
     eager.set_attn_implementation("eager")
     assert model.config._attn_implementation == "sdpa"
-    assert_identical(scores, run(by=eager))
+    np.testing.assert_array_equal(scores.values, run(by=eager).values)
     assert eager.config._attn_implementation == "eager"
 
 
@@ -204,24 +168,9 @@ def test_missing_scores_are_exactly_those_without_tokens_or_arcs(scores: HeadSco
 
 
 class TestRelations:
-    def test_all(self, run: Run) -> None:
-        scores = run(relations="all")
-        assert "syntactic:case:to_governor" in scores.role_ids
-        assert not any("root" in role or "pass" in role for role in scores.role_ids)
-
     def test_a_list_in_its_order(self, run: Run) -> None:
         scores = run(relations=["det", "case"])
         assert scores.role_ids == role_ids(["det", "case"])
-
-    def test_scores_of_a_relation_do_not_depend_on_the_others(
-        self, scores: HeadScores, run: Run
-    ) -> None:
-        alone = run(relations=["amod"])
-        own = [role for role in alone.role_ids if "amod" in role]
-        assert len(own) == 4  # both directions, and their contrasts
-        one, other = ([of.role_ids.index(role) for role in own] for of in (alone, scores))
-        sizes = sizes_of_scores(alone)[..., one]
-        assert_same_sums(alone.values[..., one], scores.values[..., other], sizes)
 
     def test_named_twice_is_scored_once(self, sample: Path) -> None:
         with prepared(read_conllu(sample)) as corpus:
@@ -307,19 +256,6 @@ class TestOutOfMemory:
         monkeypatch.setattr("headroles.scoring.block_scoring.read_scores", never)
         with pytest.raises(ModelError, match=r"memory ran out for the example .* alone"):
             run()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"window": -1}, "window is -1"),
-        ({"pairing": "all"}, "pairing is 'all'"),
-        ({"batch_tokens": 0}, "batch_tokens is 0"),
-    ],
-)
-def test_options_outside_their_range(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        ScoreOptions(**options)
 
 
 def test_attention_that_is_not_finite_is_an_error_not_a_gap(
