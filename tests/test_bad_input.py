@@ -200,11 +200,6 @@ class TestCompare:
         assert run("score", bert_folder, treebank, "--out", out).exit_code == 0
         return out
 
-    def test_one_folder(self, scored: Path, tmp_path: Path) -> None:
-        named = f"only {scored} is given; name two or more to compare"
-        for options in ([], ["--models", "--corpus", "small.conllu"]):
-            self.assert_refuses(named, tmp_path, scored, *options)
-
     def test_a_folder_without_scores(self, bert_folder: Path, scored: Path, tmp_path: Path) -> None:
         compared = tmp_path / "compared"
         assert run("compare", scored, scored, "--out", compared).exit_code == 0
@@ -270,12 +265,6 @@ class TestCompare:
         ):
             self.assert_refuses(named, tmp_path, "--models", *sides, "--corpus", treebank)
         self.assert_refuses("--corpus FILE", tmp_path, "--models", bert_folder, bert_folder)
-
-    def test_defect_of_the_corpus(self, tmp_path: Path) -> None:
-        content, named = CORPORA["columns"]
-        (tmp_path / "bad.conllu").write_bytes(content)
-        models = ("--models", "no-model", "no-model", "--corpus", tmp_path / "bad.conllu")
-        self.assert_refuses(named, tmp_path, *models, code=1)
 
     def test_scores_are_never_in_the_way(
         self, bert_folder: Path, scored: Path, treebank: Path, tmp_path: Path

@@ -70,7 +70,10 @@ def compare(
     if models:
         _check_models(sides, corpus)
     else:
-        reason = "without --models stored scores are compared, as they are: leave out {}"
+        reason = (
+            "without --models stored scores are compared, as they are: leave out {}; or pass "
+            "--models, with models in the place of folders"
+        )
         groups = (CorpusOptions, ScoreOptions, flags.ResumeOptions)
         flags.refuse_given(context, groups, reason, others=["--corpus"] * bool(corpus))
     with new_folder(out, [RoleComparison], output.overwrite, resuming.resume) as staging:

@@ -1,22 +1,28 @@
-"""A page: sections of texts, pictures, tables and sentences, as one HTML file."""
+"""Pages: sections of texts, pictures, tables and sentences as one HTML file; that of a result."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from headroles.drawing.head_map import HeadMap, Quoted
 from headroles.drawing.style import to_svg
-from headroles.wording import printable_lines
+from headroles.record import CorpusRecord, Record, RecordedModel, TaskRecord
+from headroles.results.shown import SEE_FULL, Grid, Shown
+from headroles.storage import plain
+from headroles.wording import listed, printable, printable_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headroles.results.shown import Grid
+    from headroles.results.result import Result
 
 _LONG = 28  # characters
 
@@ -45,11 +51,6 @@ class Table:
             for place in range(1, len(self.columns))
             if any(len(row[place]) > _LONG for row in self.rows)
         )
-
-    @classmethod
-    def of(cls, grid: Grid, caption: str) -> Table:
-        """Return a grid of a result as a table of the page."""
-        return cls(caption, grid.columns, grid.rows)
 
 
 @dataclass(frozen=True)
@@ -141,3 +142,146 @@ def _description(figure: Figure, picture: Picture) -> str:
 
 
 _SCRIPTS = ("tables.js", "head_map.js")
+
+
+# The page of a result.
+
+
+def plain_page(
+    result: Result,
+    title: str = "",
+    pictures: tuple[Picture, ...] = (),
+    head_map: HeadMap | None = None,
+    own_tables: tuple[Table, ...] = (),
+    more: Sequence[Section] = (),
+) -> Page:
+    """Make a page of a summary and its details, with a map and pictures between if given.
+
+    ``own_tables`` stand before those of the details; sections of ``more`` follow the details.
+    """
+    answer, tables = _split_shown(result.summarize())
+    texts, details = _split_shown(result.details())
+    if head_map:  # it has the rows of the frame, by head
+        details = tuple(table for table in details if table.caption != "Long")
+    sections = []
+    if tables:
+        sections.append(Section("Summary", tables=tables))
+    if pictures:
+        sections.append(Section("All heads", head_map=head_map, pictures=pictures))
+    if texts or details:
+        sections.append(Section("Details", texts=texts, tables=(*own_tables, *details)))
+    sections += more
+    if cautions := result.warnings:
+        sections.append(Section("What to be careful about", cautions=cautions))
+    return Page(
+        title or result.kind,
+        answer,
+        (*sections, _how_to_report(result), _how_made(result.record)),
+    )
+
+
+def _split_shown(shown: Iterable[Shown]) -> tuple[tuple[str, ...], tuple[Table, ...]]:
+    """Split sentences from tables; a title that stands before a table becomes its caption.
+
+    Sentences that point to the full text are omitted: the page has the full text.
+    """
+    sentences: list[str] = []
+    tables: list[Table] = []
+    before: Shown = ""
+    for one in shown:
+        if isinstance(one, str) and not one.endswith(SEE_FULL):
+            sentences.append(one.strip())
+        elif isinstance(one, Grid):
+            line = before.strip() if isinstance(before, str) else ""
+            leads = line and "\n" not in line and not line.endswith(".")
+            caption = sentences.pop() if leads else one.columns[0]
+            tables.append(Table(caption, one.columns, one.rows))
+        before = one
+    return tuple(sentences), tuple(tables)
+
+
+def _how_made(record: Record) -> Section:
+    command = record.command
+    return Section(
+        "How it was made",
+        facts=tuple(_facts(record)),
+        command=printable(shlex.join(["headroles", *command[1:]])) if command else "",
+    )
+
+
+def _facts(record: Record) -> Iterator[tuple[str, str]]:
+    sources = list(record.sources.values())
+    first = sources[0] if len(sources) == 1 else record
+    pieces = {
+        **plain(record.models),
+        **{name: plain(getattr(first, name, None)) for name in _OF_SOURCE},
+        **{name: plain(getattr(record, name, None)) for name in _PIECES},
+    }
+    for name, piece in pieces.items():
+        if piece and (text := _written(piece)):
+            yield name, text
+
+
+def _written(value: Any) -> str:
+    """Write a record as text, without empty values and without fields of other sections."""
+    if isinstance(value, dict):
+        given = {k: v for k, v in value.items() if k not in _ELSEWHERE and v not in _EMPTY}
+        return "; ".join(f"{name}: {_written(one)}" for name, one in given.items())
+    if isinstance(value, list):
+        return ", ".join(map(_written, value))
+    return printable(value)
+
+
+_OF_SOURCE = ("corpus", "examples", "skipped")
+_PIECES = ("options", "tests", "plan", "versions", "created")
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
+_ELSEWHERE = ("warnings", "left_out")
+
+
+def _how_to_report(result: Result) -> Section:
+    """Return the section with a paragraph to copy, and BibTeX entries."""
+    sentences, works = result.method()
+    entries = (files(__package__) / "works.bib").read_text("utf-8").strip().split("\n\n")
+    version = result.record.versions.get("headroles", "")
+    cited = [one for one in entries for name in ("headroles", *works) if f"{{{name}" in one]
+    return Section(
+        "How to report this",
+        texts=("To copy into a paper: the model, data, versions and tests of these results.",),
+        copied=(
+            " ".join((_setting(result.record), *sentences)),
+            "\n".join(cited).replace("VERSION", version),
+        ),
+    )
+
+
+def _setting(record: Record) -> str:
+    """Name the program, the model and the data."""
+    versions = record.versions
+    named = ("transformers", "torch", "python")
+    with_versions = ", ".join(f"{one} {versions[one]}" for one in named if one in versions)
+    models = list(map(_model, record.models.values())) or [_model(RecordedModel())]
+    return (
+        f"With headroles {versions.get('headroles', '')} ({with_versions}) we analysed the "
+        f"attention heads of {' and '.join(dict.fromkeys(models))}{_data(record)}."
+    )
+
+
+def _model(model: RecordedModel) -> str:
+    parts = [model.family, f"revision {model.revision}" if model.revision else ""]
+    parts.append(f"weights SHA-256 {model.weights_sha256[:12]}" if model.weights_sha256 else "")
+    known = ", ".join(filter(None, parts))
+    return printable(model.name) + (f" ({known})" if known else "")
+
+
+def _data(record: Record) -> str:
+    first = next(iter(record.sources.values()), record)
+    if isinstance(first, TaskRecord):
+        return f" on {printable(Path(first.corpus.file).name)}"
+    if not isinstance(first, CorpusRecord) or first.is_by_hand:
+        return ""
+    corpus = first.corpus
+    files = listed([Path(name).name for name in corpus.files]) or "a corpus in memory"
+    return (
+        f" on {corpus.sentences} sentences of {files} ({corpus.documents} documents, "
+        f"SHA-256 {corpus.digest[:12]})"
+    )

@@ -9,8 +9,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from headroles import storage
-from headroles.drawing.page import Page, Picture
-from headroles.drawing.plain_page import plain_page
+from headroles.drawing.page import Page, Picture, plain_page
 from headroles.drawing.saving import check_figure_file, save_figure
 from headroles.drawing.style import figure_of, of_width
 from headroles.errors import HeadRolesError, StorageError, UsageError
@@ -82,6 +81,15 @@ def write_report(
     return file
 
 
+def write_figure(folder: str | Path, out: str | Path, options: FigureOptions) -> Path:
+    """Draw a figure of the results in ``folder`` into a PDF, SVG or PNG file, and return its path.
+
+    Raises what `draw_figure` and `save_figure` raise.
+    """
+    check_figure_file(out)
+    return save_figure(draw_figure(folder, options), out)
+
+
 def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
     """Draw a figure of the results in ``folder``.
 
@@ -95,43 +103,36 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
         drawn = draw(result, **dict(figure_arguments(options, result)))
     figure = drawn if hasattr(drawn, "savefig") else figure_of(drawn)
     if options.heading is not None:
-        _set_title(figure, options.heading)
+        titled = [ax for ax in figure.axes if ax.get_title()]
+        set_title = titled[0].set_title if len(titled) == 1 else figure.suptitle
+        set_title(options.heading)
     return figure
-
-
-def write_figure(folder: str | Path, out: str | Path, options: FigureOptions) -> Path:
-    """Draw a figure of the results in ``folder`` into a PDF, SVG or PNG file, and return its path.
-
-    Raises what `draw_figure` and `save_figure` raise.
-    """
-    check_figure_file(out)
-    return save_figure(draw_figure(folder, options), out)
 
 
 def _with_figure(folder: Path, kind: str | None) -> type[Result]:
     """Return the type of the results that are drawn: the main ones, or those with such a figure."""
-    main = kind_in(folder)
-    held = storage.kinds_in(folder)
+    main, held = kind_in(folder), storage.kinds_in(folder)
     types: list[type[Result]] = [result_type(one) for one in (main, *RESULTS) if one in held]
-    for form in types if kind is not None else types[:1]:
-        if kind in form.figures or (kind is None and form.figures):
+    known = [*dict.fromkeys(name for form in types for name in form.figures)]
+    if kind is None and types[0].figures:
+        return types[0]
+    for form in types:
+        if kind in form.figures:
             return form
     if kind is None:
         raise UsageError(f"results of the kind {main} have no figure")
-    known = [*dict.fromkeys(name for form in types for name in form.figures)]
     raise UsageError(not_among(f"figure of the {main} called", kind, known))
 
 
 def figure_arguments(options: FigureOptions, result: Result) -> Iterator[tuple[str, Any]]:
     """Yield arguments of the function. Raises UsageError for an option of another kind."""
-    form = type(result)
-    taken = inspect.signature(figure_function(form, options.kind)).parameters
+    taken = inspect.signature(figure_function(type(result), options.kind)).parameters
     for name in ("role", "checkpoint", "estimator", "measure"):
         given = getattr(options, name)
         if given is not None and name not in taken:
-            kinds = _kinds_with(name, form) if options.kind is None else ""
-            add = f"add {kinds}, or " if kinds else ""
-            raise UsageError(f"this figure has no choice of {name}; {add}leave `{name}` out")
+            raise UsageError(
+                f"this figure has no choice of {name}; choose another `kind`, or leave `{name}` out"
+            )
         if given is not None:
             yield name, given
         elif name == "role" and name in taken and taken[name].default is inspect.Parameter.empty:
@@ -142,21 +143,3 @@ def figure_arguments(options: FigureOptions, result: Result) -> Iterator[tuple[s
         yield from zip(("layer", "head"), read_head(options.head), strict=True)
     elif options.head is not None:
         raise UsageError("this figure has no choice of a head; leave `head` out")
-
-
-def _kinds_with(name: str, form: type[Result]) -> str:
-    """Name the kinds of figures that take an argument of this name."""
-    taking = [
-        kind
-        for kind in form.figures
-        if name in inspect.signature(figure_function(form, kind)).parameters
-    ]
-    return " or ".join(f"`kind={kind!r}`" for kind in taking)
-
-
-def _set_title(figure: Figure, text: str) -> None:
-    titled = [ax for ax in figure.axes if ax.get_title()]
-    if len(titled) == 1:
-        titled[0].set_title(text)
-    else:
-        figure.suptitle(text)

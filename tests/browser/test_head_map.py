@@ -78,32 +78,6 @@ def test_roles_are_hidden(open_page: Open, reports: dict[str, Path]) -> None:
     assert all("subject" in text for text in rows)
 
 
-def test_heads_that_look_at_a_distance_are_hidden(
-    open_page: Open, reports: dict[str, Path]
-) -> None:
-    page = open_page(reports["roles"])
-    data = data_of(page)
-    view = next(one for one in data["views"] if one["position"])
-    choose(page, view["words"])
-    marked = page.locator("[role=gridcell]", has_text="△")
-    assert marked.count() == len(view["position"])
-    page.get_by_label("heads that may only look at a distance").uncheck()
-    assert marked.count() == 0
-    page.get_by_label("heads that may only look at a distance").check()
-    page.get_by_label("all other heads").uncheck()
-    left = page.locator("[role=gridcell]:not(:empty)").all_inner_texts()
-    assert set(left) <= {"●", "○", "△"}
-
-
-def test_the_scale_is_that_of_one_role_or_of_all(open_page: Open, reports: dict[str, Path]) -> None:
-    page = open_page(reports["roles"])
-    ends = page.locator(".ends span")
-    choose(page, "subject -> its verb")
-    own = float(ends.last.inner_text())
-    page.get_by_label("one scale for all").check()
-    assert float(ends.last.inner_text()) > own
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_map_is_used_by_keyboard(open_page: Open, report: Path, width: int) -> None:
     page = open_page(report, width)

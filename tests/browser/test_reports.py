@@ -49,11 +49,6 @@ def test_words_that_look_like_tags_are_words(open_page: Open, report: Path) -> N
     assert EVIL in page.locator("main").inner_text()
 
 
-def test_marks_are_those_of_the_role(open_page: Open, reports: dict[str, Path]) -> None:
-    marked = open_page(reports["tags"]).locator("mark").all_inner_texts()
-    assert f"[{EVIL}]" in " ".join(marked)
-
-
 ROLES = "table:has(caption:has-text('Each role'))"
 """The table of all roles."""
 
@@ -120,17 +115,6 @@ def test_it_is_read_without_scripts(open_page: Open, report: Path, width: int) -
     for name in ("h1", "h2", "h3", ".answer", "tbody td", "li", "dd", "figcaption"):
         texts = page.locator(name).all_text_contents()
         assert texts == with_scripts.locator(name).all_text_contents()
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_tables_stay_tables_for_those_who_listen(
-    open_page: Open, reports: dict[str, Path], width: int
-) -> None:
-    page = open_page(reports["roles"], width)
-    table = page.locator(ROLES)
-    assert table.get_by_role("columnheader").count() >= 9
-    n_rows = page.locator(f"{ROLES} >> tbody tr").count()
-    assert table.get_by_role("rowheader").count() == n_rows
 
 
 def test_it_fits_on_paper(open_page: Open, report: Path) -> None:

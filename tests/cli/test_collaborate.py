@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoTokenizer
 
 from headroles.models.heads.surgery import removed_from, zero_heads
 from headroles.models.loading.encoder import load_model
@@ -62,13 +61,6 @@ def logits(folder: Path) -> torch.Tensor:
 
 
 class TestMaking:
-    def test_folder_holds_model_and_table(self, collaborative: Path) -> None:
-        assert names(collaborative) >= FILES
-        tokenizer = AutoTokenizer.from_pretrained(collaborative)
-        assert tokenizer.get_vocab() == make_tokenizer().get_vocab()
-        assert run_well("export", collaborative).stdout.startswith("layer,method,rank,full_rank")
-        assert "nats on text held out" in run_well("show", collaborative).stdout
-
     def test_overwriting_replaces_model_and_table(self, bert_folder: Path, out: Path) -> None:
         asked = ("--method", "per-head", "--out", out, "--json")
         facts = json.loads(run_well("collaborate", bert_folder, "--rank", 16, *asked).stdout)
@@ -83,12 +75,6 @@ class TestMaking:
         run_well("collaborate", bert_folder, "--rank", 8, "--out", out, "--overwrite")
         assert load_model(out).encoder.layer[0].attention.self.scores.rank == 8
         assert '"rank": 8' in run_well("export", out, "--format", "json").stdout
-
-    def test_again(self, collaborative: Path, out: Path) -> None:
-        result = run("collaborate", collaborative, "--rank", 8, "--out", out)
-        assert result.exit_code == 1
-        assert "of low rank already; give the original model" in result.stderr
-        assert not out.exists()
 
     @pytest.mark.parametrize("with_task", [False, True])
     def test_progress_is_that_of_the_whole_study(
@@ -146,26 +132,6 @@ class TestFolderInEveryCommand:
         assert_same_outputs(logits(out), expected)
         assert {"low_rank.json", "low_rank.safetensors", "run.json"} <= names(out)
 
-    def test_again_it_can_be_pruned_and_measured(
-        self, made: Path, labelled: Path, tmp_path: Path
-    ) -> None:
-        first, second = tmp_path / "first", tmp_path / "second"
-        asked = ("--order", "importance", "--test", labelled)
-        run_well("prune", made, labelled, *asked, "--keep", 8, "--out", first)
-        shown = run_well("prune", first, labelled, *asked, "--keep", 4, "--out", second).stdout
-        assert "4 of 8 heads removed" in shown
-        assert "accuracy" in shown
-
-    def test_importance_ablation_and_gates(
-        self, made: Path, labelled: Path, tmp_path: Path
-    ) -> None:
-        run_well("importance", made, labelled, "--out", tmp_path / "importance")
-        uniform = ("--ablation", "uniform", "--out", tmp_path / "uniform")
-        run_well("ablate", made, labelled, *uniform)
-        gates = ("--keep", 6, "--updates", 3, "--seeds", 1, "--out", tmp_path / "gated")
-        run_well("gate", made, labelled, *gates)
-        assert len(removed_from(load_model(tmp_path / "gated"))) == 6
-
     def test_without_heads_it_is_scored_and_compared(
         self, made: Path, classifier: Path, treebank: Path, tmp_path: Path
     ) -> None:
@@ -209,17 +175,6 @@ class TestRedundancy:
         assert names(out) == {"run.json", "redundancy.csv", "redundancy.parquet"}
         layers = run_well("export", out, "--view", "layers").stdout
         assert layers.startswith("layer,heads,head_size,width,head_90%")
-
-    def test_heads_of_a_pruned_model_are_called_by_their_numbers(
-        self, pruned: Path, out: Path
-    ) -> None:
-        run_well("redundancy", pruned, "--draws", 9, "--out", out)
-        rows = run_well("export", out).stdout.splitlines()[1:]
-        found = {tuple(map(int, row.split(",")[:3])) for row in rows}
-        kept = sorted({head for row in found if row[0] == 1 for head in row[1:]})
-        gone = {head for layer, head in removed_from(load_model(pruned)) if layer == 1}
-        assert set(kept) == set(range(4)) - gone
-        assert len(found) == 6 + 3
 
     def test_roles_of_a_model_without_heads_are_refused(
         self, pruned: Path, treebank: Path, out: Path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -16,8 +15,7 @@ from headroles import HeadScores, RoleComparison, compare_roles
 from headroles.errors import ModelError, StorageError
 from headroles.interrupts import Terminated
 from headroles.models.attention.reader import AttentionReader
-from headroles.storage import HIDDEN, parts_in
-from headroles.wording import speaking_of_flags
+from headroles.storage import HIDDEN
 from tests.commands import contents, names, record_in, run, run_well
 from tests.conftest import make_bert, make_tokenizer
 from tests.scoring.test_parts import WINDOW, content, stopped_after
@@ -94,32 +92,6 @@ class TestModels:
             RoleComparison.load(out).frame, expected.frame, check_exact=True
         )
 
-    def test_the_layer_that_was_left_alone_did_not_change(
-        self, results: Path, before: Path, after: Path
-    ) -> None:
-        frame = RoleComparison.load(results).frame
-        first = frame[frame["layer"] == 0]
-        assert (first["difference"] == 0).all()
-        # 20 documents do not decide it for large scores, as many examples as they have do
-        assert set(first["change"]) == {"equivalent", "undecided"}
-        assert (frame.loc[frame["layer"] == 2, "difference"] != 0).any()
-        each = compare_roles(HeadScores.load(before), HeadScores.load(after), clusters="none").frame
-        assert (each.loc[each["layer"] == 0, "change"] == "equivalent").all()
-
-    def test_options_of_scoring_hold_for_all(
-        self, bert_folder: Path, tuned_folder: Path, treebank: Path, out: Path
-    ) -> None:
-        options = ("--score", "excess", "--window", 1, "--pairing", "none", "--relations", "nsubj")
-        options = (*options, "--no-beyond-offset", "--batch-tokens", 64, "--device", "cpu")
-        models = ("--models", bert_folder, tuned_folder)
-        run_well("compare", *models, "--corpus", treebank, "--out", out, *options)
-        for folder in (out / "before", out / "after"):
-            scored = record_in(folder)["options"]
-            assert (scored["score"], scored["window"], scored["pairing"]) == ("excess", 1, "none")
-            assert (scored["relations"], scored["beyond_offset"]) == (["nsubj"], False)
-            assert scored["batch_tokens"] == 64
-        assert record_in(out)["facts"]["margin"] == 0.025
-
     def test_several_models_and_files_by_name(
         self, bert_folder: Path, tuned_folder: Path, treebank: Path, tmp_path: Path, out: Path
     ) -> None:
@@ -134,15 +106,6 @@ class TestModels:
         assert record_in(out)["sources"]["before"]["corpus"]["files"] == [str(treebank), str(more)]
         back = RoleComparison.load(out).frame.query("checkpoint == 'two'")
         assert not back["changed"].any()
-
-    def test_overwrites_on_demand(self, bert_folder: Path, treebank: Path, out: Path) -> None:
-        arguments = ("compare", "--models", bert_folder, bert_folder, "--corpus", treebank)
-        run_well(*arguments, "--out", out)
-        (out / "notes.txt").touch()
-        assert "is not empty" in run(*arguments, "--out", out).stderr
-        run_well(*arguments, "--out", out, "--pairing", "none", "--overwrite")
-        assert names(out) == SHIFTS | {"before", "after", "notes.txt"}
-        assert record_in(out)["facts"]["examples"] == 5
 
 
 class TestFailure:
@@ -193,28 +156,6 @@ class TestFailure:
             run_well(*large, "--out", out, "--resume")
         self.check_equal(out, tmp_path / "whole")
 
-    def test_other_settings_are_refused(
-        self, large: tuple[Any, ...], out: Path, bert_folder: Path, sample: Path
-    ) -> None:
-        with stopped_after(7):
-            run(*large, "--out", out)
-        for change, printed in (
-            (("--window", 1), "options window was 2 and is 1"),
-            (("--dtype", "bfloat16"), 'model dtype was "float32" and is "bfloat16"'),
-        ):
-            other = run(*large, *change, "--out", out, "--resume")
-            assert other.exit_code == 1
-            assert (
-                f"saved in {out / HIDDEN / 'parts' / 'before'} has other settings" in other.stderr
-            )
-            assert printed in other.stderr
-        models = ("compare", "--models", bert_folder, bert_folder, "--corpus", sample)
-        other = run(*models, "--out", out, "--resume")
-        assert f"{out / HIDDEN / 'parts' / 'after'} has other settings: model w" in other.stderr
-        assert parts_in(out).count == 7
-        run_well(*models, "--out", out, "--no-resume")
-        assert names(out) == SHIFTS | {"before", "after"}
-
     def test_the_tests_may_be_others(
         self, large: tuple[Any, ...], out: Path, tmp_path: Path
     ) -> None:
@@ -255,15 +196,6 @@ class TestFailure:
         result = run(*arguments, "--out", out, "--overwrite")
         assert result.exit_code == 1
         assert f"{out / 'after'} cannot be a folder: it" in result.stderr
-
-    def test_interrupted_in_the_first(
-        self, arguments: tuple[Any, ...], out: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        with stopped_after(0):
-            result = run(*arguments, "--out", out)
-        assert result.exit_code == 130
-        assert result.stderr.startswith("interrupted: nothing was written")
-        assert names(out.parent) == {"small.conllu"}
 
     @pytest.mark.parametrize("when", ["export", "write_files"])
     def test_interrupted_before_its_files_are_in_place(
@@ -309,13 +241,6 @@ class TestFailure:
 
 
 class TestStored:
-    def test_a_model_is_as_it_was(self, before: Path, out: Path) -> None:
-        run_well("compare", before, before, "--out", out, "--clusters", "none")
-        frame = RoleComparison.load(out).frame
-        assert not frame["changed"].any()
-        assert frame["equivalent"].all()
-        assert not frame["status"].isin(["gained", "lost"]).any()
-
     def test_says_what_was_found(self, before: Path, after: Path, sample: Path, out: Path) -> None:
         shown = run_well("compare", before, after, "--threshold", 1.2, "--out", out).stdout
         facts = record_in(out)["facts"]
@@ -329,33 +254,6 @@ class TestStored:
             assert part in " ".join(shown.split())
         assert "dropped" not in shown.lower()
         assert "…" not in shown
-
-    def test_warnings_are_shown(self, before: Path, after: Path, out: Path) -> None:
-        shown = run_well("compare", before, after, "--out", out, "--full").stdout
-        with speaking_of_flags():
-            warnings = RoleComparison.load(out).warnings
-        assert any("tests are unreliable" in warning for warning in warnings)
-        for warning in warnings:
-            assert f"warning: {warning}" in " ".join(shown.split())
-
-    @pytest.mark.parametrize(
-        "options",
-        [
-            {"alpha": 0.01, "margin": 0.1, "threshold": 1.1},
-            {"correction": "fdr_by", "clusters": "none"},
-            {"test": "betting"},
-        ],
-        ids=str,
-    )
-    def test_options_are_those_of_the_library(
-        self, before: Path, after: Path, out: Path, options: dict[str, Any]
-    ) -> None:
-        given = [text for name, value in options.items() for text in (f"--{name}", value)]
-        run_well("compare", before, after, "--out", out, *given)
-        expected = compare_roles(HeadScores.load(before), HeadScores.load(after), **options)
-        pd.testing.assert_frame_equal(
-            RoleComparison.load(out).frame, expected.frame, check_exact=True
-        )
 
     def test_other_corpora_are_compared_where_they_meet(
         self, before: Path, tuned_folder: Path, sample: Path, tmp_path: Path, out: Path
@@ -375,15 +273,3 @@ class TestStored:
         assert dropped["before"] > 50 > 2 > dropped["after"]
         assert f"Dropped: of before {dropped['before']} examples and " in shown
         assert RoleComparison.load(out).roles[-1] == "syntactic:nsubj:to_dependent"
-
-    def test_json_is_all_that_is_printed(self, before: Path, after: Path, out: Path) -> None:
-        arguments = ("compare", before, after, before, "--out", out, "--json", "--threshold", 1.2)
-        printed = json.loads(
-            run_well(*arguments).stdout, parse_constant=lambda name: pytest.fail(name)
-        )
-        record = record_in(out)
-        assert {name: printed[name] for name in ("options", "facts")} == {
-            name: record[name] for name in ("options", "facts")
-        }
-        frame = RoleComparison.load(out).frame
-        assert [row["status"] for row in printed["rows"]] == frame["status"].tolist()

@@ -107,14 +107,6 @@ def test_scores_that_were_not_tested(tmp_path: Path) -> None:
     assert f"run: headroles assign {tmp_path / 'scores'}" in result.stderr
 
 
-def test_a_damaged_table(folder: Path, tmp_path: Path) -> None:
-    damaged = RoleTable.load(folder).save(tmp_path / "damaged")
-    (damaged / "roles.parquet").write_bytes(b"PAR1")
-    result = export(damaged)
-    assert result.exit_code == 1
-    assert "roles.parquet was changed after headroles wrote it" in result.stderr
-
-
 def test_parts_of_the_table(folder: Path) -> None:
     whole = table(folder)
     assert set(table(folder, "--role", "block")["role"]) == {"block"}

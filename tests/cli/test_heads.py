@@ -98,23 +98,6 @@ def test_tokens(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
     assert printed["rows"][0]["mean"] == found.frame["mean"][0]
 
 
-def test_margins_beyond_offsets(hits: Path) -> None:
-    answers = {}
-    for margin in ("0", "0.9"):
-        printed = json.loads(run_well("assign", hits, "--offset-margin", margin, "--json").stdout)
-        assert printed["tests"]["offset_margin"] == float(margin)
-        answers[margin] = printed["answers_per_role"]["syntactic:any:to_governor"]["no"]
-    assert answers["0.9"] == 12
-    assert answers["0"] <= answers["0.9"]
-
-
-def test_roles_that_there_are_not(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
-    result = run("score", bert_folder, sample, "--roles", "locl", "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert "there is no role 'locl' (did" in result.stderr
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize(
     ("named", "layer"), [("4-0", "4"), ("0", None), ("a-b", None), ("1-", None), ("1", "-1")]
 )
@@ -125,8 +108,3 @@ def test_a_head_without_layer_or_number_is_refused(
     result = run("examples", hits, "--head", named, *of_layer, "--role", "rare")
     assert result.exit_code == 2
     assert "it must be layer-head, as in 3-11" in result.stderr
-
-
-def test_heads_are_named_by_layer_and_head(hits: Path) -> None:
-    shown = run_well("examples", hits, "--head", " 2-3 ", "--role", "rare").stdout
-    assert shown == run_well("examples", hits, "--layer", 2, "--head", 3, "--role", "rare").stdout

@@ -9,11 +9,10 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
-from headroles import HeadScores, RoleComparison, RoleTable, power_analysis
+from headroles import HeadScores, RoleComparison, RoleTable
 from headroles.drawing.style import BRIGHT, DARK, figure_of, to_svg
 from headroles.errors import UsageError
 from headroles.studies.classification.figures import (
-    draw_colocation,
     draw_error,
     draw_head,
     draw_heads,
@@ -21,7 +20,6 @@ from headroles.studies.classification.figures import (
     draw_scores,
 )
 from headroles.studies.comparison.figures import draw_changes, draw_trajectory
-from headroles.studies.power import draw_power
 from tests.report.golden import check_look
 
 
@@ -49,14 +47,6 @@ def test_a_role_has_its_means_and_answers(table: RoleTable) -> None:
     }
 
 
-def test_untestable_heads_have_crosses(table: RoleTable) -> None:
-    assert len(marked(draw_role(table, "syntactic:any:to_governor"))["untestable"]) == 6
-
-
-def test_a_role_looks_as_it_did(table: RoleTable, tmp_path: Path) -> None:
-    check_look(figure_of(draw_role(table, "local")), "role", tmp_path)
-
-
 def test_numbers_of_roles(table: RoleTable) -> None:
     counts = table.frame.groupby(["layer", "head"])["assigned"].sum()
     ax = draw_heads(table)
@@ -64,12 +54,6 @@ def test_numbers_of_roles(table: RoleTable) -> None:
         (int(t.get_position()[1]), int(t.get_position()[0])): int(t.get_text()) for t in ax.texts
     }
     assert shown == {place: n for place, n in counts.items() if n}
-
-
-def test_shared_roles_are_counted(table: RoleTable) -> None:
-    cells = np.asarray(draw_colocation(table).collections[0].get_array())
-    had = ["local", "delimiter"]
-    assert cells.tolist() == table.colocation().loc[had, had].to_numpy().tolist()
 
 
 def test_a_head_has_its_intervals(table: RoleTable) -> None:
@@ -88,22 +72,6 @@ def test_scores_are_all_counted(scores: HeadScores) -> None:
     mean, threshold = (line.get_xdata()[0] for line in ax.lines)
     assert mean == pytest.approx(scores.values[:, 1, 0, 0].mean())
     assert threshold == 3
-
-
-def test_four_times_the_examples_halve_the_error(table: RoleTable) -> None:
-    line = draw_error(table, "local").lines[0]
-    n, error = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
-    assert error * np.sqrt(n) == pytest.approx(np.full(len(n), error[0] * np.sqrt(n[0])))
-    rows = table.where(role="local").frame
-    now = np.interp(40, n, error)
-    assert now == pytest.approx(((rows["ci_high"] - rows["ci_low"]) / 2).median(), rel=0.01)
-
-
-def test_a_plan_decides_more_with_more_examples(scores: HeadScores) -> None:
-    plan = power_analysis(scores)
-    line = draw_power(plan).lines[0]
-    assert np.all(np.diff(np.asarray(line.get_ydata())) > 0)
-    assert max(line.get_xdata()) == plan.frame["corpus_examples"].replace(np.inf, np.nan).max()
 
 
 def test_arrows_go_from_before_to_after(shifts: RoleComparison) -> None:
@@ -153,3 +121,7 @@ def test_svg_escapes_names_and_has_ids_of_its_own(table: RoleTable) -> None:
     assert ' id="one-figure_1"' in drawn
     assert drawn == draw()
     assert "url(#one-" in drawn
+
+
+def test_a_role_looks_as_it_did(table: RoleTable, tmp_path: Path) -> None:
+    check_look(figure_of(draw_role(table, "local")), "role", tmp_path)

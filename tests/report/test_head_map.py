@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -87,19 +86,6 @@ def test_large_maps_stay_below_two_megabytes() -> None:
     assert 0 < len(found["quoted"]) < len(quoted)
 
 
-def test_words_end_no_element() -> None:
-    made = HeadMap(EVIL, "mean", (large_view(EVIL, (1, 1)),), (("?", EVIL, False),))
-    assert "<" not in made.to_json()
-    assert record(made)["title"] == EVIL
-
-
-def test_what_has_no_number_says_nothing() -> None:
-    view = replace(large_view(shape=(1, 2)), values=np.array([[np.nan, -2.0]]))
-    found = record(HeadMap("title", "mean", (view,), ()))
-    assert found["views"][0]["values"] == [None, -2]
-    assert found["views"][0]["best"] == 1
-
-
 def test_weights_beside_sentences_are_those_of_the_head(
     bert_folder: Path, treebank: Path, tmp_path: Path
 ) -> None:
@@ -137,3 +123,9 @@ def test_without_the_model_arcs_have_no_weights(
     assert all(" ← " in text and not text[-1].isdigit() for _, text in one.arcs_in_words)
     page = make_report(folder, model=str(tmp_path / "gone"))
     assert [text for one in page.sections for text in one.texts].count(why_not[0]) == 1
+
+
+def test_words_end_no_element() -> None:
+    made = HeadMap(EVIL, "mean", (large_view(EVIL, (1, 1)),), (("?", EVIL, False),))
+    assert "<" not in made.to_json()
+    assert record(made)["title"] == EVIL

@@ -10,7 +10,6 @@ import pytest
 
 from headroles import ablate_heads
 from headroles.errors import UsageError
-from headroles.report.pages import make_report
 from headroles.studies.importance.ablation import Ablations
 from headroles.studies.importance.by_task import DropsByTask, draw_drops_by_task, drops_by_task
 from headroles.studies.pruning.pruning_curves import (
@@ -54,21 +53,6 @@ def test_curves(curves: PruningCurves) -> None:
         draw_pruning_curves(curves, "los")
 
 
-def test_page_of_curves(curves: PruningCurves, tmp_path: Path) -> None:
-    frame = curves.frame.copy()
-    mean = (frame["measure"] == "loss") & frame["share"].isna() & (frame["order"] == "middle")
-    frame.loc[mean, ["value", "answer"]] = [0.125, "better"]
-    page = make_report(replace(curves, frame=frame).save(tmp_path / "curves"))
-    assert "the loss is least of the order middle: 0.125 (" in page.answer[1]
-    assert page.answer[2] == "Shown to be better than random: middle."
-    assert page.to_html().count("<svg") == 1
-    frame["answer"] = "undecided"
-    page = make_report(replace(curves, frame=frame).save(tmp_path / "undecided"))
-    assert page.answer[2:4] == tuple(
-        f"Shown to be {told} than random: no order." for told in ("better", "worse")
-    )
-
-
 def test_drops(drops: DropsByTask) -> None:
     frame = drops.frame.copy()
     frame["answer"], frame["deviates"] = "undecided", "undecided"
@@ -86,14 +70,6 @@ def test_drops(drops: DropsByTask) -> None:
     assert all(text.endswith("%") for text in texts if text not in marked)
     with pytest.raises(UsageError, match="no measure 'fame'"):
         draw_drops_by_task(drops, "fame")
-
-
-def test_drops_of_many_removals_are_the_largest(drops: DropsByTask) -> None:
-    rows = drops.frame[drops.frame["measure"] == "loss"]
-    size = rows["relative_drop"].abs().groupby(rows["removed"]).max()
-    kept = drops.largest("loss", 3)
-    assert size[kept].min() >= size.drop(kept).max()
-    assert kept == [one for one in drops.largest("loss") if one in kept]
 
 
 def test_figures_look_as_they_did(

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from headroles import HeadScores, Role, RoleComparison, RoleTable, assign_roles
-from headroles.errors import StorageError, UsageError
+from headroles.errors import StorageError
 from headroles.report.pages import make_report, write_report
 from headroles.results.shown import Grid
 from headroles.results.stored import save_together
 from headroles.roles import in_words
 from headroles.studies.classification.figures import draw_heads
-from tests.commands import run
 from tests.conftest import changed, make_scores
 
 EVIL = '<script>alert("1")</script>'
@@ -67,15 +66,6 @@ def test_heads_that_are_gone_do_not_count(scores: HeadScores, tmp_path: Path) ->
         "8 pairs of head and role are untestable: fewer than two examples (5); "
         "the head was removed from the model (3)."
     ]
-
-
-def test_contrasts_alone_are_no_roles(tmp_path: Path) -> None:
-    values = np.random.default_rng(0).normal([1.0, 2.0], 0.1, (30, 1, 1, 2))
-    made = make_scores(values, ["local", "syntactic:nsubj:to_governor:beyond_offset"])
-    bounds = np.broadcast_to(np.array([0, 15], dtype=np.float32), (30, 2, 2))
-    page = make_report(assign_roles(replace(made, bounds=bounds)).save(tmp_path / "out"))
-    assert "No head was shown to have a role." in page.answer
-    assert "No head attends to: neighbouring words." in page.answer
 
 
 def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> None:
@@ -159,17 +149,6 @@ def test_a_link_in_the_place_of_the_report_is_not_followed(
     assert write_report(folder, tmp_path / "mine.html").is_file()
 
 
-def test_the_command_writes_the_file(folder: Path, tmp_path: Path) -> None:
-    done = run("report", folder)
-    assert done.exit_code == 0, done.output
-    assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    out = tmp_path / "mine.html"
-    with pytest.raises(UsageError, match=r"mine\.pdf is no name of an HTML file"):
-        write_report(folder, tmp_path / "mine.pdf")
-    assert write_report(folder, out) == out
-    assert out.read_bytes() == (folder / "report.html").read_bytes()
-
-
 def test_what_goes_beyond_position_is_told_by_how_far(tmp_path: Path) -> None:
     role, beyond = "syntactic:any:to_governor", "syntactic:any:to_governor:beyond_offset"
     means = np.array([[[9.0, 0.0], [5.0, 2.0], [4.0, 0.9], [1.0, 3.0]]])
@@ -193,17 +172,3 @@ def test_what_goes_beyond_position_is_told_by_how_far(tmp_path: Path) -> None:
     assert named == [("0-1", in_words(role)), ("0-2", in_words(role))]
     counts = np.asarray(draw_heads(table).collections[0].get_array())
     assert counts.tolist() == [[0, 1, 1, 0]]
-
-
-def test_sentences_stand_behind_the_strongest_heads(
-    bert_folder: Path, treebank: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    arguments = ["classify", str(bert_folder), str(treebank), "--out", str(out), "--report"]
-    tests = "--threshold 0.001 --clusters none --correction none --roles syntactic".split()
-    tests.append("--no-beyond-offset")
-    done = run(*arguments, *tests)
-    assert done.exit_code == 0, done.output
-    assert "<mark>" in (out / "report.html").read_text(encoding="utf-8")
-    treebank.unlink()
-    assert any("cannot be shown" in text for one in make_report(out).sections for text in one.texts)

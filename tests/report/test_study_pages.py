@@ -26,8 +26,6 @@ from headroles.studies.importance.ablation import draw_ablations
 from headroles.studies.importance.by_role import draw_importance_by_role
 from headroles.studies.importance.importance import draw_importance
 from headroles.studies.replicate import draw_layer_counts, draw_replication
-from tests.commands import run
-from tests.conftest import changed
 from tests.report.golden import check_result_look
 
 
@@ -108,29 +106,6 @@ def test_ablations(ablations: Ablations, tmp_path: Path) -> None:
         draw_ablations(without_single)
 
 
-def test_pages_say_what_is_so_in_odd_cases(
-    importance: Importance,
-    ablations: Ablations,
-    tmp_path: Path,
-) -> None:
-    fallen = ablations.frame.assign(loss_change=-1.0)
-    assert "-1.0000" in repr(replace(ablations, frame=fallen))
-    facts = {**importance.facts, "split_half": dict.fromkeys(importance.facts["split_half"])}
-    page = make_report(changed(importance, facts=facts).save(tmp_path / "importance"))
-    assert "nan" not in page.to_html()
-
-
-def test_answers_of_ablations_are_marked(ablations: Ablations) -> None:
-    frame = ablations.frame.copy()
-    frame["answer"] = "undecided"
-    single = frame.index[frame["set"] == "single"]
-    frame.loc[single[:2], "answer"] = ["worse", "better"]
-    ax = draw_ablations(replace(ablations, frame=frame))
-    marked = {one.get_label(): np.asarray(one.get_offsets()).tolist() for one in ax.collections[1:]}
-    places = frame.loc[single[:2], ["head", "layer"]].to_numpy().tolist()
-    assert marked == {"worse": [places[0]], "better": [places[1]]}
-
-
 def test_importance_of_roles(role_importance: ImportanceByRole, tmp_path: Path) -> None:
     frame = role_importance.frame.copy()
     frame["answer"] = np.where(np.arange(len(frame)) == 0, "more", "undecided")
@@ -173,24 +148,3 @@ def test_layer_counts(bounded: HeadScores, tmp_path: Path) -> None:
     expected = summary[summary["role"] == "local"]["mean"].tolist()
     assert [bar.get_height() for bar in bars] == expected
     assert make_report(counts.save(tmp_path / "counts")).answer[0].startswith("2 seeds")
-
-
-def test_commands_of_studies_write_pages(
-    bounded: HeadScores,
-    classifier: Path,
-    labelled: Path,
-    tmp_path: Path,
-) -> None:
-    folder = bounded.save(tmp_path / "scores")
-    asked = {
-        "power": [folder],
-        "importance": [classifier, labelled],
-    }
-    for name, arguments in asked.items():
-        out = tmp_path / name
-        done = run(name, *arguments, "--out", out, "--report")
-        assert done.exit_code == 0, done.output
-        assert f"See:     {out / 'report.html'}" in done.output
-        assert (out / "report.html").is_file()
-    done = run("power", folder, "--report")
-    assert (done.exit_code, "with --out" in done.output) == (2, True)

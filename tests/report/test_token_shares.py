@@ -9,7 +9,6 @@ import pytest
 
 from headroles import TokenGroups, measure_token_groups, read_conllu
 from headroles.errors import UsageError
-from headroles.report.pages import make_report
 from headroles.results.result import picture
 from headroles.studies.inspection.tokens import draw_token_group, draw_token_groups
 from tests.conftest import make_bert, make_tokenizer
@@ -47,15 +46,3 @@ def test_groups_that_no_example_has_are_left_out(groups: TokenGroups) -> None:
 
 def test_the_figure_looks_as_it_did(groups: TokenGroups, tmp_path: Path) -> None:
     check_result_look(groups, tmp_path)
-
-
-def test_page(groups: TokenGroups, tmp_path: Path) -> None:
-    page = make_report(groups.save(tmp_path / "tokens"))
-    table = groups.summary()
-    times = table["weights"] / table["tokens"]
-    assert f"tokens, the {times.idxmax()} tokens get most of the" in page.answer[1]
-    assert f"on average, {times.max():.1f} times" in page.answer[1]
-    largest = str(table["weights"].idxmax())
-    assert largest != times.idxmax()
-    assert f"the largest part, {table['weights'][largest]:.0%}, goes to the" in page.answer[1]
-    assert page.to_html().count("<svg") == 1

@@ -92,14 +92,6 @@ def test_a_result_goes_beside_what_it_was_made_from(recipes: Recipes, tmp_path: 
     assert len(Recipes.load(tmp_path)) == 2
 
 
-def test_another_kind_is_refused_with_what_there_is(recipes: Recipes, tmp_path: Path) -> None:
-    recipes.save(tmp_path)
-    with pytest.raises(
-        StorageError, match=rf"{tmp_path} holds no menu \(it holds: recipes\); cook into {tmp_path}"
-    ):
-        Menu.load(tmp_path)
-
-
 @pytest.mark.parametrize("name", ["recipes.parquet", "recipes.csv"])
 def test_changed_files_are_refused(recipes: Recipes, tmp_path: Path, name: str) -> None:
     recipes.save(tmp_path)
@@ -144,19 +136,6 @@ def test_shows_itself_as_text_in_a_notebook_too(
     assert repr(recipes) == expected
 
 
-def test_results_of_one_content_are_equal(recipes: Recipes, tmp_path: Path) -> None:
-    assert Recipes.load(recipes.save(tmp_path)) == recipes
-    assert recipes != Menu(recipes.frame, recipes.record)
-    assert recipes != Recipes(recipes.frame, {"cook": "Bob"})
-
-
-def test_parts_that_a_table_cannot_have(recipes: Recipes) -> None:
-    with pytest.raises(UsageError, match="the rows of the recipes are not by role"):
-        recipes.where(role="soup")
-    with pytest.raises(UsageError, match="the recipes does not say which roles are assigned"):
-        recipes.where(only_assigned=True)
-
-
 @pytest.fixture
 def cooked() -> pd.DataFrame:
     """Two cooks and three dishes, of which only three were cooked."""
@@ -184,12 +163,6 @@ def test_wide_tables_keep_all_rows_in_their_order(cooked: pd.DataFrame) -> None:
     said = widened(cooked, ("course", "dish"), "cook", ["Bo"], "said")
     assert said["dish"].tolist() == ["stew", "soup"]
     assert said["Bo"].isna().tolist() == [True, False]
-
-
-@pytest.mark.parametrize("value", ["cook", "dish", "price"])
-def test_wide_tables_show_other_columns(cooked: pd.DataFrame, value: str) -> None:
-    with pytest.raises(UsageError, match=f"the value is '{value}'; it must be one of minutes, sai"):
-        widened(cooked, ("course", "dish"), "cook", ["Ada"], value)
 
 
 @pytest.mark.parametrize("layer", [0, "0", np.int64(0), [0], ("0",)])

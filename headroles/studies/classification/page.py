@@ -10,8 +10,7 @@ import numpy as np
 
 from headroles.drawing.grids import grid_of, text_grid_of
 from headroles.drawing.head_map import Cells, HeadMap, Quoted, View
-from headroles.drawing.page import Group, Page, Picture, Section, Table
-from headroles.drawing.plain_page import plain_page
+from headroles.drawing.page import Group, Page, Picture, Section, Table, plain_page
 from headroles.drawing.style import figure_of
 from headroles.role_names import POOLED, relation_of
 from headroles.roles import in_words, is_arc, is_own

@@ -9,8 +9,7 @@ import numpy as np
 
 from headroles.drawing.grids import draw_counts, grid_of, text_grid_of
 from headroles.drawing.head_map import HeadMap, View
-from headroles.drawing.page import Page, Picture
-from headroles.drawing.plain_page import plain_page
+from headroles.drawing.page import Page, Picture, plain_page
 from headroles.drawing.style import (
     BRIGHT,
     DARK,
