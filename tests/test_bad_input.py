@@ -25,7 +25,6 @@ from headroles import HeadScores
 from tests.commands import contents, names, read_terminal, run
 from tests.conftest import CAT, DOG, conllu_sentence, make_bert, make_tokenizer
 
-COMMANDS = ("classify", "score")
 PLACE = "results/new/out"
 
 
@@ -41,10 +40,9 @@ def assert_refused(result: Result, named: str, folder: Path, code: int = 1) -> N
     assert not list(folder.glob(".*"))
 
 
-def assert_all_refuse(named: str, folder: Path, *arguments: object, code: int = 1) -> None:
-    """All of ``COMMANDS`` refuse these arguments, as `assert_refused` says."""
-    for command in COMMANDS:
-        assert_refused(run(command, *arguments, "--out", folder / PLACE), named, folder, code)
+def assert_refuses(named: str, folder: Path, *arguments: object, code: int = 1) -> None:
+    """``classify`` refuses these arguments, as `assert_refused` says."""
+    assert_refused(run("classify", *arguments, "--out", folder / PLACE), named, folder, code)
 
 
 GOOD = conllu_sentence(CAT, "good-1")
@@ -78,7 +76,7 @@ class TestCorpus:
         content, named = CORPORA[defect]
         (tmp_path / "bad.conllu").write_bytes(content)
         # "no-model" is not even looked for: corpora are read first.
-        assert_all_refuse(named, tmp_path, "no-model", tmp_path / "bad.conllu")
+        assert_refuses(named, tmp_path, "no-model", tmp_path / "bad.conllu")
 
     @pytest.mark.parametrize(
         ("place", "named", "code"),
@@ -93,7 +91,7 @@ class TestCorpus:
     def test_place_is_named(self, tmp_path: Path, place: str, named: str, code: int) -> None:
         (tmp_path / "folder").mkdir()
         (tmp_path / "text.txt").write_text("Cats sleep.\n")
-        assert_all_refuse(named, tmp_path, "no-model", tmp_path / place, code=code)
+        assert_refuses(named, tmp_path, "no-model", tmp_path / place, code=code)
 
     @pytest.mark.parametrize(
         ("relations", "named"),
@@ -109,7 +107,7 @@ class TestCorpus:
     def test_relation_is_named(
         self, treebank: Path, tmp_path: Path, relations: str, named: str
     ) -> None:
-        assert_all_refuse(named, tmp_path, "no-model", treebank, "--relations", relations)
+        assert_refuses(named, tmp_path, "no-model", treebank, "--relations", relations)
 
 
 def with_half_a_weight_file(folder: Path) -> None:
@@ -153,7 +151,7 @@ class TestModel:
         spoil, named = MODELS[defect]
         folder = shutil.copytree(bert_folder, tmp_path / "model")
         spoil(folder)
-        assert_all_refuse(named.format(folder), tmp_path, folder, treebank)
+        assert_refuses(named.format(folder), tmp_path, folder, treebank)
 
 
 class TestTooLong:
@@ -171,22 +169,20 @@ class TestTooLong:
     def test_is_skipped_and_counted(self, model: Path, treebank: Path, tmp_path: Path) -> None:
         with treebank.open("a") as file:
             file.write(self.long_sentence("c-1", "c"))
-        for command in COMMANDS:
-            out = tmp_path / command
-            full = ["--full"] if command == "classify" else []
-            result = run(command, model, treebank, "--out", out, *full)
-            assert result.exit_code == 0, result.output
-            assert "3 examples" in result.stdout
-            assert "kipped examples longer than the model takes: 1" in result.stdout
-            stored = json.loads((out / "run.json").read_text())
-            assert stored["skipped"] == {"examples longer than the model takes": 1}
-            assert (stored["examples"], stored["corpus"]["sentences"]) == (3, 6)
-            assert "c-1" not in HeadScores.load(out).ids
+        out = tmp_path / "out"
+        result = run("classify", model, treebank, "--out", out, "--full")
+        assert result.exit_code == 0, result.output
+        assert "3 examples" in result.stdout
+        assert "kipped examples longer than the model takes: 1" in result.stdout
+        stored = json.loads((out / "run.json").read_text())
+        assert stored["skipped"] == {"examples longer than the model takes": 1}
+        assert (stored["examples"], stored["corpus"]["sentences"]) == (3, 6)
+        assert "c-1" not in HeadScores.load(out).ids
 
     def test_a_corpus_of_nothing_else_is_refused(self, model: Path, tmp_path: Path) -> None:
         (tmp_path / "long.conllu").write_text(self.long_sentence("c-1", "c"))
         named = "no example could be scored: 1 examples longer than the model takes"
-        assert_all_refuse(named, tmp_path, model, tmp_path / "long.conllu")
+        assert_refuses(named, tmp_path, model, tmp_path / "long.conllu")
 
 
 class TestCompare:
@@ -290,18 +286,15 @@ class TestCompare:
 class TestInterrupt:
     """Ctrl-C, sent when the process itself shows how far it is."""
 
-    def arguments(self, command: str, model: Path, corpus: Path, folder: Path) -> list[str]:
-        return ["-m", "headroles", command, *map(str, (model, corpus, "--out", folder / PLACE))]
+    def arguments(self, model: Path, corpus: Path, folder: Path) -> list[str]:
+        return ["-m", "headroles", "classify", *map(str, (model, corpus, "--out", folder / PLACE))]
 
-    @pytest.mark.parametrize("command", COMMANDS)
-    def test_while_scoring(
-        self, bert_folder: Path, sample: Path, tmp_path: Path, command: str
-    ) -> None:
+    def test_while_scoring(self, bert_folder: Path, sample: Path, tmp_path: Path) -> None:
         text = sample.read_text(encoding="utf-8")
         with (tmp_path / "large.conllu").open("w", encoding="utf-8") as file:
             for copy in range(40):
                 file.write(text.replace("# sent_id = ", f"# sent_id = {copy}-"))
-        arguments = self.arguments(command, bert_folder, tmp_path / "large.conllu", tmp_path)
+        arguments = self.arguments(bert_folder, tmp_path / "large.conllu", tmp_path)
         ours, theirs = pty.openpty()
         with subprocess.Popen(
             [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=theirs, text=True
@@ -319,7 +312,7 @@ class TestInterrupt:
         assert b"Traceback" not in shown
 
     def test_while_starting(self, bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
-        arguments = self.arguments("classify", bert_folder, treebank, tmp_path)
+        arguments = self.arguments(bert_folder, treebank, tmp_path)
         with subprocess.Popen(
             [sys.executable, "-X", "importtime", *arguments], stderr=subprocess.PIPE, text=True
         ) as process:

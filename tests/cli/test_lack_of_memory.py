@@ -86,19 +86,14 @@ GATE = f"gate {TASK} --test LABELLED --keep 5 --seeds 1 --updates 4"
 COMMANDS = {
     "score": "score BERT SAMPLE",
     "score by norms": "score BERT SAMPLE --measure norms",
-    "classify": "classify BERT SAMPLE",
-    "compare": "compare --models BERT STEADY --corpus SAMPLE",
     "tokens": "tokens BERT SAMPLE",
     "importance": f"importance {TASK}",
     "ablate": f"ablate {TASK} --sets layers",
-    "ablate, mean": f"ablate {TASK} --sets layers --ablation mean",
     "by-role": f"by-role {TASK} --roles-from ROLES --permutations 99",
     "pruning-curves": "pruning-curves STEADY TWICE --batch-tokens 60 --test LABELLED --shares 0.5 "
     "--steps 2 --orders reestimated,ablation,random",
-    "prune": f"{PRUNE} --order reestimated --steps 3",
     "prune, fine-tuned": f"{PRUNE} --order random --compensation --fine-tune-on LABELLED "
     "--epochs 2 --learning-rate 0.01",
-    "gate": GATE,
     "gate, trained": f"{GATE} --weights trained --weight-rate 0.01",
     "collaborate": "collaborate STEADY --rank 16 --task LABELLED",
     "claims": "claims STEADY SAMPLE --task LABELLED --claims "
