@@ -7,5 +7,6 @@ from headroles.encoding.encoder import AlignedEncoder as AlignedEncoder
 from headroles.encoding.encoder import Alignment as Alignment
 from headroles.encoding.encoder import EncodedExample as EncodedExample
 from headroles.encoding.encoder import ExampleEncoder as ExampleEncoder
+from headroles.encoding.encoder import collate as collate
 from headroles.encoding.encoder import pad as pad
 from headroles.encoding.encoder import refuse_unknown as refuse_unknown

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -76,8 +77,24 @@ def pad(rows: Sequence[IntArray], filler: int) -> IntArray:
     return padded
 
 
+def collate(examples: Sequence[EncodedExample], pad_id: int) -> dict[str, IntArray]:
+    """Build the inputs of the model, padded at the end to the longest example."""
+    input_ids = pad([example.input_ids for example in examples], pad_id)
+    lengths = np.array([len(example) for example in examples])
+    inputs = {
+        "input_ids": input_ids,
+        "attention_mask": (np.arange(input_ids.shape[1]) < lengths[:, None]).astype(np.int64),
+    }
+    type_ids = [example.token_type_ids for example in examples]
+    if all(ids is not None for ids in type_ids):
+        inputs["token_type_ids"] = pad([ids for ids in type_ids if ids is not None], 0)
+    return inputs
+
+
 MOST_UNKNOWN = 0.5
 """Largest share of unknown word pieces in text that a model is measured on."""
+_MOST_OTHERWISE = 0.5
+"""Largest share of examples that a tokenizer may cut otherwise word by word than as a text."""
 
 TOO_LONG = "examples longer than the model takes"
 NO_PIECES = "examples without word pieces"
@@ -105,7 +122,8 @@ class Cut(NamedTuple):
 class ExampleEncoder:
     """Encoder of examples as word pieces for one model.
 
-    Words are passed to the tokenizer as words, and it reports the word of each piece: no word is
+    Words are passed to the tokenizer as words, and it reports the word of each piece. A tokenizer
+    in Python only does not: each word is cut by itself, and its pieces are counted. No word is
     looked up by its surface form, and no example is truncated.
 
     ``counts`` covers encoded examples, not skipped ones: ``pieces`` and ``words``,
@@ -169,7 +187,8 @@ class ExampleEncoder:
 
     def _cut(self, examples: list[Example]) -> Iterator[Cut]:
         """Cut examples that have the same number of sentences."""
-        if not examples:
+        if not examples or not self._tokenizer.is_fast:
+            yield from self._cut_by_words(examples)
             return
         columns = zip(*(example.sentences for example in examples), strict=True)
         words = [[list(sentence.words) for sentence in column] for column in columns]
@@ -190,6 +209,42 @@ class ExampleEncoder:
                 _as_array(batch.sequence_ids(k), SPECIAL),
                 _as_array(batch.word_ids(k), -1),
             )
+
+    def _cut_by_words(self, examples: list[Example]) -> list[Cut]:
+        """Cut each word by itself.
+
+        Raises TokenizerError for a tokenizer that cuts most of the examples otherwise as a text.
+        """
+        cuts: list[Cut] = []
+        differ: list[Example] = []
+        for example in examples:
+            pieces = [list(map(self._ids_of, one.words)) for one in example.sentences]
+            whole = [self._ids_of(" ".join(one.words)) for one in example.sentences]
+            parts = [list(chain.from_iterable(own)) for own in pieces]
+            differ += [example] * (parts != whole)
+            # numbers below 0 in place of pieces show which are of which sentence, and which special
+            marks = ([~k] * len(part) for k, part in enumerate(parts))
+            layout = np.array(self._tokenizer.build_inputs_with_special_tokens(*marks))
+            segments, words = np.where(layout < 0, ~layout, SPECIAL), np.full(len(layout), -1)
+            layout[layout < 0] = list(chain.from_iterable(parts))
+            for k, own in enumerate(pieces):
+                words[segments == k] = np.repeat(np.arange(len(own)), list(map(len, own)))
+            type_ids = None
+            if self._with_token_types:
+                type_ids = np.array(self._tokenizer.create_token_type_ids_from_sequences(*parts))
+            cuts.append(Cut(layout, type_ids, segments, words))
+        if len(differ) > _MOST_OTHERWISE * len(examples):
+            raise TokenizerError(
+                f"{type(self._tokenizer).__name__} cuts {len(differ)} of {len(examples)} examples "
+                f"otherwise as a text than word by word, as {differ[0].id!r}: pieces reach over "
+                "several words, or stand for spaces, and belong to no word; give a model with a "
+                "tokenizer.json"
+            )
+        return cuts
+
+    def _ids_of(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.convert_tokens_to_ids(self._tokenizer.tokenize(text))
+        return ids
 
     def _count(self, input_ids: IntArray, words_of: IntArray, sizes: IntArray) -> None:
         pieces = words_of >= 0

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from headroles.errors import ModelSupportError
+
 OnLayer = Callable[[int, Tensor], None]
 """Function called with the layer, from 0, and its weights (batch, heads, query, key). Rows of real
 queries sum to 1 over real keys; rows of padding are undefined.
@@ -56,3 +58,12 @@ def report_weights(weights: Tensor) -> None:
     this_pass = current_pass.get()
     if this_pass is not None:
         this_pass.next_layer(weights)
+
+
+def check_not_causal(layer: int, weights: Tensor, source: str) -> None:
+    """Raise ModelSupportError if no token of a layer attends to a later one, as in decoders."""
+    if weights.numel() and weights.shape[-1] > 1 and not weights.triu(1).any():
+        raise ModelSupportError(
+            f"{source}: tokens attend to earlier tokens alone (layer {layer}); headroles scores "
+            "encoders"
+        )

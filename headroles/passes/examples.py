@@ -11,14 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headroles.encoding import EncodedExample, pad
+from headroles.encoding import EncodedExample, collate
 from headroles.models.loading.encoder import LoadedEncoder
 from headroles.passes.loop import Budget, Passes
 
 T = TypeVar("T")
 
 
-def as_tensors(value: T, device: torch.device) -> T:
+def as_tensors(value: Any, device: torch.device) -> Any:
     """Convert every array in ``value`` to a tensor on the CPU, pinned for fast transfer."""
     is_pinned = device.type == "cuda"
 
@@ -86,7 +86,8 @@ def passes_over(
 
     def make(indices: list[int]) -> ExampleBatch:
         own = [examples[index] for index in indices]
-        inputs = collate(own, encoder.tokenizer.pad_token_id or 0)
+        arrays = collate(own, encoder.tokenizer.pad_token_id or 0)
+        inputs = as_tensors(arrays, encoder.device)
         return ExampleBatch(indices, own, on_device(inputs, encoder.device))
 
     return Passes(
@@ -95,17 +96,3 @@ def passes_over(
         lambda index: f"the example {examples[index].id!r}",
         budget,
     )
-
-
-def collate(examples: Sequence[EncodedExample], pad_id: int) -> dict[str, Tensor]:
-    """Build the inputs of the model, padded at the end to the longest example, on the CPU."""
-    input_ids = pad([example.input_ids for example in examples], pad_id)
-    lengths = np.array([len(example) for example in examples])
-    inputs = {
-        "input_ids": input_ids,
-        "attention_mask": (np.arange(input_ids.shape[1]) < lengths[:, None]).astype(np.int64),
-    }
-    type_ids = [example.token_type_ids for example in examples]
-    if all(ids is not None for ids in type_ids):
-        inputs["token_type_ids"] = pad([ids for ids in type_ids if ids is not None], 0)
-    return {name: torch.from_numpy(array) for name, array in inputs.items()}

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.arrays import Float32Array, IntArray
-from headroles.encoding import EncodedExample
+from headroles.encoding import EncodedExample, collate
 from headroles.errors import ModelError
 from headroles.models.attention.reader import AttentionReader
 from headroles.models.loading.encoder import LoadedEncoder
-from headroles.passes.examples import as_tensors, collate, on_device, to_host
+from headroles.passes.examples import as_tensors, on_device, to_host
 from headroles.passes.loop import Budget, Passes
 from headroles.roles import (
     OFFSETS,

@@ -113,8 +113,6 @@ def command(
     roles: Path,
 ) -> list[object]:
     """One of the commands, without its folder."""
-    if "fine-tuned" in request.param:
-        pytest.importorskip("accelerate")
     places = {"BERT": bert_folder, "SAMPLE": sample, "STEADY": steady, "LABELLED": labelled}
     places |= {"ROLES": roles, "TWICE": labelled_twice}
     return [places.get(word, word) for word in COMMANDS[request.param].split()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers, processors
@@ -12,7 +11,6 @@ from transformers import PreTrainedTokenizerFast
 
 from headroles.corpus import ROOT, Example, Sentence
 from headroles.encoding import SPECIAL, EncodedExample, ExampleEncoder
-from headroles.errors import TokenizerError
 from headroles.models.loading.tokenizers import fit_to_words, with_prefix_space
 from tests.conftest import make_tokenizer
 
@@ -98,9 +96,3 @@ def test_empty_words_get_no_piece(kind: str) -> None:
     encoded = encode(Example((empty,)), with_prefix_space(byte_level(kind)))
     assert encoded.segments.tolist() == [S, 0, 0, S]
     assert encoded.sizes.tolist() == [0, 2]
-
-
-def test_slow_tokenizers_are_refused() -> None:
-    slow = SimpleNamespace(is_fast=False)
-    with pytest.raises(TokenizerError, match="SimpleNamespace is a slow tokenizer and cannot tell"):
-        fit_to_words(slow)  # type: ignore[arg-type]

@@ -25,8 +25,6 @@ from tests.models.families import PROJECTED
 from tests.models.test_surgery import A_LAYER, SOME, make_rich, of_family
 from tests.tasks.conftest import make_task_model
 
-pytest.importorskip("accelerate")
-
 IDS = torch.arange(8, 56).view(6, 8)
 LABELS = torch.tensor([0, 1, 1, 0, 1, 0])
 BATCHES = [

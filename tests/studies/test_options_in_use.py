@@ -264,8 +264,6 @@ def watched() -> Iterator[set[str]]:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_work_looks_at_every_option(name: str, place: Place) -> None:
-    if name == "prune":  # which trains as well
-        pytest.importorskip("accelerate")
     study, looked = STUDIES[name], set[str]()
     for number, given in enumerate(study.settings):
         own = dataclasses.replace(place, new=place.new / str(number))

@@ -1,63 +1,90 @@
-"""Attention that a function computes: a user's own, saved arrays, or what a model returns.
+"""Attention by a function in place of a model's: a user's own, or a reader of saved arrays.
 
-Every batch is checked. Weights and code behind a user's function are unknown here, so everything
-that needs them is rejected.
+Every batch is checked. Weights and code behind such attention are unknown, so everything that needs
+them is rejected.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 import torch
+from safetensors import safe_open
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from headroles.arrays import IntArray
-from headroles.encoding import pad
+from headroles.corpus import ROOT, Example, Sentence
+from headroles.encoding import Alignment, ExampleEncoder, collate
 from headroles.errors import HeadRolesError, ModelError, ModelSupportError, UsageError
 from headroles.memory import lacks_memory
-from headroles.models.attention.reporting import (
-    Run,
-    attention_of_kind,
-    check_not_causal,
-    convolutions_without_padding,
-    reads_tokens_alone,
-    trial_inputs,
-)
-from headroles.models.families import Family
-from headroles.models.reports import AllRead, Pass
-from headroles.wording import with_type
+from headroles.models.reports import AllRead, Pass, check_not_causal
+from headroles.storage import check_regular
+from headroles.wording import in_one_line, listed, with_type
 
 OWN = "own"
 """Model type of attention that no transformers model computes."""
+FORMATS = (".npz", ".safetensors")
 Inputs: TypeAlias = Mapping[str, Tensor]
+Attend: TypeAlias = Callable[[Inputs, Sequence[str]], Any]
+"""Function from the inputs of a batch and the names of its examples to their attention."""
 OwnFunction: TypeAlias = Callable[[dict[str, IntArray]], Any]
 """Function from the pieces of a batch to its attention (batch, layers, heads, query, key), or to an
 iterable over layers of (batch, heads, query, key). Pieces are ``input_ids``, ``attention_mask``
 and, if the tokenizer makes them, ``token_type_ids``, each (batch, pieces), padded at the end.
 """
 _ATTENTION, _LAYER = 5, 4  # dimensions
-_TOLERANCE = {torch.float16: 2e-2, torch.bfloat16: 2e-2}
+TOLERANCE = {torch.float16: 2e-2, torch.bfloat16: 2e-2}
 _FINE = 1e-3
 """Tolerance for sums of rows, and for weights with and without padding, in other precisions; the
 padding of models may change less.
 """
-_TRIAL = (["The", "old", "dog", "sleeps", "in", "the", "sun", "."], ["It", "rains", "."])
+_TRIAL = ("The old dog sleeps in the sun .", "It rains .")
+
+
+@dataclass(frozen=True, eq=False)
+class SavedAttention:
+    """Attention of sentences, by their ids; use it in place of a model.
+
+    Args:
+        arrays: for each sentence weights (layers, heads, pieces, pieces), rows being queries, each
+            with a sum of 1; a mapping, or an ``.npz`` or ``.safetensors`` file with an array named
+            after each sentence.
+        alignment: the word of each piece. For each sentence a list with the number of its word,
+            from 0, for each piece, None for a special token (``word_ids`` of a fast tokenizer); or
+            the tokenizer itself, loaded or as a folder or hub id.
+
+    Arrays are read, and defective ones rejected with a ModelError, when they are scored.
+
+    >>> uniform = np.full((1, 2, 4, 4), 1 / 4)  # one layer of two heads, four pieces
+    >>> saved = SavedAttention({"s-1": uniform}, {"s-1": [None, 0, 1, None]})
+    >>> saved.name
+    'saved attention'
+    """
+
+    arrays: Mapping[str, Any] | str | Path
+    alignment: Mapping[str, Alignment] | PreTrainedTokenizerBase | str | Path | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of its source, for messages."""
+        return str(self.arrays) if isinstance(self.arrays, str | Path) else "saved attention"
 
 
 @dataclass(frozen=True, eq=False)
 class OwnAttention:
-    """Attention by a function of inputs and names of examples, to be read in place of a model's.
+    """Attention by a function, to be read in place of a model's.
 
     ``source`` is its name in messages. ``digest`` identifies its outputs.
     """
 
-    attend: Callable[[Inputs, Sequence[str]], Any]
+    attend: Attend
     source: str
     device: torch.device
     heads: tuple[int, ...] = ()
@@ -147,7 +174,7 @@ class OwnAttention:
             needed = f"(batch, heads, query, key) = ({n}, {heads}, {width}, {width})"
             raise self._misshapen(given, f"in layer {layer} {needed}", names)
         weights = given.float().where(real[:, None, :, None] & real[:, None, None, :], 0)
-        sums, tolerance = weights.sum(-1), _TOLERANCE.get(given.dtype, _FINE)
+        sums, tolerance = weights.sum(-1), TOLERANCE.get(given.dtype, _FINE)
         is_row = (sums - 1).abs() <= tolerance  # false for NaN
         wrong = (~is_row | (weights < 0).any(-1)) & real[:, None]
         if wrong.any():
@@ -188,86 +215,44 @@ def _row(inputs: Inputs, row: int) -> dict[str, Tensor]:
     return {name: values[row : row + 1, :n] for name, values in inputs.items()}
 
 
-def function_attention(
-    function: OwnFunction,
+def own_attention(
+    given: OwnFunction | SavedAttention,
     tokenizer: PreTrainedTokenizerBase,
     with_token_types: bool,
     device: torch.device,
 ) -> OwnAttention:
-    """Make attention from a function, whose layers and heads two trial sentences show.
+    """Make attention from a function or saved arrays; a trial run counts its layers and heads.
 
-    Raises ModelError if it returns no attention, and ModelSupportError if the attention of a
-    sentence depends on others in its batch.
+    The trial runs the function on two sentences, and reads the first of saved arrays.
+
+    Raises ModelError if they are no attention, ModelSupportError if the attention of a sentence
+    depends on others in its batch, and UsageError for what cannot hold arrays.
     """
+    if isinstance(given, SavedAttention):
+        arrays = _SavedArrays.opened(given)
+        names = arrays.names[:1]
+        mask = torch.ones((1, arrays.read(names[0]).shape[-1:].numel()), dtype=torch.long)
+        saved = OwnAttention(arrays, arrays.source, device, digest=arrays.digest)
+        return _tried_out(saved, {"attention_mask": mask}, names)
 
     def attend(inputs: Inputs, names: Sequence[str]) -> Any:
-        return function({name: values.cpu().numpy() for name, values in inputs.items()})
+        return given({name: values.cpu().numpy() for name, values in inputs.items()})
 
-    batch = tokenizer(
-        list(_TRIAL),
-        is_split_into_words=True,
-        return_token_type_ids=with_token_types,
-        verbose=False,
-    )
-    columns = {"input_ids": batch["input_ids"]}
-    columns["attention_mask"] = [[1] * len(row) for row in batch["input_ids"]]
-    if "token_type_ids" in batch:
-        columns["token_type_ids"] = batch["token_type_ids"]
-    fillers = {"input_ids": tokenizer.pad_token_id or 0}
-    inputs = {
-        name: torch.from_numpy(pad([np.array(row) for row in rows], fillers.get(name, 0)))
-        for name, rows in columns.items()
-    }
-    names = [" ".join(words) for words in _TRIAL]
-    own = OwnAttention(attend, f"the function {name_of(function)}", device)
-    tried = tried_out(own, inputs, names)
-    tried.check_alone(inputs, names)
-    return tried
+    words = [tuple(text.split()) for text in _TRIAL]
+    sentences = [
+        Sentence(name, "", 0, own, (ROOT,) * len(own), ("",) * len(own))
+        for name, own in zip(_TRIAL, words, strict=True)
+    ]
+    encoder = ExampleEncoder(tokenizer, 10**9, with_token_types)
+    trial = encoder.encode([Example((sentence,)) for sentence in sentences], Counter())
+    columns = collate(trial, tokenizer.pad_token_id or 0)
+    inputs = {name: torch.from_numpy(array) for name, array in columns.items()}
+    own = _tried_out(OwnAttention(attend, f"the function {name_of(given)}", device), inputs, _TRIAL)
+    own.check_alone(inputs, _TRIAL)
+    return own
 
 
-@contextmanager
-def returned_attention(base: PreTrainedModel, family: Family) -> Iterator[Run]:
-    """Open the attentions that a model returns; restore the model afterwards.
-
-    The weights of all layers of a batch are in memory at once. Raises ModelSupportError for a model
-    that returns no attention weights, or weights that depend on the padding of a batch.
-    """
-
-    def attend(inputs: Inputs, names: Sequence[str]) -> Iterable[Tensor]:
-        found: Any = getattr(base(**inputs, output_attentions=True), "attentions", None)
-        if not found or not all(isinstance(layer, Tensor) for layer in found):
-            raise ModelSupportError(
-                f"{family.name} has no attention interface that can be read, and returns no "
-                "attentions with output_attentions=True; run `headroles models` for the families "
-                "that can be scored"
-            )
-        if family.returns_scores:
-            return (torch.softmax(layer, dim=-1, dtype=torch.float32) for layer in found)
-        return cast(Iterable[Tensor], found)
-
-    def run(inputs: Inputs, this_pass: Pass) -> None:  # checks would wait for the device
-        with suppress(AllRead):
-            for weights in attend(inputs, ()):
-                this_pass.next_layer(weights.detach())
-
-    own = OwnAttention(attend, family.name, base.device)
-    with ExitStack() as stack:
-        stack.enter_context(attention_of_kind(base, "eager"))
-        stack.enter_context(convolutions_without_padding(base, family))
-        trial = trial_inputs(base, 2)
-        ids, mask = trial["input_ids"], trial["attention_mask"]
-        mask[1, ids.shape[1] // 2 + 1 :] = 0
-        ids[mask == 0] = getattr(base.config, "pad_token_id", None) or 0
-        with reads_tokens_alone(family):
-            attend(trial, ())
-        try:
-            own.check_alone(trial, (), _TOLERANCE.get(base.dtype, 1e-4))
-        except ModelError as error:
-            raise ModelSupportError(str(error)) from error
-        yield run
-
-
-def tried_out(own: OwnAttention, inputs: Inputs, names: Sequence[str]) -> OwnAttention:
+def _tried_out(own: OwnAttention, inputs: Inputs, names: Sequence[str]) -> OwnAttention:
     """Return ``own`` with its layers and heads counted, and its digest; errors as of `layers`."""
     digest = hashlib.sha256(own.digest.encode())
     heads: list[int] = []
@@ -281,6 +266,94 @@ def tried_out(own: OwnAttention, inputs: Inputs, names: Sequence[str]) -> OwnAtt
             "layer or more, with as many heads in each"
         )
     return replace(own, heads=tuple(heads), digest=digest.hexdigest())
+
+
+@dataclass(frozen=True)
+class _SavedArrays:
+    """Saved arrays, which give attention as a function does, by the names of examples."""
+
+    source: str
+    names: list[str]
+    get: Callable[[str], Any]
+    digest: str
+
+    @classmethod
+    def opened(cls, saved: SavedAttention) -> _SavedArrays:
+        source = f"the file {saved.name}" if saved.name != "saved attention" else saved.name
+        names, get, digest = _opened(saved.arrays)
+        if not names:
+            raise ModelError(f"{source} holds no arrays; save one for each sentence")
+        alignment = ""
+        if isinstance(saved.alignment, Mapping):
+            listing = str([(name, list(words)) for name, words in saved.alignment.items()])
+            alignment = hashlib.sha256(listing.encode()).hexdigest()
+        return cls(source, names, get, f"{digest} {alignment}")
+
+    def read(self, name: str) -> Tensor:
+        """Read the array of an example. Raises ModelError if it is missing or damaged."""
+        if name not in self.names:
+            raise ModelError(
+                f"{self.source} has no array for {name!r} (it has {listed(self.names)}); name each "
+                "array as its sentence"
+            )
+        try:
+            found = self.get(name)
+            return found if isinstance(found, Tensor) else torch.from_numpy(np.array(found))
+        except Exception as error:  # a damaged file, objects, texts
+            raise ModelError(
+                f"the array for {name!r} in {self.source} cannot be read ({in_one_line(error)}); "
+                "save it again as an array of numbers"
+            ) from error
+
+    def __call__(self, inputs: Inputs, names: Sequence[str]) -> Tensor:
+        """Return the attention of a batch (batch, layers, heads, query, key)."""
+        layers, heads = (*self.read(self.names[0]).shape, 0, 0)[:2]
+        arrays, width = list(map(self.read, names)), inputs["attention_mask"].shape[1]
+        padded = arrays[0].new_zeros((len(arrays), layers, heads, width, width))
+        lengths = inputs["attention_mask"].sum(dim=1).tolist()
+        for row, (weights, n) in enumerate(zip(arrays, lengths, strict=True)):
+            if weights.shape != (layers, heads, n, n) or not weights.numel():
+                raise ModelError(
+                    f"{self.source} has an array of shape {tuple(weights.shape)} for "
+                    f"{names[row]!r}; (layers, heads, query, key) must be {(layers, heads, n, n)}, "
+                    "by the first array and the pieces of the sentence"
+                )
+            padded[row, :, :, :n, :n] = weights
+        return padded
+
+
+def _opened(arrays: Any) -> tuple[list[str], Callable[[str], Any], str]:
+    """Return the names of the arrays, a function that reads one, and a digest of all of them."""
+    if isinstance(arrays, Mapping):
+        digest = hashlib.sha256()
+        for name in arrays:
+            values = np.ascontiguousarray(arrays[name])
+            digest.update(f"{name}{values.shape}{values.dtype}".encode() + values.tobytes())
+        return list(arrays), arrays.__getitem__, digest.hexdigest()
+    if not isinstance(arrays, str | Path):
+        raise UsageError(
+            f"the arrays are a {type(arrays).__name__}; give a mapping from the ids of sentences, "
+            "or the path of an .npz or .safetensors file"
+        )
+    file = Path(arrays)
+    if file.suffix not in FORMATS:
+        raise ModelError(
+            f"{file} is no .npz or .safetensors file, and headroles opens no pickles; save the "
+            "arrays with numpy.savez or safetensors"
+        )
+    try:
+        check_regular(file)
+        with file.open("rb") as content:
+            of_file = hashlib.file_digest(content, "sha256").hexdigest()
+        if file.suffix != ".npz":
+            stored = cast(Any, safe_open)(file, framework="pt")
+            return list(stored.keys()), stored.get_tensor, of_file
+        opened = np.load(file, allow_pickle=False)
+    except Exception as error:  # the file may hold anything
+        raise ModelError(f"{file} cannot be read ({in_one_line(error)}); save it again") from error
+    if not isinstance(opened, Mapping):
+        raise ModelError(f"{file} is one array without a name; save the arrays with numpy.savez")
+    return list(opened), opened.__getitem__, of_file
 
 
 def lacks_weights(given: Any) -> UsageError:

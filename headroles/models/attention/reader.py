@@ -16,14 +16,14 @@ from transformers import PreTrainedModel
 
 from headroles.errors import ModelError, ModelSupportError
 from headroles.models.attention.norms import NormReader
-from headroles.models.attention.own import OwnAttention, lacks_weights, returned_attention
+from headroles.models.attention.own import OwnAttention, lacks_weights
 from headroles.models.attention.reporting import (
     Run,
-    check_not_causal,
     hooked_dropouts,
     in_float32,
     reads_tokens_alone,
     replaced_interface,
+    returned_attention,
     trial_inputs,
 )
 from headroles.models.families import (
@@ -38,7 +38,7 @@ from headroles.models.families import (
 from headroles.models.heads.projections import find_projections, open_values
 from headroles.models.heads.remaining import Head, pruned_heads, remaining_heads
 from headroles.models.options import WEIGHTS
-from headroles.models.reports import OnLayer, Pass
+from headroles.models.reports import OnLayer, Pass, check_not_causal
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,6 @@ class AttentionReader:
 
     model: PreTrainedModel | OwnAttention
     family: Family
-    n_layers: int
     n_heads: int
     reaches: tuple[int | None, ...]
     """For each layer, how far attention reaches to either side; None if unlimited."""
@@ -61,6 +60,11 @@ class AttentionReader:
     """Short description of how the weights are reached."""
     norms: NormReader | None = None
     """Reader of norms, if norms are read instead of weights."""
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers."""
+        return len(self.remaining)
 
     def read(
         self, inputs: Mapping[str, Tensor], on_layer: OnLayer, names: Sequence[str] = ()
@@ -121,10 +125,23 @@ def open_reader(
     """
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode())
-        reader = _own_reader(model) if isinstance(model, OwnAttention) else _open(stack, model)
+        if isinstance(model, OwnAttention):
+            family, heads = Family("own attention", paths=None), model.heads
+            remaining, reaches = tuple(tuple(range(n)) for n in heads), (None,) * len(heads)
+            way = model.source
+            reader = AttentionReader(model, family, heads[0], reaches, remaining, model.run, way)
+        else:
+            reader = _open(stack, model)
         if measure != WEIGHTS:
             reader = replace(reader, norms=stack.enter_context(open_norms(reader)))
         yield reader
+
+
+_WAYS: dict[str, Callable[[PreTrainedModel, Family], AbstractContextManager[Run]]] = {
+    INTERFACE: replaced_interface,
+    DROPOUT: hooked_dropouts,
+    RETURNED: returned_attention,
+}
 
 
 def _open(stack: ExitStack, model: PreTrainedModel) -> AttentionReader:
@@ -135,25 +152,15 @@ def _open(stack: ExitStack, model: PreTrainedModel) -> AttentionReader:
             "call model.eval() first"
         )
     family, base = find_family(model), encoder_of(model)
-    ways: dict[str, Callable[..., AbstractContextManager[Run]]] = {
-        INTERFACE: replaced_interface,
-        RETURNED: returned_attention,
-    }
-    if family.dropout is not None:
-        ways = {DROPOUT: hooked_dropouts}
-    elif family.returns:
-        del ways[INTERFACE]
+    ways = [INTERFACE, RETURNED] if family.read_through == INTERFACE else [family.read_through]
     unread: list[ModelSupportError] = []
-    for way, opened in ways.items():
-        with ExitStack() as attempt:
-            try:
-                run = attempt.enter_context(opened(base, family))
-                reader = _make_reader(base, family, run, way)
-            except ModelSupportError as error:
-                unread.append(error)
-            else:
-                stack.push(attempt.pop_all())
-                return reader
+    for way in ways:
+        attempt = stack.enter_context(ExitStack())
+        try:
+            return _make_reader(base, family, attempt.enter_context(_WAYS[way](base, family)), way)
+        except ModelSupportError as error:
+            attempt.close()
+            unread.append(error)
     raise unread[-1] from (unread[0] if len(unread) > 1 else None)
 
 
@@ -187,35 +194,15 @@ def _make_reader(base: PreTrainedModel, family: Family, run: Run, way: str) -> A
         run(trial_inputs(base, 1), Pass(note, n_layers=None))
     pruned = pruned_heads(base.config)
     heads = [left + len(pruned.get(layer, ())) for layer, left in enumerate(heads)]
-    expected = getattr(base.config, "num_hidden_layers", len(heads))
-    if len(heads) != expected or len(set(heads)) != 1:
+    n_layers, n_heads = len(heads), max(heads, default=0)
+    expected = getattr(base.config, "num_hidden_layers", n_layers)
+    if n_layers != expected or heads != [n_heads] * n_layers or not heads:
         raise ModelSupportError(
-            f"{family.name}: attention was seen {len(heads)} times through the {way} of a model of "
+            f"{family.name}: attention was seen {n_layers} times through the {way} of a model of "
             f"{expected} layers, with {sorted(set(heads))} heads; it must be seen once in every "
             "layer, with as many heads in each. Run `headroles models` for the families that can "
             "be scored"
         )
-    n_layers, n_heads = len(heads), heads[0]
-    return AttentionReader(
-        base,
-        family,
-        n_layers,
-        n_heads,
-        layer_reaches(base.config, n_layers),
-        remaining_heads(base.config, n_heads, n_layers),
-        run,
-        way,
-    )
-
-
-def _own_reader(own: OwnAttention) -> AttentionReader:
-    return AttentionReader(
-        own,
-        Family("own attention", paths=None),
-        len(own.heads),
-        own.heads[0],
-        (None,) * len(own.heads),
-        tuple(tuple(range(heads)) for heads in own.heads),
-        own.run,
-        own.source,
-    )
+    remaining = remaining_heads(base.config, n_heads, n_layers)
+    reaches = layer_reaches(base.config, n_layers)
+    return AttentionReader(base, family, n_heads, reaches, remaining, run, way)

@@ -1,14 +1,14 @@
 """Ways to read attention weights of a forward pass.
 
 Families with an attention interface get one that reports its weights. For others, the input of the
-dropout that weights pass is reported, or their returned attentions are read (`attention.own`).
+dropout that weights pass is reported, or the attentions that they return are read.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias, cast
 
@@ -17,15 +17,16 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import eager_mask
 
-from headroles.errors import HeadRolesError, ModelSupportError
+from headroles.errors import HeadRolesError, ModelError, ModelSupportError
 from headroles.memory import lacks_memory
+from headroles.models.attention.own import TOLERANCE, Inputs, OwnAttention
 from headroles.models.families import Family, longest_input
 from headroles.models.heads.projections import PathFinder
-from headroles.models.reports import Pass, current_pass, report_weights, run_pass
+from headroles.models.reports import AllRead, Pass, current_pass, report_weights, run_pass
 from headroles.rounding import MODEL_TERMS, rounding_bound
 from headroles.wording import in_one_line
 
-Run: TypeAlias = Callable[[Mapping[str, Tensor], Pass], None]
+Run: TypeAlias = Callable[[Inputs, Pass], None]
 """Function that runs an encoder on a batch, and reports its weights to a pass."""
 # A neutral name: transformers gives names with sdpa, flash or a slash a special meaning.
 INTERFACE_NAME = "headroles_reader"
@@ -72,6 +73,46 @@ def hooked_dropouts(base: PreTrainedModel, family: Family) -> Iterator[Run]:
 
 
 @contextmanager
+def returned_attention(base: PreTrainedModel, family: Family) -> Iterator[Run]:
+    """Open the attentions that a model returns; restore the model afterwards.
+
+    The weights of all layers of a batch are in memory at once. Raises ModelSupportError for a model
+    that returns no attention weights, or weights that depend on the padding of a batch.
+    """
+
+    def attend(inputs: Inputs, names: Sequence[str] = ()) -> list[Tensor]:
+        found: Any = getattr(base(**inputs, output_attentions=True), "attentions", None)
+        if not found or not all(isinstance(layer, Tensor) for layer in found):
+            raise ModelSupportError(
+                f"{family.name} has no attention interface that can be read, and returns no "
+                "attentions with output_attentions=True; run `headroles models` for the families "
+                "that can be scored"
+            )
+        if family.returns_scores:
+            return [torch.softmax(layer, dim=-1, dtype=torch.float32) for layer in found]
+        return list(found)
+
+    def run(inputs: Inputs, this_pass: Pass) -> None:  # checks would wait for the device
+        with suppress(AllRead):
+            for weights in attend(inputs):
+                this_pass.next_layer(weights.detach())
+
+    with attention_of_kind(base, "eager"), convolutions_without_padding(base, family):
+        trial = trial_inputs(base, 2)
+        ids, mask = trial["input_ids"], trial["attention_mask"]
+        mask[1, ids.shape[1] // 2 + 1 :] = 0
+        ids[mask == 0] = getattr(base.config, "pad_token_id", None) or 0
+        with reads_tokens_alone(family):
+            attend(trial)
+        try:
+            returned = OwnAttention(attend, family.name, base.device)
+            returned.check_alone(trial, (), TOLERANCE.get(base.dtype, 1e-4))
+        except ModelError as error:
+            raise ModelSupportError(str(error)) from error
+        yield run
+
+
+@contextmanager
 def convolutions_without_padding(base: PreTrainedModel, family: Family) -> Iterator[None]:
     """Set padding to zero at convolutions, as they pad single sequences with zeros."""
     paths = [
@@ -112,15 +153,6 @@ def reads_tokens_alone(family: Family) -> Iterator[None]:
         raise ModelSupportError(
             f"{family.name} cannot be run on tokens and a mask alone ({in_one_line(error)})"
         ) from error
-
-
-def check_not_causal(layer: int, weights: Tensor, source: str) -> None:
-    """Raise ModelSupportError if no token of a layer attends to a later one, as in decoders."""
-    if weights.numel() and weights.shape[-1] > 1 and not weights.triu(1).any():
-        raise ModelSupportError(
-            f"{source}: tokens attend to earlier tokens alone (layer {layer}); headroles scores "
-            "encoders"
-        )
 
 
 def _mask_of_padding(

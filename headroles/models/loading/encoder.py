@@ -17,18 +17,14 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from headroles.encoding import AlignedEncoder, Alignment, ExampleEncoder
 from headroles.errors import ModelError, UsageError
 from headroles.models.attention.own import (
+    FORMATS,
     OWN,
     OwnAttention,
     OwnFunction,
-    function_attention,
+    SavedAttention,
     lacks_weights,
     name_of,
-)
-from headroles.models.attention.saved import (
-    FORMATS,
-    SavedAttention,
-    saved_attention,
-    stand_in_tokenizer,
+    own_attention,
 )
 from headroles.models.families import check_supported, encoder_of, longest_input
 from headroles.models.loading.folders import languages_of
@@ -38,6 +34,7 @@ from headroles.models.loading.tokenizers import (
     fit_to_words,
     limit_of,
     load_tokenizer,
+    stand_in_tokenizer,
     tokenizer_digest,
 )
 from headroles.models.loading.weights import ENCODER, check_head, is_unused, read_model
@@ -133,24 +130,14 @@ def load_encoder(
         if head != ENCODER:
             raise lacks_weights(own)
         return _load_own(own, options)
-    doubts: list[str] = []
-    if isinstance(model, PreTrainedModel):
-        network, source = model, model.config._name_or_path
-        name = source or type(model).__name__
-        check_supported(model.config)
-        if head:
-            check_head(model, name, head)
-    else:
-        source = name = str(model)
-        network, doubts = read_model(name, options, head)
-        cast(nn.Module, network).to(choose_device(options.device))
+    network, source, doubts = _load_network(cast(Model, model), options, head)
+    name = source or type(network).__name__
     _check_finite(network, name)
     tokenizer = load_tokenizer(options.tokenizer or source, options)
     check_tokenizer(tokenizer, network, name)
     encoder = encoder_of(network)
     limits = (longest_input(encoder, encoder.config), limit_of(tokenizer))
     read = encoder if head == ENCODER else network
-    doubts += doubts_about(tokenizer, network, options.tokenizer or source)
     return LoadedEncoder(
         network=network,
         tokenizer=fit_to_words(tokenizer) if head == ENCODER else tokenizer,
@@ -167,9 +154,24 @@ def load_encoder(
             tokenizer=tokenizer.name_or_path,
             tokenizer_class=type(tokenizer).__name__,
             languages=languages_of(source),
-            warnings=doubts,
+            warnings=[*doubts, *doubts_about(tokenizer, network, options.tokenizer or source)],
         ),
     )
+
+
+def _load_network(
+    model: Model, options: ModelOptions, head: str | None
+) -> tuple[PreTrainedModel, str, list[str]]:
+    """Return a checked model, the name of its folder or hub id, and warnings about its weights."""
+    if not isinstance(model, PreTrainedModel):
+        network, doubts = read_model(str(model), options, head)
+        cast(nn.Module, network).to(choose_device(options.device))
+        return network, str(model), doubts
+    check_supported(model.config)
+    source = model.config._name_or_path
+    if head:
+        check_head(model, source or type(model).__name__, head)
+    return model, source, []
 
 
 def own_attention_of(model: Any) -> OwnFunction | SavedAttention | None:
@@ -198,10 +200,7 @@ def _load_own(given: OwnFunction | SavedAttention, options: ModelOptions) -> Loa
     else:
         tokenizer = fit_to_words(load_tokenizer(options.tokenizer or alignment or "", options))
     takes_types = by_words is None and "token_type_ids" in tokenizer.model_input_names
-    if isinstance(given, SavedAttention):
-        network, kind = saved_attention(given, device), "saved attention"
-    else:
-        network, kind = function_attention(given, tokenizer, takes_types, device), "function"
+    network = own_attention(given, tokenizer, takes_types, device)
     return LoadedEncoder(
         network=network,
         tokenizer=tokenizer,
@@ -210,7 +209,7 @@ def _load_own(given: OwnFunction | SavedAttention, options: ModelOptions) -> Loa
         description=RecordedModel(
             model=name_of(given),
             revision=None,
-            class_=kind,
+            class_="saved attention" if isinstance(given, SavedAttention) else "function",
             model_type=OWN,
             dtype="float32",
             weights_sha256=network.digest,
@@ -231,12 +230,7 @@ def load_whole(
     Callers change and save them. Raises errors as `load_encoder`.
     """
     check_is_model(model)
-    if isinstance(model, PreTrainedModel):
-        check_supported(model.config)
-        network, source = model, model.config._name_or_path
-    else:
-        network, source = load_model(model, options), str(model)
-        cast(nn.Module, network).to(choose_device(options.device))
+    network, source, _ = _load_network(model, options, None)
     return network, load_tokenizer(options.tokenizer or source, options)
 
 
@@ -302,6 +296,8 @@ def _takes_token_types(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerB
 
     XLNet, XLM and FlauBERT do, though their configurations have no number of segments.
     """
+    if hasattr(encoder.config, "type_vocab_sizes"):  # TAPAS numbers rows and columns of a table
+        return False
     n_types = getattr(encoder.config, "type_vocab_size", None)
     takes = "token_type_ids" in inspect.signature(encoder.forward).parameters
     return (takes if n_types is None else n_types > 1) and (

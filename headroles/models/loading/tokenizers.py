@@ -5,15 +5,24 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from tokenizers import normalizers
+from tokenizers import Tokenizer, normalizers
+from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import ByteLevel, Sequence
 from torch import nn
-from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
 
+from headroles.corpus import ROOT, Example, Sentence
+from headroles.encoding import ExampleEncoder
 from headroles.errors import TokenizerError
 from headroles.models.families import quiet_transformers
 from headroles.models.loading.folders import local_folder, says_no_casing
@@ -65,25 +74,28 @@ def load_tokenizer(
 def fit_to_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
     """Return ``tokenizer``, or a copy that treats every word as the beginning of one.
 
-    Raises TokenizerError for one that cannot tell which piece belongs to which word, or that cannot
-    encode a pair of sentences.
+    Raises TokenizerError for one that cannot encode a sentence and a pair of sentences.
     """
-    if not tokenizer.is_fast:
-        raise TokenizerError(
-            f"{type(tokenizer).__name__} is a slow tokenizer and cannot tell which piece "
-            "belongs to which word; give a model folder with a tokenizer.json"
-        )
-    fitted = with_prefix_space(tokenizer)
+    fitted = with_prefix_space(tokenizer) if tokenizer.is_fast else tokenizer
+    sentence = Sentence("s", "d", 0, ("a",), (ROOT,), ("root",))
+    trial = [Example((sentence,)), Example((sentence, sentence))]
     try:
-        fitted(["a", "b"], ["c"], is_split_into_words=True, verbose=False)
+        ExampleEncoder(fitted, 10**9, False).encode(trial, Counter())
     except BaseException as error:  # a defect of tokenizer.json ends in a panic, no Exception
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise
         raise TokenizerError(
-            f"the tokenizer {tokenizer.name_or_path} cannot encode a pair of sentences "
-            f"({in_one_line(error)}); check its tokenizer.json"
+            f"the tokenizer {tokenizer.name_or_path} cannot encode a sentence and a pair of "
+            f"sentences word by word ({in_one_line(error)}); check its files, or give another "
+            "with `tokenizer`"
         ) from error
     return fitted
+
+
+def stand_in_tokenizer() -> PreTrainedTokenizerBase:
+    """Make a placeholder tokenizer, for use with an alignment."""
+    backend = Tokenizer(WordLevel({"[special]": 0, "[piece]": 1}, unk_token="[piece]"))  # noqa: S106
+    return cast(Any, PreTrainedTokenizerFast)(tokenizer_object=backend)  # type: ignore[no-any-return]
 
 
 def with_prefix_space(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:

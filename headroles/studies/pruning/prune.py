@@ -24,7 +24,6 @@ from headroles.models.heads.remaining import Head
 from headroles.models.heads.surgery import heads_of, layer_groups, remove_heads, zero_heads
 from headroles.models.heads.tuning import (
     TuningRecipe,
-    check_trainer,
     n_updates_of,
     train_weights,
     weights_of_heads,
@@ -93,7 +92,7 @@ class TuningOptions(UpdateOptions):
     fine_tune_on: Annotated[str | None, Convert(str)] = None
     """Examples to fine-tune on, with the heads masked, before the model is written.
 
-    If left out, no weights change. Needs accelerate.
+    If left out, no weights change.
     """
     fine_tune_examples: Annotated[int | None, Meta(ge=2)] = None
     """Most examples to fine-tune on, chosen at random; left out: all."""
@@ -303,8 +302,7 @@ def prune_heads(
         folder: a claimed folder that is filled in the place of ``out``; commands pass it.
 
     Raises:
-        UsageError: an order without the task or role that it needs, too many heads to remove, or
-            fine-tuning without accelerate.
+        UsageError: an order without the task or role that it needs, or too many heads to remove.
         ModelError, CorpusError, StorageError: as `find_importance` and `load_model`.
 
     With ``model`` a classifier of 3 layers with 4 heads each:
@@ -426,7 +424,6 @@ def _tuned(model: str | Path, options: PruneOptions, run: TaskRun | None) -> Tas
     """Return a run over the examples to fine-tune on; None without fine-tuning."""
     if options.fine_tune_on is None:
         return None
-    check_trainer()
     asked = replace(options, examples=options.fine_tune_examples)
     return _over(model, options.fine_tune_on, asked, run)
 
@@ -454,8 +451,8 @@ def fine_tune(
     ``compensation`` the whole model is fine-tuned first, in the same way, from the same weights and
     seed; importances are compared on ``tested``, by default on the examples of fine-tuning.
 
-    Raises UsageError without accelerate, and for compensation without a remaining head; ModelError
-    for weights that are not finite.
+    Raises UsageError for compensation without a remaining head, and ModelError for weights that are
+    not finite.
     """
     if options.compensation and not set(present_heads(run)) - set(removed):
         raise UsageError(

@@ -15,13 +15,13 @@ from transformers import PreTrainedModel
 
 from headroles import TokenGroups, make_corpus, measure_token_groups, read_conllu
 from headroles.corpus import Sentence
-from headroles.encoding import SPECIAL, EncodedExample
+from headroles.encoding import SPECIAL, EncodedExample, collate
 from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.models.attention.reader import open_norms, open_reader
 from headroles.models.heads.projections import find_projections
 from headroles.models.heads.surgery import remove_heads
 from headroles.models.loading.encoder import LoadedEncoder
-from headroles.passes.examples import ExampleBatch, collate
+from headroles.passes.examples import ExampleBatch, as_tensors
 from headroles.roles import PaddedBatch
 from headroles.studies.inspection.tokens import (
     GROUPS,
@@ -106,7 +106,9 @@ def test_every_family_against_vectors_written_out(kind: str) -> None:
             torch.nn.init.normal_(parameter, std=0.3)
     examples = [example_of(list(range(8, 20))), example_of(list(range(25, 33)))]
     with open_reader(model) as reader, open_norms(reader) as norms:
-        batch = ExampleBatch([0, 1], examples, collate(examples, 0))
+        batch = ExampleBatch(
+            [0, 1], examples, as_tensors(collate(examples, 0), torch.device("cpu"))
+        )
         found = read_tokens(encoder_of(model), reader, norms, batch)
     for row, example in enumerate(examples):
         expected = brute_force(model, example)
@@ -292,7 +294,7 @@ class TestBadInput:
         with torch.no_grad():
             model.embeddings.word_embeddings.weight[30] = torch.nan
         example = example_of([8, 9, 30, 10, 11])
-        batch = ExampleBatch([0], [example], collate([example], 0))
+        batch = ExampleBatch([0], [example], as_tensors(collate([example], 0), torch.device("cpu")))
         with (
             open_reader(model) as reader,
             open_norms(reader) as norms,

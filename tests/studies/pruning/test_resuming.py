@@ -149,7 +149,6 @@ def test_fine_tuning_starts_anew(
     commands: dict[str, list[object]], labelled: Path, tmp_path: Path
 ) -> None:
     """Saved parts are of the weights before fine-tuning, and do not serve others."""
-    pytest.importorskip("accelerate")
     asked = ["--fine-tune-on", labelled, "--epochs", 1, "--learning-rate", 0.01, "--compensation"]
     command = [*commands["prune, reestimated"], *asked]
     expected = prune_heads(

@@ -11,7 +11,6 @@ import torch
 
 from headroles import load_model, prune_heads
 from headroles.errors import UsageError
-from headroles.models.heads import tuning as trainer
 from headroles.models.heads.surgery import heads_of
 from headroles.models.heads.tuning import weights_of_heads
 from headroles.studies.importance.removals import without
@@ -31,8 +30,6 @@ from tests.tasks.conftest import make_task_model, save
 
 GONE = [(0, 1), (0, 2), (2, 3), *[(1, head) for head in range(4)]]
 ALL = torch.ones(1, 3, 4)
-
-pytest.importorskip("accelerate")
 
 
 def options(file: Path, **asked: object) -> PruneOptions:
@@ -147,16 +144,6 @@ class TestCommand:
         facts = json.loads(result.stdout)["facts"]
         assert facts["fine_tuning"] == notes["facts"]["fine_tuning"]
         assert facts["after"] != facts["fine_tuning"]["masked"] != facts["before"]
-
-    def test_without_accelerate(
-        self, classifier: Path, labelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(trainer, "is_accelerate_available", lambda: False)
-        asked = ("--order", "top", "--keep", 3, "--fine-tune-on", labelled)
-        result = run("prune", classifier, *asked, "--out", tmp_path / "out")
-        assert result.exit_code == 2
-        assert "fine-tuning needs accelerate" in result.stderr
-        assert not (tmp_path / "out").exists()
 
     def test_what_cannot_be_meant(self, classifier: Path, tmp_path: Path, labelled: Path) -> None:
         with pytest.raises(UsageError, match="name examples with fine_tune_on"):
