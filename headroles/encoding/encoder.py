@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -243,8 +243,8 @@ class ExampleEncoder:
         return cuts
 
     def _ids_of(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.convert_tokens_to_ids(self._tokenizer.tokenize(text))
-        return ids
+        ids = self._tokenizer.convert_tokens_to_ids(self._tokenizer.tokenize(text))
+        return cast("list[int]", ids)
 
     def _count(self, input_ids: IntArray, words_of: IntArray, sizes: IntArray) -> None:
         pieces = words_of >= 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -74,7 +74,8 @@ def train_weights(
     n_updates = n_updates_of(recipe, n_groups)
     weights = [one for one in model.parameters() if one.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=recipe.learning_rate, weight_decay=0, fused=True)
-    rates = get_linear_schedule_with_warmup(optimizer, int(_WARM_UP * n_updates), n_updates)
+    schedule: Any = get_linear_schedule_with_warmup
+    rates = schedule(optimizer, int(_WARM_UP * n_updates), n_updates)
     generator = torch.Generator()
     model.train()
     with torch.random.fork_rng():
