@@ -22,12 +22,12 @@ from headroles.errors import ModelError
 from headroles.memory import lacks_memory
 from headroles.models.heads.gates import (
     Ablation,
-    GateGradients,
     HeadSites,
-    MeanOutputs,
     SharedPasses,
     first_tokens_alone,
+    gate_gradients,
     gated,
+    mean_outputs,
 )
 from headroles.models.loading.encoder import (
     LoadedEncoder,
@@ -172,17 +172,16 @@ class TaskRun:
         are not finite.
         """
         sites = self.sites
-        gradients = GateGradients(sites)
 
         def compute(batch: TaskBatch, _: OnPass) -> Arrays:
             with ExitStack() as stack:
                 stack.enter_context(without_gradients(self.encoder.model))
-                stack.enter_context(gradients.of_pass())
+                of_loss = stack.enter_context(gate_gradients(sites))
                 stack.enter_context(self._only_read_tokens())
                 if gates is not None:
                     stack.enter_context(gated(sites, gates))
                 losses, predictions = self.losses_of(batch)
-                by_token = gradients.of_loss(losses.sum()).float()
+                by_token = of_loss(losses.sum()).float()
             real = batch.inputs["attention_mask"]
             return {
                 "by_gate": by_token.sum(1).cpu().numpy(),
@@ -269,12 +268,15 @@ class TaskRun:
     def _ablation(self, kind: str) -> Ablation:
         if kind != MEAN:
             return Ablation(kind)
-        means = MeanOutputs(self.sites)
         some = self.batches[:: max(1, len(self.batches) // _REFERENCE_BATCHES)]
         with torch.inference_mode():
-            for _, sums in self.passes.run(some, lambda batch: means.read(batch.inputs)):
-                means.add(*sums)
-        return Ablation(kind, means=means.means)
+            means = mean_outputs(
+                self.sites,
+                lambda read: (
+                    sums for _, sums in self.passes.run(some, lambda batch: read(batch.inputs))
+                ),
+            )
+        return Ablation(kind, means=means)
 
     def _only_read_tokens(self) -> AbstractContextManager[None]:
         """Let passes run the last layer for first tokens alone where no others are read."""

@@ -11,11 +11,11 @@ from transformers import PreTrainedModel
 
 from headroles.models.heads.gates import (
     Ablation,
-    GateGradients,
     HeadSites,
-    MeanOutputs,
     SharedPasses,
+    gate_gradients,
     gated,
+    mean_outputs,
 )
 from headroles.models.heads.projections import ValueReader
 from headroles.models.heads.surgery import remove_heads, zero_heads
@@ -101,9 +101,8 @@ class TestEveryFamily:
         model = make_rich(kind)
         model.requires_grad_(False)
         sites = HeadSites.from_model(model)
-        gradients = GateGradients(sites)
-        with gradients.of_pass():
-            found = gradients.of_loss(loss_of(model).sum()).sum(1)
+        with gate_gradients(sites) as of_loss:
+            found = of_loss(loss_of(model).sum()).sum(1)
         rough = kind in IN_FLOAT32
         step, expected = 1e-2 if rough else 1e-5, torch.zeros_like(found)
         for layer in range(LAYERS):
@@ -156,7 +155,6 @@ def test_mean_outputs_are_those_of_real_tokens() -> None:
     model = make_rich("bert")
     sites = HeadSites.from_model(model)
     seen: list[Tensor] = []
-    means = MeanOutputs(sites)
 
     def see(layer: int, outputs: Tensor) -> Tensor:
         seen.append(outputs[MASK.bool()].mean(0))
@@ -164,24 +162,21 @@ def test_mean_outputs_are_those_of_real_tokens() -> None:
 
     with sites.changed(see):
         outputs(model)
-    for rows in (slice(0, 1), slice(1, 2)):
-        batch = {name: values[rows] for name, values in INPUTS.items()}
-        with torch.no_grad():
-            means.add(*means.read(batch))
-    for mean, expected in zip(means.means, seen, strict=True):
+    batches = [{name: values[row : row + 1] for name, values in INPUTS.items()} for row in (0, 1)]
+    with torch.no_grad():
+        means = mean_outputs(sites, lambda read: map(read, batches))
+    for mean, expected in zip(means, seen, strict=True):
         torch.testing.assert_close(mean, expected)
-    instead = [torch.zeros_like(mean) for mean in means.means]
-    instead[1][2] = means.means[1][2]
 
     def put(layer: int, outputs: Tensor) -> Tensor:
         changed = outputs.clone()
         if layer == 1:
-            changed[:, :, 2] = means.means[1][2]
+            changed[:, :, 2] = means[1][2]
         return changed
 
     with sites.changed(put):
         expected = outputs(model)
-    with gated(sites, closed([(1, 2)]), Ablation("mean", means=means.means)):
+    with gated(sites, closed([(1, 2)]), Ablation("mean", means=means)):
         torch.testing.assert_close(outputs(model), expected)
 
 

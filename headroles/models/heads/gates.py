@@ -9,7 +9,7 @@ that it may attend to (``uniform``: attention without any preference).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -32,6 +32,12 @@ from headroles.models.options import MEAN, UNIFORM, ZERO
 Change: TypeAlias = Callable[[int, Tensor], Tensor]
 """Function from a layer and the outputs of its heads (batch, tokens, remaining heads, head size) to
 the outputs that replace them.
+"""
+
+
+ReadSums: TypeAlias = Callable[[Mapping[str, Tensor]], tuple[int, Mapping[int, Tensor]]]
+"""Function from the inputs of a batch, with an ``attention_mask``, to its number of tokens and the
+sums of the outputs of heads by layer.
 """
 
 
@@ -154,16 +160,17 @@ class Ablation:
         return torch.einsum("bqk,bkhs->bqhs", shares.expand(-1, values.shape[1], -1), values)
 
 
-class MeanOutputs:
-    """Sums of the outputs of all heads over the real tokens of reference examples."""
+def mean_outputs(
+    sites: HeadSites,
+    over_batches: Callable[[ReadSums], Iterable[tuple[int, Mapping[int, Tensor]]]],
+) -> list[Tensor]:
+    """Return the mean outputs (remaining heads, head size) of each layer over all real tokens.
 
-    def __init__(self, sites: HeadSites) -> None:
-        self._sites = sites
-        self._sums: dict[int, Tensor] = {}
-        self._tokens = 0
+    ``over_batches`` applies the function that it is given to the inputs of each batch. A layer
+    without heads has an empty mean.
+    """
 
-    def read(self, inputs: Mapping[str, Tensor]) -> tuple[int, dict[int, Tensor]]:
-        """Run a batch with an ``attention_mask``; return its numbers of tokens and sums."""
+    def read(inputs: Mapping[str, Tensor]) -> tuple[int, Mapping[int, Tensor]]:
         mask, sums = inputs["attention_mask"], dict[int, Tensor]()
 
         def keep(layer: int, outputs: Tensor) -> Tensor:
@@ -171,59 +178,43 @@ class MeanOutputs:
             sums[layer] = (outputs * mask[..., None, None].to(outputs)).sum((0, 1))
             return outputs
 
-        with self._sites.changed(keep):
-            self._sites.model(**inputs)
+        with sites.changed(keep):
+            sites.model(**inputs)
         return int(mask.sum()), sums
 
-    def add(self, n_tokens: int, sums: Mapping[int, Tensor]) -> None:
-        """Add the sums of a batch."""
-        self._tokens += n_tokens
+    n_tokens, totals = 0, dict[int, Tensor]()
+    for n, sums in over_batches(read):
+        n_tokens += n
         for layer, own in sums.items():
-            self._sums[layer] = self._sums.get(layer, torch.zeros_like(own)) + own
-
-    @property
-    def means(self) -> list[Tensor]:
-        """Return the means (remaining heads, head size) of each layer; empty without heads."""
-        nothing = torch.zeros(0, 1)
-        layers = range(self._sites.n_layers)
-        return [self._sums.get(layer, nothing) / max(self._tokens, 1) for layer in layers]
+            totals[layer] = totals.get(layer, torch.zeros_like(own)) + own
+    nothing = torch.zeros(0, 1)
+    return [totals.get(layer, nothing) / max(n_tokens, 1) for layer in range(sites.n_layers)]
 
 
-class GateGradients:
-    """Derivative of a loss with respect to a gate for every token of every head.
+@contextmanager
+def gate_gradients(sites: HeadSites) -> Iterator[Callable[[Tensor], Tensor]]:
+    """Insert gates of 1 into a forward pass within the block, one for each token of each head.
 
-    The derivative by the gate of a head is the sum over its tokens. If the losses of examples are
-    added up, one backward pass gives the derivatives of each example.
+    Yield the function from that pass's loss to its derivatives by them (batch, tokens, layers,
+    heads), 0 for removed heads. The derivative by the gate of a head is the sum over its tokens. If
+    the losses of examples are added up, one backward pass gives the derivatives of each example.
     """
+    inserted: dict[int, Tensor] = {}
 
-    def __init__(self, sites: HeadSites) -> None:
-        self._sites = sites
-        self._gates: dict[int, Tensor] = {}
+    def open_gates(layer: int, outputs: Tensor) -> Tensor:
+        inserted[layer] = torch.ones_like(outputs[..., 0], requires_grad=True)
+        return outputs * inserted[layer][..., None]
 
-    @contextmanager
-    def of_pass(self) -> Iterator[None]:
-        """Insert gates of 1 into a forward pass within the block, for their derivatives."""
-        self._gates = {}
-
-        def open_gates(layer: int, outputs: Tensor) -> Tensor:
-            gates = torch.ones_like(outputs[..., 0], requires_grad=True)
-            self._gates[layer] = gates
-            return outputs * gates[..., None]
-
-        with self._sites.changed(open_gates):
-            yield
-
-    def of_loss(self, loss: Tensor) -> Tensor:
-        """Return derivatives (batch, tokens, layers, heads) of that pass's loss; 0 for removed
-        heads.
-        """
-        layers = sorted(self._gates)
-        found = torch.autograd.grad(loss, [self._gates[layer] for layer in layers])
-        shape = (*found[0].shape[:2], self._sites.n_layers, self._sites.n_heads)
-        gradients = found[0].new_zeros(shape)
+    def of_loss(loss: Tensor) -> Tensor:
+        layers = sorted(inserted)
+        found = torch.autograd.grad(loss, [inserted[layer] for layer in layers])
+        gradients = found[0].new_zeros(*found[0].shape[:2], sites.n_layers, sites.n_heads)
         for layer, own in zip(layers, found, strict=True):
-            gradients[:, :, layer, list(self._sites.layers[layer].heads)] = own
+            gradients[:, :, layer, list(sites.layers[layer].heads)] = own
         return gradients
+
+    with sites.changed(open_gates):
+        yield of_loss
 
 
 _BLOCK = "encoder.layer.{}.attention"

@@ -1,7 +1,7 @@
 """Modules of encoders whose queries and keys are of low rank, and their installation.
 
-A module of self-attention keeps its values and outputs; `SharedScores` or `PerHeadScores` replace
-its query and key projections, with queries and keys of another width than values.
+A module of self-attention keeps its values and outputs; `LowRankScores` replace its query and key
+projections, with queries and keys of another width than values.
 """
 
 from __future__ import annotations
@@ -45,91 +45,66 @@ def take(linear: nn.Linear, numbers: Tensor, dim: int) -> nn.Linear:
     return made.train(linear.training)
 
 
-class SharedScores(nn.Module):
-    """Queries and keys whose dimensions all heads share; each head mixes the queries in its own
-    way.
+class LowRankScores(nn.Module):
+    """Queries and keys of low rank.
+
+    With the method ``SHARED`` all heads share their dimensions, and each mixes the queries in its
+    own way; with ``PER_HEAD`` every head has dimensions of its own. Weights are still to be set.
     """
 
-    method: FactorMethod = SHARED
-
-    def __init__(self, width: int, heads: int, rank: int) -> None:
+    def __init__(self, method: FactorMethod, width: int, heads: int, rank: int) -> None:
         super().__init__()
-        self.heads, self.rank = heads, rank
-        self.query = unset(width, rank, bias=False)
+        self.method, self.heads, self.rank = method, heads, rank
+        self.query = unset(width, rank, bias=method == PER_HEAD)
         self.key = unset(width, rank, bias=False)
-        self.mixing = nn.Parameter(torch.empty(heads, rank))
-        self.bias = nn.Parameter(torch.empty(heads, rank))
+        if method == SHARED:
+            self.mixing = nn.Parameter(torch.empty(heads, rank))
+            self.bias = nn.Parameter(torch.empty(heads, rank))
 
     def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute queries and keys (batch, heads, tokens, rank) of (batch, tokens, width)."""
-        mixed = torch.addcmul(
-            self.bias[:, None], self.query(queries)[:, None], self.mixing[:, None]
-        )
-        return mixed, self.key(keys)[:, None].expand(-1, self.heads, -1, -1)
+        """Compute queries and keys (batch, heads, tokens, size) of (batch, tokens, width).
+
+        The size is the rank if heads share their dimensions, and else rank / heads.
+        """
+        query, key = self.query(queries), self.key(keys)
+        if self.method == PER_HEAD:
+            shape = (self.heads, self.rank // max(self.heads, 1))
+            query, key = (one.view(*one.shape[:2], *shape).transpose(1, 2) for one in (query, key))
+            return query, key
+        mixed = torch.addcmul(self.bias[:, None], query[:, None], self.mixing[:, None])
+        return mixed, key[:, None].expand(-1, self.heads, -1, -1)
 
     def set(self, factors: Factors) -> None:
         """Set the weights to these factors."""
-        _copy(self.query.weight, factors.query)
-        _copy(self.key.weight, factors.key)
-        _copy(self.mixing, factors.mixing)
-        _copy(self.bias, factors.bias)
+        values = {"query.weight": factors.query, "key.weight": factors.key, "bias": factors.bias}
+        if self.method == SHARED:
+            values["mixing"] = factors.mixing
+        else:
+            values["query.bias"] = values.pop("bias")
+        with torch.no_grad():
+            for name, value in values.items():
+                parameter = self.get_parameter(name)
+                parameter.copy_(torch.from_numpy(np.ascontiguousarray(value)).view(parameter.shape))
 
     def keep(self, places: Sequence[int]) -> None:
         """Keep only the heads at ``places``, and the dimensions that any of them uses."""
-        chosen = torch.tensor(places, dtype=torch.long, device=self.mixing.device)
-        mixing, bias = (one.detach()[chosen] for one in (self.mixing, self.bias))
-        used = ((mixing != 0) | (bias != 0)).any(dim=0).nonzero()[:, 0]
-        self.query, self.key = (take(one, used, dim=0) for one in (self.query, self.key))
-        learns = self.mixing.requires_grad
-        self.mixing, self.bias = (nn.Parameter(one[:, used], learns) for one in (mixing, bias))
-        self.heads, self.rank = len(places), len(used)
-
-
-class PerHeadScores(nn.Module):
-    """Queries and keys of low rank, for each head separately."""
-
-    method: FactorMethod = PER_HEAD
-
-    def __init__(self, width: int, heads: int, rank: int) -> None:
-        super().__init__()
-        self.heads, self.rank = heads, rank
-        self.query = unset(width, rank, bias=True)
-        self.key = unset(width, rank, bias=False)
-
-    def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute queries and keys (batch, heads, tokens, rank / heads)."""
-        projected = (self.query(queries), self.key(keys))
-        shape = (self.heads, self.rank // max(self.heads, 1))
-        query, key = (one.view(*one.shape[:2], *shape).transpose(1, 2) for one in projected)
-        return query, key
-
-    def set(self, factors: Factors) -> None:
-        """Set the weights to these factors."""
-        _copy(self.query.weight, factors.query.reshape(self.rank, -1))
-        _copy(self.query.bias, factors.bias.reshape(-1))
-        _copy(self.key.weight, factors.key.reshape(self.rank, -1))
-
-    def keep(self, places: Sequence[int]) -> None:
-        """Keep only the heads at ``places``."""
         chosen = torch.tensor(places, dtype=torch.long, device=self.key.weight.device)
-        rows = torch.arange(self.rank, device=chosen.device).view(self.heads, -1)[chosen].flatten()
-        self.query, self.key = (take(one, rows, dim=0) for one in (self.query, self.key))
-        self.heads, self.rank = len(places), len(rows)
-
-
-Scores = SharedScores | PerHeadScores
-_KINDS: dict[str, type[Scores]] = {kind.method: kind for kind in (SharedScores, PerHeadScores)}
-
-
-def _copy(parameter: Tensor, values: np.ndarray[Any, Any]) -> None:
-    with torch.no_grad():
-        parameter.copy_(torch.from_numpy(np.ascontiguousarray(values)))
+        if self.method == PER_HEAD:
+            rows = torch.arange(self.rank, device=chosen.device).view(self.heads, -1)
+            used = rows[chosen].flatten()
+        else:
+            mixing, bias = (one.detach()[chosen] for one in (self.mixing, self.bias))
+            used = ((mixing != 0) | (bias != 0)).any(dim=0).nonzero()[:, 0]
+            learns = self.mixing.requires_grad
+            self.mixing, self.bias = (nn.Parameter(one[:, used], learns) for one in (mixing, bias))
+        self.query, self.key = (take(one, used, dim=0) for one in (self.query, self.key))
+        self.heads, self.rank = len(places), len(used)
 
 
 class _LowRankAttention(nn.Module):
     """Self-attention of a family with other sources of queries and keys."""
 
-    scores: Scores
+    scores: LowRankScores
     value_name: str
     through_interface: bool
     scaling: float
@@ -238,7 +213,7 @@ def low_rank_modules(model: PreTrainedModel) -> Iterator[tuple[str, _LowRankAtte
             yield path, module
 
 
-def replace_scores(model: PreTrainedModel, path: str, scores: Scores) -> None:
+def replace_scores(model: PreTrainedModel, path: str, scores: LowRankScores) -> None:
     """Replace the query and key projections of the module at ``path`` by ``scores``.
 
     The module stays an instance of its own class, with the same scale, values and outputs.
@@ -261,8 +236,3 @@ def replace_scores(model: PreTrainedModel, path: str, scores: Scores) -> None:
         module.attention_head_size = module.head_dim
     module.scaling = module.attention_head_size**-0.5
     module.scores = scores.to(reference.device, reference.dtype)
-
-
-def make_scores(method: str, width: int, heads: int, rank: int) -> Scores:
-    """Make queries and keys of ``rank`` without weights, by one of ``FACTOR_METHODS``."""
-    return _KINDS[method](width, heads, rank)

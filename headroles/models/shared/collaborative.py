@@ -20,7 +20,7 @@ from transformers import PreTrainedModel
 
 from headroles import storage
 from headroles.errors import HeadRolesError, ModelError
-from headroles.models.heads.low_rank import low_rank_modules, make_scores, replace_scores
+from headroles.models.heads.low_rank import LowRankScores, low_rank_modules, replace_scores
 from headroles.models.options import FactorMethod
 from headroles.storage import Count
 from headroles.wording import in_one_line
@@ -35,7 +35,7 @@ _DAMAGE = (
 
 
 class LowRankShape(msgspec.Struct):
-    """Shapes of queries and keys of a module, as `make_scores` takes them."""
+    """Shapes of queries and keys of a module, as `LowRankScores` takes them."""
 
     method: FactorMethod
     width: Count
@@ -111,7 +111,7 @@ def load_collaborative(folder: Path, make: Callable[[], PreTrainedModel]) -> Pre
     def made() -> PreTrainedModel:
         model = make()
         for path, shape in modules.items():
-            replace_scores(model, path, make_scores(**msgspec.structs.asdict(shape)))
+            replace_scores(model, path, LowRankScores(**msgspec.structs.asdict(shape)))
         return model
 
     try:

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
 from headroles.models.families import Family, encoder_of, find_family
-from headroles.models.heads.low_rank import is_low_rank, make_scores, replace_scores
+from headroles.models.heads.low_rank import LowRankScores, is_low_rank, replace_scores
 from headroles.models.heads.projections import LayerProjections, find_projections, layers_that_share
 from headroles.models.reports import AllRead
 from headroles.models.shared.collaborative import saved_whole
@@ -88,7 +88,7 @@ def check_no_positions(family: Family) -> None:
 def install(model: PreTrainedModel, site: Site, factors: Factors) -> None:
     """Replace queries and keys of one site of ``model`` by ``factors``."""
     heads, _, width = site.maps.query.shape
-    scores = make_scores(factors.method, width, heads, factors.rank)
+    scores = LowRankScores(factors.method, width, heads, factors.rank)
     scores.set(factors)
     replace_scores(saved_whole(model), site.path, scores)
 
