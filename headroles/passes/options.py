@@ -57,41 +57,32 @@ def shown_in_notebooks(options: Given, unit: str = "sentences") -> Iterator[Give
 
 
 class Progress:
-    """Report of the work done out of ``total``; work repeated for lack of memory counts once."""
+    """Report of work in one round or several, whose expected total may change.
 
-    def __init__(self, on_progress: OnProgress | None, total: int) -> None:
-        self._on_progress, self._total = on_progress, total
-        self._done = 0
+    Work that is repeated for lack of memory counts once.
+    """
 
-    def __call__(self, done: float) -> None:
-        """Report ``done``, unless as much was reported before."""
-        self._done = max(self._done, int(done))
-        if self._on_progress is not None:
-            self._on_progress(self._done, self._total)
-
-
-class Rounds:
-    """Report of several rounds of work as one, whose total is expected and may change."""
-
-    def __init__(self, on_progress: OnProgress | None) -> None:
+    def __init__(self, on_progress: OnProgress | None, total: float = 0) -> None:
         self._on_progress = on_progress
-        self._before = self._round = self._total = 0.0
+        self._before, self._round, self._total, self._done = 0.0, float(total), float(total), 0
 
     def expect(self, amount: float) -> None:
         """Expect that much work after the present round."""
         self._total = self._before + self._round + amount
 
     def start(self, amount: float) -> Progress:
-        """Return the report of the next round, which has that much work."""
-        self._before, self._round = self._before + self._round, amount
+        """Begin the next round, which has that much work."""
+        self._before, self._round, self._done = self._before + self._round, amount, 0
         self._total = max(self._total, self._before + amount)
-        return Progress(self._report, ceil(amount))
+        return self
 
     def share(self, amount: float) -> OnProgress:
-        """Return the report of the next round, with that much work, for work of another unit."""
-        report = self.start(amount)
-        return lambda done, total: report(amount * done / total)
+        """Begin the next round, with that much work, and return its report in another unit."""
+        self.start(amount)
+        return lambda done, total: self(amount * done / total)
 
-    def _report(self, done: int, _: int) -> None:
+    def __call__(self, done: float) -> None:
+        """Report ``done`` of this round, unless as much was reported before."""
+        self._done = max(self._done, int(done))
         if self._on_progress is not None:
-            self._on_progress(int(self._before + done), ceil(self._total))
+            self._on_progress(int(self._before + self._done), ceil(self._total))

@@ -38,7 +38,7 @@ from headroles.models.loading.encoder import (
 )
 from headroles.models.loading.weights import load_config
 from headroles.models.options import MEAN, UNIFORM, ZERO
-from headroles.passes.options import Progress, Rounds, shown_in_notebooks
+from headroles.passes.options import Progress, shown_in_notebooks
 from headroles.passes.saved_batches import Arrays, ArrayTypes, SavedBatches
 from headroles.record import RecordedTask, TaskRecord
 from headroles.rounding import MODEL_TERMS, rounding_bound
@@ -67,7 +67,7 @@ class TaskRun:
         self.batches = self.passes.batches()
         self.batch_tokens = self.passes.budget.tokens
         self.saved = SavedBatches()
-        self.rounds = Rounds(options.on_progress)
+        self.rounds = Progress(options.on_progress)
 
     def over(self, file: str | Path, options: TaskOptions) -> TaskRun:
         """Return a run of the same model over another file; raises errors as `read_task`."""
@@ -235,7 +235,7 @@ class TaskRun:
         """Yield the report of a round; a notebook without `expect` has a bar for each."""
         with shown_in_notebooks(self.options, "passes") as options:
             has_bar = options is not self.options
-            yield (Rounds(options.on_progress) if has_bar else self.rounds).start(amount)
+            yield (Progress(options.on_progress) if has_bar else self.rounds).start(amount)
 
     def _computed(
         self,

@@ -156,33 +156,23 @@ def check_tokenizer(
     number of the unknown token instead, in an endless loop if that is missing too.
     """
     n_embeddings, named = _n_embeddings(network), f"tokenizer {tokenizer.name_or_path}"
-    n_pieces = tokenizer.vocab_size  # without pieces that were added later
-    if n_pieces > n_embeddings:
+    try:
+        special = {
+            one: tokenizer.convert_tokens_to_ids(one) for one in tokenizer.all_special_tokens
+        }
+    except RecursionError:
         raise TokenizerError(
-            f"the {named} knows {n_pieces} pieces, and {name} has embeddings for {n_embeddings}: "
-            "it belongs to another model; give the one that came with the model"
-        )
-    where = "tokenizer_config.json or special_tokens_map.json"
-    for kind in ("pad_token", "unk_token", "cls_token", "sep_token"):
-        token = getattr(tokenizer, kind)
-        try:
-            number = getattr(tokenizer, f"{kind}_id")
-        except RecursionError:
-            raise TokenizerError(
-                f"the unk_token {tokenizer.unk_token!r} of the {named} is not in its vocabulary; "
-                f"correct unk_token in {where}"
-            ) from None
-        if number is not None and number >= n_embeddings:
-            raise TokenizerError(
-                f"the {kind} {token!r} of the {named} has number {number}, and {name} has "
-                f"embeddings for {n_embeddings} pieces; correct {kind} in {where}"
-            )
-    piece, number = max(tokenizer.get_vocab().items(), key=lambda item: item[1])
-    if number >= n_embeddings:
+            f"the unk_token {tokenizer.unk_token!r} of the {named} is not in its vocabulary; "
+            "correct unk_token in tokenizer_config.json or special_tokens_map.json"
+        ) from None
+    numbers: dict[str, Any] = tokenizer.get_vocab() | special
+    piece = max(numbers, key=lambda one: numbers[one] or 0)
+    if numbers[piece] >= n_embeddings:
         raise TokenizerError(
-            f"the piece {piece!r} of the {named} has number {number}, and {name} has embeddings "
-            f"for {n_embeddings}: remove it from tokenizer.json, or give the model an embedding "
-            "for it with model.resize_token_embeddings(len(tokenizer)), and train that"
+            f"the piece {piece!r} of the {named} has number {numbers[piece]}, and {name} has "
+            f"embeddings for {n_embeddings}: give the tokenizer that came with the model, remove "
+            "the piece from its files, or give the model an embedding for it with "
+            "model.resize_token_embeddings(len(tokenizer)), and train that"
         )
 
 

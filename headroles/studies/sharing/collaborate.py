@@ -43,7 +43,7 @@ from headroles.models.shared.sites import (
 from headroles.options import Options, takes
 from headroles.passes.examples import ExampleBatch, passes_over
 from headroles.passes.loop import Budget, Passes
-from headroles.passes.options import OnProgress, Rounds, shown_in_notebooks
+from headroles.passes.options import OnProgress, Progress, shown_in_notebooks
 from headroles.passes.timing import LENGTHS, time_in_turns
 from headroles.record import CorpusRecord, RecordedCorpus
 from headroles.results.result import Result
@@ -215,7 +215,7 @@ def _collaborate(
     _check_rank(options, sites, n_heads)
     run = None if task is None else open_run(network, task, loaded)
     text = read_sample(encoder, sample, options)
-    rounds = Rounds(options.on_progress)
+    rounds = Progress(options.on_progress)
     later = 2 * text.n_batches + (0 if run is None else 2 * len(run.batches))
     fits = _fit_sites(network, sites, text, options, n_heads, rounds, later)
     after = copy.deepcopy(network)
@@ -412,7 +412,7 @@ def _fit_sites(
     text: SampleText,
     options: CollaborateOptions,
     n_heads: int,
-    rounds: Rounds,
+    rounds: Progress,
     later: int,
 ) -> list[_Fit]:
     """Fit factors of every site to the examples to learn from; whole layers have ``n_heads``.
