@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from headroles.corpus import Corpus, as_corpus
 from headroles.errors import UsageError
-from headroles.models.attention.saved import SavedAttention
+from headroles.models.attention.own import SavedAttention
 from headroles.options import takes
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import score_heads

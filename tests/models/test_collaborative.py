@@ -11,7 +11,7 @@ from transformers import AutoModel, PreTrainedModel, Trainer, TrainingArguments
 
 from headroles.errors import ModelError
 from headroles.models.loading.encoder import load_encoder, load_model, load_whole
-from headroles.models.options import FACTOR_METHODS, ModelOptions
+from headroles.models.options import FACTOR_METHODS, PER_HEAD, SHARED, ModelOptions
 from headroles.models.shared.collaborative import (
     RECORD_FILE,
     WEIGHTS_FILE,
@@ -47,8 +47,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-@pytest.mark.parametrize("kind", PLAIN)
-@pytest.mark.parametrize("method", FACTOR_METHODS)
+@pytest.mark.parametrize(
+    ("kind", "method"), [*((kind, SHARED) for kind in PLAIN), ("bert", PER_HEAD)]
+)
 def test_what_was_written_is_loaded(kind: str, method: str, tmp_path: Path) -> None:
     model = low_rank(with_biases(kind), method, 2 * HEADS)
     folder = save(model, tmp_path / "model")
@@ -71,22 +72,14 @@ def test_a_task_head_stays(tmp_path: Path) -> None:
 
 def test_shared_weights_of_a_language_model_stay_shared(tmp_path: Path) -> None:
     model = low_rank(with_biases("bert", "ForMaskedLM"), FACTOR_METHODS[0], 8)
-    loaded = load_model(save(model, tmp_path / "model"))
+    folder = save(model, tmp_path / "model")
+    with pytest.raises(ModelError, match=r"it is a BertForMaskedLM"):
+        load_encoder(folder, head="classification")
+    loaded = load_model(folder)
     with torch.no_grad():
         assert torch.equal(loaded(**make_inputs()).logits, model(**make_inputs()).logits)
     embeddings = loaded.get_input_embeddings().weight
     assert loaded.get_output_embeddings().weight is embeddings
-
-
-class TestWhatIsOnTop:
-    def test_of_another_kind_is_missed_and_left_out_if_nobody_asks_for_it(
-        self, tmp_path: Path
-    ) -> None:
-        make_and_save("ForMaskedLM", tmp_path)
-        with pytest.raises(ModelError, match=r"it is a BertForMaskedLM"):
-            load_encoder(tmp_path, head="classification")
-        assert type(load_encoder(tmp_path, head="masked_lm").model).__name__ == "BertForMaskedLM"
-        assert load_encoder(tmp_path).description.class_ == "BertModel"
 
 
 def test_what_is_trained_is_saved_by_the_trainer(tmp_path: Path) -> None:
@@ -125,23 +118,20 @@ def test_transformers_does_not_load_it_with_weights_made_up(folder: Path) -> Non
         AutoModel.from_pretrained(folder)
 
 
-class TestBrokenFolders:
-    @pytest.mark.parametrize(
-        ("name", "change"),
-        [
-            (WEIGHTS_FILE, lambda content: None),
-            (WEIGHTS_FILE, lambda content: content[: len(content) // 2]),
-            (RECORD_FILE, lambda content: content.replace(b'"rank": 8', b'"rank": 9')),
-            (RECORD_FILE, lambda content: b'{"modules": 3}'),
-        ],
-        ids=["no weights", "truncated weights", "another rank", "no record"],
+def test_broken_folders(folder: Path) -> None:
+    changes: tuple[tuple[str, Callable[[bytes], bytes]], ...] = (
+        (WEIGHTS_FILE, lambda content: b""),
+        (WEIGHTS_FILE, lambda content: content[: len(content) // 2]),
+        (RECORD_FILE, lambda content: content.replace(b'"rank": 8', b'"rank": 9')),
+        (RECORD_FILE, lambda content: b'{"modules": 3}'),
     )
-    def test_files(self, folder: Path, name: str, change: Callable[[bytes], bytes | None]) -> None:
+    for name, change in changes:
         before = (folder / name).read_bytes()
-        changed = change(before)
-        assert changed != before
-        (folder / name).unlink()
-        if changed is not None:
-            (folder / name).write_bytes(changed)
+        assert change(before) != before
+        (folder / name).write_bytes(change(before))
         with pytest.raises(ModelError, match=r"low rank in .*cannot be loaded.*collaborate"):
             load_encoder(folder)
+        (folder / name).write_bytes(before)
+    (folder / WEIGHTS_FILE).unlink()
+    with pytest.raises(ModelError, match=r"low rank in .*cannot be loaded.*collaborate"):
+        load_encoder(folder)

@@ -74,17 +74,15 @@ def test_families_without_projections_are_known() -> None:
 
 @pytest.mark.parametrize("kind", PROJECTED)
 class TestEveryFamily:
-    @pytest.mark.parametrize("part", ["query", "key"])
-    def test_a_head_has_queries_and_keys_of_its_own(self, kind: str, part: str) -> None:
-        model = make_model(kind)
-        projection = getattr(projections_of(kind, model), part)
-        before = weights_of(kind, model)
-        change(projection, head=1)
-        changed = (weights_of(kind, model) - before).abs().amax((1, 2)) > tolerance()
-        share = HEADS // len(projection.rows)
-        assert changed.tolist() == [head // share == 1 for head in range(HEADS)]
-
-    def test_a_head_has_values_of_its_own(self, kind: str) -> None:
+    def test_a_head_has_queries_keys_and_values_of_its_own(self, kind: str) -> None:
+        for part in ("query", "key"):
+            model = make_model(kind)
+            projection = getattr(projections_of(kind, model), part)
+            before = weights_of(kind, model)
+            change(projection, head=1)
+            changed = (weights_of(kind, model) - before).abs().amax((1, 2)) > tolerance()
+            share = HEADS // len(projection.rows)
+            assert changed.tolist() == [head // share == 1 for head in range(HEADS)]
         model = make_model(kind)
         value = projections_of(kind, model).value
         weights, (before, _) = weights_of(kind, model), head_outputs(kind, model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from transformers import PreTrainedModel
 
 from headroles.errors import UsageError
 from headroles.models.families import FAMILIES
+from headroles.models.heads.gates import HeadSites, gated
 from headroles.models.heads.remaining import remaining_heads
 from headroles.models.heads.surgery import remove_heads, removed_from, zero_heads
 from tests.models.families import HEADS, LAYERS, PROJECTED, make_model
@@ -30,6 +32,14 @@ def of_family(kind: str, heads: list[tuple[int, int]]) -> list[tuple[int, int]]:
     if kind != "albert":
         return heads
     return [(layer, head) for layer in range(LAYERS) for head in {head for _, head in heads}]
+
+
+def closed(heads: list[tuple[int, int]]) -> Tensor:
+    """Gates that are closed for ``heads``."""
+    gates = torch.ones(LAYERS, HEADS)
+    for layer, head in heads:
+        gates[layer, head] = 0
+    return gates
 
 
 def outputs(model: PreTrainedModel) -> Tensor:
@@ -62,13 +72,21 @@ def make_rich(kind: str) -> PreTrainedModel:
 
 @pytest.mark.parametrize("kind", PROJECTED)
 class TestEveryFamily:
-    @pytest.mark.parametrize("heads", [SOME, A_LAYER, EVENLY, SOME + A_LAYER])
-    def test_removed_is_zeroed(self, kind: str, heads: list[tuple[int, int]]) -> None:
+    @pytest.mark.parametrize("heads", [EVENLY, SOME + A_LAYER])
+    def test_removed_is_zeroed_is_gated(self, kind: str, heads: list[tuple[int, int]]) -> None:
         heads = of_family(kind, heads)
         full, zeroed, removed = make_rich(kind), make_rich(kind), make_rich(kind)
         zero_heads(zeroed, heads)
         remove_heads(removed, heads)
-        assert not torch.allclose(outputs(full), outputs(zeroed), atol=1e-3)
+        before = outputs(full)
+        sites = HeadSites.from_model(full)
+        with gated(sites, closed(heads)):
+            masked = outputs(full)
+        with gated(sites, closed([])):
+            assert torch.equal(outputs(full), before)
+        assert torch.equal(outputs(full), before)
+        assert not torch.allclose(before, outputs(zeroed), atol=1e-3)
+        assert_same_outputs(masked, outputs(zeroed), DOUBLE)
         assert_same_outputs(outputs(removed), outputs(zeroed), of_double(kind))
         n_weights, n_left = (sum(p.numel() for p in m.parameters()) for m in (full, removed))
         assert n_left < n_weights
@@ -84,11 +102,15 @@ class TestEveryFamily:
         assert shapes == same
         assert stepwise.config.pruned_heads == once.config.pruned_heads
 
-    def test_gradients_reach_what_is_left(self, kind: str) -> None:
-        model = make_rich(kind)
-        remove_heads(model, of_family(kind, SOME))
-        model(**INPUTS).last_hidden_state.sum().backward()
-        queries = {n: p for n, p in model.named_parameters() if "query" in n}
+    def test_the_rest_is_gated_by_its_numbers_and_learns(self, kind: str) -> None:
+        first, then = of_family(kind, SOME), of_family(kind, [(1, 1)])
+        pruned, zeroed = make_rich(kind), make_rich(kind)
+        remove_heads(pruned, first)
+        zero_heads(zeroed, first + then)
+        with gated(HeadSites.from_model(pruned), closed(then)):
+            assert_same_outputs(outputs(pruned), outputs(zeroed), of_double(kind))
+        pruned(**INPUTS).last_hidden_state.sum().backward()
+        queries = {n: p for n, p in pruned.named_parameters() if "query" in n}
         unused = ("w2e_", "e2w_", "e2e_")  # of LUKE's entities
         assert all(p.grad is not None for n, p in queries.items() if not any(map(n.count, unused)))
 
@@ -102,17 +124,13 @@ def test_heads_keep_their_numbers() -> None:
     assert remaining_heads(model.config, HEADS) == ((1, 3), (0, 1, 2, 3), (0, 1, 2))
 
 
-@pytest.mark.parametrize("head", [(3, 0), (0, 4), (-1, 0), (0, -1)])
-def test_heads_that_are_not_there(head: tuple[int, int]) -> None:
-    for remove in (remove_heads, zero_heads):
+@pytest.mark.parametrize("remove", [remove_heads, zero_heads])
+def test_heads_that_cannot_be_removed(remove: Callable[..., None]) -> None:
+    for head in ((3, 0), (0, 4), (-1, 0), (0, -1)):
         with pytest.raises(UsageError, match=r"no head .* 3 layers of 4 heads"):
             remove(make_model("bert"), [head])
-
-
-def test_shared_layers_lose_the_same_heads() -> None:
-    for remove in (remove_heads, zero_heads):
-        with pytest.raises(UsageError, match="layers 0 and 1 share one attention module"):
-            remove(make_model("albert"), [(1, 2)])
+    with pytest.raises(UsageError, match="layers 0 and 1 share one attention module"):
+        remove(make_model("albert"), [(1, 2)])
 
 
 def test_the_page_lists_the_families_that_prune_refuses() -> None:
