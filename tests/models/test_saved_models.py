@@ -1,4 +1,4 @@
-"""Folders of models that headroles made, as hostile or damaged input."""
+"""Folders of models that headroles made: written, read again, damaged, and as hostile input."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+import transformers
+from safetensors.torch import load, load_file, save, save_file
 
-from headroles.errors import ModelError, StorageError
+from headroles import HeadScores, assign_roles, read_conllu, score_heads
+from headroles.errors import ModelError, ModelSupportError, StorageError
 from headroles.models.heads.surgery import remove_heads
 from headroles.models.loading.encoder import load_encoder, load_model
 from headroles.models.loading.saved_models import PrunedModel, model_folder
@@ -24,14 +27,17 @@ from headroles.storage import HIDDEN
 from headroles.studies.importance.importance import Importance
 from headroles.studies.sharing.collaborate import CollaborativeModel, collaborate_heads
 from tests.conftest import change_json, make_bert, make_tokenizer
+from tests.models.test_surgery import A_LAYER, INPUTS, SOME
+from tests.rounding import assert_same_sums, sizes_of_scores
+from tests.tasks.conftest import make_task_model
 
 
 @pytest.fixture
 def pruned(tmp_path: Path) -> Path:
-    model = make_bert()
-    remove_heads(model, [(0, 1), (1, 2)])
-    record = ModelRecord()
-    return PrunedModel(model, make_tokenizer(), record).save(tmp_path / "pruned")
+    """A saved classifier without some of its heads."""
+    model = make_task_model()
+    remove_heads(model, SOME)
+    return PrunedModel(model, make_tokenizer(), ModelRecord()).save(tmp_path / "pruned")
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +50,60 @@ def low_rank(tmp_path_factory: pytest.TempPathFactory, bert_folder: Path) -> Pat
 def copied(low_rank: Path, tmp_path: Path) -> Path:
     """A folder of a model of low rank that a test may spoil."""
     return shutil.copytree(low_rank, tmp_path / "copy")
+
+
+def test_what_is_on_top_comes_along(pruned: Path) -> None:
+    model = make_task_model()
+    remove_heads(model, SOME)
+    with torch.no_grad():
+        expected = model(**INPUTS).logits
+        assert torch.equal(load_model(pruned)(**INPUTS).logits, expected)
+        read = load_encoder(pruned, head="classification").model
+        assert torch.equal(read(**INPUTS).logits, expected)
+    config = json.loads((pruned / "config.json").read_text())
+    assert config["pruned_heads"] == {"0": [1], "1": [0, 3], "2": [2]}
+    assert config["architectures"] == ["BertForSequenceClassification"]
+
+
+def test_it_is_scored_by_the_old_numbers(treebank: Path, tmp_path: Path) -> None:
+    model, corpus = make_bert(), read_conllu(treebank)
+    full = score_heads(model, corpus, tokenizer=make_tokenizer())
+    remove_heads(model, SOME + A_LAYER)
+    PrunedModel(model, make_tokenizer(), ModelRecord()).save(tmp_path / "pruned")
+    pruned = score_heads(tmp_path / "pruned", corpus)
+    for layer, head in np.ndindex(3, 4):
+        is_removed = (layer, head) in SOME + A_LAYER
+        assert np.isnan(pruned.values[:, layer, head]).all() == is_removed
+    # Below the first removed head everything is as it was.
+    there = np.s_[:, 0, [0, 2, 3]]
+    assert_same_sums(pruned.values[there], full.values[there], sizes_of_scores(full)[there])
+    pruned.save(tmp_path / "scores")
+    table = assign_roles(HeadScores.load(tmp_path / "scores"))
+    notes = table.frame.query("layer == 2 and head == 2")["note"]
+    assert set(notes) == {"untestable: the head was removed from the model"}
+
+
+def test_weights_that_do_not_fit_are_refused(pruned: Path) -> None:
+    (pruned / "run.json").unlink()
+    file = pruned / "model.safetensors"
+    whole = file.read_bytes()  # tensors that were loaded lie in the file itself in some versions
+    left_out = {k: v for k, v in load(whole).items() if "layer.1.attention.self.query" not in k}
+    file.write_bytes(save(left_out, metadata={"format": "pt"}))
+    for read in (load_model, lambda folder: load_encoder(folder, head="classification")):
+        with pytest.raises(ModelError, match="lacks weights of its"):
+            read(pruned)
+    file.write_bytes(whole)
+    change_json(pruned / "config.json", pruned_heads={"0": [], "1": [0, 3], "2": [2]})
+    with pytest.raises(ModelError, match=r"cannot be loaded|another shape"):
+        load_model(pruned)
+
+
+def test_a_class_that_nobody_knows(pruned: Path) -> None:
+    (pruned / "run.json").unlink()
+    change_json(pruned / "config.json", architectures=["BertForTea"])
+    with pytest.raises(ModelSupportError, match="written by BertForTea"):
+        load_model(pruned)
+    assert not hasattr(transformers, "BertForTea")
 
 
 def test_an_exchanged_head_is_found(pruned: Path) -> None:

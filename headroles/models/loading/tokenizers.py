@@ -34,6 +34,7 @@ _FILES = (
     *("spm.model", "sentencepiece.bpe.model", "tokenizer.model"),
 )
 """Files that a tokenizer can be made from. Without any of them it would be an empty one."""
+_SAMPLE = "The old dog's kennel, 1.5 km off: naïve Straße, ÉTÉ, 犬が吠える!"
 _SPARE_SHARE, _SPARE_NUMBER = 0.1, 128
 """Share and number of embeddings without a piece that models may have, to round their sizes."""
 
@@ -128,6 +129,7 @@ def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
         backend |= {"truncation": None, "padding": None}
     else:
         backend = {"class": type(tokenizer).__name__, "vocabulary": tokenizer.get_vocab()}
+        backend["pieces"] = tokenizer.tokenize(_SAMPLE)  # by files and settings beside it
     beside = [tokenizer.special_tokens_map, tokenizer.model_input_names, tokenizer.padding_side]
     content = json.dumps([backend, *beside], sort_keys=True, default=str)
     return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
