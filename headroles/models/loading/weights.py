@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,7 +38,11 @@ from headroles.models.loading.folders import (
     stored_weights,
 )
 from headroles.models.options import ModelOptions
-from headroles.models.shared.collaborative import is_collaborative, load_collaborative
+from headroles.models.shared.collaborative import (
+    is_collaborative,
+    load_collaborative,
+    low_rank_model,
+)
 from headroles.wording import in_one_line, listed
 
 ENCODER, CLASSIFICATION, MASKED_LM = HEADS = ("", "classification", "masked_lm")
@@ -80,7 +84,12 @@ def read_model(
     config = load_config(name, options)
     check_supported(config)
     if folder is not None and is_collaborative(folder):
-        model = load_collaborative(folder, lambda: class_of(config)(copy.deepcopy(config)))
+
+        def make() -> PreTrainedModel:
+            return class_of(config)(copy.deepcopy(config))
+
+        _check_number_of_weights(name, None, lambda: low_rank_model(folder, make()))
+        model = load_collaborative(folder, make)
         cast(nn.Module, model).to(getattr(torch, options.dtype))
         if head:
             check_head(model, name, head)
@@ -98,7 +107,8 @@ def _from_pretrained(
     """Load weights by transformers; return the model and the report of weights that did not fit."""
     kind: Any = class_of(config) if head is None else class_to_load(_CLASSES[head], config)
     if not options.trust_remote_code:
-        _check_number_of_weights(name, config, kind, options.revision)
+        from_config = getattr(kind, "from_config", kind)  # of an AutoModel
+        _check_number_of_weights(name, options.revision, lambda: from_config(config))
     try:
         with quiet_transformers(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)  # equal loads draw equal weights for those that a checkpoint lacks
@@ -123,7 +133,7 @@ def _from_pretrained(
 
 
 def _check_number_of_weights(
-    name: str, config: PreTrainedConfig, kind: Any, revision: str | None
+    name: str, revision: str | None, make: Callable[[], nn.Module]
 ) -> None:
     """Raise ModelError for a configuration of many more weights than the files have.
 
@@ -136,16 +146,16 @@ def _check_number_of_weights(
         )
         stored = stored_weights(Path(name) if of_hub is None else Path(of_hub).parent)
         with quiet_transformers(), torch.device("meta"):
-            made = kind.from_config(config) if hasattr(kind, "_model_mapping") else kind(config)
+            made = make()
     except Exception:  # reported where the weights are read
         return
     sizes = {key: weights.numel() for key, weights in made.named_parameters()}
     if stored and sum(sizes.values()) > _MOST_TIMES * stored + _MOST_BESIDE:
         largest = max(sizes, key=sizes.__getitem__)
         raise ModelError(
-            f"config.json of {name} asks for {sum(sizes.values()):,} weights, "
+            f"the configuration of {name} asks for {sum(sizes.values()):,} weights, "
             f"{sizes[largest]:,} of them in {largest}, and its safetensors files have {stored:,}; "
-            "correct the sizes in config.json"
+            "correct the sizes in its .json files"
         )
 
 

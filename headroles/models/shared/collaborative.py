@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
-import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_model, save_model
-from torch import nn
 from transformers import PreTrainedModel
 
 from headroles import storage
@@ -102,23 +100,21 @@ def _write(model: PreTrainedModel, folder: Path) -> None:
     storage.write_json(folder / RECORD_FILE, storage.plain(LowRankRecord(modules)))
 
 
+def low_rank_model(folder: Path, model: PreTrainedModel) -> PreTrainedModel:
+    """Return ``model`` with queries and keys as the record of ``folder`` says, without weights."""
+    record = msgspec.convert(storage.read_json(folder / RECORD_FILE), LowRankRecord)
+    for path, shape in record.modules.items():
+        replace_scores(model, path, LowRankScores(**msgspec.structs.asdict(shape)))
+    return model
+
+
 def load_collaborative(folder: Path, make: Callable[[], PreTrainedModel]) -> PreTrainedModel:
     """Load the model of such a folder into a model that ``make`` makes from its configuration.
 
     Raises ModelError for a folder whose files do not fit together.
     """
-
-    def made() -> PreTrainedModel:
-        model = make()
-        for path, shape in modules.items():
-            replace_scores(model, path, LowRankScores(**msgspec.structs.asdict(shape)))
-        return model
-
     try:
-        modules = msgspec.convert(storage.read_json(folder / RECORD_FILE), LowRankRecord).modules
-        with torch.device("meta"):  # shapes are compared before memory is asked for
-            _compare_shapes(made(), folder / WEIGHTS_FILE)
-        model = made()
+        model = low_rank_model(folder, make())
         load_model(model, str(folder / WEIGHTS_FILE), strict=True)
     except HeadRolesError:
         raise
@@ -129,16 +125,3 @@ def load_collaborative(folder: Path, make: Callable[[], PreTrainedModel]) -> Pre
         ) from error
     model.config._name_or_path = str(folder)
     return saved_whole(model)
-
-
-def _compare_shapes(model: nn.Module, file: Path) -> None:
-    """Raise ValueError for weights whose shapes do not fit the model."""
-    needed = {name: tuple(values.shape) for name, values in model.state_dict().items()}
-    with safe_open(file, framework="pt") as stored:
-        for name in stored.keys():  # noqa: SIM118
-            shape = tuple(stored.get_slice(name).get_shape())
-            if needed.get(name) != shape:
-                raise ValueError(
-                    f"{name} is of shape {shape} in {WEIGHTS_FILE}, and {needed.get(name)} by "
-                    f"{RECORD_FILE} and config.json"
-                )
