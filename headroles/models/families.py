@@ -84,8 +84,10 @@ class Family:
     """Paths of its projections; None if unknown, or if they do not reach the heads."""
     why_no_paths: str = ""
     """Reason why norms, gates and the removal of heads are not possible with linear maps alone."""
-    dropout: str | None = None
-    """Path of the dropout that attention weights pass; None for the attention interface."""
+    read_through: str = INTERFACE
+    """Short description of how its attention weights are reached."""
+    dropout: str = f"{_SELF}.dropout"
+    """Path of the dropout that attention weights pass, if they are read there."""
     position_bias: str = ""
     """Argument of its attention module with a bias for every head and pair of positions."""
     note: str = ""
@@ -97,22 +99,12 @@ class Family:
     """
     has_own_forward: bool = False
     """Whether its attention module fails without heads, and with queries of low rank."""
-    returns: bool = False
-    """Whether it lacks an attention interface and is read through the attentions that it returns.
-    """
     returns_scores: bool = False
     """Whether the attentions that it returns are inputs of the softmax instead of its outputs."""
     convolutions: tuple[str, ...] = ()
     """Modules of a layer whose inputs or outputs at padding are set to zero, so that the attention
     of a sequence does not depend on its batch.
     """
-
-    @property
-    def read_through(self) -> str:
-        """Short description of how its attention weights are reached."""
-        if self.dropout is not None:
-            return DROPOUT
-        return RETURNED if self.returns else INTERFACE
 
 
 def _t5(name: str, **others: Any) -> Family:
@@ -156,6 +148,7 @@ FAMILIES = {
     "mpnet": Family(
         "MPNet",
         _inside("encoder.layer.{}.attention.attn", "q", "k", "v", "o"),
+        read_through=DROPOUT,
         dropout="encoder.layer.{}.attention.attn.dropout",
         position_bias="position_bias",
         positions="a bias of relative positions",
@@ -170,7 +163,7 @@ FAMILIES = {
             value_bias=f"{_SELF}.v_bias",
             positions=(f"{_SELF}.pos_proj", f"{_SELF}.pos_q_proj"),
         ),
-        dropout=f"{_SELF}.dropout",
+        read_through=DROPOUT,
         positions="terms of relative positions",
     ),
     "deberta-v2": Family(
@@ -182,7 +175,7 @@ FAMILIES = {
             "encoder.layer.{}.attention.output.dense",
             positions=(f"{_SELF}.pos_key_proj", f"{_SELF}.pos_query_proj"),
         ),
-        dropout=f"{_SELF}.dropout",
+        read_through=DROPOUT,
         positions="terms of relative positions",
     ),
     "ernie": Family("ERNIE"),
@@ -195,9 +188,9 @@ FAMILIES = {
         note="grouped keys are repeated for the heads that share them",
         positions="rotary positions",
     ),
-    "roformer": Family("RoFormer", dropout=f"{_SELF}.dropout", positions="rotary positions"),
-    "rembert": Family("RemBERT", dropout=f"{_SELF}.dropout"),
-    "megatron-bert": Family("MegatronBERT", dropout=f"{_SELF}.dropout"),
+    "roformer": Family("RoFormer", read_through=DROPOUT, positions="rotary positions"),
+    "rembert": Family("RemBERT", read_through=DROPOUT),
+    "megatron-bert": Family("MegatronBERT", read_through=DROPOUT),
     "t5": _t5("T5"),
     "mt5": _t5("mT5"),
     "umt5": _t5("UMT5", has_own_forward=True),
@@ -209,34 +202,39 @@ FAMILIES = {
     "blenderbot": _bart("Blenderbot"),
     "blenderbot-small": _bart("Blenderbot-small"),
     "plbart": _bart("PLBart"),
-    "xlm": Family("XLM", _XLM_PATHS, has_own_forward=True, returns=True),
-    "flaubert": Family("FlauBERT", _XLM_PATHS, has_own_forward=True, returns=True),
-    "ibert": Family("I-BERT", None, "its projections are quantised", returns=True),
+    "xlm": Family("XLM", _XLM_PATHS, has_own_forward=True, read_through=RETURNED),
+    "flaubert": Family("FlauBERT", _XLM_PATHS, has_own_forward=True, read_through=RETURNED),
+    "ibert": Family("I-BERT", None, "its projections are quantised", read_through=RETURNED),
     "squeezebert": Family(
         "SqueezeBERT",
         None,
         "its projections are grouped convolutions",
+        read_through=DROPOUT,
         dropout="encoder.layers.{}.attention.dropout",
     ),
-    "luke": Family("LUKE", has_own_forward=True, dropout=f"{_SELF}.dropout"),
+    "luke": Family("LUKE", has_own_forward=True, read_through=DROPOUT),
     "xmod": Family("X-MOD", note="its language is default_language of its configuration"),
     "convbert": Family(
         "ConvBERT",
         None,
         "its output projection takes up convolutions beside the heads",
-        dropout=f"{_SELF}.dropout",
+        read_through=DROPOUT,
         note="half of the output of a layer comes from convolutions, which have no attention",
         convolutions=(f"{_SELF}.key_conv_attn_layer", f"{_SELF}.conv_out_layer"),
     ),
     "fsmt": Family(
-        "FSMT", None, "it has the tokens before the sequences of a batch", note=_HALF, returns=True
+        "FSMT",
+        None,
+        "it has the tokens before the sequences of a batch",
+        note=_HALF,
+        read_through=RETURNED,
     ),
     "prophetnet": Family(
         "ProphetNet",
         None,
         "its modules cannot do with fewer heads",
         note=_HALF,
-        returns=True,
+        read_through=RETURNED,
         returns_scores=True,
     ),
     "nystromformer": Family(
@@ -244,21 +242,23 @@ FAMILIES = {
         None,
         "convolutions of its values are added to the outputs of its heads",
         note="where num_landmarks is segment_means_seq_len, as in config.json of its checkpoints",
-        returns=True,
+        read_through=RETURNED,
         convolutions=(f"{_SELF}.value",),
     ),
-    "xlnet": Family("XLNet", None, "its projections are tensors and no linear maps", returns=True),
+    "xlnet": Family(
+        "XLNet", None, "its projections are tensors and no linear maps", read_through=RETURNED
+    ),
     "lilt": Family(
         "LiLT",
         None,
         "queries and keys of its heads have a part in attention to the layout",
-        returns=True,
+        read_through=RETURNED,
     ),
     "layoutlmv3": Family(
         "LayoutLMv3",
         None,
         "biases of places on the page are made for all its heads together",
-        dropout=f"{_SELF}.dropout",
+        read_through=DROPOUT,
     ),
     "neomme": Family(
         "NeoMME", None, "the outputs of its heads go through gates before the output projection"

@@ -63,7 +63,7 @@ def hooked_dropouts(base: PreTrainedModel, family: Family) -> Iterator[Run]:
     AttentionMaskInterface.register(INTERFACE_NAME, _mask_of_padding)
     with ExitStack() as stack:
         for layer in range(base.config.num_hidden_layers):
-            dropout = PathFinder(base, family, layer).module(cast(str, family.dropout))
+            dropout = PathFinder(base, family, layer).module(family.dropout)
             hook = dropout.register_forward_pre_hook(lambda _, given: report_weights(given[0]))
             stack.enter_context(hook)
         stack.enter_context(convolutions_without_padding(base, family))

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.bert.modeling_bert import eager_attention_forward
 
-from headroles.models.families import encoder_of, find_family
+from headroles.models.families import INTERFACE, encoder_of, find_family
 from headroles.models.options import PER_HEAD, SHARED, FactorMethod
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ class _LowRankAttention(nn.Module):
 
     scores: LowRankScores
     value_name: str
+    output_name: str
     through_interface: bool
     scaling: float
     attention_head_size: int
@@ -116,11 +117,13 @@ class _LowRankAttention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Return the output of the module, and the attention weights, if any."""
         heads, weights = self.attend(hidden_states, hidden_states, attention_mask, options)
-        return self.output_of(heads, hidden_states), weights
-
-    def output_of(self, heads: Tensor, hidden_states: Tensor) -> Tensor:
-        """Return the output of the module, here that of the heads side by side."""
-        return heads
+        if not self.output_name:
+            return heads, weights
+        own: Any = self
+        output = getattr(own, self.output_name)(heads)
+        if hasattr(own, "output_dropout"):  # of ALBERT
+            output = own.LayerNorm(hidden_states + own.output_dropout(output))
+        return output, weights
 
     def attend(
         self, states: Tensor, values: Tensor, mask: Tensor | None, options: dict[str, Any]
@@ -162,27 +165,6 @@ class _LowRankAttention(nn.Module):
         return torch.matmul(weights, value).transpose(1, 2).flatten(2), weights
 
 
-class _WithOutput(_LowRankAttention):
-    """Self-attention of families whose attention module includes the output projection."""
-
-    output_name: str
-
-    def output_of(self, heads: Tensor, hidden_states: Tensor) -> Tensor:
-        projected: Tensor = getattr(self, self.output_name)(heads)
-        return projected
-
-
-class _AlbertAttention(_LowRankAttention):
-    dense: nn.Linear
-    output_dropout: nn.Module
-    LayerNorm: nn.Module
-
-    def output_of(self, heads: Tensor, hidden_states: Tensor) -> Tensor:
-        mixed = self.output_dropout(self.dense(heads))
-        normalised: Tensor = self.LayerNorm(hidden_states + mixed)
-        return normalised
-
-
 class _MobileBertAttention(_LowRankAttention):
     def forward(  # type: ignore[override]  # queries, keys and values have inputs of their own
         self,
@@ -193,12 +175,6 @@ class _MobileBertAttention(_LowRankAttention):
         **options: Any,
     ) -> tuple[Tensor, Tensor | None]:
         return self.attend(query_tensor, value_tensor, attention_mask, options)
-
-
-_SHELLS: dict[str, type[_LowRankAttention]] = {
-    "albert": _AlbertAttention,
-    "mobilebert": _MobileBertAttention,
-}
 
 
 def is_low_rank(module: nn.Module) -> TypeGuard[_LowRankAttention]:
@@ -226,12 +202,13 @@ def replace_scores(model: PreTrainedModel, path: str, scores: LowRankScores) -> 
     for name in names:
         delattr(module, name)
     above, _, output_name = family.paths.output.rpartition(".")
-    usual = _WithOutput if above == family.paths.attention else _LowRankAttention
-    shell = _SHELLS.get(model.config.model_type, usual)
+    is_mobile = model.config.model_type == "mobilebert"
+    shell = _MobileBertAttention if is_mobile else _LowRankAttention
     original = type(module)
     module.__class__ = type(original.__name__, (shell, original), {"__module__": __name__})
-    module.value_name, module.output_name = family.paths.value.rpartition(".")[2], output_name
-    module.through_interface = family.dropout is None
+    module.value_name = family.paths.value.rpartition(".")[2]
+    module.output_name = output_name if above == family.paths.attention else ""
+    module.through_interface = family.read_through == INTERFACE
     if not hasattr(module, "attention_head_size"):
         module.attention_head_size = module.head_dim
     module.scaling = module.attention_head_size**-0.5

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelError, ModelSupportError, UsageError
-from headroles.models.families import Family, Paths, encoder_of
+from headroles.models.families import DROPOUT, INTERFACE, Family, Paths, encoder_of
 from headroles.models.heads.low_rank import is_low_rank, take
 from headroles.models.heads.projections import (
     LayerProjections,
@@ -189,7 +189,7 @@ def _set_counts(
         attention.register_forward_pre_hook(
             partial(_take_position_bias, family.position_bias, tuple(places)), with_kwargs=True
         )
-    if not places and (family.dropout is not None or family.has_own_forward):
+    if not places and (family.read_through == DROPOUT or family.has_own_forward):
         attention.forward = partial(_attend_to_nothing, attention, family)
 
 
@@ -205,13 +205,9 @@ def _give_all_layers_a_bias(layers: Sequence[LayerProjections]) -> None:
             embedding = copy.deepcopy(getattr(first, family.position_embedding))
             setattr(attention, family.position_embedding, embedding)
             attention.has_relative_attention_bias = True
-            attention.register_forward_pre_hook(_make_own_bias, with_kwargs=True)
-
-
-def _make_own_bias(
-    module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    return given, {**named, "position_bias": None}
+            attention.register_forward_pre_hook(
+                lambda _, given, named: (given, {**named, "position_bias": None}), with_kwargs=True
+            )
 
 
 def _take_position_bias(
@@ -243,9 +239,9 @@ def _attend_to_nothing(
     getattr(attention, paths.value.rpartition(".")[2])(hidden_states)  # values are read from it
     batch, width = hidden_states.shape[:2]
     weights = hidden_states.new_zeros(batch, 0, width, width)
-    if family.dropout is not None:
+    if family.read_through == DROPOUT:
         attention.dropout(weights)
-    elif not family.returns:
+    elif family.read_through == INTERFACE:
         report_weights(weights)
     output = hidden_states.new_zeros(batch, width, 0)
     above, _dot, name = paths.output.rpartition(".")
