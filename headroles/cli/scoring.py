@@ -47,7 +47,7 @@ def classify(
         result = classify_heads(model, texts, options=shown, sharing=sharing)
         write_results(folder, result.scores, result.roles)
     imported = [name for name in options.roles or () if is_own(name)]
-    console.finish(out, output, result, imported)
+    console.finish(out, output, result.roles, imported)
 
 
 def score(

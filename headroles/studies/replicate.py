@@ -21,8 +21,13 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.roles import BIAS, Role, contrast_of, find_role, in_words, is_arc
 from headroles.scoring.scores import HeadScores
-from headroles.studies.classification.answers import split_roles
-from headroles.studies.classification.summary import NOT_CONTROLLED, error_rate, in_units, unit_of
+from headroles.studies.classification.role_table import (
+    NOT_CONTROLLED,
+    error_rate,
+    in_units,
+    split_roles,
+    unit_of,
+)
 from headroles.studies.heads import HeadColumns, general_threshold, roles_in
 from headroles.studies.options import ThresholdOptions
 from headroles.studies.role_answers import RoleHypotheses, margin_beyond

@@ -114,10 +114,9 @@ def test_parts_of_the_table(folder: Path) -> None:
     assigned = table(folder, "--only-assigned")
     assert assigned["assigned"].all()
     assert 0 < len(assigned) == whole["assigned"].sum() < len(whole)
-    counts = table(folder, "--view", "counts", "--role", "block", "--layer", "0,1")
-    assert counts["role"].tolist() == ["block"]
-    counts = table(folder, "--view", "counts", "--only-assigned")
-    assert counts["total"].sum() == len(assigned)
+    answers = table(folder, "--view", "answers", "--role", "block", "--layer", "0,1")
+    assert answers["role"].tolist() == ["block"]
+    assert table(folder, "--view", "answers", "--only-assigned")["yes"].sum() == len(assigned)
     both = table(folder, "--view", "colocation", "--only-assigned").set_index("role")
     assert both.to_dict() == {"block": {"block": assigned["role"].eq("block").sum()}}
     wide = table(folder, "--view", "wide", "--role", "local")
@@ -166,4 +165,4 @@ def test_a_relation_selects_both_directions_and_a_choice_without_rows_is_refused
     refused = export(tmp_path, "--view", "assigned", "--role", subject)
     assert refused.exit_code == 2
     assert "the view assigned has no rows of this role and layer" in refused.stderr
-    assert table(tmp_path, "--view", "counts", "--role", "local", "--layer", "0").shape == (1, 3)
+    assert table(tmp_path, "--view", "answers", "--role", "local", "--layer", "0").shape == (1, 6)

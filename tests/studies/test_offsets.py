@@ -89,13 +89,13 @@ def test_a_threshold_that_is_asked_for_replaces_the_rule() -> None:
     assert assign_roles(scores).frame["answer"].tolist() == ["no"]
     table = assign_roles(scores, threshold=0.5)
     assert table.frame["answer"].tolist() == ["yes"]
-    assert table.rivals == {}
+    assert table.tests.offsets == {}
 
 
 def test_the_table_names_the_offsets() -> None:
     scores = scores_of(np.full((6, 1), 0.5), {-2: np.full(6, 0.3)}, list("abcdef"))
     table = assign_roles(scores)
-    assert table.rivals == {ROLE: (-2, -2)}
+    assert table.tests.offsets == {ROLE: (-2, -2)}
     assert "of arcs by 0.1 more than the best fixed offset has" in repr(table)
 
 

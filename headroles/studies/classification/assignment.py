@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,14 +16,21 @@ from headroles.encoding import TOO_LONG
 from headroles.errors import UsageError
 from headroles.inference.sample import Sample
 from headroles.options import takes
-from headroles.record import RecordedCorpus, ScoresRecord
+from headroles.record import ScoresRecord
+from headroles.role_names import GROUP
 from headroles.roles import BIAS, PAIRS, Role, is_other_trees, without_other_trees
 from headroles.scoring.options import CONTROLS, TREES
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.scores import HeadScores
-from headroles.studies.classification.answers import count_controls, heads_in, warn_of_controls
 from headroles.studies.classification.options import AssignOptions
-from headroles.studies.classification.role_table import RolesRecord, RoleTable, RoleTests
+from headroles.studies.classification.role_table import (
+    CONTROLS_IN_WORDS,
+    RolesRecord,
+    RoleTable,
+    RoleTests,
+    count_controls,
+    heads_in,
+)
 from headroles.studies.heads import (
     HeadColumns,
     baseline_of,
@@ -34,11 +41,10 @@ from headroles.studies.heads import (
 )
 from headroles.studies.role_answers import RoleHypotheses, margin_beyond
 from headroles.testing.answers import YES
-from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.notes import find_notes, find_warnings
-from headroles.testing.options import LevelOptions
 
 _MUCH = 0.1  # share of sentences without a document that is reported
+_MANY = 0.25  # share of the heads that a control may find without a warning
 
 
 @takes(AssignOptions)
@@ -112,21 +118,24 @@ def assign(
             "describe heads with: headroles describe DIR"
         )
     tested = RoleHypotheses.of(scores, options.tests, options, columns, options.is_published)
-    offsets: dict[str, tuple[int, int]] = {}
-    if options.threshold is None:
-        baselines = {role: baseline_of(scores, role) for role in columns.ids}
-        offsets = {role: one.offsets for role, one in baselines.items() if one is not None}
+    baselines = {role: baseline_of(scores, role) for role in columns.ids}
+    offsets = {
+        role: one.offsets
+        for role, one in baselines.items()
+        if one is not None and options.threshold is None
+    }
     frame = _frame(scores, tested, options, offsets)
     controls = {} if options.is_published else _test_controls(scores, others, options)
+    key = ["layer", "head", "role"]
+    of_controls = {}
     for name in CONTROLS:
-        frame[f"mean_{name}"] = _means_of(controls[name], frame) if name in controls else np.nan
-    of_controls = {
-        name: {
-            str(role): list(heads_in(own))
-            for role, own in rows[rows["answer"] == YES].groupby("role", sort=False)
-        }
-        for name, rows in controls.items()
-    }
+        frame[f"mean_{name}"] = np.nan
+        if name in controls:
+            control = controls[name]
+            means = control.set_index(key)["mean"].reindex(pd.MultiIndex.from_frame(frame[key]))
+            frame[f"mean_{name}"] = means.to_numpy()
+            having = control[control["answer"] == YES].groupby("role", sort=False)
+            of_controls[name] = {str(role): heads_in(rows) for role, rows in having}
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
     tests = RoleTests(
         **options.tests.record(),
@@ -140,9 +149,9 @@ def assign(
         left_out={role.id: _why_absent(role, scores.record) for role in absent},
         warnings=[
             *warnings_of_run(scores.record),
-            *_warn_of_documents(scores.record, tested.means, options.tests),
+            *_warn_of_documents(scores.record, options.tests.clusters, tested.means.is_clustered),
             *find_warnings(tested.means, options.tests),
-            *warn_of_controls(count_controls(frame, of_controls)),
+            *_warn_of_controls(count_controls(frame, of_controls).iloc[0]),
         ],
     )
     record = RolesRecord.extending(scores.record, tests=tests)
@@ -209,41 +218,22 @@ def _test_controls(
     return frames
 
 
-def _means_of(control: pd.DataFrame, frame: pd.DataFrame) -> FloatArray:
-    """Return the mean of a control for each row of a role table, NaN where it has none."""
-    key = ["layer", "head", "role"]
-    means = control.set_index(key)["mean"]
-    return means.reindex(pd.MultiIndex.from_frame(frame[key])).to_numpy()
-
-
 def _beyond_distance(
     tested: RoleHypotheses, options: AssignOptions, offsets: Mapping[str, tuple[int, int]]
 ) -> dict[str, NDArray[Any]]:
     """Return the columns about attention beyond distance: by contrasts, or beyond an offset."""
     names, means = ("beyond_distance", "beyond_low", "beyond_high"), tested.means
-    nothing = np.full(means.n_tests, np.nan)
-    found = dict.fromkeys(names, nothing) | {
-        "offset": np.full(means.n_tests, "", dtype=object),
-        "offset_share": nothing,
+    named = {
+        role: " and ".join(dict.fromkeys(map("{:+d}".format, pair)))
+        for role, pair in offsets.items()
     }
-    if tested.contrasts is not None:
-        intervals = tested.contrasts.intervals(options.alpha)
-        ends = (tested.contrasts.moments.mean, intervals.ci_low, intervals.ci_high)
-        return found | {n: tested.spread(end) for n, end in zip(names, ends, strict=True)}
-    if offsets:
-        rules = {role: _as_offset(pair) for role, pair in offsets.items()}
-        named = np.array([rules.get(role, "") for role in tested.columns.labels["role"]], object)
-        share = np.where(named != "", means.threshold - options.offset_margin, np.nan)
-        intervals = means.intervals(options.alpha)
-        ends = (means.moments.mean, intervals.ci_low, intervals.ci_high)
-        found |= {n: end - share for n, end in zip(names, ends, strict=True)}
-        found |= {"offset": named, "offset_share": share}
-    return found
-
-
-def _as_offset(offsets: tuple[int, int]) -> str:
-    """Name the best fixed offset, or those of both halves of the documents."""
-    return " and ".join(dict.fromkeys(f"{one:+d}" for one in offsets))
+    of_columns = np.array([named.get(role, "") for role in tested.columns.labels["role"]], object)
+    share = np.where(of_columns != "", means.threshold - options.offset_margin, np.nan)
+    both = means if tested.contrasts is None else tested.contrasts
+    intervals = both.intervals(options.alpha)
+    ends = (both.moments.mean, intervals.ci_low, intervals.ci_high)
+    found = [end - share if tested.contrasts is None else tested.spread(end) for end in ends]
+    return dict(zip(names, found, strict=True)) | {"offset": of_columns, "offset_share": share}
 
 
 def _measures(scores: HeadScores, columns: HeadColumns) -> FloatArray:
@@ -261,59 +251,61 @@ def _window_notes(scores: HeadScores, columns: HeadColumns) -> NDArray[np.object
     farthest = int(scores.lengths.max()) - 1
     notes = np.full((len(columns.roles), columns.n_layers, columns.n_heads), "", dtype=object)
     for layer, reach in enumerate(scores.record.reaches):
-        if reach is None or reach >= farthest:
-            continue
         for place, role in enumerate(columns.roles):
-            if role.in_window:
+            if reach is not None and reach < farthest and role.in_window:
                 notes[place, layer] = (
                     f"attention of this layer reaches {reach} positions{role.in_window}"
                 )
     return notes.ravel()
 
 
-# Cautions about the corpus.
+# Cautions.
 
 
-def _warn_of_documents(
-    record: ScoresRecord, hypotheses: Hypotheses, options: LevelOptions
-) -> list[str]:
+def _warn_of_controls(counts: pd.Series[Any]) -> Iterator[str]:
+    """Warn of controls that find more than a quarter of the heads that have roles of pairs."""
+    many = [
+        f"{int(counts[name])} with {words}"
+        for name, words in CONTROLS_IN_WORDS.items()
+        if counts["role"] == GROUP and counts.get(name, 0) > max(_MANY * counts["heads"], 1)
+    ]
+    if many:
+        yield (
+            f"Controls find heads with a role of pairs too: {' and '.join(many)}, beside "
+            f"{counts['heads']} heads with the corpus itself. Do not read these answers as more "
+            "than the control"
+        )
+
+
+def _warn_of_documents(record: ScoresRecord, clusters: str, is_clustered: bool) -> Iterator[str]:
     """Warn of a corpus that does not name its documents, with advice.
 
     There is no warning if the user takes examples as independent, or if scores were made by hand.
     """
     corpus = record.corpus
     undivided, n_sentences = corpus.undivided, corpus.sentences
-    if options.clusters == "none" or not n_sentences:
-        return []
-    if undivided > _MUCH * n_sentences:
-        return [_undivided(corpus, hypotheses.is_clustered)]
-    if corpus.documents == 1:
-        return [
-            "the corpus is one document, so tests take examples as independent, and answers are "
-            "too sure if they are not; put each text into its own file, or pass "
-            "`clusters='none'` if examples are independent"
-        ]
-    return []
-
-
-def _undivided(corpus: RecordedCorpus, is_clustered: bool) -> str:
-    """Say that sentences are in no document, the consequences, and the options that help."""
-    undivided, n_sentences = corpus.undivided, corpus.sentences
+    if clusters == "none" or not n_sentences:
+        return
+    counted = "tests take examples as independent, and answers are too sure if they are not"
+    if undivided <= _MUCH * n_sentences:
+        if corpus.documents == 1:
+            yield (
+                f"the corpus is one document, so {counted}; put each text into its own file, or "
+                "pass `clusters='none'` if examples are independent"
+            )
+        return
     which = "the treebank names"
     if undivided < n_sentences:
         which = f"{undivided} of {n_sentences} sentences are in files, or parts of files, that name"
-    counted = "tests take examples as independent, and answers are too sure if they are not"
-    if is_clustered:
-        counted = "each file counts as one document"
     rule = corpus.documents_by or NEWDOC
     named_by = "# newdoc" if rule == NEWDOC else f"`documents={rule!r}`"
     by_id = f"`documents='sent_id'`, as ids name {corpus.documents_by_id}; "
-    return (
-        f"{which} no documents ({named_by}): {counted}, and neighbouring sentences are paired; "
-        f"pass {by_id * (corpus.documents_by_id > 1)}`documents='comment:KEY'`"
-        " if a comment names them; `pairing='none'` if "
-        "neighbours are of different texts; or `clusters='none'` if examples are "
-        "independent"
+    yield (
+        f"{which} no documents ({named_by}): "
+        f"{'each file counts as one document' if is_clustered else counted}, and neighbouring "
+        f"sentences are paired; pass {by_id * (corpus.documents_by_id > 1)}"
+        "`documents='comment:KEY'` if a comment names them; `pairing='none'` if neighbours are of "
+        "different texts; or `clusters='none'` if examples are independent"
     )
 
 
@@ -321,15 +313,12 @@ def _why_absent(role: Role, record: ScoresRecord) -> str:
     """Say why no example has a role."""
     if role.needs != PAIRS:
         return role.needs and f"there are no {role.needs}"
-    corpus = record.corpus
+    corpus, too_long = record.corpus, record.skipped.get(TOO_LONG, 0)
+    why = "there are none"
     if record.pairing == "none":
-        return f"that takes {PAIRS}, and with `pairing='none'` there are no pairs"
-    if corpus.sentences and corpus.sentences == corpus.documents:
-        return (
-            f"that takes {PAIRS}, and each of the {corpus.sentences} sentences is a document of "
-            "its own"
-        )
-    too_long = record.skipped.get(TOO_LONG, 0)
-    return f"that takes {PAIRS}, and there are none" + (
-        f" that the model takes: {too_long} examples are too long" if too_long else ""
-    )
+        why = "with `pairing='none'` there are no pairs"
+    elif corpus.sentences and corpus.sentences == corpus.documents:
+        why = f"each of the {corpus.sentences} sentences is a document of its own"
+    elif too_long:
+        why += f" that the model takes: {too_long} examples are too long"
+    return f"that takes {PAIRS}, and {why}"

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from headroles.corpus import Corpus, Sentence, Skipped, as_corpus
 from headroles.models.loading.encoder import Attending, load_encoder
 from headroles.options import takes
-from headroles.results.result import picture
-from headroles.results.shown import Shown, Summary, as_html, as_text, brief
 from headroles.results.stored import save_together
 from headroles.scoring.options import PERMUTED_WEIGHTS, WORDS
 from headroles.scoring.run import score_heads
@@ -29,7 +26,7 @@ _SEED = 0
 
 
 @dataclass(frozen=True, repr=False)
-class Classification(Summary):
+class Classification:
     """Scores of every example and the role table of their tests.
 
     With ``model`` and ``corpus`` as for `classify_heads`:
@@ -57,27 +54,20 @@ class Classification(Summary):
         """Read back what `save` wrote. Raises StorageError where that is not possible."""
         return cls(HeadScores.load(folder), RoleTable.load(folder))
 
-    def summarize(self) -> Iterator[Shown]:
-        """Summarise in some twenty lines the heads of each role, with cautions."""
-        yield from self.roles.summarize()
+    def in_full(self) -> str:
+        """Return the summary of the role table with whole warnings, and all details, as text."""
+        return self.roles.in_full()
 
-    def details(self) -> Iterator[Shown]:
-        """Describe scoring and tests, and tabulate the answers by role and layer."""
-        yield from self.roles.details()
-
-    def next_steps(self, folder: Path) -> Iterator[str]:
-        """Name commands that show more of the results in ``folder``."""
-        yield from self.roles.next_steps(folder)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the result for scripts."""
-        return self.roles.to_json()
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Cautions about the role table, a sentence each."""
+        return self.roles.warnings
 
     def __repr__(self) -> str:
-        return as_text(brief(self.summarize()))
+        return repr(self.roles)
 
     def _repr_html_(self) -> str:
-        return picture(self.roles) + as_html(brief(self.summarize()))
+        return self.roles._repr_html_()
 
 
 @takes(ClassifyOptions)

@@ -27,7 +27,6 @@ from headroles.drawing.style import (
     score_label,
 )
 from headroles.errors import UsageError
-from headroles.studies.classification.answers import CERTIFIED, clearest_of, shown_answers
 from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
 
 if TYPE_CHECKING:
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
     from headroles.studies.classification.role_table import RoleTable
 
 
+CERTIFIED = "yes, certified"
+"""The kind of "yes" that is marked apart."""
 MOST_ROLES = 16
 """Number of roles in a figure of all roles, by default."""
 _MARKS: dict[str, dict[str, Any]] = {
@@ -68,7 +69,7 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     """
     layers, heads = sizes_in(table.frame)
     ax = new_axes(ax, max(4.5, 2.2 + 0.36 * heads), 1.7 + 0.32 * layers)
-    role = clearest_of(table, role)
+    role = table.clearest_role(role)
     rows = table.frame[table.frame["role"] == role]
     mesh = _draw_map(table, rows, ax, mark_size=46)
     bar = ax.figure.colorbar(mesh, ax=ax, label=score_label(table.record.score))
@@ -98,39 +99,38 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
     from headroles.drawing.own_figures import new_figure
 
     named = strongest_roles(table) if roles is None else roles
-    chosen = [clearest_of(table, role) for role in named]
+    chosen = [table.clearest_role(role) for role in named]
     if not chosen:
         raise UsageError("there is no role to draw; name one or more")
     layers, heads = sizes_in(table.frame)
     across = min(len(chosen), 4 if heads <= 12 else 3)
     width = figure_width(3.1 * across)
     across = max(1, min(across, int(width / 1.6)))
-    size = min(8.0, 1.6 + 2.7 * width / across)
+    down, each = -(-len(chosen) // across), width / across
+    size = min(8.0, 1.6 + 2.7 * each)
     rows = [table.frame[table.frame["role"] == role] for role in chosen]
     titles = [
-        f"{role_label(role, int(130 * width / across / size))}\n"
-        f"largest mean {own['mean'].max():.2g}"
+        f"{role_label(role, int(130 * each / size))}\nlargest mean {own['mean'].max():.2g}"
         for role, own in zip(chosen, rows, strict=True)
     ]
-    above = (max(title.count("\n") for title in titles) + 2.0) * size / 56
-    down = -(-len(chosen) // across)
-    one = above + 0.84 * width / across * layers / heads + 0.1
-    height = one * down + 0.4
     # Places in inches, since an automatic layout takes as long as the drawing itself.
+    above = (max(title.count("\n") for title in titles) + 2.0) * size / 56
+    one = above + 0.84 * each * layers / heads + 0.1
+    height = one * down + 0.4
     figure = new_figure(width, height)
-    grid = {
-        "left": 0.4 / width,
-        "right": 1 - 0.1 / width,
-        "bottom": 0.45 / height,
-        "top": 1 - above / height,
-        "wspace": 0.1,
-        "hspace": above / (one - above),
-    }
-    places = figure.subplots(down, across, squeeze=False, gridspec_kw=grid).ravel()
-    mark_size = min(14, 170 / heads) * (width / across / 3.1) ** 2
-    for k, (ax, own) in enumerate(zip(places, rows, strict=False)):
+    places = figure.subplots(down, across, squeeze=False).ravel()
+    figure.subplots_adjust(
+        left=0.4 / width,
+        right=1 - 0.1 / width,
+        bottom=0.45 / height,
+        top=1 - above / height,
+        wspace=0.1,
+        hspace=above / (one - above),
+    )
+    mark_size = min(14, 170 / heads) * (each / 3.1) ** 2
+    for k, (ax, own, title) in enumerate(zip(places, rows, titles, strict=False)):
         _draw_map(table, own, ax, mark_size, most_labels=8)
-        ax.set_title(titles[k], fontsize=size)
+        ax.set_title(title, fontsize=size)
         has_below, has_left = k + across < len(chosen), k % across > 0
         ax.tick_params(labelsize=6, labelbottom=not has_below, labelleft=not has_left)
     for ax in places[len(chosen) :]:
@@ -145,6 +145,12 @@ def strongest_roles(table: RoleTable, most: int = MOST_ROLES) -> list[str]:
     counts = table.frame.groupby("role", sort=False)["assigned"].sum()
     chosen = set(counts.sort_values(ascending=False, kind="stable").index[:most])
     return [role for role in table.roles if role in chosen]
+
+
+def shown_answers(rows: pd.DataFrame) -> pd.Series[str]:
+    """Return the answers of rows, with `CERTIFIED` in the place of some "yes"."""
+    is_certified = (rows["answer"] == YES) & (rows["certified"] == YES)
+    return rows["answer"].mask(is_certified, CERTIFIED)
 
 
 def draw_heads(table: RoleTable, ax: Axes | None = None) -> Axes:
@@ -173,8 +179,8 @@ def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:
     'heads with both roles'
     """
     shared = table.colocation()
-    had = [one for one in shared.index if shared.loc[one, one] > 0]
-    if not had:
+    had = shared.index[np.diag(shared) > 0]
+    if not len(had):
         raise UsageError("no head has a role, so that no two roles share one")
     counts = shared.loc[had, had].to_numpy(dtype=np.float64)
     ax = new_axes(ax, 3.5 + 0.3 * len(had), 2.7 + 0.3 * len(had))
@@ -319,7 +325,7 @@ def draw_error(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     >>> draw_error(table, "local").get_ylabel()
     'half width of the interval'
     """
-    role = clearest_of(table, role)
+    role = table.clearest_role(role)
     rows = table.frame[table.frame["role"] == role]
     half = ((rows["ci_high"] - rows["ci_low"]) / 2).replace(np.inf, np.nan).dropna()
     if not len(half):

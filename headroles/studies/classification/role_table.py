@@ -1,35 +1,63 @@
-"""RoleTable: the tests of every head on every role, and views of them."""
+"""RoleTable: the tests of every head on every role, and what they say about the heads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
-from headroles.errors import UsageError
 from headroles.record import ScoresRecord
 from headroles.results.columns import TEXT, Column, one_of
 from headroles.results.formats import to_records
 from headroles.results.result import Result, widened
-from headroles.results.shown import Shown
-from headroles.roles import find_roles
-from headroles.scoring.run_notes import facts_of_run
+from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
+from headroles.role_names import GROUP, POOLED, relation_of
+from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles, in_words, is_arc, is_own
+from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
+from headroles.scoring.run_notes import about_length, describe_run, facts_of_run
 from headroles.storage import Count, plain
-from headroles.studies.classification.answers import (
-    about_controls,
-    count_controls,
-    find_answers,
-    heads_in,
-)
-from headroles.studies.classification.summary import detailed, method_of, next_steps, summarized
-from headroles.studies.heads import roles_in
-from headroles.testing.answers import ROLE_ANSWERS, YES
-from headroles.testing.recorded import RecordedTests
-from headroles.wording import addressed
+from headroles.testing.answers import NO, POSITIONAL, ROLE_ANSWERS, UNTESTABLE, YES
+from headroles.testing.catalogue import TESTS
+from headroles.testing.options import describe_correction
+from headroles.testing.recorded import RecordedLevel, RecordedTests
+from headroles.wording import addressed, head_name, listed, named_heads
 
+Head = tuple[int, int]
+CONTROLS_IN_WORDS = {
+    TREES: "the trees of other sentences",
+    WORDS: "permuted words",
+    PERMUTED_WEIGHTS: "permuted weights",
+}
+NOT_CONTROLLED = (
+    "Distance was not controlled: some of these heads may only look at a fixed place. Score with "
+    "`beyond_offset`."
+)
+_DEFINITIONS = {
+    BIAS.name: (
+        "The sieve bias score of a head for a role is the attention that it gives to the words of "
+        "the role, over what uniform attention would give them (Pande et al., 2021).",
+        "pande",
+    ),
+    EXCESS.name: (
+        "The excess score of a head for a role is its attention to the words of the role beyond "
+        "uniform attention, over the largest possible excess.",
+        "pande",
+    ),
+    HIT.name: (
+        "The score of a head for a role is the share of words whose largest attention goes where "
+        "the role looks (Clark et al., 2019).",
+        "clark",
+    ),
+}
+"""What each score measures, and the work that defines it."""
+_PARTS = {"delimiter": ("delimiter:cls", "delimiter:sep")}
+"""Roles that add nothing to their parts."""
+_MOST_ROLES, _MOST_ARCS, _MOST_MISSING = 5, 3, 3  # rows of the summary, which is to fit on a screen
+_STRONGEST = 3  # heads of a role in the details
 _FACTS = ["layer", "head", "role", "mean", "beyond_distance", "p_adjusted"]
 _OPTIONAL = [
     *("beyond_distance", "beyond_low", "beyond_high", "p_beyond", "offset", "offset_share"),
@@ -39,9 +67,11 @@ _NOT_OF_ASSIGNED = ["assigned", "answer", "p_below", "p_below_adjusted", "df", "
 
 
 class RoleTests(RecordedTests, frozen=True, kw_only=True):
-    """Record of the tests of a role table; ``offsets`` are those of `RoleTable.rivals`.
+    """Record of the tests of a role table.
 
-    ``controls`` are the heads that would have each role in each control; ``left_out`` are the
+    ``controls`` are the heads that would have each role in each control. ``offsets`` are, of first
+    choices, the fixed offsets in words that each role of arcs was compared with: the best one of
+    the second half of the documents, for the first half, and the reverse. ``left_out`` are the
     reasons why no example has a role.
     """
 
@@ -115,13 +145,25 @@ class RoleTable(Result):
         "offset": Column(TEXT),
     }
     views: ClassVar[tuple[str, ...]] = tuple(
-        "long wide assigned counts answers certified colocation controls".split()
+        "long wide assigned answers colocation controls".split()
     )
 
     @property
     def roles(self) -> tuple[str, ...]:
         """Ids of the roles, in the order of the table."""
-        return roles_in(self.frame)
+        return tuple(self.frame["role"].unique())
+
+    @property
+    def tests(self) -> RoleTests:
+        """The record of the tests: options, units, roles without examples, warnings."""
+        return self.record.tests
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Cautions about the result, a sentence each."""
+        return tuple(map(addressed, self.tests.warnings))
+
+    # Views of the table.
 
     @property
     def assigned(self) -> pd.DataFrame:
@@ -130,53 +172,9 @@ class RoleTable(Result):
         Details of the whole table, and columns without any value, are omitted.
         """
         rows = self.frame[self.frame["assigned"]].drop(columns=_NOT_OF_ASSIGNED)
-        empty = [
-            name
-            for name in _OPTIONAL
-            if rows[name].isin(["", None]).all() or rows[name].isna().all()
-        ]
-        rows = rows.drop(columns=empty)
+        has_values = rows[_OPTIONAL].notna() & (rows[_OPTIONAL] != "")
+        rows = rows.drop(columns=[name for name in _OPTIONAL if not has_values[name].any()])
         return rows.sort_values(["mean", "layer", "head"], ascending=[False, True, True])
-
-    @property
-    def controls(self) -> pd.DataFrame:
-        """Count heads with each role, and heads that would have it in each control.
-
-        Columns ``role, heads`` and one for each control; the first row is any role of arcs.
-        """
-        return count_controls(self.frame, self.tests.controls)
-
-    @property
-    def tests(self) -> RoleTests:
-        """The record of the tests: options, units, roles without examples, warnings."""
-        return self.record.tests
-
-    @property
-    def rivals(self) -> dict[str, tuple[int, int]]:
-        """The fixed offsets, in words, that each role of arcs was compared with.
-
-        The first offset is the best one of the second half of the documents, to compare the first
-        half with; the second offset is the reverse.
-        """
-        return self.tests.offsets
-
-    def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return sentences on score and tests, and the work to cite."""
-        return method_of(self)
-
-    def clearest_role(self) -> str:
-        """Return the role whose head goes farthest beyond distance, else the first."""
-        arcs = find_answers(self).arcs
-        return arcs[0].role if arcs else super().clearest_role()
-
-    def heads_with(self, role: str) -> list[tuple[int, int]]:
-        """Return (layer, head) of the heads that ``role`` was assigned to, each once.
-
-        A relation means all of its directions, ``syntactic`` all roles of arcs. Raises UsageError
-        for a role that the table does not have.
-        """
-        named = find_roles(role, self.roles)
-        return list(heads_in(self.frame[self.frame["assigned"] & self.frame["role"].isin(named)]))
 
     def wide(self, value: str = "assigned") -> pd.DataFrame:
         """Return one row per head, a column per role, with the ``value`` of the long table.
@@ -186,68 +184,404 @@ class RoleTable(Result):
         by_head = self.frame.sort_values(["layer", "head"], kind="stable")
         return widened(by_head, ("layer", "head"), "role", self.roles, value)
 
-    def counts(self, answer: str = YES) -> pd.DataFrame:
-        """Count heads with an answer: a row per role, a column per layer, and the total.
-
-        Raises UsageError for anything but ``"yes"``, ``"no"``, ``"undecided"``, ``"untestable"``.
-        """
-        if answer not in ROLE_ANSWERS:
-            raise UsageError(
-                f"the answer is {answer!r}; it must be one of {', '.join(ROLE_ANSWERS)}"
-            )
-        chosen = self.frame.assign(chosen=self.frame["answer"] == answer)
-        counts = chosen.pivot_table(
-            index="role", columns="layer", values="chosen", aggfunc="sum", sort=False, fill_value=0
-        ).astype(int)
-        return counts.assign(total=counts.sum(axis=1)).rename_axis(columns=None)
-
-    def answers(self) -> pd.DataFrame:
-        """Count heads by answer: a row per role, columns yes, no, undecided, untestable."""
-        return self._heads_by("answer")
-
-    def certified(self) -> pd.DataFrame:
-        """Count heads by certified answer: a row per role, a column per answer."""
-        return self._heads_by("certified")
-
-    def _heads_by(self, column: str) -> pd.DataFrame:
+    def answers(self, column: str = "answer") -> pd.DataFrame:
+        """Count heads by answer, or by certified one: a row per role, a column per answer."""
         counts = pd.crosstab(self.frame["role"], self.frame[column])
         counts = counts.reindex(index=self.roles, columns=ROLE_ANSWERS, fill_value=0)
         return counts.rename_axis(index="role", columns=None)
 
     def colocation(self) -> pd.DataFrame:
         """Count the heads that have both of two roles; on the diagonal, the heads with one role."""
-        names = list(self.roles)
-        has = self.wide()[names].eq(other=True).to_numpy(dtype=int)
-        return pd.DataFrame(has.T @ has, index=names, columns=names).rename_axis("role")
+        roles = list(self.roles)
+        has = self.wide()[roles].eq(other=True).to_numpy(dtype=int)
+        return pd.DataFrame(has.T @ has, index=roles, columns=roles).rename_axis("role")
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """Cautions about the result, a sentence each."""
-        return tuple(map(addressed, self.tests.warnings))
+    def controls(self) -> pd.DataFrame:
+        """Count heads with each role, and heads that would have it in each control.
+
+        Columns ``role, heads`` and one for each control, NaN for roles that it does not test. The
+        first row is any role of pairs of words.
+        """
+        return count_controls(self.frame, self.tests.controls)
+
+    # The heads with each role.
+
+    def heads_with(self, role: str) -> list[Head]:
+        """Return (layer, head) of the heads that ``role`` was assigned to, each once.
+
+        A relation means all of its directions, ``syntactic`` all roles of arcs. Raises UsageError
+        for a role that the table does not have.
+        """
+        named = find_roles(role, self.roles)
+        return heads_in(self.frame[self.frame["assigned"] & self.frame["role"].isin(named)])
+
+    def strongest(self) -> pd.DataFrame:
+        """Return the row of the strongest head with each role that heads have, strongest first.
+
+        The index is the role, and ``heads`` has all heads with it. Heads of pairs of words come
+        first, and are ranked by their attention beyond distance.
+        """
+        rows = by_strength(self.frame[self.frame["assigned"]])
+        heads = {role: heads_in(own) for role, own in rows.groupby("role")}
+        first = rows.drop_duplicates("role").set_index("role")
+        return first.assign(heads=pd.Series(heads, dtype=object))
+
+    def clearest_role(self, name: str | None = None) -> str:
+        """Return the role that a user names; of several, such as both directions of a relation, the
+        one of the strongest head, first of those that have it.
+
+        Without a name, the role of pairs whose head goes farthest beyond distance, else the first.
+        Raises UsageError for a role that the table does not have.
+        """
+        if name is None:
+            _, single = split_roles(self.roles, pairs_among(self.frame))
+            arcs = [str(role) for role in self.strongest().index if role in single]
+            return arcs[0] if arcs else super().clearest_role()
+        rows = by_strength(self.frame[self.frame["role"].isin(find_roles(name, self.roles))])
+        return str(rows.sort_values("assigned", ascending=False, kind="stable")["role"].iloc[0])
+
+    # What the table says, to people, papers and scripts.
 
     def summarize(self) -> Iterator[Shown]:
         """Summarise in some twenty lines the heads of each role, with cautions."""
-        yield from summarized(self)
+        score, pairs, has = self.record.score, pairs_among(self.frame), self.strongest()
+        others, single = split_roles(self.roles, pairs)
+        level = about_level(self.tests, score, bool(self.tests.offsets))
+        yield "\n".join((*_about_run(self.record), level, *_about_gaps(self)))
+        roles = has.loc[[role for role in others if role in has.index]]
+        arcs = has[has.index.isin(single)]
+        is_positional = (self.frame["answer"] == POSITIONAL) & self.frame["role"].isin(single)
+        positional: Any = self.frame[is_positional].nlargest(1, "mean")
+        grid = self._heads_grid(roles, arcs, pairs, bool(len(arcs) or len(positional)))
+        yield grid if grid.rows else "No head was shown to have a role."
+        if lacking := [in_words(role) for role in others if role not in has.index]:
+            more = f"; and {len(lacking) - _MOST_MISSING} more" * (len(lacking) > _MOST_MISSING)
+            yield f"No head attends to: {'; '.join(lacking[:_MOST_MISSING])}{more}."
+        if len(roles) > _MOST_ROLES:
+            yield f"Heads have {len(roles) - _MOST_ROLES} more roles: {SEE_FULL}"
+        yield from self.about_controls()
+        if len(arcs):
+            yield from self._arcs_grid(arcs, pairs)
+        for one in positional.itertuples():
+            yield (
+                f"Positional, not counted: {head_name((one.layer, one.head))} "
+                f"({in_words(one.role)} {in_units(one.mean, score)}) gives as much to any word at "
+                "that distance."
+            )
+        yield from map(Warned, self.tests.warnings)
+
+    def _heads_grid(
+        self, roles: pd.DataFrame, arcs: pd.DataFrame, pairs: Sequence[str], has_pairs: bool
+    ) -> Grid:
+        """Return a row for each role that heads have: their number, names, and the strongest."""
+        score, n_layers = self.record.score, self.record.layers
+        named: Any = roles.head(_MOST_ROLES).itertuples()
+        rows: list[tuple[str, ...]] = [
+            (
+                in_words(one.Index),
+                str(len(one.heads)),
+                named_heads(one.heads, n_layers),
+                head_name((one.layer, one.head)),
+                in_units(one.mean, score),
+            )
+            for one in named
+        ]
+        if has_pairs:
+            heads = heads_in(self.frame[self.frame["assigned"] & self.frame["role"].isin(pairs)])
+            best = [head_name(one) for one in zip(arcs["layer"], arcs["head"], strict=True)][:1]
+            partners = "syntactic partners" if all(map(is_arc, pairs)) else "words of pairs"
+            strongest = (*best, "see below") if best else ("", "")
+            rows.insert(0, (partners, str(len(heads)), named_heads(heads, n_layers), *strongest))
+        in_model = {*heads_in(self.frame), *np.ndindex(*self.record.shape)}
+        title = f"What the {len(in_model - set(self.record.removed_heads))} heads attend to"
+        columns = (title, "heads", "which", "strongest", unit_of(score))
+        return Grid(columns, tuple(rows), left=frozenset(["which", "strongest"]))
+
+    def _arcs_grid(self, arcs: pd.DataFrame, pairs: Sequence[str]) -> Iterator[Shown]:
+        """Tabulate the strongest head of each relation, farthest beyond distance first."""
+        score, shown = self.record.score, arcs.head(_MOST_ARCS)
+        kind = "Syntactic heads" if all(map(is_arc, pairs)) else "Heads of pairs of words"
+        title = f"{kind} (the {len(shown)} best of {len(arcs)} relations)"
+        means = {unit_of(score): "mean"}
+        if self.frame["beyond_distance"].notna().any():
+            means["beyond distance"] = "beyond_distance"
+        rows = tuple(
+            (
+                in_words(row["role"]),
+                head_name((row["layer"], row["head"])),
+                *(in_units(row[name], score) for name in means.values()),
+            )
+            for row in shown.reset_index().to_dict("records")
+        )
+        yield Grid((title, "head", *means), rows)
+        if len(means) == 1:
+            yield NOT_CONTROLLED
+
+    def about_controls(self) -> Iterator[str]:
+        """Say in a sentence how many heads would be called syntactic in each control."""
+        pairs, named = pairs_among(self.frame), self.tests.controls
+        if not pairs or not named:
+            return
+        counts = self.controls.iloc[0]
+        called = "be called syntactic" if all(map(is_arc, pairs)) else "have roles of pairs"
+        found = [
+            (words, int(counts[name])) for name, words in CONTROLS_IN_WORDS.items() if name in named
+        ]
+        (first, n), *others = found
+        rest = "".join(f", with {words} {number}" for words, number in others)
+        lacking = ""
+        if TREES in named and (alone := self.record.without_other_tree):
+            lacking = f" ({alone} of {self.record.corpus.sentences} have none)"
+        yield f"With {first}{lacking} {n} head{'s' * (n != 1)} would {called}{rest}."
 
     def details(self) -> Iterator[Shown]:
         """Describe the tests, tabulate answers by role and layer, and name missing values."""
-        yield from detailed(self)
+        tests, frame = self.tests, self.frame
+        yield describe_run(self.record)
+        yield "\n".join(self._rule())
+        uneven = ""
+        if tests.effective_clusters < 0.9 * tests.n_clusters:
+            uneven = f" Effective number of documents: {tests.effective_clusters:.0f}."
+        yield f"Intervals of {100 * (1 - tests.alpha):g} %: t, for each head separately.{uneven}"
+        yield "Heads by layer and by answer"
+        yield self._answers_grid()
+        given, certified = frame["answer"], frame["certified"]
+        if (certified != "").any():
+            against = (given == YES) & (certified == NO) | (given == NO) & (certified == YES)
+            rows: Any = frame[against].itertuples()
+            named = listed([f"{row.layer}-{row.head} {row.role}" for row in rows], 8)
+            contradicted = f"; {against.sum()} against the answer given: {named}" * bool(named)
+            yield f"Certified: by betting and e-BH, for any distribution of scores{contradicted}."
+        if frame["assigned"].any():
+            yield "Strongest heads of each role, those of pairs by what is beyond distance"
+            yield self._strongest_grid()
+        if caution := about_length(self.record):
+            yield caution
+        untested = frame["note"][given == UNTESTABLE]
+        causes = untested.str.removeprefix(f"{UNTESTABLE}: ").value_counts()
+        if len(causes):
+            named = "; ".join(f"{cause} ({n})" for cause, n in causes.items())
+            yield f"{len(untested)} pairs of head and role are untestable: {named}."
+        if changing := [role for role, (one, two) in tests.offsets.items() if one != two]:
+            yield f"The best offset differs between halves of the documents: {', '.join(changing)}."
+
+    def _answers_grid(self) -> Grid:
+        """Return for each role the numbers of examples, and of heads by layer and by answer."""
+        by_role = self.frame.groupby("role", sort=False)
+        sizes = by_role[["n", "n_clusters"]].max().set_axis(["examples", "clusters"], axis=1)
+        layers = self.frame.pivot_table(
+            "assigned", "role", "layer", aggfunc="sum", sort=False, fill_value=0
+        )
+        answers, certified = self.answers(), self.answers("certified")[[YES, NO]]
+        rare = [name for name in (POSITIONAL, UNTESTABLE) if not answers[name].any()]
+        is_certified = (self.frame["certified"] != "").any()
+        joined = pd.concat(
+            [
+                sizes.drop(columns=["clusters"] * (self.tests.clustered_by == "none")),
+                layers.astype(int).astype(str).replace("0", "."),
+                answers.drop(columns=rare),
+                certified.add_prefix("certified ") if is_certified else certified[[]],
+            ],
+            axis=1,
+        ).astype(str)
+        rows = tuple(joined.itertuples(name=None))
+        return Grid(("role", *map(str, joined.columns)), rows, bold=YES)
+
+    def _strongest_grid(self) -> Grid:
+        """Return the three strongest heads of each role, with the intervals of their means."""
+        ranked = by_strength(self.frame[self.frame["assigned"]])
+        rows = [
+            {
+                "role": in_words(role),
+                "head": head_name((row["layer"], row["head"])),
+                "mean and interval": with_interval(row),
+                "of it beyond distance": with_interval(
+                    row, "beyond_distance", "beyond_low", "beyond_high"
+                ),
+                "certified": row["certified"],
+            }
+            for role in self.roles
+            for row in ranked[ranked["role"] == role].head(_STRONGEST).to_dict("records")
+        ]
+        columns = [name for name in rows[0] if any(row[name] for row in rows)]
+        cells = (tuple(row[name] for name in columns) for row in rows)
+        return Grid(tuple(columns), tuple(cells))
+
+    def _rule(self) -> Iterator[str]:
+        """State which means give a head a role, and the tests that show it."""
+        tests = self.tests
+        beyond = ""
+        if tests.offsets:
+            beyond = f", and of arcs {tests.offset_margin:g} above that of the best fixed offset"
+        units = f"{tests.n_clusters} independent examples"
+        if tests.clustered_by != "none":
+            units = f"examples clustered by {tests.n_clusters} documents"
+        correction = describe_correction(tests.correction).replace("fdr_bh", "Benjamini-Hochberg")
+        yield (
+            f"A head has a role if its mean score is above {tests.threshold:g}{beyond} "
+            f"({TESTS[tests.test].words} of {units}, alpha {tests.alpha:g}, {correction})."
+        )
+        if tests.distance_margin:
+            yield (
+                "Of roles of arcs, its score on arcs also has to exceed that on other words at the "
+                f"same distance by more than {tests.distance_margin:g} (intersection-union test)."
+            )
+
+    def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return sentences on score and tests, and the work to cite."""
+        sentence, work = _DEFINITIONS[self.record.score]
+        return (sentence, *self._rule(), *self.about_controls()), (work,)
 
     def next_steps(self, folder: Path) -> Iterator[str]:
         """Name commands that show more of the table in ``folder``."""
-        yield from next_steps(self, folder)
+        yield f"See:     headroles report {folder}  (all tables and pictures, in one HTML file)"
+        others, single = split_roles(self.roles, pairs_among(self.frame))
+        has = self.strongest()
+        arcs = [role for role in has.index if role in single]
+        for role in [*arcs, *(role for role in others if role in has.index)][:1]:
+            head = head_name((has.loc[role, "layer"], has.loc[role, "head"]))
+            function = f" --roles {':'.join(role.split(':')[:2])}" * is_own(role)
+            yield f"         headroles examples {folder} --head {head} --role {role}{function}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the result for scripts, with the heads of every role."""
-        assigned = self.frame[self.frame["assigned"]]
-        answers = self.answers()
         return {
             **facts_of_run(self.record),
             "tests": plain(self.tests),
-            "heads_per_role": answers["yes"].to_dict(),
-            "answers_per_role": answers.to_dict(orient="index"),
-            "certified_per_role": self.certified().to_dict(orient="index"),
+            "answers_per_role": self.answers().to_dict(orient="index"),
+            "certified_per_role": self.answers("certified").to_dict(orient="index"),
             "controls": to_records(self.controls),
-            "controls_in_words": " ".join(about_controls(self)),
-            "assigned": to_records(assigned[_FACTS]),
+            "assigned": to_records(self.frame[self.frame["assigned"]][_FACTS]),
         }
+
+
+# Rows of a table.
+
+
+def heads_in(rows: pd.DataFrame) -> list[Head]:
+    """Return the heads of some rows, by layer and head, each once."""
+    return sorted(set(zip(rows["layer"].tolist(), rows["head"].tolist(), strict=True)))
+
+
+def by_strength(rows: pd.DataFrame) -> pd.DataFrame:
+    """Sort rows by attention beyond distance, largest first, then those without it by mean."""
+    columns = ["beyond_distance", "mean", "layer", "head"]
+    return rows.sort_values(columns, ascending=[False, False, True, True])
+
+
+def pairs_among(frame: pd.DataFrame) -> list[str]:
+    """Return the roles of pairs of words: arcs, and a user's own pairs that have contrasts."""
+    beyond = set(frame["role"][frame["beyond_distance"].notna()])
+    return [role for role in frame["role"].unique() if is_arc(role) or role in beyond]
+
+
+def split_roles(
+    roles: Sequence[str], pairs: Sequence[str] | None = None
+) -> tuple[list[str], list[str]]:
+    """Split roles into others and those of pairs, so that no two count the same attention."""
+    arcs = [role for role in roles if (is_arc(role) if pairs is None else role in pairs)]
+    others = [
+        role
+        for role in roles
+        if role not in arcs and not set(_PARTS.get(role, ("",))) <= set(roles)
+    ]
+    return others, [role for role in arcs if relation_of(role) != POOLED] or arcs
+
+
+def count_controls(
+    frame: pd.DataFrame, controls: Mapping[str, Mapping[str, Sequence[Head]]]
+) -> pd.DataFrame:
+    """Count heads with each role, and those that would have it in each control.
+
+    ``controls`` are the heads with each role in each control.
+    """
+    pairs = pairs_among(frame)
+    groups = {GROUP: pairs} if pairs else {}
+    rows = []
+    for name, roles in (groups | {role: [role] for role in frame["role"].unique()}).items():
+        own = frame[frame["assigned"] & frame["role"].isin(roles)]
+        counts: dict[str, Any] = {"role": name, "heads": len(heads_in(own))}
+        for control, heads in controls.items():
+            tested = [role for role in roles if control != TREES or role in pairs]
+            either = {head for role in tested for head in heads.get(role, [])}
+            counts[control] = len(either) if tested else np.nan
+        rows.append(counts)
+    return pd.DataFrame(rows)
+
+
+# Words, in studies of roles too.
+
+
+def _about_run(record: RolesRecord) -> Iterator[str]:
+    """Name the model and the corpus."""
+    corpus, named = record.corpus, "Heads are named layer-head, counted from 0."
+    if record.is_by_hand:
+        yield f"Scores made by hand. {named}"
+        return
+    over = listed([Path(name).name for name in corpus.files]) or "sentences in memory"
+    documents = f"{corpus.documents} document{'s' * (corpus.documents != 1)}"
+    yield (
+        f"{record.model.name} ({record.model.family}, {record.layers} layers x "
+        f"{record.heads} heads) over {over}:"
+    )
+    yield (f"{corpus.sentences} sentences, {documents}, {record.examples} examples. {named}")
+
+
+def _about_gaps(table: RoleTable) -> Iterator[str]:
+    """Report skipped examples, and roles that no example has."""
+    for reason, count in table.record.skipped.items():
+        yield f"Skipped {reason}: {count}."
+    by_reason: dict[str, list[str]] = {}
+    for role, reason in table.tests.left_out.items():
+        by_reason.setdefault(reason, []).append(in_words(role))
+    for reason, roles in by_reason.items():
+        yield f"No example has {listed(roles)}" + (f": {reason}." if reason else ".")
+
+
+def about_level(tests: RecordedLevel, score_name: str, has_offsets: bool) -> str:
+    """State the threshold of roles, and the error rate of answers."""
+    score, limit = SCORES[score_name], f"{tests.threshold:g}"
+    if score.of_first_choice:
+        over = f"a share of first choices above {limit}"
+        if has_offsets:
+            over += f",\nof arcs by {tests.offset_margin:g} more than the best fixed offset has"
+    else:
+        of_arcs = f", of arcs {tests.distance_margin:g} beyond distance" * bool(
+            tests.distance_margin
+        )
+        unit = f"in {score.name} score"
+        if score.name == BIAS.name:
+            unit = "times uniform" + " attention" * (not of_arcs)
+        over = f"a mean above {limit} {unit}{of_arcs}"
+    return f"A role takes {over} ({error_rate(tests)})."
+
+
+def error_rate(tests: RecordedLevel) -> str:
+    """State the error rate of answers."""
+    level = f"{tests.alpha:.2g}"
+    if tests.correction == "none":
+        return f"each test at {level}, uncorrected"
+    kind = "false discovery" if tests.correction.startswith("fdr") else "family-wise error"
+    return f"{kind} rate {level}"
+
+
+def unit_of(score: str) -> str:
+    """Name the unit of means in a few words."""
+    if SCORES[score].of_first_choice:
+        return "first choices"
+    return "x uniform" if score == BIAS.name else "excess"
+
+
+def in_units(mean: float, score: str) -> str:
+    """Format a mean in the digits that its unit takes."""
+    if SCORES[score].of_first_choice:
+        return f"{mean:.0%}"
+    return f"{mean:.{1 if SCORES[score].threshold >= 1 else 2}f}"
+
+
+def with_interval(
+    row: Mapping[Any, Any], value: str = "mean", low: str = "ci_low", high: str = "ci_high"
+) -> str:
+    """Write a value of a row with its interval; nothing if it is missing."""
+    return "" if np.isnan(row[value]) else f"{row[value]:.3g} ({row[low]:.3g} to {row[high]:.3g})"

@@ -17,10 +17,9 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.roles import BIAS, in_words, is_arc
 from headroles.scoring.scores import HeadScores
-from headroles.studies.classification.answers import split_roles
 from headroles.studies.classification.assignment import assign_roles
 from headroles.studies.classification.options import AssignOptions
-from headroles.studies.classification.summary import NOT_CONTROLLED, about_level
+from headroles.studies.classification.role_table import NOT_CONTROLLED, about_level, split_roles
 from headroles.studies.comparison.answers import (
     CERTIFIED_SMALL,
     CHANGES,

@@ -1,29 +1,42 @@
-"""Assignment of roles from scores made by hand."""
+"""Role tables of scores made by hand: the tests, the views, and what the table says."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from headroles import HeadScores, RoleTable, assign_roles
+from headroles import (
+    HeadScores,
+    RoleTable,
+    assign_roles,
+    classify_heads,
+    read_conllu,
+    sample_treebank,
+)
 from headroles.errors import StorageError, UsageError
+from headroles.report.pages import make_report
+from headroles.results.shown import Warned, as_text
 from headroles.results.stored import put_into
 from headroles.roles import SCORES
+from headroles.studies.classification.figures import draw_role
 from headroles.testing.answers import ROLE_ANSWERS
 from tests.commands import contents, names
-from tests.conftest import in_full, make_scores, role_ids
+from tests.conftest import flat, in_full, make_scores, role_ids
 from tests.rounding import assert_same_sums
 
-ROLES = ("local", "block", "syntactic:any:to_governor")
+ARCS = "syntactic:any:to_governor"
+ROLES = ("local", "block", ARCS)
+SUBJECT = "syntactic:nsubj:to_governor"
+BEYOND = f"{SUBJECT}:beyond_offset"
 
 
-@pytest.fixture
-def scores() -> HeadScores:
+def by_hand() -> HeadScores:
     """2 layers x 3 heads over 30 examples; heads of layer 1 are strong, strongest last."""
     rng = np.random.default_rng(0)
     means = np.array([[2.0, 2.5, 2.9], [3.5, 4.0, 6.0]])
@@ -34,34 +47,53 @@ def scores() -> HeadScores:
     return make_scores(values, ROLES)
 
 
-def row(table: RoleTable, layer: int, head: int, role: str) -> pd.Series:
+@pytest.fixture(scope="module")
+def scores() -> HeadScores:
+    return by_hand()
+
+
+@pytest.fixture(scope="module")
+def table(scores: HeadScores) -> RoleTable:
+    return assign_roles(scores)
+
+
+@pytest.fixture(scope="module")
+def subjects() -> RoleTable:
+    """Head 0-0 has the largest mean by its position alone; 0-3 goes farthest beyond position."""
+    means = np.array([[[12.0, 0.0, 9.0], [5.0, 2.0, 1.0], [1.0, 0.5, 1.0], [9.0, 4.0, 1.0]]])
+    rng = np.random.default_rng(0)
+    values = rng.normal(means[None], 0.5, size=(60, *means.shape)).astype(np.float32)
+    return assign_roles(make_scores(values, (SUBJECT, BEYOND, "local")))
+
+
+def row(table: RoleTable, layer: int, head: int, role: str) -> Any:
     frame = table.frame
     chosen = frame[(frame.layer == layer) & (frame["head"] == head) & (frame.role == role)]
     assert len(chosen) == 1
     return chosen.iloc[0]
 
 
+# The tests.
+
+
 def test_a_row_is_the_test_of_its_head(scores: HeadScores) -> None:
     table = assign_roles(scores, correction="none")
     assert tuple(table.frame.columns) == RoleTable.columns
     assert len(table) == 2 * 3 * 3
-    assert table.frame["evenness"].isna().all()
     sample = scores.values[:10, 1, 1, 2].astype(float)
-    expected = stats.ttest_1samp(sample, 3, alternative="greater")
-    found = row(table, 1, 1, "syntactic:any:to_governor")
+    found = row(table, 1, 1, ARCS)
     assert found.n == 10
     assert found["mean"] == pytest.approx(sample.mean())
+    expected = stats.ttest_1samp(sample, 3, alternative="greater")
     assert found.p_value == found.p_adjusted == pytest.approx(expected.pvalue)
     assert found.effect_size == pytest.approx((sample.mean() - 3) / sample.std(ddof=1))
 
 
-def test_untestable_and_degenerate(scores: HeadScores) -> None:
-    table = assign_roles(scores)
-    untestable = row(table, 1, 2, "block")
+def test_untestable_and_degenerate(scores: HeadScores, table: RoleTable) -> None:
+    untestable, constant = row(table, 1, 2, "block"), row(table, 1, 2, "local")
     assert untestable.note.startswith("untestable")
     assert np.isnan(untestable.p_adjusted)
     assert not untestable.assigned
-    constant = row(table, 1, 2, "local")
     assert constant.note.startswith("degenerate")
     assert np.isnan(constant.p_value)
     assert constant.assigned
@@ -69,99 +101,67 @@ def test_untestable_and_degenerate(scores: HeadScores) -> None:
 
 
 def test_the_family_is_corrected_together(scores: HeadScores) -> None:
-    together = assign_roles(scores, correction="bonferroni")
-    p = row(together, 1, 0, "syntactic:any:to_governor").p_value
-    # 11 of 18 tests were made: block has one example, one local head is constant
-    assert row(together, 1, 0, "syntactic:any:to_governor").p_adjusted == pytest.approx(
-        min(1, 11 * p)
-    )
+    """11 of 18 tests were made: block has one example, one local head is constant."""
+    found = row(assign_roles(scores, correction="bonferroni"), 1, 0, ARCS)
+    assert found.p_adjusted == pytest.approx(min(1, 11 * found.p_value))
 
 
 def test_published_preset(scores: HeadScores) -> None:
-    table = assign_roles(scores, preset="published")
     sample = scores.values[:, 1, 0, 0].astype(float)
+    found = row(assign_roles(scores, preset="published"), 1, 0, "local")
     statistic = (sample.mean() - 3) / (sample.std() / np.sqrt(len(sample)))
-    found = row(table, 1, 0, "local")
     assert found.statistic == pytest.approx(statistic)
     assert found.p_adjusted == found.p_value
-
-
-def test_published_tests_are_of_bias_scores(scores: HeadScores) -> None:
-    excess = replace(scores, score=SCORES["excess"])
     with pytest.raises(UsageError, match="these are excess scores; score again"):
-        assign_roles(excess, preset="published")
+        assign_roles(replace(scores, score=SCORES["excess"]), preset="published")
 
 
-def test_permuting_heads_permutes_the_table(scores: HeadScores) -> None:
+def test_permuting_heads_permutes_the_table(scores: HeadScores, table: RoleTable) -> None:
     order = [2, 0, 1]
-    permuted = replace(scores, values=np.ascontiguousarray(scores.values[:, :, order]))
-    before, after = assign_roles(scores), assign_roles(permuted)
-    for new, old in enumerate(order):
-        for role in ROLES:
-            left, right = row(after, 1, new, role), row(before, 1, old, role)
-            pd.testing.assert_series_equal(left.drop("head"), right.drop("head"), check_names=False)
+    after = assign_roles(replace(scores, values=scores.values[:, :, order].copy()))
+    expected = table.frame.assign(head=table.frame["head"].map({k: n for n, k in enumerate(order)}))
+    key = ["role", "layer", "head"]
+    pd.testing.assert_frame_equal(
+        after.frame.sort_values(key, ignore_index=True),
+        expected.sort_values(key, ignore_index=True),
+    )
 
 
-def test_views(scores: HeadScores) -> None:
-    table = assign_roles(scores)
-    counts = table.counts()
-    assert counts.loc["local", "total"] == len(table.heads_with("local"))
-    assert list(counts.columns) == [0, 1, "total"]
-    wide = table.wide()
-    assert list(wide.columns) == ["layer", "head", *ROLES]
-    assert int(wide["local"].sum()) == counts.loc["local", "total"]
-    together = table.colocation()
-    assert together.loc["local", "local"] == counts.loc["local", "total"]
-    both = set(table.heads_with("local")) & set(table.heads_with("syntactic:any:to_governor"))
-    assert together.loc["local", "syntactic:any:to_governor"] == len(both)
-    assert table.assigned["mean"].is_monotonic_decreasing
-
-
-def test_views_of_no_assigned_roles_are_empty(scores: HeadScores) -> None:
-    none = assign_roles(scores, threshold=1e6).where(only_assigned=True)
-    assert all(none.view(name).empty for name in none.views)
-
-
-def test_every_head_gets_one_answer_to_each_role(scores: HeadScores) -> None:
-    table = assign_roles(scores)
-    assert (table.frame["assigned"] == (table.frame["answer"] == "yes")).all()
-    answers = table.answers()
-    assert list(answers.index) == list(ROLES)
-    assert tuple(answers.columns) == ROLE_ANSWERS
-    assert (answers.sum(axis=1) == 6).all()
-    assert answers.loc["block", "untestable"] == 6
-    assert answers.loc["local", "no"] > 0
-    for answer in ROLE_ANSWERS:
-        rows = table.frame[table.frame["answer"] == answer]
-        counts = table.counts(answer)
-        assert counts["total"].to_dict() == answers[answer].to_dict()
-        assert counts.loc["local", 0] == len(rows[(rows.role == "local") & (rows.layer == 0)])
-    with pytest.raises(UsageError, match="the answer is 'maybe'; it must be one of yes, pos"):
-        table.counts("maybe")
+def test_both_tests_have_to_show_a_role() -> None:
+    """One p-value, the larger of both; a note says which of the two is open."""
+    means = np.array([[[9.0, 4.0], [9.0, 0.5], [3.0, 4.0], [3.0, 0.5], [1.0, 4.0], [9.0, 0.0]]])
+    rng = np.random.default_rng(2)
+    values = rng.normal(means[None], 1.0, size=(60, *means.shape)).astype(np.float32)
+    scores = make_scores(values, (SUBJECT, BEYOND))
+    frame = assign_roles(scores, distance_margin=0.5).frame
+    assert frame["role"].tolist() == [SUBJECT] * 6
+    answers = ["yes", "undecided", "undecided", "undecided", "no", "positional"]
+    assert frame["answer"].tolist() == answers
+    notes = ["", "open: contrast", "open: mean", "open: mean and contrast", "", ""]
+    assert frame["note"].tolist() == notes
+    p_values: list[np.ndarray] = []
+    for column, mean, limit in ((0, "mean", 3.0), (1, "beyond_distance", 0.5)):
+        own = values[:, 0, :, column].astype(float)
+        assert frame[mean].tolist() == pytest.approx(own.mean(axis=0).tolist())
+        p_values.append(stats.ttest_1samp(own, limit, alternative="greater").pvalue)
+    assert frame["p_beyond"].to_numpy() == pytest.approx(p_values[1])
+    assert frame["p_value"].to_numpy() == pytest.approx(np.maximum(*p_values))
+    assert set(assign_roles(scores, distance_margin=0.1).frame["answer"][1:2]) == {"yes"}
 
 
 def test_clusters_are_counted_and_recorded(scores: HeadScores) -> None:
-    documents = tuple(f"d{k // 2}" for k in range(30))
-    clustered = replace(scores, documents=documents)
+    clustered = replace(scores, documents=tuple(f"d{k // 2}" for k in range(30)))
     table = assign_roles(clustered)
     assert row(table, 0, 0, "local").n_clusters == 15
-    assert row(table, 0, 0, "syntactic:any:to_governor").n_clusters == 5
-    assert row(table, 0, 0, "syntactic:any:to_governor").n == 10
+    assert (row(table, 0, 0, ARCS).n, row(table, 0, 0, ARCS).n_clusters) == (10, 5)
     tests = table.record.tests
-    assert (tests.clusters, tests.clustered_by, tests.n_clusters) == (
-        "auto",
-        "document",
-        15,
-    )
+    assert (tests.clusters, tests.clustered_by, tests.n_clusters) == ("auto", "document", 15)
     assert table.warnings == tuple(tests.warnings)
     assert "all roles come from fewer than 20 documents" in table.warnings[0]
     apart = assign_roles(clustered, clusters="none")
     assert row(apart, 0, 0, "local").n_clusters == 30
     assert apart.record.tests.clustered_by == "none"
-    assert (
-        "2 of 3 roles (block, syntactic:any:to_governor) come from fewer than 20 examples"
-        in apart.warnings[0]
-    )
+    assert f"2 of 3 roles (block, {ARCS}) come from fewer than 20 examples" in apart.warnings[0]
 
 
 def test_evenness_stands_beside_block() -> None:
@@ -175,51 +175,226 @@ def test_evenness_stands_beside_block() -> None:
     found = table.wide("evenness").set_index(["layer", "head"])
     assert_same_sums(found["block"].to_numpy().reshape(2, 3), expected)
     assert found.drop(columns="block").isna().all(axis=None)
-    contrasts = table.frame["role"].str.endswith("beyond_offset")
-    assert (table.frame.loc[~contrasts, "threshold"] == 0.1).all()
 
 
-def test_the_same_twice(scores: HeadScores) -> None:
-    one, other = (assign_roles(scores) for _ in range(2))
-    pd.testing.assert_frame_equal(one.frame, other.frame, check_exact=True)
-    assert one.record == other.record
+@pytest.mark.parametrize("reach", [10, 11])
+def test_layers_with_a_window_are_noted(reach: int) -> None:
+    """Of 12 tokens the last is 11 positions from the first."""
+    values = np.random.default_rng(0).normal(3, 1, (60, 2, 3, 2))
+    values[:, 1, 2] = 5  # another note comes first
+    scores = make_scores(values, ("local", ARCS), reaches=[None, reach])
+    notes = assign_roles(scores).wide("note")
+    of_layers = notes.drop(columns=["layer", "head"]).to_numpy().reshape(2, 3, 2)
+    assert (of_layers[0] == "").all()
+    assert [note.split(":")[0] for note in of_layers[1, 2]] == ["degenerate"] * 2
+    seen = "attention of this layer reaches 10 positions: partly architecture" * (reach == 10)
+    assert of_layers[1, :2].tolist() == [[seen, ""]] * 2
 
 
-def test_shows_itself(scores: HeadScores) -> None:
-    shown = in_full(assign_roles(scores))
+def test_a_role_that_no_example_has_is_left_out() -> None:
+    scores = by_hand()
+    scores.values[..., 1] = np.nan
+    scores.counts[:, 1] = 0
+    table = assign_roles(scores)
+    assert table.roles == ("local", ARCS)
+    assert [*table.record.tests.left_out] == ["block"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 0.5}, "alpha is 0.5"),
+        ({"threshold": float("nan")}, "threshold"),
+        ({"correction": "max_t"}, "correction is 'max_t'"),
+        ({"clusters": "document"}, "one document"),
+        ({"preset": "best"}, "preset is 'best'"),
+        ({"preset": "published", "test": "betting"}, "leave test out"),
+        ({"preset": "published", "correction": "holm"}, "leave correction out"),
+        ({"test": "betting"}, "betting needs the bounds of scores"),
+    ],
+)
+def test_options_that_cannot_be_meant(
+    scores: HeadScores, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        assign_roles(scores, **options)
+
+
+@pytest.fixture(scope="module")
+def bounded() -> HeadScores:
+    """Excess of four heads over 240 examples of 120 documents, between -0.5 and 1."""
+    means = np.array([[0.02, 0.09], [0.3, 0.6]])
+    values = np.random.default_rng(0).beta(20 * means, 20 * (1 - means), (240, 2, 2))
+    documents = [f"d{k // 2}" for k in range(240)]
+    scores = make_scores(values[..., None], ("local",), documents, "excess")
+    low_high = np.broadcast_to(np.array([-0.5, 1], dtype=np.float32), (240, 1, 2))
+    return replace(scores, bounds=low_high)
+
+
+class TestCertified:
+    def test_it_is_the_test_by_betting(self, bounded: HeadScores) -> None:
+        table = assign_roles(bounded)
+        by_betting = assign_roles(bounded, test="betting").frame
+        assert table.frame["certified"].tolist() == by_betting["answer"].tolist()
+        assert table.frame["certified"].tolist() == ["no", "undecided", "yes", "yes"]
+        counts = {"yes": 2, "positional": 0, "no": 1, "undecided": 1, "untestable": 0}
+        assert table.to_json()["certified_per_role"] == {"local": counts}
+        frame = table.frame.assign(certified=["yes", "no", "yes", "yes"])
+        assert "1 against the answer given" in flat(replace(table, frame=frame))
+
+    def test_documents_count_the_same_each(self, bounded: HeadScores) -> None:
+        uneven = replace(bounded, documents=tuple("ab"[k > 9] + str(k // 60) for k in range(240)))
+        frame = assign_roles(uneven).frame
+        of_head = pd.Series(bounded.values[:, 1, 1, 0].astype(float)).groupby(
+            list(uneven.documents)
+        )
+        found = frame["certified_mean"].tolist()[3]
+        assert found == pytest.approx(of_head.mean().mean())
+        assert found != pytest.approx(frame["mean"].tolist()[3], rel=1e-4)
+
+    def test_scores_without_bounds_have_no_certified_answers(self, bounded: HeadScores) -> None:
+        table = assign_roles(replace(bounded, bounds=None))
+        assert (table.frame["certified"] == "").all()
+        assert table.frame["certified_mean"].isna().all()
+        assert "certified" not in in_full(table).lower()
+
+
+# The views, and what the table says.
+
+
+def test_views_count_the_same_heads(table: RoleTable) -> None:
+    frame, answers = table.frame, table.answers()
+    assert (frame["assigned"] == (frame["answer"] == "yes")).all()
+    assert (list(answers.index), tuple(answers.columns)) == (list(ROLES), ROLE_ANSWERS)
+    assert (answers.sum(axis=1) == 6).all()
+    assert answers.loc["block", "untestable"] == 6
+    assert answers.loc["local", "no"] > 0
+    wide = table.wide()
+    assert list(wide.columns) == ["layer", "head", *ROLES]
+    together = table.colocation()
+    for role in ROLES:
+        having = set(table.heads_with(role))
+        assert len(having) == answers.loc[role, "yes"] == wide[role].sum()
+        for other in ROLES:
+            assert together.loc[role, other] == len(having & set(table.heads_with(other)))
+    assert table.assigned["mean"].is_monotonic_decreasing
+
+
+def test_views_of_no_assigned_roles_are_empty(scores: HeadScores) -> None:
+    none = assign_roles(scores, threshold=1e6).where(only_assigned=True)
+    assert all(none.view(name).empty for name in none.views)
+
+
+def test_it_shows_itself(table: RoleTable) -> None:
+    shown = flat(table)
     for part in (
-        "heads per layer with mean score > 3 (alpha 0.05, fdr_bh over all tests)",
-        "t-tests of 30 independent examples",
+        "above 3 (t-tests of 30 independent examples, alpha 0.05, Benjamini-Hochberg over all",
         "yes no undecided untestable",
-        "strongest heads: layer-head mean score",
         "6 pairs of head and role are untestable: fewer than two examples (6).",
     ):
         assert part in shown
-    assert (
-        "warning: the scores of 2 of 3 roles (block, syntactic:any:to_governor) come from fewer"
-        in repr(assign_roles(scores))
-    )
-    assert "<table" in assign_roles(scores)._repr_html_()
-
-
-def test_notebooks_escape_names() -> None:
+    warned = f"warning: the scores of 2 of 3 roles (block, {ARCS}) come from fewer"
+    assert warned in repr(table)
+    assert "<table" in table._repr_html_()
     odd = make_scores(np.ones((3, 1, 1, 1)), ["<script>"])
     assert "<script>" not in assign_roles(odd)._repr_html_()
 
 
-FILES = {"roles.csv", "roles.parquet", "run.json"}
+def test_tab_completion_shows_names_for_people(table: RoleTable) -> None:
+    shown = set(dir(table))
+    assert shown >= {"frame", "where", "heads_with", "save", "export", "warnings"}
+    assert not shown & {"remedy", "form", "kind", "shown", "stem", "read_files"}
+
+
+def test_every_reader_names_the_same_heads(subjects: RoleTable) -> None:
+    """Head 0-0 is positional, and no reader hands it out; the summary counts 0-1 and 0-3."""
+    expected = [(0, 1), (0, 3)]
+    for name in ("syntactic", "nsubj", "subject", SUBJECT):
+        assert subjects.heads_with(name) == expected
+    for part in (subjects.where(only_assigned=True), subjects.where("nsubj", only_assigned=True)):
+        own = part.frame[part.frame["role"] == SUBJECT]
+        assert [*zip(own["layer"], own["head"], strict=True)] == expected
+    lines = subjects.where(SUBJECT).export("latex", "assigned").decode().splitlines()
+    assert {line.split(" & ")[0].strip() for line in lines if " & " in line} >= {"0-1", "0-3"}
+    assert not any(line.strip().startswith("0-0") for line in lines)
+    marks = {
+        one.get_label(): {int(x) for x, _ in np.asarray(one.get_offsets())}
+        for one in draw_role(subjects, SUBJECT).collections[1:]
+    }
+    assert marks["positional"] == {0}
+    assert marks.get("yes, certified", set()) | marks.get("yes", set()) == {1, 3}
+    told = subjects.to_json()["assigned"]
+    assert [one["head"] for one in told if one["role"] == SUBJECT] == [1, 3]
+
+
+def test_heads_of_arcs_are_ranked_beyond_position(subjects: RoleTable) -> None:
+    strongest = subjects.strongest()
+    assert strongest.index.tolist() == [SUBJECT, "local"]
+    assert strongest[["layer", "head"]].to_numpy().tolist() == [[0, 3], [0, 0]]
+    assert strongest["heads"].tolist() == [[(0, 1), (0, 3)], [(0, 0)]]
+    lines = as_text(subjects.summarize()).splitlines()
+    (partners,) = (line.split() for line in lines if line.startswith("syntactic partners"))
+    assert partners[2:6] == ["2", "0-1", "0-3", "0-3"]
+    (best,) = (line for line in lines if line.startswith("subject -> its verb"))
+    assert "0-3" in best
+    (positional,) = (line for line in lines if line.startswith("Positional, not counted: 0-0"))
+    assert "subject -> its verb 12." in positional
+
+
+@pytest.mark.parametrize("strong", ["to_governor", "to_dependent"])
+def test_a_relation_is_the_direction_in_which_the_table_is_stronger(strong: str) -> None:
+    roles = [f"syntactic:obj:{way}" for way in ("to_governor", "to_dependent")]
+    means = np.array([[[5.0, 7.0] if strong == "to_dependent" else [7.0, 5.0]] * 2])
+    values = np.random.default_rng(0).normal(means, 0.5, size=(60, 1, 2, 2))
+    table = assign_roles(make_scores(values.astype(np.float32), roles))
+    expected = "verb -> its object" if strong == "to_dependent" else "object -> its verb"
+    assert expected in draw_role(table, "obj").get_title()
+    assert table.where("obj").roles == tuple(roles)
+
+
+def test_distance_that_was_not_controlled_is_named() -> None:
+    values = np.full((60, 1, 4, 1), 9, dtype=np.float32) + np.arange(60).reshape(-1, 1, 1, 1) / 60
+    table = assign_roles(make_scores(values, (SUBJECT,)))
+    assert "Score with beyond_offset" in flat(table)
+
+
+def test_a_table_without_roles_says_so() -> None:
+    values = np.random.default_rng(0).normal(1.0, 0.1, size=(20, 1, 3, 1))
+    text = repr(assign_roles(make_scores(values, ["local"])))
+    assert "No head was shown to have a role.\n" in text
+    assert "No head attends to: neighbouring words." in text
+
+
+def test_a_part_of_a_table_says_nothing_about_the_rest(
+    table: RoleTable, subjects: RoleTable, tmp_path: Path
+) -> None:
+    assert table.warnings
+    assert table.where(role="*") is table
+    part = table.where(role="neighbouring words", layer=1)
+    assert (part.roles, part.warnings) == (("local",), ())
+    page = make_report(part.save(tmp_path / "part"))
+    assert page.sections[0].tables[0].columns[0] == "What the 6 heads attend to"
+    assert "Score with beyond_offset" not in flat(subjects.where(SUBJECT, layer=0))
+
+
+@pytest.mark.parametrize("more", [{"roles": "all"}, {"score": "hit"}])
+def test_the_summary_fits_on_a_screen(bert_folder: Path, more: dict[str, str]) -> None:
+    made = classify_heads(bert_folder, read_conllu(sample_treebank()), **more).roles
+    lines = as_text(one for one in made.summarize() if not isinstance(one, Warned)).splitlines()
+    assert len(lines) <= 20
+    assert max(map(len, lines)) <= 100
 
 
 class TestFiles:
     @pytest.fixture
-    def folder(self, scores: HeadScores, tmp_path: Path) -> Path:
-        return assign_roles(scores).save(tmp_path / "roles")
+    def folder(self, table: RoleTable, tmp_path: Path) -> Path:
+        return table.save(tmp_path / "roles")
 
-    def test_save_and_load(self, scores: HeadScores, folder: Path) -> None:
-        table, loaded = assign_roles(scores), RoleTable.load(folder)
+    def test_save_and_load(self, table: RoleTable, folder: Path) -> None:
+        loaded = RoleTable.load(folder)
         pd.testing.assert_frame_equal(loaded.frame, table.frame, check_dtype=False)
         assert loaded.record == table.record
-        assert names(folder) == FILES
+        assert names(folder) == {"roles.csv", "roles.parquet", "run.json"}
         with pytest.raises(StorageError, match="not empty"):
             table.save(folder)
 
@@ -227,7 +402,7 @@ class TestFiles:
     @pytest.mark.parametrize("nth", [1, 2, 3])
     def test_nothing_is_replaced_unless_all_is_written(
         self,
-        scores: HeadScores,
+        table: RoleTable,
         folder: Path,
         monkeypatch: pytest.MonkeyPatch,
         nth: int,
@@ -244,19 +419,16 @@ class TestFiles:
 
         monkeypatch.setattr(Path, "write_bytes", fail)
         with pytest.raises((StorageError, KeyboardInterrupt)):
-            put_into(folder, assign_roles(scores, threshold=2))
+            put_into(folder, table.where(layer=0))
         assert contents(folder) == before
 
-    def test_a_changed_table_is_refused(self, folder: Path) -> None:
+    def test_a_changed_table_is_refused(self, table: RoleTable, folder: Path) -> None:
         (folder / "roles.csv").write_text((folder / "roles.csv").read_text().replace("no", "yes"))
         with pytest.raises(StorageError, match=r"roles\.csv was changed after headroles wrote it"):
             RoleTable.load(folder)
-
-    def test_tables_with_other_columns(self, scores: HeadScores, tmp_path: Path) -> None:
-        table = assign_roles(scores)
         other = RoleTable(table.frame.drop(columns="answer"), table.record)
         with pytest.raises(StorageError, match=r"the columns of this version; .*assign"):
-            RoleTable.load(other.save(tmp_path / "out"))
+            RoleTable.load(other.save(folder, overwrite=True))
 
     def test_put_beside_the_scores_it_was_made_from(
         self, scores: HeadScores, tmp_path: Path
@@ -266,108 +438,7 @@ class TestFiles:
             StorageError, match=r"holds no role table \(it holds: scores\); test scores with"
         ):
             RoleTable.load(folder)
-        put_into(folder, assign_roles(scores))
-        put_into(folder, assign_roles(HeadScores.load(folder), threshold=2))
+        for threshold in (3, 2):
+            put_into(folder, assign_roles(HeadScores.load(folder), threshold=threshold))
         assert RoleTable.load(folder).tests.threshold == 2
         np.testing.assert_array_equal(HeadScores.load(folder).values, scores.values)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"alpha": 0.5}, "alpha is 0.5"),
-        ({"threshold": float("nan")}, "threshold"),
-        ({"correction": "max_t"}, "correction is 'max_t'"),
-        ({"clusters": "document"}, "one document"),
-        ({"preset": "best"}, "preset is 'best'"),
-        ({"preset": "published", "test": "betting"}, "leave test out"),
-        ({"preset": "published", "correction": "holm"}, "leave correction out"),
-    ],
-)
-def test_options_that_cannot_be_meant(
-    scores: HeadScores, options: dict[str, object], message: str
-) -> None:
-    with pytest.raises(UsageError, match=message):
-        assign_roles(scores, **options)  # type: ignore[arg-type]
-
-
-def test_a_role_that_no_example_has_is_left_out(scores: HeadScores) -> None:
-    scores.values[..., 1] = np.nan
-    scores.counts[:, 1] = 0
-    table = assign_roles(scores)
-    assert table.roles == ("local", "syntactic:any:to_governor")
-    assert [*table.record.tests.left_out] == ["block"]
-
-
-@pytest.mark.parametrize("reach", [10, 11])
-def test_layers_with_a_window_are_noted(reach: int) -> None:
-    """Of 12 tokens the last is 11 positions from the first."""
-    roles = ("local", "syntactic:any:to_governor")
-    values = np.random.default_rng(0).normal(3, 1, (60, 2, 3, 2))
-    values[:, 1, 2] = 5  # another note comes first
-    notes = assign_roles(make_scores(values, roles, reaches=[None, reach])).wide("note")
-    of_layers = notes.drop(columns=["layer", "head"]).to_numpy().reshape(2, 3, 2)
-    assert (of_layers[0] == "").all()
-    assert [note.split(":")[0] for note in of_layers[1, 2]] == ["degenerate"] * 2
-    expected = ["", ""]
-    if reach == 10:
-        expected[0] = "attention of this layer reaches 10 positions: partly architecture"
-    assert of_layers[1, :2].tolist() == [expected] * 2
-
-
-class TestCertified:
-    """Excess of four heads over 240 examples of 120 documents, between -0.5 and 1."""
-
-    @pytest.fixture
-    def bounded(self) -> HeadScores:
-        means = np.array([[0.02, 0.09], [0.3, 0.6]])
-        values = np.random.default_rng(0).beta(20 * means, 20 * (1 - means), (240, 2, 2))
-        documents = [f"d{k // 2}" for k in range(240)]
-        scores = make_scores(values[..., None], ("local",), documents, "excess")
-        low_high = np.broadcast_to(np.array([-0.5, 1], dtype=np.float32), (240, 1, 2))
-        return replace(scores, bounds=low_high)
-
-    def test_it_is_the_test_by_betting(self, bounded: HeadScores) -> None:
-        table = assign_roles(bounded)
-        by_betting = assign_roles(bounded, test="betting").frame
-        assert table.frame["certified"].tolist() == by_betting["answer"].tolist()
-        assert table.frame["certified"].tolist() == ["no", "undecided", "yes", "yes"]
-        assert table.certified().loc["local"].to_dict() == {
-            "yes": 2,
-            "positional": 0,
-            "no": 1,
-            "undecided": 1,
-            "untestable": 0,
-        }
-        assert "certified: by betting and e-BH" in in_full(table)
-        assert table.to_json()["certified_per_role"]["local"]["yes"] == 2
-
-    def test_documents_count_the_same_each(self, bounded: HeadScores) -> None:
-        uneven = replace(bounded, documents=tuple("ab"[k > 9] + str(k // 60) for k in range(240)))
-        frame = assign_roles(uneven).frame
-        documents = np.array(uneven.documents)
-        of_head = bounded.values[:, 1, 1, 0]
-        means = [of_head[documents == name].mean() for name in np.unique(documents)]
-        found = frame["certified_mean"].tolist()[3]
-        assert found == pytest.approx(np.mean(means))
-        assert found != pytest.approx(frame["mean"].tolist()[3], rel=1e-4)
-
-    def test_scores_without_bounds_have_no_certified_answers(self, bounded: HeadScores) -> None:
-        table = assign_roles(replace(bounded, bounds=None))
-        assert (table.frame["certified"] == "").all()
-        assert table.frame["certified_mean"].isna().all()
-        assert "certified" not in in_full(table)
-        with pytest.raises(UsageError, match="betting needs the bounds of scores"):
-            assign_roles(replace(bounded, bounds=None), test="betting")
-
-    def test_contradictions_are_named(self, bounded: HeadScores) -> None:
-        frame = assign_roles(bounded).frame.assign(certified=["yes", "no", "yes", "yes"])
-        table = replace(assign_roles(bounded), frame=frame)
-        assert "1 against the answer given" in in_full(table)
-
-
-def test_a_table_without_roles_says_so() -> None:
-    values = np.random.default_rng(0).normal(1.0, 0.1, size=(20, 1, 3, 1))
-    text = repr(assign_roles(make_scores(values, ["local"])))
-    assert "No head was shown to have a role.\n" in text
-    assert "No head attends to: neighbouring words." in text
