@@ -34,9 +34,9 @@ from headroles.inference import (
     OK,
     Alternative,
     Bounds,
-    RunningBets,
     Sample,
     adjust_p_values,
+    bet,
     t_test,
 )
 from headroles.studies.heads import HeadColumns, hypotheses_of
@@ -92,25 +92,18 @@ class Population:
                 codes[rows] = number
         sample = Sample.of(self.values, codes)
         mean = sample.moments.mean
-        bet = mean
+        weighted = mean
         for _ in range(200):
-            moved = betting_mean(sample, bet, self.bounds)
-            if np.abs(moved - bet).max() < 1e-12:
+            moved = betting_mean(sample, weighted, self.bounds)
+            if np.abs(moved - weighted).max() < 1e-12:
                 break
-            bet = moved
-        return {"t": mean, "betting": bet}
-
-
-def bets(sample: Sample, threshold: FloatArray, bounds: Bounds) -> RunningBets:
-    """Bet on a whole sample."""
-    found = RunningBets(threshold)
-    found.add(sample, bounds)
-    return found
+            weighted = moved
+        return {"t": mean, "betting": weighted}
 
 
 def betting_mean(sample: Sample, threshold: FloatArray, bounds: Bounds) -> FloatArray:
     """Return the weighted mean that betting on a threshold tests."""
-    return bets(sample, threshold, bounds).test().mean
+    return bet(sample, threshold, bounds).mean
 
 
 def p_values(
@@ -119,7 +112,7 @@ def p_values(
     """Return the p-value of each column (tests,)."""
     if method == "t":
         return t_test(sample, threshold, alternative=side).p_value
-    return bets(sample, threshold, bounds).test(side).p_value
+    return bet(sample, threshold, bounds).p_value(side)
 
 
 def measure(

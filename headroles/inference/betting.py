@@ -14,9 +14,6 @@ is unknown. There is no seed, and the order of the units does not matter.
 Bounds of a single example far from m would make R large for all, so the examples have weights w_i =
 min(1, cap / farthest bound from m). The tested mean is thus a weighted mean, over units that count
 equally.
-
-Bets proceed unit by unit and need only the capital so far: values may come in parts, with a test
-after each part (`RunningBets`), at the cost of the new values alone.
 """
 
 from __future__ import annotations
@@ -25,79 +22,143 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroles.arrays import FloatArray
-from headroles.inference._columns import Alternative
-from headroles.inference.payoffs import Bounds, payoffs_of
-from headroles.inference.sample import Sample
+from headroles.arrays import FloatArray, IndexArray
+from headroles.errors import StatisticsError
+from headroles.inference.sample import Alternative, Bounds, Sample, check_thresholds, cluster_sums
 
 STAKES = 0.99 * (0.99 / 0.001) ** (-np.arange(12) / 11)
 """Shares of the capital that are staked, side by side."""
-_SIDES: dict[Alternative, tuple[int, ...]] = {"greater": (1,), "less": (-1,), "two-sided": (1, -1)}
+ROUNDING = 1e-9
+"""Rounding error of sums of payoffs, relative to their reach."""
+SLACK = 0.01
+"""Share of its range by which a value may exceed it, as values of half precision do."""
+IN_CACHE = 2**15
+"""Values that are computed with at once: all at once would pass through memory at each step."""
 
 
 @dataclass(frozen=True)
-class BettingTest:
-    """One entry per test, all arrays (tests,); NaN for tests of fewer than two units.
+class Bets:
+    """Bets of both directions, all arrays (tests,); NaN for tests of fewer than two units.
 
-    ``mean`` is the weighted mean that is tested. ``log_e`` is the natural logarithm of E.
+    ``mean`` is the weighted mean that is tested. ``above`` and ``below`` are the natural logarithms
+    of E against H0 that it is at most, or at least, the threshold.
     """
 
     mean: FloatArray
-    log_e: FloatArray
-    p_value: FloatArray
+    above: FloatArray
+    below: FloatArray
+
+    def log_e(self, alternative: Alternative) -> FloatArray:
+        """Return the logarithm of E of H1, of both sides with half of the capital on each."""
+        if alternative == "two-sided":
+            return np.asarray(np.logaddexp(self.above, self.below) - np.log(2))
+        return self.above if alternative == "greater" else self.below
+
+    def p_value(self, alternative: Alternative) -> FloatArray:
+        """Return the p-values (tests,) of H1."""
+        return p_of_bets(self.log_e(alternative))
 
 
-class RunningBets:
-    """Bets that the weighted mean of every column is above, or below, its threshold.
+def p_of_bets(log_e: FloatArray) -> FloatArray:
+    """Return p-values from the logarithm of E."""
+    return np.asarray(np.exp(-np.maximum(log_e, 0)))
+
+
+def bet(sample: Sample, threshold: FloatArray, bounds: Bounds) -> Bets:
+    """Bet that the weighted mean of every column is above, and below, its threshold (tests,).
 
     Units are taken to be independent draws; their distribution is arbitrary, and the tests hold for
-    any dependence between columns. Values may come in parts, each of whole new units. With a test
-    after every part, the smallest p-value so far is valid too, whenever one stops (Ville's
-    inequality). A test costs as much as its part.
+    any dependence between columns.
 
-    Args:
-        threshold: (tests,), the mean of each test under H0, at its limit.
+    Raises StatisticsError for bounds that do not fit or that a value exceeds.
 
     >>> one = np.ones((1, 1))
     >>> bounds = Bounds(np.zeros((9, 1)), np.ones((9, 1)), 0 * one[0], one[0], np.array([0]), 1)
-    >>> bets = RunningBets(np.array([0.5]))
-    >>> bets.add(Sample.of(np.full((9, 1), 0.9)), bounds)
-    >>> round(float(bets.test().p_value[0]), 4)
+    >>> bets = bet(Sample.of(np.full((9, 1), 0.9)), np.array([0.5]), bounds)
+    >>> round(float(bets.p_value("greater")[0]), 4)
     0.0515
     """
+    _check_bounds(sample, bounds)
+    limits = check_thresholds(threshold, sample.n_tests)
+    mean, above, below = np.empty((3, sample.n_tests))
+    for columns in sample.column_slices:
+        mean[columns], above[columns], below[columns] = _bet(
+            sample.take(columns), limits[columns], bounds.take(columns)
+        )
+    return Bets(mean, above, below)
 
-    def __init__(self, threshold: FloatArray) -> None:
-        n_tests = len(threshold)
-        self._threshold = threshold
-        # logarithm of the capital by stake and test, from one unit of money
-        self._logs = {side: np.zeros((len(STAKES), n_tests)) for side in _SIDES["two-sided"]}
-        self._n_units = np.zeros(n_tests, dtype=np.intp)
-        self._paid, self._weight = np.zeros((2, n_tests))
 
-    def add(self, sample: Sample, bounds: Bounds) -> None:
-        """Bet on the units of a sample.
+def _bet(sample: Sample, limits: FloatArray, bounds: Bounds) -> tuple[FloatArray, ...]:
+    """Return the tested mean and both logarithms of E, of tests that memory holds at once."""
+    payoffs, sizes, total = np.zeros((3, sample.n_clusters, sample.n_tests))
+    # tests of one kind share their bounds, which would take a column for each test
+    for kind in np.unique(bounds.kinds):
+        columns = np.flatnonzero(bounds.kinds == kind)
+        weighted, weights = _weighted(sample, columns, kind, limits[columns], bounds)
+        payoffs[:, columns] = cluster_sums(weighted, sample.clusters)
+        total[:, columns] = cluster_sums(weights, sample.clusters)
+        sizes[:, columns] = cluster_sums((weights > 0).astype(np.float64), sample.clusters)
+    order = np.argsort(np.unique(sample.clusters, return_index=True)[1])  # as they first appear
+    payoffs, sizes, total = payoffs[order], sizes[order], total[order]
+    size = np.maximum(sizes, 1)
+    payoffs /= size
+    log_e = []
+    for side, farthest in (
+        (1, limits - bounds.least[bounds.kinds]),
+        (-1, bounds.most[bounds.kinds] - limits),
+    ):
+        # if no value can be beyond the mean, any reach is valid
+        reach = np.where(farthest > ROUNDING, np.minimum(farthest, bounds.cap), bounds.cap)
+        shares = side * payoffs / reach
+        # stake by stake: all at once would take twelve times the memory of the payoffs
+        logs = np.stack([np.log1p(stake * shares).sum(axis=0) for stake in STAKES])
+        capital = np.logaddexp.reduce(logs, axis=0) - np.log(len(STAKES))
+        log_e.append(np.where((sizes > 0).sum(axis=0) >= 2, capital, np.nan))
+    with np.errstate(invalid="ignore"):
+        mean = limits + payoffs.sum(axis=0) / (total / size).sum(axis=0)
+    return mean, *log_e
 
-        Raises StatisticsError for bounds that do not fit or that a value exceeds.
-        """
-        for columns in sample.column_slices:
-            found = payoffs_of(sample.take(columns), self._threshold[columns], bounds.take(columns))
-            for side, of_stakes in self._logs.items():
-                payoffs = side * found.payoffs / found.reach[0 if side > 0 else 1]
-                # stake by stake: all at once would take twelve times the memory of the payoffs
-                for logs, stake in zip(of_stakes, STAKES, strict=True):
-                    logs[columns] += np.log1p(stake * payoffs).sum(axis=0)
-            self._n_units[columns] += found.n_units
-            self._paid[columns] += found.payoffs.sum(axis=0)
-            self._weight[columns] += found.weight
 
-    def test(self, alternative: Alternative = "greater") -> BettingTest:
-        """Return the test of one direction, or of both with half of the capital on each side."""
-        of_sides = [
-            np.logaddexp.reduce(self._logs[side], axis=0) - np.log(len(STAKES))
-            for side in _SIDES[alternative]
-        ]
-        log_e = np.logaddexp.reduce(of_sides, axis=0) - np.log(len(of_sides))
-        log_e = np.where(self._n_units >= 2, log_e, np.nan)
-        with np.errstate(invalid="ignore"):
-            mean = self._threshold + self._paid / self._weight
-        return BettingTest(mean, log_e, np.exp(-np.maximum(log_e, 0)))
+def _weighted(
+    sample: Sample, columns: IndexArray, kind: int, limits: FloatArray, bounds: Bounds
+) -> tuple[FloatArray, FloatArray]:
+    """Return w (X - m) and w of the tests of one kind (examples, tests), 0 for missing values."""
+    distances, weights = np.empty((2, sample.n_examples, len(columns)))
+    step = max(1, IN_CACHE // len(columns))
+    for first in range(0, sample.n_examples, step):
+        rows = slice(first, first + step)
+        low, high = bounds.low[rows, kind, None], bounds.high[rows, kind, None]
+        values = sample.values[rows, columns].astype(np.float64)
+        there = ~np.isnan(values) & ~np.isnan(low)
+        width = np.where(there, high - low, 0)
+        outside = np.where(there, np.maximum(low - values, values - high), 0)
+        if (outside > SLACK * np.maximum(width, 1)).any():
+            raise StatisticsError(
+                f"a value lies {outside.max():g} outside of its bounds; give bounds of these values"
+            )
+        # weights follow from bounds alone, known before the values, so that bets stay fair
+        farthest = np.maximum(limits - low, high - limits)
+        weights[rows] = np.where(there, bounds.cap / np.maximum(farthest, bounds.cap), 0)
+        distances[rows] = np.where(there, np.clip(values, low, high) - limits, 0) * weights[rows]
+    return distances, weights
+
+
+def _check_bounds(sample: Sample, bounds: Bounds) -> None:
+    shape = (sample.n_examples, len(bounds.least))
+    if bounds.low.shape != shape or bounds.high.shape != shape or bounds.most.shape != shape[1:]:
+        raise StatisticsError(
+            f"bounds have shapes {bounds.low.shape} and {bounds.high.shape}; give "
+            f"({sample.n_examples}, {len(bounds.least)}), one for each example and kind"
+        )
+    if bounds.kinds.shape != (sample.n_tests,):
+        raise StatisticsError(
+            f"kinds have shape {bounds.kinds.shape}; give ({sample.n_tests},), one for each test"
+        )
+    beyond = np.fmax(bounds.least - bounds.low, bounds.high - bounds.most)
+    if (beyond > SLACK).any():
+        raise StatisticsError(
+            f"bounds of an example lie {np.nanmax(beyond):g} outside of those of all examples; "
+            "widen least and most"
+        )
+    if not bounds.cap > 0:
+        raise StatisticsError(f"the cap is {bounds.cap}; give a number above 0")

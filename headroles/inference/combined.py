@@ -3,53 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from headroles.arrays import BoolArray, IndexArray
 from headroles.errors import StatisticsError
-from headroles.inference._columns import resolution_of
-from headroles.inference.moments import Moments
-from headroles.inference.sample import Sample
+from headroles.inference.sample import Moments, Sample, resolution_of
 
 ENOUGH_DRAWS = 5
 """Number of draws from which Satterthwaite's degrees of freedom do not err too often."""
-_DIMENSIONS = 3
-
-
-class CombinedSample(Sample):
-    """A sample that is known by its moments alone."""
-
-    @classmethod
-    def of_moments(cls, moments: Moments) -> Sample:
-        """Make a sample from its moments alone."""
-        sample = cls(np.empty((0, len(moments.n))), np.empty(0, np.intp))
-        skewness, n_clusters = np.full(len(moments.n), np.nan), moments.n_clusters.max(initial=0)
-        sample.__dict__.update(moments=moments, skewness=skewness, n_clusters=int(n_clusters))
-        return sample
-
-    @classmethod
-    def joined(cls, samples: Sequence[Sample]) -> Sample:
-        """Join samples of different examples: their tests side by side."""
-        parts = [[getattr(one.moments, name.name) for one in samples] for name in fields(Moments)]
-        joined = cls.of_moments(Moments(*(np.concatenate(part) for part in parts)))
-        joined.__dict__["skewness"] = np.concatenate([one.skewness for one in samples])
-        return joined
-
-    def with_means_alone(self, columns: BoolArray) -> Sample:
-        """Return the moments with zero deviation in some tests."""
-        resolution = resolution_of(self.values)
-        flat = self.of_moments(self.moments.flattened(columns, self.values.dtype, resolution))
-        flat.__dict__["skewness"] = np.where(columns, np.nan, self.skewness)
-        return flat
-
-    @cached_property
-    def gaps(self) -> list[tuple[IndexArray, IndexArray]]:
-        """Raise StatisticsError: there are no values."""
-        raise StatisticsError("this sample has moments only; pass one with its values")
 
 
 def contrast_sample(samples: Sequence[Sample], weights: ArrayLike) -> Sample:
@@ -92,7 +54,7 @@ def contrast_sample(samples: Sequence[Sample], weights: ArrayLike) -> Sample:
     moments.standard_error[:] = np.sqrt(squared).ravel()
     moments.sd[:] = moments.standard_error * np.sqrt(moments.n)
     moments.set_status(resolution_of(mean))
-    return CombinedSample.of_moments(moments)
+    return Sample.of_moments(moments)
 
 
 def crossed_sample(values: ArrayLike) -> Sample:
@@ -118,7 +80,7 @@ def crossed_sample(values: ArrayLike) -> Sample:
     (0.229347, 4.0)
     """
     data = np.asarray(values, dtype=np.float64)
-    if data.ndim != _DIMENSIONS or len(data) < 2 or not data.shape[1]:
+    if data.ndim != 3 or len(data) < 2 or not data.shape[1]:
         raise StatisticsError(
             f"values have shape {data.shape}; give (examples, draws, tests), 2 examples or more"
         )
@@ -142,4 +104,4 @@ def crossed_sample(values: ArrayLike) -> Sample:
     if n_draws < ENOUGH_DRAWS:
         moments.df[by_draw > 0] = min(n_examples, n_draws) - 1
     moments.set_status(resolution_of(data))
-    return CombinedSample.of_moments(moments)
+    return Sample.of_moments(moments)

@@ -1,22 +1,23 @@
-"""One-sample t-tests of many columns at once, with missing values and clusters."""
+"""Tests of many columns at once: of means by t, of draws by t or rank, of signs (McNemar)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from headroles.arrays import FloatArray
-from headroles.inference._columns import (
+from headroles.inference.sample import (
     DEGENERATE,
     OK,
     Alternative,
+    Moments,
+    Sample,
     check_alternative,
     check_thresholds,
+    check_values,
 )
-from headroles.inference.moments import Moments
-from headroles.inference.sample import Sample
 
 
 @dataclass(frozen=True)
@@ -78,3 +79,95 @@ def p_of_t(statistic: FloatArray, df: FloatArray, alternative: Alternative) -> F
     if alternative == "two-sided":
         return np.asarray(2 * stats.t.sf(np.abs(statistic), df))
     return np.asarray(stats.t.sf(statistic if alternative == "greater" else -statistic, df))
+
+
+def p_of_draws(reached: NDArray[np.integer], n_draws: int | NDArray[np.integer]) -> FloatArray:
+    """Return p-values from the number of draws under H0 at least as extreme as the observation.
+
+    The observation counts as one more draw, so that no p-value is 0 and the test keeps its level at
+    any number of draws (Phipson and Smyth 2010).
+    """
+    return np.asarray((np.asarray(reached) + 1) / (np.asarray(n_draws) + 1))
+
+
+def rank_test(
+    drawn: ArrayLike,
+    observed: ArrayLike,
+    rounding: ArrayLike = 0.0,
+    alternative: Alternative = "greater",
+) -> FloatArray:
+    """Test whether each observation is larger, or smaller, than draws under H0.
+
+    Exact if the observation and its draws are exchangeable under H0. ``"two-sided"`` doubles the
+    smaller of both p-values.
+
+    Args:
+        drawn: (draws, tests), NaN for draws that are missing.
+        observed: (tests,).
+        rounding: draws that differ by no more than this (tests,) from the observation tie with it.
+        alternative: H1: the observation is ``"greater"`` or ``"less"`` than draws under H0.
+
+    Returns:
+        p-values (tests,), NaN without draws.
+
+    Raises:
+        StatisticsError: arrays that do not fit, or an unknown alternative.
+
+    >>> rank_test([[1.0], [2.0], [3.0]], [2.5]).tolist()
+    [0.5]
+    """
+    check_alternative(alternative)
+    values = check_values(drawn, "draws")
+    limits = check_thresholds(observed, values.shape[1])
+    n_draws = (~np.isnan(values)).sum(axis=0)
+    slack = np.asarray(rounding, dtype=np.float64)
+    above, below = (values >= limits - slack), (values <= limits + slack)
+    greater, less = (p_of_draws(side.sum(axis=0), n_draws) for side in (above, below))
+    both = np.minimum(1, 2 * np.minimum(greater, less))
+    p = {"greater": greater, "less": less, "two-sided": both}[alternative]
+    return np.where(n_draws > 0, p, np.nan)
+
+
+def draw_test(
+    drawn: ArrayLike, observed: ArrayLike, alternative: Alternative = "greater"
+) -> FloatArray:
+    """Test whether each observation is larger, or smaller, than one more draw would be.
+
+    By t: the observation less the mean of n draws has the variance s^2 (1 + 1/n) if it is one more
+    of them. Exact for normal draws; five of them can have small p-values, unlike in `rank_test`,
+    which decides where draws do not vary.
+
+    Args, returned values and errors are those of `rank_test`.
+
+    >>> draw_test([[1.0], [2.0], [3.0]], [7.0]).round(3).tolist()
+    [0.025]
+    """
+    values = check_values(drawn, "draws")
+    limits = check_thresholds(observed, values.shape[1])
+    n = (~np.isnan(values)).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.nanstd(values, axis=0, ddof=1) * np.sqrt(1 + 1 / n)
+        statistic = (limits - np.nanmean(values, axis=0)) / spread
+    by_t = p_of_t(statistic, n - 1, alternative)
+    by_rank = rank_test(values, limits, 0.0, alternative)
+    return np.where((n > 1) & (spread > 0), by_t, by_rank)
+
+
+def mcnemar_test(differences: ArrayLike) -> FloatArray:
+    """Return two-sided p-values (tests,) of H0: as many differences are above 0 as below.
+
+    Of the examples that only one classifier has right, half should belong to each (McNemar 1947),
+    by the exact binomial test; without any such example p is 1.
+
+    Args:
+        differences: (examples, tests), 1 if only one is right, -1 if only the other is, else 0.
+
+    >>> mcnemar_test([[1], [1], [1], [0]])
+    array([0.25])
+    """
+    from scipy import stats  # half a second to import
+
+    values = np.asarray(differences)
+    gained, lost = (values > 0).sum(0), (values < 0).sum(0)
+    fewer, total = np.minimum(gained, lost), gained + lost
+    return np.asarray(np.minimum(1, 2 * stats.binom.cdf(fewer, total, 0.5)), dtype=np.float64)

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headroles.arrays import BoolArray, FloatArray
-from headroles.inference._columns import OK
-from headroles.inference.moments import Moments
+from headroles.inference.sample import OK, Moments
 
 _LARGE = 1e6
 """Number of clusters from which the t-test is practically the normal test."""

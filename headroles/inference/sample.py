@@ -1,24 +1,234 @@
-"""Samples: values of many tests side by side, with moments that are computed once."""
+"""Samples: values of many tests side by side, checked, with moments that are computed once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any, Literal, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from headroles.arrays import BoolArray, FloatArray, IndexArray
+from headroles.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from headroles.errors import StatisticsError
-from headroles.inference._columns import (
-    check_clusters,
-    check_values,
-    columns_with_the_same_gaps,
-    renumber,
-    resolution_of,
-)
-from headroles.inference.moments import Moments, describe
 from headroles.memory import column_slices, new_array
+
+Alternative: TypeAlias = Literal["greater", "less", "two-sided"]
+
+S = TypeVar("S", bound="Sample")
+ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
+OK, UNTESTABLE, DEGENERATE = "", "untestable", "degenerate"
+
+
+# Checks of what callers give
+
+
+def check_values(values: ArrayLike, name: str = "values") -> NDArray[np.floating]:
+    """Return ``values`` as a real array (examples, tests) without infinities, NaN for missing."""
+    data = np.asarray(values)
+    if data.dtype.kind not in "fiub":
+        raise StatisticsError(f"{name} have the type {data.dtype}; give real numbers")
+    if data.ndim != 2:
+        raise StatisticsError(f"{name} have {data.ndim} dimensions; give (examples, tests)")
+    if any(np.isinf(data[:, columns]).any() for columns in column_slices(*data.shape)):
+        raise StatisticsError(f"{name} include an infinity; remove it, or mark it as missing (NaN)")
+    return data if data.dtype.kind == "f" else data.astype(np.float64)
+
+
+def check_alternative(alternative: str) -> None:
+    """Raise StatisticsError unless ``alternative`` is one of ALTERNATIVES."""
+    if alternative not in ALTERNATIVES:
+        raise StatisticsError(
+            f"unknown alternative {alternative!r}; use one of {', '.join(ALTERNATIVES)}"
+        )
+
+
+def check_share(value: float, name: str) -> None:
+    """Raise StatisticsError unless ``value`` lies strictly between 0 and 1."""
+    if not 0 < value < 1:
+        raise StatisticsError(f"{name} is {value}; give a number between 0 and 1")
+
+
+def check_thresholds(threshold: ArrayLike, n_tests: int) -> FloatArray:
+    """Return one finite threshold per test (tests,), from one number or one for each test."""
+    try:
+        given = np.asarray(threshold, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise StatisticsError(f"the threshold is {threshold!r}; give numbers") from error
+    if given.shape not in ((), (1,), (n_tests,)):
+        raise StatisticsError(
+            f"thresholds have shape {given.shape}; give one number, or one for each of the "
+            f"{n_tests} tests"
+        )
+    if not np.isfinite(given).all():
+        raise StatisticsError("a threshold is infinite or missing (NaN); give finite numbers")
+    return np.broadcast_to(given, (n_tests,))
+
+
+def check_clusters(clusters: ArrayLike | None, n_examples: int) -> IndexArray:
+    """Number the clusters (examples,) from 0; without ``clusters``, each example is its own."""
+    if clusters is None:
+        return np.arange(n_examples)
+    labels = np.asarray(clusters)
+    if labels.shape != (n_examples,):
+        raise StatisticsError(
+            f"clusters have shape {labels.shape}; give ({n_examples},), one for each example"
+        )
+    if labels.dtype.kind not in "iubUS":
+        raise StatisticsError(
+            f"clusters have the type {labels.dtype}; label them with integers or strings"
+        )
+    return renumber(labels)
+
+
+# Moments
+
+
+@dataclass(frozen=True)
+class Moments:
+    """One entry per test, all arrays (tests,); NaN if undefined.
+
+    ``n`` counts the values present and ``n_clusters`` their clusters (as many as values without
+    clusters). ``sd`` is the deviation of single examples, ``standard_error`` the cluster-robust
+    deviation of the mean, and ``df`` its degrees of freedom: ``n_clusters`` - 1 for clusters of one
+    size, and fewer the more their sizes differ.
+
+    ``status`` is ``""``; ``"untestable"`` (fewer than two values, fewer than two clusters, or
+    clusters that cancel so that no error can be estimated); or ``"degenerate"`` (all values equal).
+    """
+
+    n: IntArray
+    n_clusters: IntArray
+    mean: FloatArray
+    sd: FloatArray
+    standard_error: FloatArray
+    df: FloatArray
+    status: NDArray[np.str_]
+
+    @property
+    def effective_clusters(self) -> FloatArray:
+        """Effective number of clusters (tests,), as if of one size: ``df`` + 1."""
+        return np.asarray(np.round(self.df + 1, 9))
+
+    @classmethod
+    def empty(cls, n_tests: int) -> Moments:
+        """Create moments of ``n_tests`` columns without values, to be filled in."""
+        return cls(
+            n=np.zeros(n_tests, dtype=np.int64),
+            n_clusters=np.zeros(n_tests, dtype=np.int64),
+            mean=np.full(n_tests, np.nan),
+            sd=np.full(n_tests, np.nan),
+            standard_error=np.full(n_tests, np.nan),
+            df=np.full(n_tests, np.nan),
+            status=np.full(n_tests, UNTESTABLE, dtype=f"U{len(UNTESTABLE)}"),
+        )
+
+    def put(self, columns: IndexArray, part: Moments) -> None:
+        """Fill in the moments of some columns."""
+        for one in fields(self):
+            getattr(self, one.name)[columns] = getattr(part, one.name)
+
+    def set_status(self, resolution: float) -> None:
+        """Set the status of each column from its other moments."""
+        size = np.abs(self.mean)
+        varies = self.sd > resolution * np.maximum(size, np.finfo(float).tiny)
+        # for clusters of one this is the same comparison as that of the deviation above
+        error = self.standard_error * np.sqrt(self.n_clusters)
+        # residuals that cancel within all clusters leave an error that is rounding
+        tells = error > resolution * np.maximum(size, self.sd)
+        enough = (self.n >= 2) & (self.n_clusters >= 2)
+        self.status[enough & varies & tells] = OK
+        self.status[enough & ~varies] = DEGENERATE
+
+    def flattened(self, columns: BoolArray, dtype: DTypeLike, resolution: float) -> Moments:
+        """Return the moments without deviation in ``columns``, whose means have type ``dtype``."""
+        moments = self.take(np.arange(len(self.n)))
+        moments.mean[columns] = moments.mean[columns].astype(dtype)
+        moments.sd[columns & (moments.n >= 2)] = 0
+        moments.standard_error[columns & (moments.n_clusters >= 2)] = 0
+        moments.set_status(resolution)
+        return moments
+
+    def take(self, columns: IndexArray | slice) -> Moments:
+        """Return the moments of some columns."""
+        return Moments(*(getattr(self, one.name)[columns] for one in fields(self)))
+
+
+def describe(data: FloatArray, codes: IndexArray, ddof: int, resolution: float) -> Moments:
+    """Compute the moments of columns without missing values."""
+    n, n_tests = data.shape
+    n_clusters = int(codes.max()) + 1 if n else 0
+    moments = Moments.empty(n_tests)
+    moments.n[:], moments.n_clusters[:] = n, n_clusters
+    if n:
+        moments.mean[:] = data.mean(axis=0)
+    if n < 2:
+        return moments
+    sd = data.std(axis=0, ddof=ddof)
+    moments.sd[:] = sd
+    if n_clusters < 2:
+        return moments
+    error = _standard_error(data, codes, n_clusters, moments.mean, sd, ddof)
+    moments.standard_error[:] = error
+    moments.df[:] = _degrees_of_freedom(codes)
+    moments.set_status(resolution)
+    return moments
+
+
+def _standard_error(
+    data: FloatArray,
+    codes: IndexArray,
+    n_clusters: int,
+    mean: FloatArray,
+    sd: FloatArray,
+    ddof: int,
+) -> FloatArray:
+    n = len(data)
+    if n_clusters == n:
+        return np.asarray(sd / np.sqrt(n))
+    residuals = cluster_sums(data - mean, codes)
+    if ddof:
+        # a large cluster pulls the mean towards itself, so its residuals are too small
+        residuals /= np.sqrt(1 - np.bincount(codes) / n)[:, None]
+    return np.asarray(np.sqrt((residuals**2).sum(axis=0)) / n)
+
+
+def _degrees_of_freedom(codes: IndexArray) -> float:
+    """Return the degrees of freedom of Bell and McCaffrey for clusters ``codes`` of values."""
+    sizes = np.bincount(codes)
+    # exact, where the formula below leaves a rounding error
+    if (sizes == sizes[0]).all():
+        return len(sizes) - 1.0
+    shares = sizes / sizes.sum()
+    q = shares**2 / (1 - shares)
+    return float(1 / ((shares**2).sum() + q.sum() ** 2 - (q**2).sum()))
+
+
+def renumber(labels: NDArray[np.generic]) -> IndexArray:
+    """Replace labels (n,) by 0 to (number of distinct labels - 1)."""
+    return np.asarray(np.unique(labels, return_inverse=True)[1].reshape(-1), dtype=np.intp)
+
+
+def cluster_sums(data: FloatArray, codes: IndexArray) -> FloatArray:
+    """Sum the rows (examples, tests) of each cluster to (clusters, tests).
+
+    ``codes`` must use every number from 0 on. A cluster of one gives its row unchanged.
+    """
+    # stable, so that terms are added in the order of examples: other orders have other last bits
+    if (np.diff(codes) < 0).any():
+        order = np.argsort(codes, kind="stable")
+        data, codes = data[order], codes[order]
+    sums: FloatArray = np.add.reduceat(data, np.flatnonzero(np.diff(codes, prepend=-1)), axis=0)
+    return sums
+
+
+def resolution_of(data: NDArray[np.floating]) -> float:
+    """Return the relative difference of this type's numbers below which it may be rounding."""
+    return 8 * float(np.finfo(data.dtype).eps)
+
+
+# Samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +291,26 @@ class Sample:
         """Slices of the columns that are small enough to compute with at once; mostly one."""
         return column_slices(*self.values.shape)
 
+    @classmethod
+    def of_moments(cls, moments: Moments, skewness: FloatArray | None = None) -> Self:
+        """Make a sample that is known by its moments alone, for t-tests and t intervals."""
+        nothing = np.empty((0, len(moments.n))), np.empty(0, np.intp)
+        skewness = np.full(len(moments.n), np.nan) if skewness is None else skewness
+        n_clusters = int(moments.n_clusters.max(initial=0))
+        return _knowing(cls(*nothing), moments=moments, skewness=skewness, n_clusters=n_clusters)
+
+    @classmethod
+    def joined(cls, samples: Sequence[Sample]) -> Self:
+        """Join the moments of samples of different examples: their tests side by side."""
+        parts = [[getattr(one.moments, name.name) for one in samples] for name in fields(Moments)]
+        moments = Moments(*(np.concatenate(part) for part in parts))
+        return cls.of_moments(moments, np.concatenate([one.skewness for one in samples]))
+
     def take(self, columns: IndexArray | slice) -> Sample:
         """Return the tests at ``columns``, with moments that were computed already."""
-        part = Sample(self.values[:, columns], self.clusters, self.ddof)
+        part = replace(self, values=self.values[:, columns])
         if "moments" in self.__dict__:
-            part.__dict__["moments"] = self.moments.take(columns)
+            _knowing(part, moments=self.moments.take(columns))
         return part
 
     def with_means_alone(self, columns: BoolArray) -> Sample:
@@ -94,15 +319,14 @@ class Sample:
         values[...] = self.values
         own = values[:, columns]
         values[:, columns] = np.where(np.isnan(own), np.nan, self.moments.mean[columns])
-        flat = Sample(values, self.clusters, self.ddof)
         resolution = resolution_of(self.values)
-        flat.__dict__["moments"] = self.moments.flattened(columns, values.dtype, resolution)
-        return flat
-
-    @cached_property
-    def gaps(self) -> list[tuple[IndexArray, IndexArray]]:
-        """Pairs (columns, rows with values), one for every pattern of missing values."""
-        return list(columns_with_the_same_gaps(self.values))
+        known: dict[str, Any] = {
+            "moments": self.moments.flattened(columns, values.dtype, resolution),
+            "n_clusters": self.n_clusters,
+        }
+        if "skewness" in self.__dict__:
+            known["skewness"] = np.where(columns, np.nan, self.skewness)
+        return _knowing(replace(self, values=values), **known)
 
     @cached_property
     def moments(self) -> Moments:
@@ -124,7 +348,7 @@ class Sample:
         """
         moments = Moments.empty(self.n_tests)
         resolution = resolution_of(self.values)
-        for columns, present in self.gaps:
+        for columns, present in _columns_with_the_same_gaps(self.values):
             codes = renumber(self.clusters[present])
             for part in column_slices(len(present), len(columns)):
                 complete = self.values[np.ix_(present, columns[part])].astype(np.float64)
@@ -145,3 +369,48 @@ class Sample:
         with np.errstate(invalid="ignore", divide="ignore"):
             n = self.moments.n
             return np.asarray(third / n / (second / n) ** 1.5)
+
+
+def _knowing(sample: S, **known: Any) -> S:
+    """Set properties of a sample that are known without being computed."""
+    sample.__dict__.update(known)
+    return sample
+
+
+def _columns_with_the_same_gaps(
+    data: NDArray[np.floating],
+) -> Iterator[tuple[IndexArray, IndexArray]]:
+    """Yield (columns, rows with values) for every pattern of missing values."""
+    packed = [
+        np.packbits(~np.isnan(data[:, columns]), axis=0) for columns in column_slices(*data.shape)
+    ]
+    patterns, which = np.unique(np.concatenate(packed, axis=1), axis=1, return_inverse=True)
+    which = which.reshape(-1)
+    for pattern in range(patterns.shape[1]):
+        columns = np.flatnonzero(which == pattern)
+        yield columns, np.flatnonzero(~np.isnan(data[:, columns[0]]))
+
+
+# Bounds of values, for bets
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Bounds of values, known before the data.
+
+    Tests have one of K ``kinds`` (tests,). ``low`` and ``high`` (examples, K) bound the value of
+    each example; an example with unknown bounds, NaN, is not part of the test. ``least`` and
+    ``most`` (K,) bound the values of all possible examples, infinite if unknown. Examples whose
+    value could be farther than ``cap`` from the threshold are downweighted.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    least: FloatArray
+    most: FloatArray
+    kinds: IndexArray
+    cap: float
+
+    def take(self, columns: IndexArray | slice) -> Bounds:
+        """Return the bounds of some tests."""
+        return replace(self, kinds=self.kinds[columns])

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IndexArray
 from headroles.errors import UsageError
-from headroles.inference.payoffs import Bounds
-from headroles.inference.sample import Sample
+from headroles.inference.sample import Bounds, Sample
 from headroles.memory import column_slices, new_array
 from headroles.record import ScoresRecord
 from headroles.roles import OFFSETS, Role, Score

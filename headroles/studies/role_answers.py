@@ -83,10 +83,10 @@ class RoleHypotheses:
     @property
     def log_e(self) -> FloatArray:
         """Logarithm of the evidence (T,) of bets that heads have roles: the smaller of both."""
-        log_e = self.means.betting.test("greater").log_e
+        log_e = self.means.betting.above
         if self.contrasts is None:
             return log_e
-        beyond = self.spread(self.contrasts.betting.test("greater").log_e, np.inf)
+        beyond = self.spread(self.contrasts.betting.above, np.inf)
         return np.minimum(log_e, beyond)
 
     def spread(self, of_contrasts: NDArray[np.floating], others: float = np.nan) -> FloatArray:

@@ -89,4 +89,4 @@ def certify(hypotheses: Hypotheses, options: TestOptions) -> Certified:
         return Certified(nothing, np.full(hypotheses.n_tests, np.nan))
     asked = by_betting(options)
     above, below = (find_p_values(hypotheses, asked, side) for side in ("greater", "less"))
-    return Certified(answer(above, below, options.alpha), hypotheses.betting.test("greater").mean)
+    return Certified(answer(above, below, options.alpha), hypotheses.betting.mean)

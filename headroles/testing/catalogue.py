@@ -45,8 +45,8 @@ def _t(hypotheses: Hypotheses, side: Alternative) -> Found:
 
 
 def _betting(hypotheses: Hypotheses, side: Alternative) -> Found:
-    bet = hypotheses.betting.test(side)
-    return Found(bet.log_e, bet.p_value, hypotheses.direction)
+    bets = hypotheses.betting
+    return Found(bets.log_e(side), bets.p_value(side), hypotheses.direction)
 
 
 def _rank(hypotheses: Hypotheses, side: Alternative) -> Found:

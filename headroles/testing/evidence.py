@@ -154,7 +154,7 @@ def corrected_together(several: Sequence[PValues], options: CorrectionOptions) -
 
 def of_bets(log_e: FloatArray, options: CorrectionOptions) -> PValues:
     """Compute p-values from the logarithm of the evidence (T,) of bets, which may continue."""
-    single = np.exp(-np.maximum(log_e, 0))
+    single = inference.p_of_bets(log_e)
     adjusted = adjust_p_values(single, options.correction)
     return PValues(log_e, single, adjusted, np.sign(log_e), np.full(len(log_e), np.nan))
 
@@ -186,7 +186,7 @@ def _by_bound(
     if not alike.any():
         return np.full(hypotheses.n_tests, np.nan)
     if hypotheses.bounds is not None:
-        p = hypotheses.betting.test(alternative).p_value
+        p = hypotheses.betting.p_value(alternative)
     else:
         p = _of_alike(hypotheses, alternative)
         p = np.where(alike, p, np.nan)

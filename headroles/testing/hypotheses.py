@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from headroles import inference
 from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.errors import StatisticsError, UsageError
-from headroles.inference import DEGENERATE, OK, Bounds, Intervals, Moments, RunningBets, Sample
+from headroles.inference import DEGENERATE, OK, Bets, Bounds, Intervals, Moments, Sample
 from headroles.rounding import MODEL_TERMS, rounding_bound
 
 _OF_TESTS = ("threshold", "size", "labels")
@@ -92,7 +92,7 @@ class Hypotheses:
     def joined(cls, several: Sequence[Hypotheses]) -> Hypotheses:
         """Join tests of different examples, to be corrected together; only t-tests of them work."""
         return cls.of(
-            inference.CombinedSample.joined([one.sample for one in several]),
+            Sample.joined([one.sample for one in several]),
             np.concatenate([one.threshold for one in several]),
             size=np.concatenate([one.size for one in several]),
             called=several[0].called,
@@ -159,16 +159,14 @@ class Hypotheses:
         return inference.t_interval(self.sample, confidence=1 - alpha)
 
     @cached_property
-    def betting(self) -> RunningBets:
+    def betting(self) -> Bets:
         """Bets on all values. Raises UsageError if the bounds of the values are unknown."""
         if self.bounds is None:
             raise UsageError(
                 "betting needs the bounds of scores, which are not stored with these; score again, "
                 "or pass another `test`"
             )
-        bets = RunningBets(self.threshold)
-        bets.add(self.sample, self.bounds)
-        return bets
+        return inference.bet(self.sample, self.threshold, self.bounds)
 
     @property
     def is_tested(self) -> BoolArray:

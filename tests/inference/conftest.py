@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from headroles.inference import (
     OK,
-    BettingTest,
-    RunningBets,
     Sample,
+    bet,
     crossed_sample,
     t_interval,
     t_test,
@@ -93,19 +92,14 @@ def plain_robust_t(values: Any, threshold: Any, clusters: Any) -> SimpleNamespac
 
 
 def betting_test(
-    values: Any,
-    threshold: Any,
-    bounds: Any,
-    *,
-    clusters: Any = None,
-    alternative: Any = "greater",
-) -> BettingTest:
-    """Bets on values that come all at once."""
+    values: Any, threshold: Any, bounds: Any, *, clusters: Any = None, alternative: Any = "greater"
+) -> SimpleNamespace:
+    """Bets, and the test of one direction."""
     sample = Sample.of(values, clusters)
     limits = np.broadcast_to(np.asarray(threshold, dtype=np.float64), (sample.n_tests,))
-    bets = RunningBets(limits)
-    bets.add(sample, bounds)
-    return bets.test(alternative)
+    bets = bet(sample, limits, bounds)
+    p_value, log_e = bets.p_value(alternative), bets.log_e(alternative)
+    return SimpleNamespace(mean=bets.mean, log_e=log_e, p_value=p_value)
 
 
 def required_examples(

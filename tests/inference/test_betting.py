@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headroles.errors import StatisticsError
-from headroles.inference import Bounds, RunningBets, Sample, payoffs, t_test
+from headroles.inference import Bounds, betting, t_test
 from headroles.inference.betting import STAKES
 from tests.inference.conftest import betting_test
 
@@ -69,7 +69,7 @@ def test_the_expectation_under_the_null_is_one(mean: float, side: Any) -> None:
 @pytest.mark.parametrize("alternative", ["greater", "less"])
 @pytest.mark.parametrize("at_once", [2**15, 7])
 def test_against_loops(alternative: Any, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(payoffs, "IN_CACHE", at_once)
+    monkeypatch.setattr(betting, "IN_CACHE", at_once)
     rng = np.random.default_rng(0)
     n, side = 30, 1 if alternative == "greater" else -1
     high = rng.uniform(2, 30, (n, 2))
@@ -178,50 +178,3 @@ def test_rounding_beyond_a_bound_is_the_bound() -> None:
     values = np.full((10, 1), 1 + 1e-6)
     found = betting_test(values, 0.5, unit_bounds(10))
     np.testing.assert_allclose(found.mean, 1)
-
-
-class TestInParts:
-    """Values that come in parts are bet on as they would be together."""
-
-    @pytest.mark.parametrize("alternative", ["greater", "less", "two-sided"])
-    def test_parts_give_what_all_give(self, alternative: Any) -> None:
-        rng = np.random.default_rng(6)
-        values = rng.beta(0.5, 1.0, (48, 5))
-        values[rng.random(values.shape) < 0.3] = np.nan
-        values[:40, 4] = np.nan
-        thresholds = np.array([0.2, 0.3, 0.35, 0.5, 0.9])
-        bets = RunningBets(thresholds)
-        for start, end in ((0, 1), (1, 20), (20, 20), (20, 41), (41, 48)):
-            bets.add(Sample.of(values[start:end]), unit_bounds(end - start, 5))
-            expected = betting_test(
-                values[:end],
-                thresholds,
-                unit_bounds(end, 5),
-                alternative=alternative,
-            )
-            found = bets.test(alternative)
-            np.testing.assert_allclose(found.log_e, expected.log_e, rtol=1e-12)
-            np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-12)
-
-    def test_parts_of_whole_clusters(self) -> None:
-        values = np.random.default_rng(7).random((30, 3))
-        clusters = np.repeat(np.arange(6), 5)
-        bets = RunningBets(np.full(3, 0.4))
-        for start in (0, 10, 20):
-            rows = slice(start, start + 10)
-            bets.add(Sample.of(values[rows], clusters[rows]), unit_bounds(10, 3))
-        expected = betting_test(values, 0.4, unit_bounds(30, 3), clusters=clusters)
-        np.testing.assert_allclose(bets.test().log_e, expected.log_e, rtol=1e-12)
-
-    def test_what_is_kept_does_not_grow(self) -> None:
-        def size(thing: Any) -> int:
-            if isinstance(thing, np.ndarray):
-                return thing.nbytes
-            return sum(map(size, (thing if isinstance(thing, dict) else vars(thing)).values()))
-
-        bets = RunningBets(np.full(4, 0.4))
-        sizes = set()
-        for n in (3, 100, 800):
-            bets.add(Sample.of(np.random.default_rng(n).random((n, 4))), unit_bounds(n, 4))
-            sizes.add(size(bets))
-        assert len(sizes) == 1

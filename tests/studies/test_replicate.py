@@ -134,7 +134,7 @@ def test_tables_say_which_sets_show_a_role(sets: list[HeadScores]) -> None:
     by_itself = replicate_roles(sets, NAMES, correction="none").heads()["shown_in"]
     for name, one in zip(NAMES, sets, strict=True):
         tested = hypotheses_of(one, HeadColumns.of(one), TestOptions())
-        shown = tested.betting.test().log_e >= -np.log(0.05)
+        shown = tested.betting.above >= -np.log(0.05)
         assert by_itself.str.contains(name).tolist() == shown.tolist()
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.errors import HeadRolesError
-from headroles.inference.payoffs import Bounds
+from headroles.inference.sample import Bounds
 from headroles.testing.catalogue import BETTING, NEW, RANK
 from headroles.testing.evidence import PValues, find_p_values, in_at_least
 from headroles.testing.hypotheses import Hypotheses, size_of
@@ -99,7 +99,7 @@ def mean_beyond(
     units = None if clusters is None else clusters[there]
     tested = _bounded(column[there], threshold, units, bounds)
     shown, contradicted = two_sides(tested, BETTING)
-    mean = float(tested.betting.test().mean[0])
+    mean = float(tested.betting.mean[0])
     low = _limit(tested, "greater", bounds[0], mean, alpha)
     high = _limit(tested, "less", bounds[1], mean, alpha)
     n, unit = int(tested.moments.n_clusters[0]), "examples" if units is None else "documents"

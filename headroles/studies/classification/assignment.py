@@ -189,7 +189,7 @@ def _frame(
             "answer": answered.answers.astype(object),
             "assigned": answered.answers == YES,
             "certified": tested.certified(options.tests).astype(object),
-            "certified_mean": means.betting.test("greater").mean if tested.has_bounds else np.nan,
+            "certified_mean": means.betting.mean if tested.has_bounds else np.nan,
             "evenness": _measures(scores, columns),
         }
     )

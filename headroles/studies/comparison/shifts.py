@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.arrays import Float32Array, FloatArray, IndexArray
-from headroles.inference.payoffs import Bounds
+from headroles.inference.sample import Bounds
 from headroles.scoring.scores import HeadScores
 from headroles.studies.comparison.answers import CERTIFIED_SMALL, describe_change, role_status
 from headroles.studies.heads import HeadColumns, note_removed
@@ -157,7 +157,7 @@ def _certified(
     changed, equivalent = change.shows(options.alpha), equivalence.shows(options.alpha)
     words = describe_change(changed, equivalent, ~np.isnan(change.single))
     words = np.where(changed & equivalent, CERTIFIED_SMALL, words)
-    mean = hypotheses.betting.test("two-sided").mean
+    mean = hypotheses.betting.mean
     return {"certified": words.astype(object), "certified_difference": mean}
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 
 from headroles.arrays import BoolArray, IndexArray
 from headroles.errors import UsageError
+from headroles.inference.intervals import difference_interval, wilson_interval
 from headroles.inference.sample import Sample
-from headroles.inference.wilson import difference_interval, wilson_interval
 from headroles.options import Options, takes
 from headroles.record import Record
 from headroles.results.result import Result
