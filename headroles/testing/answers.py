@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headroles.arrays import FloatArray
 from headroles.errors import StatisticsError
 from headroles.testing.catalogue import BETTING
-from headroles.testing.evidence import PValues, find_p_values
-from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.evidence import PValues
 from headroles.testing.options import TestOptions
 
 YES, NO, UNDECIDED, UNTESTABLE = ANSWERS = ("yes", "no", "undecided", "untestable")
@@ -66,27 +64,6 @@ CORRECTION: Final = "fdr_bh"
 """Correction of 1 / E: e-BH (Wang and Ramdas 2022), valid under any dependence between tests."""
 
 
-@dataclass(frozen=True)
-class Certified:
-    """Certified ``answers`` (T,), empty texts if the bounds of values are unknown.
-
-    ``mean`` (T,) is the weighted mean that was tested, NaN without an answer.
-    """
-
-    answers: NDArray[np.str_]
-    mean: FloatArray
-
-
 def by_betting(options: TestOptions) -> TestOptions:
     """Return the options of the tests behind certified answers, at the level of ``options``."""
     return replace(options, test=BETTING, correction=CORRECTION)
-
-
-def certify(hypotheses: Hypotheses, options: TestOptions) -> Certified:
-    """Answer by betting, at the level of ``options``."""
-    if hypotheses.bounds is None:
-        nothing = np.full(hypotheses.n_tests, "", dtype=f"U{len(UNTESTABLE)}")
-        return Certified(nothing, np.full(hypotheses.n_tests, np.nan))
-    asked = by_betting(options)
-    above, below = (find_p_values(hypotheses, asked, side) for side in ("greater", "less"))
-    return Certified(answer(above, below, options.alpha), hypotheses.betting.mean)

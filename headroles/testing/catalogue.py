@@ -12,8 +12,6 @@ from headroles.testing.hypotheses import Hypotheses
 
 T, RANK, NEW, MCNEMAR = "t", "rank", "new", "mcnemar"
 BETTING: Final = "betting"
-OFFERED = (T, BETTING)
-"""Tests that users can choose."""
 
 
 class Found(NamedTuple):

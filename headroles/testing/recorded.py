@@ -13,23 +13,11 @@ Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 """A level of tests, or another share between 0 and 1."""
 
 
-class RecordedCorrection(Recorded, frozen=True, kw_only=True):
-    """Level and correction of tests."""
-
-    alpha: Share
-    correction: str
-
-
-class RecordedUnits(Recorded, frozen=True, kw_only=True):
-    """Level and units of tests."""
+class RecordedLevel(Recorded, frozen=True, kw_only=True):
+    """Level, units and correction of tests against a threshold."""
 
     alpha: Share
     clusters: str
-
-
-class RecordedLevel(RecordedUnits, frozen=True, kw_only=True):
-    """Options of tests against a threshold."""
-
     correction: str
     threshold: float
     offset_margin: float = 0

@@ -20,9 +20,8 @@ from headroles import assign_roles
 from headroles.arrays import FloatArray
 from headroles.errors import UsageError
 from headroles.inference import CORRECTIONS, Alternative, Bounds, Sample
-from headroles.testing.answers import ANSWERS, answer, certify
+from headroles.testing.answers import ANSWERS, answer
 from headroles.testing.catalogue import BETTING
-from headroles.testing.catalogue import OFFERED as TESTS
 from headroles.testing.evidence import find_equivalence, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of_scores
 from headroles.testing.notes import FEW, find_notes, find_warnings, is_skewed
@@ -208,7 +207,7 @@ class TestAnswers:
         assert (found.described.mean[no] < 3).all()
         assert untestable.sum() == 3
 
-    @pytest.mark.parametrize("test", TESTS)
+    @pytest.mark.parametrize("test", ["t", BETTING])
     def test_mirrored_scores_get_the_opposite_answers(self, test: str) -> None:
         values = values_of(400 if test == BETTING else 24)  # bounds are far from most values
         options: Any = {"test": test, "clusters": "none", "bound": 20}
@@ -240,7 +239,6 @@ class TestAnswers:
         assert found == outcome_of(betting).answer.tolist()
         assert found[2] == "undecided"
         assert (found[0] == "no") == (n > 2)
-        assert certify(asked.hypotheses, asked.options).answers.tolist() == found
 
     @pytest.mark.parametrize("value", [2e-9, -2e-9, 9e-6])
     def test_rounding_is_not_above_a_threshold_of_zero(self, value: float) -> None:
