@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from benchmarks.ratios import FIGURES, processor, slower
+from benchmarks.speeds import FIGURES, processor, slower
 
 
 def test_a_tenth_slower_fails() -> None:
