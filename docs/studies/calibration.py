@@ -1,10 +1,9 @@
 """Calibration of tests, corrections, intervals and plans on real scores.
 
-python -m docs.studies.calibration FILE.jsonl --scores DIR [--only level planning] [--quick]
-python -m docs.studies.calibration FILE.jsonl
+python -m docs.studies.calibration DIR [--only level planning] [--quick]
 
-The first form measures and prints tables, the second only prints them. --only names sections;
---quick takes two replicates of each cell.
+Prints a table for each section, or for those of --only, as it is measured; --quick takes two
+replicates of each cell.
 
 DIR is a folder that `headroles score` or `headroles classify` wrote. The population is all of its
 scores, a column per head and role: examples are drawn from it with replacement, all columns
@@ -19,38 +18,31 @@ shift the means, and counts how many of the answers "yes" and "no" at the defaul
 wrong. The section "planning" plans as `headroles power` does, by all scores and by pilots, and
 counts how many heads are decided with as many examples as were planned.
 
-A cell is a part of the replicates of one section and one kind of sample. Each finished cell is a
-line of FILE.jsonl; a second run measures the missing ones. Each cell has its own seed, so results
-do not depend on the order of the cells.
+Each section and kind of sample has its own seeds.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import math
-import sys
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from docs.studies.calibration_tables import TABLES, Results, read_lines
 from docs.studies.documents import Rows, rows_by_document, sample_of
 from headroles import HeadScores, power_analysis
 from headroles.arrays import FloatArray
 from headroles.inference import (
     OK,
     Alternative,
-    Intervals,
     Sample,
     adjust_p_values,
     t_interval,
@@ -64,9 +56,14 @@ from headroles.testing.options import TestOptions
 
 Clusters: TypeAlias = Rows | None
 Measured: TypeAlias = dict[str, float | FloatArray]
-"""By name: one number of a replicate, or one per column (NaN: none), of which the mean counts."""
+"""What a replicate measures, a share or one for each column (NaN: none), of which the mean counts.
+
+Names are ROW/.../COLUMN of a table; a name that ends in # is no share.
+"""
 
 ALPHA = 0.05
+QUANTILES = (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
+SKEWNESS_BANDS = (-2, -0.5, 0.5, 2, 4, 8)
 SIDES: tuple[Alternative, ...] = ("greater", "less")
 CORRECTIONS = ("none", "bonferroni", "holm", "fdr_bh", "fdr_by")
 DISCOVERY = ("fdr_bh", "fdr_by", "holm")
@@ -106,19 +103,17 @@ LARGE = 300
 class Population:
     """All scores that can be tested.
 
-    ``documents`` are the rows of each document. ``digest`` tells this population from others.
+    ``documents`` are the rows of each document.
     """
 
     scores: HeadScores
     documents: tuple[Rows, ...]
-    digest: str
 
     @classmethod
     def load(cls, folder: Path) -> Population:
         """Load a population from a folder of scores."""
         scores = HeadScores.load(folder)
-        digest = hashlib.sha256(scores.values.tobytes()).hexdigest()[:16]
-        return cls(scores, rows_by_document(scores), digest)
+        return cls(scores, rows_by_document(scores))
 
     @cached_property
     def _scaled(self) -> tuple[FloatArray, FloatArray]:
@@ -189,29 +184,33 @@ def _document_effect(n_documents: int, n_tests: int, rng: np.random.Generator) -
 
 
 def describe(population: Population, design: Design, rng: np.random.Generator) -> Measured:
-    """Describe the population: skewness, gaps, and the likeness of examples of a document."""
+    """Describe the population: quantiles over columns."""
     values = population.values
-    plain = Sample.of(values).moments
-    clustered = Sample.of(values, population.codes).moments
-    return {
-        "tests": float(population.n_tests),
-        "examples": float(len(values)),
-        "documents": float(len(population.documents)),
+    plain, clustered = (Sample.of(values, codes).moments for codes in (None, population.codes))
+    of_columns = {
         "skewness": np.nanmean(values**3, axis=0),
         "kurtosis": np.nanmean(values**4, axis=0),
         "share missing": np.isnan(values).mean(axis=0),
         "design effect": (clustered.standard_error / plain.standard_error) ** 2,
     }
+    found: Measured = {}
+    for name, columns in of_columns.items():
+        for q in QUANTILES:
+            found[f"{name}/{100 * q:g} %#"] = float(np.quantile(columns, q))
+    return found
 
 
 def level(population: Population, design: Design, rng: np.random.Generator) -> Measured:
-    """Measure wrong rejections of each test by itself."""
+    """Measure wrong rejections of each test by itself, also by the skewness of columns."""
     values, clusters = population.draw(design, rng)
-    return {
-        f"{name}/{side}": _rejected(p)
-        for side in SIDES
-        for name, p in _all_tests(values, clusters, side)
-    }
+    band = np.digitize(np.nanmean(population.values**3, axis=0), SKEWNESS_BANDS)
+    found: Measured = {}
+    for side in SIDES:
+        for name, p in _all_tests(values, clusters, side):
+            found[f"{name}/{side}/all"] = _rejected(p)
+            for k, limit in enumerate((*SKEWNESS_BANDS, np.inf)):
+                found[f"{name}/{side}/skewness < {limit:g}"] = _rejected(p[band == k])
+    return found
 
 
 def _all_tests(
@@ -234,15 +233,15 @@ def families(population: Population, design: Design, rng: np.random.Generator) -
     there = sample.moments.n
     kept = {f"n >= {COCHRAN} skewness²": there >= COCHRAN * skewness**2}
     kept |= {f"skewness <= {limit}": skewness <= limit for limit in LIMITS}
-    found: Measured = {f"left out/{rule}": float(1 - own.mean()) for rule, own in kept.items()}
+    found: Measured = {}
     for side in SIDES:
         p = t_test(sample, 0, alternative=side).p_value
         for method in CORRECTIONS:
             found[f"{side}/{method}"] = _any_rejected(adjust_p_values(p, method))
         for rule, own in kept.items():
             of_kept = adjust_p_values(np.where(own, p, np.nan), "holm")
-            found[f"{side}/holm/{rule}"] = _any_rejected(of_kept)
-        found[f"t/{side}/tail"] = np.where(np.isnan(p), np.nan, p <= ALPHA / population.n_tests)
+            found[f"{side}/holm, {rule}"] = _any_rejected(of_kept)
+            found[f"{side}/left out, {rule}"] = float(1 - own.mean())
     return found
 
 
@@ -301,22 +300,21 @@ def intervals(population: Population, design: Design, rng: np.random.Generator) 
     """Measure means outside their intervals, by side, and widths beside those of t."""
     values, clusters = population.draw(design, rng)
     plain = t_interval(values)
-    found_intervals: dict[str, Intervals] = {"t": plain}
+    by_name = {"t": plain}
     if clusters is not None:
-        found_intervals = {"cluster t": t_interval(Sample.of(values, clusters)), "t": plain}
+        by_name["cluster t"] = t_interval(Sample.of(values, clusters))
     found: Measured = {}
-    width = plain.ci_high - plain.ci_low
-    for name, result in found_intervals.items():
-        for what, missed in _misses(result).items():
-            found[f"{name}/{what}"] = np.where(np.isnan(result.ci_low), np.nan, missed)
-        found[f"{name}/width"] = float(np.nanmedian((result.ci_high - result.ci_low) / width))
+    for name, result in by_name.items():
+        low, high, there = result.ci_low, result.ci_high, ~np.isnan(result.ci_low)
+        for what, is_so in (
+            ("covers", (low <= 0) & (high >= 0)),
+            ("mean above it", high < 0),
+            ("mean below it", low > 0),
+        ):
+            found[f"{name}/{what}"] = np.where(there, is_so, np.nan)
+        width = (high - low) / (plain.ci_high - plain.ci_low)
+        found[f"{name}/width by that of t#"] = float(np.nanmedian(width))
     return found
-
-
-def _misses(result: Intervals) -> dict[str, NDArray[np.bool_]]:
-    """Tell which intervals (tests,) lie below the mean, 0, above it, or either."""
-    above, below = result.ci_high < 0, result.ci_low > 0
-    return {"above": above, "below": below, "missed": above | below}
 
 
 def planning(population: Population, design: Design, rng: np.random.Generator) -> Measured:
@@ -342,7 +340,7 @@ def planning(population: Population, design: Design, rng: np.random.Generator) -
         for size in PLANNED:
             due = plan.index[(needed <= size) & (needed > 0.8 * size)]
             decided = given[size].reindex(due) == wanted[due]
-            found[f"{source}/{size}/heads"] = float(len(due))
+            found[f"{source}/{size}/heads#"] = float(len(due))
             found[f"{source}/{size}/decided"] = float(decided.mean()) if len(due) else math.nan
     return found
 
@@ -367,13 +365,14 @@ def _any_rejected(adjusted: FloatArray) -> float:
     return float((adjusted <= ALPHA).any())
 
 
-# Which replicates there are, and doing them.
+# Which replicates there are, and their tables.
 
 
 @dataclass(frozen=True)
 class Section:
     """A kind of measurement; ``heavy`` is how many replicates large samples get."""
 
+    title: str
     measure: Callable[[Population, Design, np.random.Generator], Measured]
     designs: tuple[Design, ...]
     replicates: int
@@ -381,100 +380,63 @@ class Section:
 
 
 SECTIONS = {
-    "population": Section(describe, EXAMPLES[:1], 1, 1),
-    "families": Section(families, DESIGNS, 200, 60),
-    "answers": Section(answers, DESIGNS, 40, 10),
-    "planning": Section(planning, PILOTS, 20, 20),
-    "level": Section(level, DESIGNS, 20, 5),
-    "intervals": Section(intervals, DESIGNS, 20, 5),
-    "mixture": Section(mixture, SOME_DESIGNS, 20, 5),
+    "population": Section("The scores", describe, EXAMPLES[:1], 1, 1),
+    "families": Section("At least one rejection, all H0 true, %", families, DESIGNS, 200, 60),
+    "answers": Section("Answers at the default thresholds, %", answers, DESIGNS, 40, 10),
+    "planning": Section("Planning, %", planning, PILOTS, 20, 20),
+    "level": Section("Each test by itself, %", level, DESIGNS, 20, 5),
+    "intervals": Section("Intervals at 95 %", intervals, DESIGNS, 20, 5),
+    "mixture": Section("Half of H0 true, %", mixture, SOME_DESIGNS, 20, 5),
 }
 PARTS = 5
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A part of the replicates of one section and design."""
-
-    section: str
-    design: Design
-    part: int
-    replicates: int
-
-    @property
-    def key(self) -> list[Any]:
-        """The key of its line."""
-        return [self.section, self.design.name, self.part]
+def replicates(
+    population: Population, name: str, design: Design, quick: bool
+) -> Iterator[Measured]:
+    """Yield the measurements of all replicates of a section and a kind of sample."""
+    section = SECTIONS[name]
+    total = section.heavy if design.size >= LARGE else section.replicates
+    parts = 1 if quick or total == 1 else PARTS
+    for part in range(parts):
+        rng = np.random.default_rng([zlib.crc32(f"{name}/{design.name}".encode()), part])
+        for _ in range(min(total, 2) if quick else total // parts):
+            yield section.measure(population, design, rng)
 
 
-def all_cells(quick: bool) -> list[Cell]:
-    """Return the cells of a whole run, which take seconds to a minute each."""
-    cells = []
-    for name, section in SECTIONS.items():
-        for design in section.designs:
-            total = section.heavy if design.size >= LARGE else section.replicates
-            parts = 1 if quick or total == 1 else PARTS
-            size = min(total, 2) if quick else total // parts
-            cells += [Cell(name, design, part, size) for part in range(parts)]
-    return cells
-
-
-def measure_cell(population: Population, cell: Cell) -> dict[str, Any]:
-    """Measure the line of a cell: count, sum and sum of squares over its replicates.
-
-    Measurements that have a value per column also give, per column, the count and the sum.
-    """
-    name = f"{cell.section}/{cell.design.name}"
-    rng = np.random.default_rng([zlib.crc32(name.encode()), cell.part])
-    sums: dict[str, FloatArray] = defaultdict(lambda: np.zeros(3))
-    columns: dict[str, FloatArray] = defaultdict(lambda: np.zeros((2, population.n_tests)))
-    for _ in range(cell.replicates):
-        found = SECTIONS[cell.section].measure(population, cell.design, rng)
-        for name, measured in found.items():
-            if isinstance(measured, np.ndarray):
-                columns[name] += np.array([~np.isnan(measured), np.nan_to_num(measured)])
-                measured = float(np.nanmean(measured))
-            if not math.isnan(measured):
-                sums[name] += [1, measured, measured**2]
-    return {
-        "cell": cell.key,
-        "sums": {name: numbers.tolist() for name, numbers in sums.items()},
-        "columns": {name: numbers.round(6).tolist() for name, numbers in columns.items()},
-    }
-
-
-def measure_missing(file: Path, population: Population, sections: list[str], quick: bool) -> None:
-    """Append the cells of ``sections`` that the file does not hold yet."""
-    whole = [population.digest, quick]
-    lines = read_lines(file)
-    if any(line["of"] != whole for line in lines):
-        sys.exit(f"error: {file} holds cells of other scores or --quick; give a new file")
-    done = [line["cell"] for line in lines]
-    cells = [c for c in all_cells(quick) if c.section in sections and c.key not in done]
-    with file.open("a", encoding="utf-8") as stream:
-        if file.stat().st_size and not file.read_bytes().endswith(b"\n"):
-            stream.write("\n")  # half a line of an interrupted start stays a line of its own
-        for count, cell in enumerate(cells, start=1):
-            stream.write(json.dumps({"of": whole, **measure_cell(population, cell)}) + "\n")
-            stream.flush()
-            print(f"\r{count} of {len(cells)} cells", end="", file=sys.stderr)
-    print(file=sys.stderr)
+def table_of(population: Population, name: str, quick: bool) -> str:
+    """Measure a section and return its table: means with their Monte Carlo errors."""
+    rows: dict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
+    for design in SECTIONS[name].designs:
+        sums: dict[str, list[float]] = defaultdict(list)
+        for found in replicates(population, name, design, quick):
+            for key, measured in found.items():
+                there = np.asarray(measured)[~np.isnan(measured)]
+                if there.size:
+                    sums[key].append(float(there.mean()))
+        for key, values in sums.items():
+            *row, column = key.removesuffix("#").split("/")
+            mean = np.mean(values)
+            error = np.std(values) / math.sqrt(max(len(values) - 1, 1))
+            text = f"{mean:.2f}" if key.endswith("#") else f"{100 * mean:.1f} ± {100 * error:.1f}"
+            rows[design.name, *row][column] = text
+    frame = pd.DataFrame.from_dict(rows, orient="index").fillna("")
+    frame.index = [", ".join(row) for row in rows]
+    return frame.to_markdown()
 
 
 def main() -> None:
-    """Parse the command line; measure missing cells; print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path, help="JSON lines, one per finished cell")
-    parser.add_argument("--scores", type=Path, help="folder of scores; none: only print")
+    """Parse the command line; print the tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("scores", type=Path, help="folder of scores")
     parser.add_argument("--only", nargs="*", choices=SECTIONS, default=list(SECTIONS))
     parser.add_argument("--quick", action="store_true", help="two replicates of each")
-    arguments = parser.parse_args()
-    if arguments.scores:
-        population = Population.load(arguments.scores)
-        measure_missing(arguments.file, population, arguments.only, arguments.quick)
-    results = Results.read(arguments.file)
-    for title, table in TABLES.items():
-        print(f"\n## {title}\n\n{table(results)}")
+    given = parser.parse_args()
+    population = Population.load(given.scores)
+    for name in given.only:
+        print(
+            f"\n## {SECTIONS[name].title}\n\n{table_of(population, name, given.quick)}", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Errors and answers of the t-test and of betting over a whole family of real scores.
 
-python -m docs.studies.certified FILE.jsonl --scores DIR [DIR ...] [--replicates N]   measure, print
-python -m docs.studies.certified FILE.jsonl                                           print
+python -m docs.studies.certified DIR [DIR ...] [--replicates N]
 
 Each DIR is a folder that `headroles score` or `headroles classify` wrote; its scores, all columns
 of heads and roles together, are the population. Examples, or whole documents, are drawn from it
@@ -10,14 +9,11 @@ the weighted mean that it tests): all H0 are true at their limit, and any reject
 after Holm is an error. In the cells "answers" thresholds are the default ones, answers are
 corrected by Benjamini-Hochberg, and an answer is wrong where the mean of the population lies on the
 other side.
-
-Each cell is a line of FILE.jsonl; a second run measures the missing ones.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,8 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from docs.studies.calibration_tables import markdown, read_lines
-from docs.studies.documents import rows_by_document, sample_of
+from docs.studies.documents import markdown, rows_by_document, sample_of
 from headroles import HeadScores
 from headroles.arrays import FloatArray
 from headroles.inference import (
@@ -176,24 +171,18 @@ def tables(cells: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Parse the command line; measure missing cells; print the tables."""
+    """Parse the command line; print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path, help="JSON lines, one per finished cell")
-    parser.add_argument("--scores", type=Path, nargs="*", default=[], help="folders of scores")
+    parser.add_argument("scores", type=Path, nargs="+", help="folders of scores")
     parser.add_argument("--replicates", type=int, default=200)
-    arguments = parser.parse_args()
-    cells = read_lines(arguments.file)
-    done = {(cell["score"], cell["size"], cell["by"]) for cell in cells}
-    for folder in arguments.scores:
-        population = Population.load(folder)
-        for by, sizes in SIZES.items():
-            for size in sizes:
-                if (population.name, size, by) in done:
-                    continue
-                for cell in measure(population, size, by, arguments.replicates):
-                    cells.append(cell)
-                    with arguments.file.open("a") as file:
-                        file.write(json.dumps(cell) + "\n")
+    given = parser.parse_args()
+    cells = [
+        cell
+        for population in map(Population.load, given.scores)
+        for by, sizes in SIZES.items()
+        for size in sizes
+        for cell in measure(population, size, by, given.replicates)
+    ]
     for table in tables(cells):
         print(f"\n{table}")
 

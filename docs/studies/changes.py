@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from docs.studies.calibration_tables import markdown
+from docs.studies.documents import markdown
 from headroles import HeadScores
 from headroles.arrays import FloatArray
 from headroles.studies.heads import HeadColumns

@@ -20,8 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from docs.studies.calibration_tables import markdown
-from docs.studies.documents import rows_by_document, sample_of
+from docs.studies.documents import markdown, rows_by_document, sample_of
 from headroles import HeadScores, find_best_heads
 from headroles.roles import OFFSETS
 

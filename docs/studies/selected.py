@@ -15,9 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from docs.studies.calibration_tables import markdown
 from docs.studies.certified import Population
-from docs.studies.documents import sample_of
+from docs.studies.documents import markdown, sample_of
 from headroles.inference import OK, Sample, adjust_p_values, t_interval, t_test
 
 ALPHA = 0.05
