@@ -97,13 +97,6 @@ def test_the_two_point_null() -> None:
     assert (found.p_value <= 0.05).mean() <= 0.05
 
 
-def test_it_finds_what_is_there() -> None:
-    values = np.random.default_rng(1).beta(6, 4, (60, 50))
-    assert (betting_test(values, 0.4, unit_bounds(60, 50)).p_value < 1e-3).all()
-    below = betting_test(values, 0.8, unit_bounds(60, 50), alternative="less")
-    assert (below.p_value < 1e-3).all()
-
-
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 40), threshold=st.floats(-0.5, 1.5))
 @settings(max_examples=60, deadline=None)
 def test_both_sides_are_never_shown_together(seed: int, n: int, threshold: float) -> None:

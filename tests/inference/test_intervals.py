@@ -1,13 +1,24 @@
-"""Intervals of skewed means: against the transformation itself, and what they cover."""
+"""Intervals of skewed means against their transformation, Wilson's against their equation."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
+from scipy.optimize import brentq
+from statsmodels.stats.proportion import proportion_confint
 
 from headroles.errors import StatisticsError
-from headroles.inference import Sample, skewed_interval, t_interval
+from headroles.inference import (
+    Sample,
+    difference_interval,
+    skewed_interval,
+    t_interval,
+    wilson_interval,
+)
 
 
 def test_limits_are_where_the_transformation_is_the_quantile_of_t() -> None:
@@ -36,14 +47,6 @@ def test_covers_where_t_does_not() -> None:
     assert 0.94 < covered["skewed"] < 0.99
 
 
-def test_values_without_skewness_have_nearly_the_interval_of_t() -> None:
-    values = 50 + np.random.default_rng(3).normal(size=(2000, 4))
-    found, expected = skewed_interval(Sample.of(values)), t_interval(values)
-    assert found.ci_high - found.ci_low == pytest.approx(
-        expected.ci_high - expected.ci_low, rel=0.05
-    )
-
-
 def test_columns_that_cannot_be_tested() -> None:
     values = np.column_stack([np.full(5, np.nan), np.full(5, 0.25), np.arange(5.0)])
     found = skewed_interval(Sample.of(values))
@@ -63,3 +66,130 @@ def test_columns_that_cannot_be_tested() -> None:
 def test_what_it_is_not_for(sample: Sample) -> None:
     with pytest.raises(StatisticsError, match="independent values >= 0"):
         skewed_interval(sample)
+
+
+def test_are_wilsons_for_many_independent_hits() -> None:
+    hits = np.zeros((20_000, 2))
+    hits[:13_000, 0] = hits[:150, 1] = 1
+    found = wilson_interval(hits, confidence=0.9)
+    for column, count in enumerate((13_000, 150)):
+        low, high = proportion_confint(count, 20_000, alpha=0.1, method="wilson")
+        assert found.ci_low[column] == pytest.approx(low, rel=1e-4)
+        assert found.ci_high[column] == pytest.approx(high, rel=1e-4)
+
+
+def test_limits_solve_the_equation(clusters: NDArray[np.str_]) -> None:
+    """|m - p| = t sqrt(p (1 - p) / n), with the error of clusters in n."""
+    shares = np.random.default_rng(0).beta(0.4, 0.2, (40, 3))
+    sample = Sample.of(shares, clusters)
+    found, moments = wilson_interval(sample), sample.moments
+    for column in range(3):
+        m, error, df = (
+            float(own[column]) for own in (moments.mean, moments.standard_error, moments.df)
+        )
+        n, t = m * (1 - m) / error**2, stats.t.ppf(0.975, df)
+
+        def gap(p: float, m: float = m, n: float = n, t: float = t) -> float:
+            return (m - p) ** 2 - t**2 * p * (1 - p) / n
+
+        assert found.ci_low[column] == pytest.approx(brentq(gap, 0, m))
+        assert found.ci_high[column] == pytest.approx(brentq(gap, m, 1))
+
+
+def test_nothing_but_hits_is_one_of_so_many_clusters() -> None:
+    """By t, the interval of five hits in five would be a point."""
+    found = wilson_interval(Sample.of([[1.0, 0.0, 0.5]] * 10, np.repeat(range(5), 2)))
+    t = stats.t.ppf(0.975, 4)
+    assert found.ci_low[0] == pytest.approx(1 / (1 + t**2 / 5))
+    assert (found.ci_high[0], found.ci_low[1]) == (1, 0)
+    assert found.ci_high[1] == pytest.approx(1 - found.ci_low[0])
+    per_n = t**2 / 5  # around one half Wilson's limits are symmetric
+    assert found.ci_low[2] == pytest.approx(0.5 - np.sqrt(per_n / (1 + per_n)) / 2)
+    assert found.ci_high[2] == pytest.approx(1 - found.ci_low[2])
+
+
+def test_rounding_is_no_other_share() -> None:
+    found = wilson_interval(np.array([[1.0], [1 - 6e-8], [1 + 1.2e-7]] * 4, dtype=np.float32))
+    exact = wilson_interval(np.ones((12, 1)))
+    assert found.ci_low[0] == pytest.approx(exact.ci_low[0], rel=1e-3)
+    assert found.ci_high[0] == pytest.approx(1)
+
+
+def test_hold_the_share_as_often_as_they_say() -> None:
+    """Clusters of unequal shares: of 400 samples, 95% hold the mean, give or take 3 errors."""
+    rng, held, mean = np.random.default_rng(2), [], 9 / 10
+    codes = np.repeat(np.arange(12), 4)
+    for _ in range(400):
+        own = rng.beta(9, 1, 12)[codes]
+        found = wilson_interval(Sample.of((rng.random((48, 1)) < own[:, None]) * 1.0, codes))
+        held.append(found.ci_low[0] <= mean <= found.ci_high[0])
+    assert abs(np.mean(held) - 0.95) < 3 * np.sqrt(0.95 * 0.05 / 400)
+
+
+def test_untestable_columns(hopeless: NDArray[np.float64]) -> None:
+    found = wilson_interval(np.abs(hopeless) / 10)
+    assert np.isnan(found.ci_low[:2]).all()
+    assert 0 < found.ci_low[2] < 0.4 < found.ci_high[2] < 1
+
+
+@pytest.mark.parametrize("bad", [1.2, -0.1])
+def test_other_values_are_refused(bad: float) -> None:
+    values: Any = [[0.5], [bad]]
+    with pytest.raises(StatisticsError, match="a value lies outside 0 to 1"):
+        wilson_interval(values)
+
+
+def test_differences_are_of_wilson_limits_of_wins_and_losses() -> None:
+    """1,160 won and 780 lost of 20,000 independent pairs."""
+    n, won, lost = 20_000, 1160, 780
+    values = np.repeat([1.0, -1.0, 0.0], [won, lost, n - won - lost])[:, None]
+    w, l_ = won / n, lost / n
+    (w_low, w_high), (l_low, l_high) = (
+        proportion_confint(count, n, method="wilson") for count in (won, lost)
+    )
+    r = -w * l_ / np.sqrt(w * (1 - w) * l_ * (1 - l_))  # of two shares of one multinomial
+    down, up = (w - w_low, l_high - l_), (w_high - w, l_ - l_low)
+    low, high = (np.sqrt(a**2 - 2 * r * a * b + b**2) for a, b in (down, up))
+    found = difference_interval(values)
+    assert found.ci_low[0] == pytest.approx(w - l_ - low, rel=1e-3)
+    assert found.ci_high[0] == pytest.approx(w - l_ + high, rel=1e-3)
+
+
+def test_no_difference_seen_is_none_among_so_many_clusters() -> None:
+    """By t, the interval would be a point; what float32 leaves of equal shares is no difference."""
+    rounding = np.float32(6e-8) * np.random.default_rng(4).choice([-1, 0, 1], 30)
+    values = np.stack([np.zeros(30), rounding], axis=1).astype(np.float32)
+    found = difference_interval(Sample.of(values, np.repeat(range(10), 3)))
+    per_n = stats.t.ppf(0.975, 9) ** 2 / 10
+    assert found.ci_high == pytest.approx([per_n / (1 + per_n)] * 2, rel=1e-4)
+    assert found.ci_low == pytest.approx(-found.ci_high)
+
+
+def test_differences_never_leave_their_range_and_need_two_clusters() -> None:
+    ends = np.array([[1.0, -1.0, 0.3, np.nan]] * 4)
+    found = difference_interval(ends)
+    assert (found.ci_high[0], found.ci_low[1]) == (1, -1)
+    assert found.ci_low[0] == pytest.approx(-found.ci_high[1])
+    assert found.ci_low[2] < 0.3 < found.ci_high[2]
+    assert np.isnan(found.ci_low[3])
+    assert np.isnan(difference_interval(Sample.of(ends, [0] * 4)).ci_low).all()
+    with pytest.raises(StatisticsError, match="a value lies outside -1 to 1"):
+        difference_interval(np.array([[0.5], [1.2]]))
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.4])
+def test_differences_are_held_as_often_as_they_say(share: float) -> None:
+    """Documents of 1 to 9 pairs, some with more differences: 95%, or more where these are few."""
+    rng, codes = (
+        np.random.Generator(np.random.SFC64(5)),
+        np.repeat(range(30), np.arange(30) % 9 + 1),
+    )
+    n, held, widths = 300, 0, []
+    for _ in range(n):
+        differs = rng.random(len(codes)) < rng.beta(2 * share, 2 - 2 * share, 30)[codes]
+        values = differs * np.where(rng.random(len(codes)) < 0.7, 1.0, -1.0)
+        found = difference_interval(Sample.of(values[:, None], codes))
+        held += found.ci_low[0] <= 0.4 * share <= found.ci_high[0]
+        widths.append(found.ci_high[0] - found.ci_low[0])
+    assert held / n > 0.95 - 3 * np.sqrt(0.95 * 0.05 / n)
+    assert min(widths) > 0

@@ -1,4 +1,4 @@
-"""The t-test against scipy, and what happens where there is nothing to test."""
+"""The t-test against scipy and statsmodels, ranks among draws by hand, McNemar's test."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 import statsmodels.api as sm
 from numpy.typing import NDArray
 from scipy import linalg, stats
+from statsmodels.stats.contingency_tables import mcnemar
 
 from headroles.errors import StatisticsError
-from headroles.inference import DEGENERATE, OK, UNTESTABLE
+from headroles.inference import DEGENERATE, OK, UNTESTABLE, mcnemar_test, rank_test
 from tests.inference.conftest import one_sample_t
 
 
@@ -90,21 +91,6 @@ class TestNothingToTest:
         assert result.status.tolist() == [UNTESTABLE] * 3
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [([1.0, 2.0], "1 dimensions"), ([[np.inf], [1.0]], "infinity")],
-)
-def test_bad_input(values: list[object], message: str) -> None:
-    with pytest.raises(StatisticsError, match=message):
-        one_sample_t(values, 3)
-
-
-def test_size_of_the_test_under_the_null() -> None:
-    data = np.random.default_rng(1).normal(3, 1, size=(30, 20_000))
-    rejected = (one_sample_t(data, 3).p_value < 0.05).mean()
-    assert rejected == pytest.approx(0.05, abs=3 * np.sqrt(0.05 * 0.95 / 20_000))
-
-
 class TestClusters:
     def test_against_robust_regression_on_a_constant(self, gappy: NDArray[np.float64]) -> None:
         """Clusters of one size, of which the usual factor G / (G - 1) is the correction."""
@@ -154,15 +140,6 @@ class TestClusters:
         )
         assert squared.mean() * 34 == pytest.approx(1, abs=3 * squared.std() * 34 / np.sqrt(20_000))
 
-    @pytest.mark.parametrize("n_clusters", [10, 20])
-    def test_level_with_few_unequal_clusters(self, n_clusters: int) -> None:
-        rng = np.random.default_rng(4)
-        clusters = np.repeat(np.arange(n_clusters), rng.geometric(0.15, n_clusters))
-        shape = (n_clusters, 6_000)
-        data = 0.5 * rng.normal(size=shape)[clusters] + rng.normal(size=(len(clusters), 6_000))
-        rate = (one_sample_t(data, 0, clusters=clusters).p_value < 0.05).mean()
-        assert 0.035 < rate < 0.07
-
     @pytest.mark.parametrize("ddof", [0, 1])
     def test_clusters_of_one_are_no_clusters(self, gappy: NDArray[np.float64], ddof: int) -> None:
         labels = np.random.default_rng(0).permutation(len(gappy))
@@ -202,11 +179,47 @@ class TestClusters:
         with pytest.raises(StatisticsError, match=message):
             one_sample_t([[1.0], [2.0], [3.0]], 0, clusters=clusters)
 
-    def test_level_under_dependence_within_clusters(self) -> None:
-        rng = np.random.default_rng(3)
-        clusters = np.repeat(np.arange(40), 5)
-        data = rng.normal(size=(40, 4_000))[clusters] + rng.normal(size=(200, 4_000))
-        margin = 3 * np.sqrt(0.05 * 0.95 / 4_000)
-        assert (one_sample_t(data, 0).p_value < 0.05).mean() > 0.15
-        clustered = (one_sample_t(data, 0, clusters=clusters).p_value < 0.05).mean()
-        assert clustered == pytest.approx(0.05, abs=margin)
+
+DRAWN = np.array([[1.0, 5.0], [2.0, np.nan], [3.0, 5.0], [4.0, 7.0]])
+
+
+def test_by_hand() -> None:
+    assert rank_test(DRAWN, [3, 6]).tolist() == [3 / 5, 2 / 4]
+    assert rank_test(DRAWN, [3, 6], alternative="less").tolist() == [4 / 5, 3 / 4]
+    assert rank_test(DRAWN, [9, 4], alternative="two-sided").tolist() == [2 / 5, 2 / 4]
+    assert np.isnan(rank_test(np.full((3, 1), np.nan), 1.0)).all()
+
+
+def test_what_differs_by_rounding_ties() -> None:
+    drawn, observed = np.array([[1.0 - 1e-9], [0.5]]), 1.0
+    assert rank_test(drawn, observed).tolist() == [1 / 3]
+    assert rank_test(drawn, observed, rounding=1e-8).tolist() == [2 / 3]
+
+
+@pytest.mark.parametrize("alternative", ["greater", "less", "two-sided"])
+def test_the_level_is_exact_where_the_observation_is_a_draw(alternative: str) -> None:
+    values = np.random.Generator(np.random.MT19937(5)).gamma(0.3, 1, (40, 4000))
+    p = rank_test(values[1:], values[0], alternative=alternative)  # type: ignore[arg-type]
+    assert (p <= 0.05).mean() == pytest.approx(0.05, abs=0.011)
+
+
+def test_draws_that_do_not_fit() -> None:
+    with pytest.raises(StatisticsError, match="thresholds have shape"):
+        rank_test(DRAWN, [1, 2, 3])
+
+
+def test_is_that_of_statsmodels() -> None:
+    rng = np.random.default_rng(2)
+    reference = rng.random((40, 1)) < 0.7
+    right = reference ^ (rng.random((40, 5)) < np.array([0.02, 0.1, 0.2, 0.3, 0.5]))
+    expected = []
+    for column in right.T:
+        table = [[(column & reference[:, 0]).sum(), (column & ~reference[:, 0]).sum()]]
+        table.append([(~column & reference[:, 0]).sum(), (~column & ~reference[:, 0]).sum()])
+        expected.append(float(mcnemar(table, exact=True).pvalue))
+    assert mcnemar_test(right.astype(int) - reference) == pytest.approx(expected)
+
+
+def test_without_a_difference() -> None:
+    answers = np.array([[True], [False], [True]])
+    assert mcnemar_test(0 * answers) == pytest.approx([1])

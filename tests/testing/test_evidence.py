@@ -184,7 +184,7 @@ class TestAnswers:
         clustered=st.booleans(),
         alpha=st.floats(0.01, 0.49),
     )
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=12, deadline=None)
     def test_follow_from_the_p_values(
         self, seed: int, correction: str, clustered: bool, alpha: float
     ) -> None:
@@ -244,7 +244,7 @@ class TestAnswers:
     def test_rounding_is_not_above_a_threshold_of_zero(self, value: float) -> None:
         found = outcome_of(question(np.full((5, 1, 1, 1), value), threshold=0))
         assert found.answer.tolist() == ["undecided"]
-        many = question(np.full((10**6, 1, 1, 1), value), threshold=0)
+        many = question(np.full((10**5, 1, 1, 1), value), threshold=0)
         assert outcome_of(many).answer.tolist() == ["undecided"]
 
     @pytest.mark.parametrize("documents", [None, DOCUMENTS])
