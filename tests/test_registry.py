@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import os
 import pkgutil
 import re
@@ -83,48 +82,55 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+USE = """
+import json
+import sys
+from pathlib import Path
+import headroles as hr
+light = {"pandas", "torch"} & set(sys.modules)
+from typer.testing import CliRunner
+from headroles.cli import app
+
+def run(*arguments):
+    done = CliRunner().invoke(app, [*arguments])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+scored, out = sys.argv[1:]
+commands = run("--help")
+assert commands.index("redundancy") < commands.index("ranges") < commands.index("show")
+assert "Find the lowest and the highest mean" in commands
+assert "--layer" in run("ranges", "--help")
+made = json.loads(run("ranges", scored, "--layer", "1", "--out", out, "--json"))
+assert (made["options"], len(made["rows"])) == ({"layer": 1}, 2)
+assert "heads differ most in" in run("show", out)
+assert {"local", "delimiter"} <= set(run("show", out, "--full").split())
+assert run("export", out, "--format", "csv").startswith("role,lowest,highest\\n")
+run("report", out)
+page = Path(out, "report.html").read_text()
+assert "How far apart are the heads of a layer?" in page
+assert "Draw the ranges of all roles." in page
+run("figure", out, "--kind", "ranges", "--out", f"{out}.svg")
+content = json.loads(Path(out, "run.json").read_text())
+assert content["sources"]["scores"]["scores"] > 0
+found = hr.load(out)
+again = hr.find_ranges(hr.HeadScores.load(scored), layer=1)
+shown = found._repr_html_()
+assert "<table" in shown and "<img" in shown
+assert type(found) is hr.ScoreRanges and found.frame.equals(again.frame)
+assert found.options.layer == 1 and found.plot().get_figure() is not None
+assert not light
+"""
+
+
 def test_a_study_made_by_the_recipe_is_everywhere(package: Path, tmp_path: Path) -> None:
     values = np.random.default_rng(0).normal(1, 0.3, size=(6, 2, 3, 2))
     scored = make_scores(values, ["local", "delimiter"]).save(tmp_path / "scored")
-
-    def run(*arguments: str | Path) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(package)}
-        done = subprocess.run(
-            [sys.executable, *arguments],
-            env=environment,
-            cwd=package,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    commands = run("-m", "headroles", "--help")
-    assert re.search(r"redundancy .*\n +ranges +Find the lowest and the highest mean", commands)
-    assert "--layer" in run("-m", "headroles", "ranges", "--help")
-    out = tmp_path / "ranges"
-    printed = run("-m", "headroles", "ranges", scored, "--layer", "1", "--out", out, "--json")
-    made = json.loads(printed)
-    assert (made["options"], len(made["rows"])) == ({"layer": 1}, 2)
-    assert "heads differ most in" in run("-m", "headroles", "show", out)
-    full = run("-m", "headroles", "show", out, "--full")
-    assert {"local", "delimiter"} <= set(full.split())
-    exported = run("-m", "headroles", "export", out, "--format", "csv")
-    assert exported.startswith("role,lowest,highest\n")
-    run("-m", "headroles", "report", out)
-    page = (out / "report.html").read_text()
-    assert "How far apart are the heads of a layer?" in page
-    assert "Draw the ranges of all roles." in page
-    run("-m", "headroles", "figure", out, "--kind", "ranges", "--out", tmp_path / "f.svg")
-    content = json.loads((out / "run.json").read_text())
-    assert content["sources"]["scores"]["scores"] > 0
-    code = f"""
-import sys, headroles as hr
-light = {{"pandas", "torch"}} & set(sys.modules)
-found = hr.load({str(out)!r})
-again = hr.find_ranges(hr.HeadScores.load({str(scored)!r}), layer=1)
-shown = found._repr_html_()
-print(light, type(found) is hr.ScoreRanges, found.frame.equals(again.frame), "<table" in shown)
-print("<img" in shown, found.options.layer, found.plot().get_figure() is not None)
-"""
-    assert run("-c", code).split() == "set() True True True True 1 True".split()
+    done = subprocess.run(
+        [sys.executable, "-c", USE, str(scored), str(tmp_path / "ranges")],
+        env={**os.environ, "PYTHONPATH": str(package)},
+        cwd=package,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
