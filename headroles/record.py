@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 import msgspec
 from msgspec import field, structs
@@ -26,8 +26,6 @@ _MOST_HEADS = 100_000
 """More than any encoder has; a damaged file must not make us allocate memory for more."""
 _PACKAGES = ("headroles", "torch", "transformers", "tokenizers", "numpy", "scipy", "statsmodels")
 
-P = TypeVar("P", bound="Recorded")
-
 
 class Recorded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Base of records and of their parts."""
@@ -38,15 +36,11 @@ class Recorded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.convert(content, cls)
 
     @classmethod
-    def from_options(cls, options: Mapping[str, Any], /, **own: Any) -> Self:
-        """Make a piece from the options among its fields, and from ``own``."""
-        known = {name: options[name] for name in cls.__struct_fields__ if name in options}
-        return cls(**{**known, **own})
-
-    @classmethod
     def extending(cls, other: Recorded, /, **own: Any) -> Self:
         """Make a piece from the fields that it shares with ``other``, and from ``own``."""
-        return cls.from_options(structs.asdict(other), **own)
+        known = {name: getattr(other, name) for name in other.__struct_fields__}
+        shared = {name: known[name] for name in cls.__struct_fields__ if name in known}
+        return cls(**{**shared, **own})
 
     def without_warnings(self) -> Self:
         """Return a copy without warnings, here and in its pieces."""
@@ -154,9 +148,7 @@ class RecordedModel(Recorded, frozen=True):
         if not self.model:
             return "a model"
         parts = Path(self.model).parts
-        return "/".join(
-            parts[-2:] if parts[-1:] in [(one,) for one in _MEANINGLESS] else parts[-1:]
-        )
+        return "/".join(parts[-2 if parts[-1:] and parts[-1] in _MEANINGLESS else -1 :])
 
 
 class PieceCounts(Recorded, frozen=True):
@@ -250,10 +242,6 @@ class Record(Recorded, frozen=True, kw_only=True):
             warnings=list(warnings),
             sources={"scores": scores},
         )
-
-    def read_options(self, form: type[P]) -> P:
-        """Return some of the options by their types; raises errors as `read`."""
-        return form.read({k: v for k, v in self.options.items() if k in form.__struct_fields__})
 
     @property
     def models(self) -> dict[str, RecordedModel]:
