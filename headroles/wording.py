@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
-from itertools import accumulate, groupby
+from itertools import accumulate
 
 # Control characters, which terminals obey; line breaks; marks that change the direction of
 # writing; and halves of characters, which no encoding can write.
@@ -122,16 +122,6 @@ def with_type(error: BaseException) -> str:
     return f"{type(error).__name__}: {in_one_line(error)}"
 
 
-def split_at(words: Sequence[str], places: Collection[int]) -> tuple[tuple[bool, str], ...]:
-    """Split a sentence into (is_among, part): words at ``places``, and words between them.
-
-    >>> split_at(("Dogs", "bark", "at", "cats"), (2, 3))
-    ((False, 'Dogs bark'), (True, 'at cats'))
-    """
-    parts = groupby(range(len(words)), set(places).__contains__)
-    return tuple((is_one, " ".join(words[place] for place in part)) for is_one, part in parts)
-
-
 def listed(names: Sequence[object], most: int = 3) -> str:
     """List names with commas; dots replace those beyond the first ``most``."""
     shown = (shortened(printable(name)) for name in names[:most])
@@ -139,28 +129,17 @@ def listed(names: Sequence[object], most: int = 3) -> str:
 
 
 def not_among(kind: str, name: object, known: Sequence[str], others: Sequence[str] = ()) -> str:
-    """Return the message for a name that is not in ``known``, nor among its ``others``."""
+    """Return the message for a name that is not in ``known``, nor among its ``others``.
+
+    It lists as many names as fit on two lines, and counts the others.
+    """
     near = get_close_matches(str(name), [*known, *others], n=1)
     hint = f"did you mean {near[0]!r}? There is" if near else "there is"
-    return f"there is no {kind} {shortened(name)!r}; {hint}: {in_two_lines(known)}"
-
-
-def in_two_lines(names: Sequence[str]) -> str:
-    """List as many names as fit on two lines, and count the others."""
-    lengths = accumulate(len(one) + 2 for one in names)
-    n_shown = sum(length <= _LONGEST_LISTING for length in lengths)
-    more = [f"and {len(names) - n_shown} more"] if n_shown < len(names) else []
-    return ", ".join([*names[:n_shown], *more]) or "none"
-
-
-def first_sentence(text: str) -> str:
-    """Return the first sentence of a message: the finding, before reasons and advice.
-
-    >>> first_sentence("Only 3 documents. Add more; see docs/tests.md.")
-    'Only 3 documents.'
-    """
-    found = re.match(r".*?\.(?=\s)", text, re.DOTALL)
-    return found[0] if found else text
+    lengths = accumulate(len(one) + 2 for one in known)
+    shown = known[: sum(length <= _LONGEST_LISTING for length in lengths)]
+    more = [f"and {len(known) - len(shown)} more"] if len(shown) < len(known) else []
+    listing = ", ".join([*shown, *more]) or "none"
+    return f"there is no {kind} {shortened(name)!r}; {hint}: {listing}"
 
 
 def head_name(head: Sequence[int]) -> str:

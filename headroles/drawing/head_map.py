@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headroles.drawing.style import DIVERGING, SCALE
-from headroles.wording import printable, printable_lines, split_at
+from headroles.wording import printable, printable_lines
 
 Cells = NDArray[Any]
 """An array (layers, heads) of numbers or of texts; NaN and the empty text mean missing."""
@@ -39,7 +40,8 @@ class Quoted:
     @property
     def parts(self) -> tuple[tuple[bool, str], ...]:
         """The sentence in parts, each with whether its words are in the sieve."""
-        return split_at(self.words, self.keys)
+        parts = groupby(range(len(self.words)), {*self.keys}.__contains__)
+        return tuple((is_key, " ".join(self.words[k] for k in part)) for is_key, part in parts)
 
     @property
     def arcs_in_words(self) -> tuple[tuple[bool, str], ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 import math
+import re
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from headroles.wording import addressed, first_sentence, printable, printable_lines
+from headroles.wording import addressed, printable, printable_lines
 
 WIDE = 200
 """Characters of a line of a grid on a page of unknown width."""
@@ -108,7 +109,11 @@ def in_digits(number: float, digits: int = 2) -> str:
 def brief(shown: Iterable[Shown]) -> list[Shown]:
     """Fit a summary on a screen: warnings lose reasons and advice, grids rows, texts the end."""
     parts = list(shown)
-    warned = [Warned(first_sentence(part.text)) for part in parts if isinstance(part, Warned)]
+    warned = [
+        Warned(re.split(r"(?<=\.)\s", part.text, maxsplit=1)[0])
+        for part in parts
+        if isinstance(part, Warned)
+    ]
     ends: list[Shown] = [*warned[:_MOST_WARNINGS]]
     if left := len(warned) - len(ends):
         ends.append(f"{left} more warning{'s' * (left > 1)}: see `.warnings`.")
