@@ -183,10 +183,9 @@ def in_full(result: Summary) -> str:
     return as_text(chain(result.summarize(), result.details()))
 
 
-@pytest.fixture
-def treebank(tmp_path: Path) -> Path:
-    """Two documents of three and two short sentences."""
-    file = tmp_path / "small.conllu"
+def write_treebank(folder: Path) -> Path:
+    """Write two documents of three and two short sentences."""
+    file = folder / "small.conllu"
     sentences = [
         conllu_sentence(CAT, "a-1", newdoc="a"),
         conllu_sentence(DOG, "a-2"),
@@ -196,6 +195,12 @@ def treebank(tmp_path: Path) -> Path:
     ]
     file.write_text("".join(sentences), encoding="utf-8")
     return file
+
+
+@pytest.fixture
+def treebank(tmp_path: Path) -> Path:
+    """Two documents of three and two short sentences."""
+    return write_treebank(tmp_path)
 
 
 def role_ids(

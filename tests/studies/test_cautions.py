@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import pytest
 from headroles import RoleTable, classify_heads
 from tests.conftest import CAT, DOG, conllu_sentence, flat, make_bert, make_tokenizer
 
-NO_DOCUMENTS = "no documents (# newdoc)"
+SENT_ID = "documents='sent_id', as ids name 2;"
+HELP = (SENT_ID, "documents='comment:KEY'", "clusters='none'")
+START = "the treebank names no documents (# newdoc): tests take examples as ind"
+IDS = ("a-1", "a-2", "a-3", "b-1")
 
 
 def write(folder: Path, *names: str, newdoc: str = "", file: str = "t.conllu") -> Path:
@@ -23,19 +27,12 @@ def write(folder: Path, *names: str, newdoc: str = "", file: str = "t.conllu") -
     return folder / file
 
 
-def classified(corpus: Any, **options: Any) -> RoleTable:
-    return classify_heads(make_bert(), corpus, tokenizer=make_tokenizer(), **options).roles
-
-
-def warning(table: RoleTable, text: str = NO_DOCUMENTS) -> str:
-    return "".join(one for one in table.warnings if text in one)
-
-
-IDS = ("a-1", "a-2", "a-3", "b-1")
-
-
-START = "the treebank names no documents (# newdoc): tests take examples as ind"
-HELP = ("documents='sent_id', as ids name 2;", "documents='comment:KEY'", "clusters='none'")
+@pytest.fixture(scope="module")
+def classified() -> Callable[..., RoleTable]:
+    model, tokenizer = make_bert(layers=1), make_tokenizer()
+    return lambda corpus, **options: (
+        classify_heads(model, corpus, tokenizer=tokenizer, controls="none", **options).roles
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,26 +41,30 @@ HELP = ("documents='sent_id', as ids name 2;", "documents='comment:KEY'", "clust
         (IDS, "", {}, (START, *HELP)),
         (("s-1", "s-2", "s-3"), "", {}, (START,)),  # ids that name one document do not help
         (IDS, "aaab", {}, ()),
+        (IDS, "aaaa", {}, ("the corpus is one document",)),
         (IDS, "", {"clusters": "none"}, ()),
     ],
 )
 def test_a_treebank_without_documents_comes_with_options_that_help(
-    tmp_path: Path, ids: tuple[str, ...], newdoc: str, options: dict[str, Any], parts: Any
+    classified: Any,
+    tmp_path: Path,
+    ids: tuple[str, ...],
+    newdoc: str,
+    options: dict[str, Any],
+    parts: tuple[str, ...],
 ) -> None:
-    told = warning(classified(write(tmp_path, *ids, newdoc=newdoc), **options))
+    table = classified(write(tmp_path, *ids, newdoc=newdoc), roles="local", **options)
+    told = "".join(one for one in table.warnings if "document" in one and "fewer" not in one)
     assert bool(told) == bool(parts)
     assert all(part in told for part in parts)
-    assert ("sent_id" in told) == (len(parts) > 1)
+    assert (SENT_ID in told) == (SENT_ID in parts)
 
 
-def test_files_that_name_no_document_count_as_one_each(tmp_path: Path) -> None:
+def test_files_that_name_no_document_count_as_one_each(classified: Any, tmp_path: Path) -> None:
     write(tmp_path, *IDS)
     write(tmp_path, "c-1", "c-2", "c-3", file="u.conllu")
-    assert "each file counts as one document" in warning(classified(tmp_path))
-
-
-def test_one_document_with_a_name_is_a_warning_too(tmp_path: Path) -> None:
-    assert warning(classified(write(tmp_path, *IDS, newdoc="aaaa")), "is one document")
+    table = classified(tmp_path, roles="local")
+    assert any("each file counts as one document" in one for one in table.warnings)
 
 
 @pytest.mark.parametrize(
@@ -74,19 +75,19 @@ def test_one_document_with_a_name_is_a_warning_too(tmp_path: Path) -> None:
     ],
 )
 def test_roles_that_are_left_out_come_with_the_reason(
-    tmp_path: Path, newdoc: str, options: dict[str, Any], why: str
+    classified: Any, tmp_path: Path, newdoc: str, options: dict[str, Any], why: str
 ) -> None:
-    table = classified(write(tmp_path, *IDS, newdoc=newdoc), **options)
-    assert list(table.tests.left_out)[:1] == ["block:ratio"]
+    corpus = write(tmp_path, *IDS, newdoc=newdoc)
+    table = classified(corpus, roles="local,block:ratio", **options)
+    assert list(table.tests.left_out) == ["block:ratio"]
     assert "No example has the same sentence: that takes pairs of" in flat(table)
     assert why in flat(table)
 
 
-def test_contrasts_that_nothing_can_be_compared_with(tmp_path: Path) -> None:
+def test_contrasts_that_nothing_can_be_compared_with(classified: Any, tmp_path: Path) -> None:
     words = [("dogs", 2, "nsubj"), ("sleep", 0, "root")]
     file = tmp_path / "t.conllu"
     file.write_text(conllu_sentence(words, "a") + conllu_sentence(words, "b"))
-    frame = classified(file, pairing="none", threshold=0.01).frame
-    arcs = frame[frame["role"].str.startswith("syntactic")]
-    assert arcs["beyond_distance"].isna().all()
-    assert set(arcs["answer"]) <= {"undecided", "no"}
+    frame = classified(file, roles="syntactic", pairing="none", threshold=0.01).frame
+    assert frame["beyond_distance"].isna().all()
+    assert set(frame["answer"]) <= {"undecided", "no"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,35 +43,24 @@ def test_the_offset_of_a_half_is_the_best_of_the_other() -> None:
 
 
 def test_is_the_paired_test_of_both_rules() -> None:
+    """Of a layer that lacks examples, over its own examples."""
     rng = np.random.default_rng(0)
-    hits, rule = rng.random((40, 3)), rng.random(40) * 0.6
+    hits, rule = rng.random((40, 2, 3, 1)), (rng.random(40) * 0.6).astype(np.float32)
+    hits[::3, 1] = np.nan
     documents = [f"d{k}" for k in range(40)]
-    scores = scores_of(hits, {-1: rule}, documents)
+    scores = make_scores(hits, [ROLE], documents, score="hit")
+    scores = replace(
+        scores, offset_shares=scores_of(hits[:, 0, :, 0], {-1: rule}, documents).offset_shares
+    )
     for margin in (0.1, 0.25):
         frame = assign_roles(scores, offset_margin=margin).frame
-        stored, rival = scores.values[:, 0, :, 0].astype(float), rule.astype(np.float32) + margin
-        for head in range(3):
-            expected = ttest_rel(stored[:, head], rival, alternative="greater")
-            assert frame["p_value"][head] == pytest.approx(expected.pvalue)
-        assert frame["mean"].tolist() == pytest.approx(stored.mean(axis=0).tolist())
-        assert frame["threshold"].tolist() == pytest.approx([rule.mean() + margin] * 3)
-
-
-def test_a_layer_that_lacks_examples_is_compared_with_the_rule_over_its_own_examples() -> None:
-    rng = np.random.default_rng(2)
-    hits, rule = rng.random((40, 2, 1, 1)), (rng.random(40) * 0.6).astype(np.float32)
-    hits[::3, 1] = np.nan
-    one_layer = scores_of(hits[:, 0, :, 0], {-1: rule}, [f"d{k}" for k in range(40)])
-    made = make_scores(hits, [ROLE], [f"d{k}" for k in range(40)], score="hit")
-    scores = replace(made, offset_shares=one_layer.offset_shares)
-    frame = assign_roles(scores).frame
-    has = ~np.isnan(hits[:, 1, 0, 0])
-    stored = scores.values[has, 1, 0, 0].astype(float)
-    expected = ttest_rel(stored, rule[has] + 0.1, alternative="greater")
-    assert frame["mean"][1] == pytest.approx(stored.mean())
-    assert frame["threshold"][1] == pytest.approx(rule[has].mean() + 0.1)
-    assert frame["p_value"][1] == pytest.approx(expected.pvalue)
-    assert frame["threshold"][0] == pytest.approx(rule.mean() + 0.1)
+        for row in frame.itertuples():
+            own = scores.values[:, row.layer, row.head, 0].astype(float)
+            has = ~np.isnan(own)
+            expected = ttest_rel(own[has], rule[has] + margin, alternative="greater")
+            assert row.p_value == pytest.approx(expected.pvalue)
+            assert row.mean == pytest.approx(own[has].mean())
+            assert row.threshold == pytest.approx(rule[has].mean() + margin)
 
 
 def test_a_head_that_is_the_rule_does_not_beat_it() -> None:
@@ -82,26 +72,16 @@ def test_a_head_that_is_the_rule_does_not_beat_it() -> None:
         assert answers == ["no" if margin else "undecided", "yes"]
 
 
-def test_a_threshold_that_is_asked_for_replaces_the_rule() -> None:
-    rule = np.full(40, 0.9)
+def test_a_threshold_that_is_asked_for_replaces_the_rule(tmp_path: Path) -> None:
     hits = np.random.default_rng(2).normal(0.7, 0.1, (40, 1))
-    scores = scores_of(hits, {1: rule}, [f"d{k}" for k in range(40)])
-    assert assign_roles(scores).frame["answer"].tolist() == ["no"]
+    scores = scores_of(hits, {1: np.full(40, 0.9)}, [f"d{k}" for k in range(40)])
+    table = assign_roles(scores)
+    assert table.frame["answer"].tolist() == ["no"]
+    assert table.tests.offsets == {ROLE: (1, 1)}
+    assert "of arcs by 0.1 more than the best fixed offset has" in repr(table)
     table = assign_roles(scores, threshold=0.5)
     assert table.frame["answer"].tolist() == ["yes"]
     assert table.tests.offsets == {}
-
-
-def test_the_table_names_the_offsets() -> None:
-    scores = scores_of(np.full((6, 1), 0.5), {-2: np.full(6, 0.3)}, list("abcdef"))
-    table = assign_roles(scores)
-    assert table.tests.offsets == {ROLE: (-2, -2)}
-    assert "of arcs by 0.1 more than the best fixed offset has" in repr(table)
-
-
-def test_offsets_are_stored_with_the_scores(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    scores = scores_of(np.full((4, 2), 0.5), {-2: np.array([0, 0.5, 1, 0.25])}, list("abcd"))
     scores.offset_shares[2] = np.nan  # type: ignore[index]
-    scores.save(tmp_path / "out")
-    loaded = HeadScores.load(tmp_path / "out")
+    loaded = HeadScores.load(scores.save(tmp_path / "out"))
     np.testing.assert_array_equal(loaded.offset_shares, scores.offset_shares)

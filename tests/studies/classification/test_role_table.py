@@ -17,7 +17,6 @@ from headroles import (
     assign_roles,
     classify_heads,
     read_conllu,
-    sample_treebank,
 )
 from headroles.errors import StorageError, UsageError
 from headroles.report.pages import make_report
@@ -378,8 +377,10 @@ def test_a_part_of_a_table_says_nothing_about_the_rest(
 
 
 @pytest.mark.parametrize("more", [{"roles": "all"}, {"score": "hit"}])
-def test_the_summary_fits_on_a_screen(bert_folder: Path, more: dict[str, str]) -> None:
-    made = classify_heads(bert_folder, read_conllu(sample_treebank()), **more).roles
+def test_the_summary_fits_on_a_screen(
+    bert_folder: Path, sample: Path, more: dict[str, str]
+) -> None:
+    made = classify_heads(bert_folder, read_conllu(sample), **more).roles
     lines = as_text(one for one in made.summarize() if not isinstance(one, Warned)).splitlines()
     assert len(lines) <= 20
     assert max(map(len, lines)) <= 100

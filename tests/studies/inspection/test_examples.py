@@ -1,4 +1,4 @@
-"""The sentences behind a number: which, in which order, with which words marked."""
+"""The sentences behind a number and the attention in them, read again from what was scored."""
 
 from __future__ import annotations
 
@@ -9,121 +9,264 @@ from typing import Any
 
 import numpy as np
 import pytest
-from msgspec import structs
+import torch
+from transformers import AutoModel, AutoTokenizer
 
 from headroles import (
     HeadScores,
+    WordAttention,
     assign_roles,
     find_examples,
     read_attention,
     read_conllu,
     score_heads,
 )
-from headroles.errors import CorpusError, UsageError
+from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.report.pages import write_report
 from headroles.results.stored import save_together
-from tests.conftest import make_scores
+from headroles.storage import plain
+from tests.conftest import changed, make_bert, make_scores, make_tokenizer, write_treebank
+from tests.rounding import WEIGHTS, tolerance
 
-ROLE = "syntactic:obj:to_governor"
+OBJ, BACK = (f"syntactic:obj:{way}" for way in ("to_governor", "to_dependent"))
+ROLES = "local delimiter:sep position:-1 self punctuation syntactic block entropy".split()
 
 
-@pytest.fixture
-def scores(bert_folder: Path, treebank: Path) -> HeadScores:
-    return score_heads(bert_folder, read_conllu(treebank), beyond_offset=False)
+@pytest.fixture(scope="module")
+def scores(bert_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> HeadScores:
+    treebank = write_treebank(tmp_path_factory.mktemp("corpus"))
+    return score_heads(bert_folder, read_conllu(treebank), beyond_offset=False, roles=ROLES)
+
+
+def attention(scores: HeadScores, role: str, **options: Any) -> WordAttention:
+    return read_attention(scores, (1, 2), role, n=1, **options)[0]
+
+
+# Which sentences.
 
 
 def test_largest_smallest_and_typical(scores: HeadScores) -> None:
     own = scores.column("local")[:, 5]  # layer 1, head 1 of 4
     ascending = np.sort(own)
     by_distance = sorted(own, key=lambda value: abs(value - np.median(own)))
-    for which, expected in (
-        ("largest", ascending[::-1]),
-        ("smallest", ascending),
-        ("median", by_distance),
-    ):
-        found = find_examples(scores, (1, 1), "local", n=2, which=which)
+    expected = {"largest": ascending[::-1], "smallest": ascending, "median": by_distance}
+    for which, values in expected.items():
+        found = find_examples(scores, (1, 1), "local", n=2, which=which, weights=False)
         assert which in repr(found)
         frame = found.frame
-        np.testing.assert_array_equal(frame["score"].to_numpy(dtype=np.float32), expected[:2])
-        assert frame["example"].tolist() == [
-            scores.ids[np.flatnonzero(own == v)[0]] for v in expected[:2]
-        ]
+        np.testing.assert_array_equal(frame["score"].to_numpy(dtype=np.float32), values[:2])
+        ids = [scores.ids[np.flatnonzero(own == value)[0]] for value in values[:2]]
+        assert frame["example"].tolist() == ids
         assert not frame["words"].any()
         assert "[" not in frame["text"][0]
-
-
-def test_arcs_are_marked(scores: HeadScores) -> None:
-    frame = find_examples(scores, (0, 0), ROLE).frame
-    assert set(frame["example"]) == {"a-1+a-2", "b-1+b-2"}
-    texts = dict(
-        zip(frame["example"], zip(frame["text"], frame["words"], strict=True), strict=True)
-    )
-    expected = ("Cats sleep . Old dogs [eat] bones", "bones -> eat")
-    assert texts["a-1+a-2"] == expected
-    back = find_examples(scores, (0, 0), "syntactic:obj:to_dependent").frame
-    assert back["words"].tolist() == ["eat -> bones"] * 2
-    assert find_examples(scores, (0, 0), "delimiter", n=1).frame["words"].tolist() == [""]
-
-
-@pytest.mark.parametrize("strong", ["to_governor", "to_dependent"])
-@pytest.mark.parametrize("named", ["obj", "syntactic:obj", "object"])
-def test_a_relation_is_the_direction_in_which_this_head_is_stronger(
-    scores: HeadScores, named: str, strong: str
-) -> None:
-    role = f"syntactic:obj:{strong}"
-    scores.values[:, 1, 0, scores.role_ids.index(role)] += 9
-    found = find_examples(scores, (1, 0), named, n=1, weights=False)
-    assert role in repr(found).splitlines()[0]
-    assert read_attention(scores, (1, 0), named, n=1)[0].role == role
-    np.testing.assert_array_equal(scores.of_head((1, 0), named), scores.of_head((1, 0), role))
-
-
-def test_keys_are_numbers_of_words(bert_folder: Path, treebank: Path) -> None:
-    """A word in brackets in the treebank is not marked."""
-    treebank.write_text(treebank.read_text().replace("Cats", "[Cats]"))
-    scores = score_heads(bert_folder, read_conllu(treebank), beyond_offset=False)
-    found = find_examples(scores, (0, 0), ROLE, example="a-1+a-2")
-    assert found.frame[["text", "keys"]].to_numpy().tolist() == [
-        ["[Cats] sleep . Old dogs [eat] bones", "5"]
-    ]
-    assert found.to_json()["rows"][0]["keys"] == "5"
 
 
 def test_one_example_by_its_id(scores: HeadScores) -> None:
     found = find_examples(scores, (0, 0), "local", example="a-3")
     assert found.frame["example"].tolist() == ["a-3"]
     assert "Head 0-0, neighbouring words (local): a bias score." in repr(found)
-    with pytest.raises(UsageError, match="no score of local in an example 'a-4'"):
-        find_examples(scores, (0, 0), "local", example="a-4")
+
+
+def test_arcs_are_marked(scores: HeadScores) -> None:
+    frame = find_examples(scores, (0, 0), OBJ).frame.set_index("example")
+    assert set(frame.index) == {"a-1+a-2", "b-1+b-2"}
+    marked = ["Cats sleep . Old dogs [eat] bones", "5", "bones -> eat"]
+    assert frame.loc["a-1+a-2", ["text", "keys", "words"]].tolist() == marked
+    back = find_examples(scores, (0, 0), BACK, weights=False).frame
+    assert back["words"].tolist() == ["eat -> bones"] * 2
+
+
+@pytest.mark.parametrize("strong", [OBJ, BACK])
+def test_a_relation_is_the_direction_in_which_this_head_is_stronger(
+    scores: HeadScores, strong: str
+) -> None:
+    values = scores.values.copy()
+    values[:, 1, 2, scores.role_ids.index(strong)] += 9
+    changed = replace(scores, values=values)
+    for named in ("obj", "syntactic:obj", "object"):
+        found = find_examples(changed, (1, 2), named, n=1, weights=False)
+        assert strong in repr(found).splitlines()[0]
+        assert attention(changed, named).role == strong
+        own = changed.of_head((1, 2), strong)
+        np.testing.assert_array_equal(changed.of_head((1, 2), named), own)
+
+
+def test_keys_are_numbers_of_words(bert_folder: Path, treebank: Path) -> None:
+    """A word in brackets in the treebank is not marked."""
+    treebank.write_text(treebank.read_text().replace("Cats", "[Cats]"))
+    scores = score_heads(bert_folder, read_conllu(treebank), beyond_offset=False)
+    found = find_examples(scores, (0, 0), OBJ, example="a-1+a-2")
+    marked = ["[Cats] sleep . Old dogs [eat] bones", "5"]
+    assert found.frame[["text", "keys"]].to_numpy().tolist() == [marked]
+    assert found.to_json()["rows"][0]["keys"] == "5"
+
+
+def test_places_of_documents_and_ids_are_those_that_were_asked_for(
+    bert_folder: Path, treebank: Path
+) -> None:
+    scores = score_heads(bert_folder, read_conllu(treebank, ids="place", documents="sent_id"))
+    found = find_examples(scores, (0, 0), "local", n=2, weights=False).frame["example"]
+    assert set(found.str.partition("-")[0]) == {"small"}
+
+
+# The attention in them.
+
+
+def by_loops(folder: Path, sentences: list[list[str]], layer: int, head: int) -> Any:
+    """Attention between words and special tokens, from what the model itself gives out."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    batch = tokenizer(
+        *[[words] for words in sentences], is_split_into_words=True, return_tensors="pt"
+    )
+    with torch.inference_mode():
+        pieces = model(**batch, output_attentions=True).attentions[layer][0, head].numpy()
+    units: list[list[int]] = []
+    named: list[Any] = []
+    for place, name in enumerate(zip(batch.sequence_ids(0), batch.word_ids(0), strict=True)):
+        if None in name or name not in named:
+            units.append([])
+            named.append(name)
+        units[-1].append(place)
+    return np.array(
+        [
+            [np.mean([sum(pieces[i, j] for j in key) for i in query]) for key in units]
+            for query in units
+        ]
+    )
+
+
+@pytest.mark.numbers
+def test_attention_is_summed_over_keys_and_averaged_over_queries(
+    scores: HeadScores, bert_folder: Path
+) -> None:
+    found = attention(scores, OBJ, example="a-1+a-2")
+    words = [["Cats", "sleep", "."], ["Old", "dogs", "eat", "bones"]]
+    assert found.labels == ("[CLS]", *words[0], "[SEP]", *words[1], "[SEP]")
+    assert found.words.tolist() == [-1, 0, 1, 2, -1, 3, 4, 5, 6, -1]
+    expected = by_loops(bert_folder, words, 1, 2)
+    np.testing.assert_allclose(found.weights, expected, atol=tolerance(of=WEIGHTS))
+    np.testing.assert_allclose(found.weights.sum(axis=1), 1, atol=tolerance())
+
+
+@pytest.mark.parametrize("measure", ["weights", "norms"])
+def test_the_score_follows_from_the_sieve(bert_folder: Path, treebank: Path, measure: str) -> None:
+    scores = score_heads(
+        bert_folder, read_conllu(treebank), roles="syntactic", beyond_offset=False, measure=measure
+    )
+    found = attention(scores, OBJ)
+    ((query, key),) = np.argwhere(found.sieve).tolist()
+    assert (found.labels[query], found.labels[key]) == ("bones", "eat")
+    n_tokens, n_pieces = scores.lengths[scores.ids.index(found.example)], len("eat")
+    expected = n_tokens / n_pieces * found.weights[query, key]
+    assert found.measure == measure
+    assert found.score == pytest.approx(expected, rel=WEIGHTS)
 
 
 @pytest.mark.parametrize(
-    ("head", "role", "message"),
+    ("role", "is_looked_for"),
     [
-        ((3, 0), "local", "the layer is 3; it must be 0 to 2"),
-        ((0, -1), "local", "the head is -1; it must be 0 to 3"),
-        ((3.0, 0), "local", r"the head is \(3.0, 0\); give two whole numbers"),
-        ((0,), "local", r"the head is \(0,\); give two whole numbers"),
-        (3, "local", "the head is 3; give two whole numbers"),
-        ((0, 0), "locl", "there is no role 'locl'; did you mean 'local'"),
+        ("position:-1", lambda q, k: k == q - 1),
+        ("delimiter:sep", lambda q, k: k in (4, 9)),
+        (BACK, lambda q, k: (q, k) == (7, 8)),
+        ("block:ratio", lambda q, k: k in (range(1, 4) if q < 4 else range(5, 9))),
+        ("entropy", lambda q, k: False),
     ],
 )
-def test_unknown_names_are_refused(scores: HeadScores, head: Any, role: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        find_examples(scores, head, role)
+def test_the_sieve_is_that_of_the_role(scores: HeadScores, role: str, is_looked_for: Any) -> None:
+    found = attention(scores, role, example="a-1+a-2")
+    expected = np.array([[is_looked_for(q, k) for k in range(10)] for q in range(10)])
+    if role == "position:-1":  # a word of several pieces looks at itself too
+        expected |= np.diag([len(label) > 1 and label[0] != "[" for label in found.labels])
+    np.testing.assert_array_equal(found.sieve, expected)
+
+
+def test_half_precision_is_loaded_as_it_was_scored(bert_folder: Path, treebank: Path) -> None:
+    scores = score_heads(bert_folder, read_conllu(treebank), roles="local", dtype="bfloat16")
+    found = attention(scores, "local")
+    np.testing.assert_allclose(found.weights.sum(axis=1), 1, atol=tolerance())
+
+
+# What is refused.
+
+
+def test_another_model_is_refused(scores: HeadScores, tmp_path: Path) -> None:
+    cased = make_tokenizer()
+    cased.backend_tokenizer.normalizer.lowercase = False
+    for options, message in (
+        ({"model": make_bert(seed=1), "tokenizer": make_tokenizer()}, r"is not the model that was"),
+        ({"dtype": "bfloat16"}, r"scored: .* in float32, now in bfloat16\).*with model"),
+        ({"tokenizer": cased}, "cuts words into other pieces"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            attention(scores, OBJ, **options)
+    same = attention(scores, OBJ, model=make_bert(), tokenizer=make_tokenizer())
+    assert same.weights == pytest.approx(attention(scores, OBJ).weights)
+    model = {**plain(scores.record.model), "model": str(tmp_path / "gone")}
+    with pytest.raises(ModelError, match=r"there is no folder .*gone.*name the model.*with model"):
+        attention(changed(scores, model=model), OBJ)
+
+
+@pytest.mark.parametrize(
+    ("head", "role", "options", "message"),
+    [
+        ((3, 0), "local", {}, "the layer is 3; it must be 0 to 2"),
+        ((0, -1), "local", {}, "the head is -1; it must be 0 to 3"),
+        ((3.0, 0), "local", {}, r"the head is \(3.0, 0\); give two whole numbers"),
+        ((0,), "local", {}, r"the head is \(0,\); give two whole numbers"),
+        (3, "local", {}, "the head is 3; give two whole numbers"),
+        ((0, 0), "locl", {}, "there is no role 'locl'; did you mean 'local'"),
+        ((0, 0), "local", {"example": "a-4"}, "no score of local in an example 'a-4'"),
+        ((0, 0), OBJ, {"example": "a-3"}, f"no score of {OBJ} in an example 'a-3'"),
+        ((0, 0), OBJ, {"example": "a-3", "which": "smallest"}, "leave which out"),
+    ],
+)
+def test_unknown_names_are_refused(
+    scores: HeadScores, head: Any, role: str, options: Any, message: str
+) -> None:
+    for study in (find_examples, read_attention):
+        with pytest.raises(UsageError, match=message):
+            study(scores, head, role, **options)
 
 
 def test_a_removed_head_is_refused_by_name(scores: HeadScores) -> None:
-    scores.values[:, 1, 0] = np.nan
-    record = structs.replace(scores.record, removed_heads=[[1, 0]])
+    values = scores.values.copy()
+    values[:, 1, 0] = np.nan
+    pruned = changed(replace(scores, values=values), removed_heads=[[1, 0]])
     with pytest.raises(UsageError, match="head 1-0 was removed from the model and has no scores"):
-        find_examples(replace(scores, record=record), (1, 0), ROLE)
+        find_examples(pruned, (1, 0), OBJ)
 
 
-def test_a_treebank_that_has_changed(scores: HeadScores, treebank: Path) -> None:
+def test_scores_made_by_hand_have_no_sentences() -> None:
+    with pytest.raises(UsageError, match="come from the treebank that was scored"):
+        find_examples(make_scores(np.ones((2, 1, 1, 1)), ["local"]), (0, 0), "local")
+
+
+def test_a_treebank_that_has_changed_or_is_elsewhere(
+    bert_folder: Path, treebank: Path, tmp_path: Path
+) -> None:
+    scores = score_heads(bert_folder, read_conllu(treebank), roles="local")
+
+    def found(**options: Any) -> Any:
+        return find_examples(scores, (0, 0), "local", weights=False, **options).frame
+
+    expected = found()
+    moved = treebank.rename(tmp_path / "moved.conllu")
+    with pytest.raises(CorpusError, match=r"does not exist.*with corpus"):
+        found()
+    for named in (moved, [moved], str(moved)):
+        assert found(corpus=named).equals(expected)
+    moved.write_text(moved.read_text().replace("Cats", "Dogs"))
+    with pytest.raises(CorpusError, match=r"moved\.conllu has other sentences than"):
+        found(corpus=moved)
+
+
+def test_a_treebank_that_has_changed(bert_folder: Path, treebank: Path) -> None:
+    scores = score_heads(bert_folder, read_conllu(treebank), roles="local")
     treebank.write_text(treebank.read_text().replace("Cats", "Dogs"))
-    with pytest.raises(CorpusError, match=r"small\.conllu has other sentences than"):
-        find_examples(scores, (0, 0), "local")
+    for study in (find_examples, read_attention):
+        with pytest.raises(CorpusError, match=r"small\.conllu has other sentences than"):
+            study(scores, (0, 0), "local")
 
 
 class TestRolesOfOnesOwn:
@@ -144,20 +287,17 @@ class TestRolesOfOnesOwn:
 
     def test_no_role_is_imported_unasked(self, scored: HeadScores, tmp_path: Path) -> None:
         find_examples(scored, (0, 0), "local")
-        with pytest.raises(UsageError, match=r"imports none by itself; .* name it with roles"):
-            find_examples(scored, (0, 0), "sent_roles:first")
-        with pytest.raises(UsageError, match="imports none by itself"):
-            read_attention(scored, (0, 0), "sent_roles:first")
+        for study in (find_examples, read_attention):
+            with pytest.raises(UsageError, match=r"imports none by itself; .* name it with roles"):
+                study(scored, (0, 0), "sent_roles:first")
+        with pytest.raises(UsageError, match=r"'os:getcwd' is no user's role that was"):
+            find_examples(scored, (0, 0), "local", roles="os:getcwd")
         assert not (tmp_path / "imported").exists()
 
     def test_a_role_that_is_named_again_is_imported(self, scored: HeadScores) -> None:
         found = find_examples(scored, (0, 0), "sent_roles:first", roles="sent_roles:first", n=1)
         assert "[" in found.frame["text"][0]
         assert read_attention(scored, (0, 0), "sent_roles:first", roles="sent_roles:first", n=1)
-
-    def test_other_roles_than_were_scored_are_refused(self, scored: HeadScores) -> None:
-        with pytest.raises(UsageError, match=r"'os:getcwd' is no user's role that was"):
-            find_examples(scored, (0, 0), "local", roles="os:getcwd")
 
     def test_pages_import_nothing_either(self, scored: HeadScores, tmp_path: Path) -> None:
         tests: Any = {"alpha": 0.4, "clusters": "none", "correction": "none"}
@@ -171,20 +311,3 @@ class TestRolesOfOnesOwn:
         page = write_report(folder, roles=["sent_roles:first"]).read_text()
         assert "<mark>" in page
         assert "are not shown" not in page
-
-
-def test_scores_made_by_hand_have_no_sentences() -> None:
-    with pytest.raises(UsageError, match="come from the treebank that was scored"):
-        find_examples(make_scores(np.ones((2, 1, 1, 1)), ["local"]), (0, 0), "local")
-
-
-def test_a_treebank_that_is_elsewhere(scores: HeadScores, treebank: Path, tmp_path: Path) -> None:
-    expected = find_examples(scores, (0, 0), ROLE)
-    moved = treebank.rename(tmp_path / "moved.conllu")
-    with pytest.raises(CorpusError, match=r"does not exist.*with corpus"):
-        find_examples(scores, (0, 0), ROLE)
-    for named in (moved, [moved], str(moved)):
-        assert find_examples(scores, (0, 0), ROLE, corpus=named).frame.equals(expected.frame)
-    moved.write_text(moved.read_text().replace("Cats", "Dogs"))
-    with pytest.raises(CorpusError, match=r"moved\.conllu has other sentences than"):
-        find_examples(scores, (0, 0), ROLE, corpus=moved)

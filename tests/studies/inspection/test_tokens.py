@@ -13,7 +13,7 @@ from tokenizers import processors
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from headroles import TokenGroups, make_corpus, measure_token_groups, read_conllu
+from headroles import make_corpus, measure_token_groups, read_conllu
 from headroles.corpus import Sentence
 from headroles.encoding import SPECIAL, EncodedExample, collate
 from headroles.errors import CorpusError, ModelError, UsageError
@@ -138,45 +138,39 @@ COUNTS = {"cat": 3, "the": 9, ",": 5}
 SHARES = np.array([0.3, 0.1, 0.05, 0.15, 0.05, 0.15, 0.2])
 
 
-class TestByHand:
-    def found(self) -> dict[tuple[str, str], float]:
-        per_token = np.stack([SHARES, SHARES[::-1], np.full(7, 1 / 7), np.arange(7.0)])[None]
-        groups = groups_of(PaddedBatch([BY_HAND]))[:, 0]
-        values = values_of(BY_HAND, per_token, groups, COUNTS)
-        np.testing.assert_array_equal(values[0], values[1])  # one layer is all layers
-        return dict(zip(QUANTITIES, values[0].tolist(), strict=True))
+def test_values_by_hand() -> None:
+    """A word counts by the mean over its pieces; what has no frequency is the rarest."""
+    per_token = np.stack([SHARES, SHARES[::-1], np.full(7, 1 / 7), np.arange(7.0)])[None]
+    values = values_of(BY_HAND, per_token, groups_of(PaddedBatch([BY_HAND]))[:, 0], COUNTS)
+    np.testing.assert_array_equal(values[0], values[1])  # one layer is all layers
+    found = dict(zip(QUANTITIES, values[0].tolist(), strict=True))
+    of_words = [0.1, 0.05, 0.15, (0.05 + 0.15) / 2]
+    for (group, quantity), expected in {
+        ("classifier", "weights"): 0.3,
+        ("classifier", "norms_less_weights"): -0.1,
+        ("punctuation", "weights"): 0.15,
+        ("other", "weights"): 0.35,
+        ("other", "tokens"): 4 / 7,
+        ("other", "length"): (1 + 2 + 4 + 5) / 4,
+        ("words", "weights_by_frequency"): spearmanr(of_words, [3, 9, 5, 0]).statistic,
+        ("words", "length_by_frequency"): spearmanr([1, 2, 3, 4.5], [3, 9, 5, 0]).statistic,
+        ("other", "weights_by_frequency"): spearmanr(
+            of_words[:2] + of_words[3:], [3, 9, 0]
+        ).statistic,
+        ("other", "layer_norms_by_frequency"): np.nan,  # all words are alike
+    }.items():
+        assert found[group, quantity] == pytest.approx(expected, nan_ok=True)
+    assert sum(found[group, "norms"] for group in GROUPS) == pytest.approx(1)
 
-    def test_shares(self) -> None:
-        found = self.found()
-        assert found["classifier", "weights"] == pytest.approx(0.3)
-        assert found["classifier", "norms_less_weights"] == pytest.approx(-0.1)
-        assert found["punctuation", "weights"] == pytest.approx(0.15)
-        assert found["other", "weights"] == pytest.approx(0.35)
-        assert found["other", "tokens"] == pytest.approx(4 / 7)
-        assert found["other", "length"] == pytest.approx((1 + 2 + 4 + 5) / 4)
-        assert sum(found[group, "norms"] for group in GROUPS) == pytest.approx(1)
 
-    def test_correlations_are_of_words(self) -> None:
-        """A word counts by the mean over its pieces; what has no frequency is the rarest."""
-        found = self.found()
-        of_words = [0.1, 0.05, 0.15, (0.05 + 0.15) / 2]
-        expected = spearmanr(of_words, [3, 9, 5, 0]).statistic
-        assert found["words", "weights_by_frequency"] == pytest.approx(expected)
-        assert found["words", "length_by_frequency"] == pytest.approx(
-            spearmanr([1, 2, 3, 4.5], [3, 9, 5, 0]).statistic
-        )
-        expected = spearmanr(of_words[:2] + of_words[3:], [3, 9, 0]).statistic
-        assert found["other", "weights_by_frequency"] == pytest.approx(expected)
-        assert np.isnan(found["other", "layer_norms_by_frequency"])  # all words are alike
-
-    def test_groups_that_are_not_there_are_missing(self) -> None:
-        per_token = np.ones((2, 4, 7))
-        groups = np.zeros((4, 7), dtype=bool)
-        groups[3] = True
-        found = dict(zip(QUANTITIES, values_of(BY_HAND, per_token, groups, {})[0], strict=True))
-        assert np.isnan(found["classifier", "weights"])
-        assert found["other", "tokens"] == 1
-        assert np.isnan(found["words", "weights_by_frequency"])  # no frequency differs
+def test_groups_that_are_not_there_are_missing() -> None:
+    groups = np.zeros((4, 7), dtype=bool)
+    groups[3] = True
+    values = values_of(BY_HAND, np.ones((2, 4, 7)), groups, {})[0]
+    found = dict(zip(QUANTITIES, values, strict=True))
+    assert np.isnan(found["classifier", "weights"])
+    assert found["other", "tokens"] == 1
+    assert np.isnan(found["words", "weights_by_frequency"])  # no frequency differs
 
 
 def test_rank_correlations_are_those_of_scipy() -> None:
@@ -189,7 +183,11 @@ def test_rank_correlations_are_those_of_scipy() -> None:
 
 def test_means_and_intervals_over_documents(bert_folder: Path, treebank: Path) -> None:
     """Of the mean over layers, shares add up to 1 and intervals are t's over documents."""
-    found = measure_token_groups(bert_folder, read_conllu(treebank), pairing="none")
+    corpus = read_conllu(treebank)
+    found, apart = (
+        measure_token_groups(bert_folder, corpus, pairing="none", clusters=clusters)
+        for clusters in ("auto", "none")
+    )
     summary = found.summary()
     assert list(summary.index) == list(GROUPS)
     np.testing.assert_allclose(summary["tokens"]["classifier"], summary["tokens"]["separators"])
@@ -198,32 +196,21 @@ def test_means_and_intervals_over_documents(bert_folder: Path, treebank: Path) -
     rows = found.frame.set_index(["layer", "group", "quantity"])
     by_layer = [rows.loc[(str(layer), "other", "norms"), "mean"] for layer in range(3)]
     assert rows.loc[("all", "other", "norms"), "mean"] == pytest.approx(np.mean(by_layer))
-    apart = measure_token_groups(
-        bert_folder, read_conllu(treebank), pairing="none", clusters="none"
-    )
     row = apart.frame.iloc[0]
     half = student.ppf(0.975, row["n"] - 1) * row["sd"] / np.sqrt(row["n"])
     assert row["ci_high"] - row["mean"] == pytest.approx(half)
+    assert found.where(layer="all").summary().equals(summary)
+    assert found.where(layer=0).summary().isna().all(axis=None)
 
 
-def test_parts_of_speech_define_punctuation(bert_folder: Path) -> None:
-    def one(upos: str) -> TokenGroups:
-        sentence = Sentence(
-            "s",
-            "d",
-            0,
-            ("the", "cat", "-"),
-            (1, -1, 1),
-            ("det", "root", "punct"),
-            {"upos": ("DET", "NOUN", upos)},
-        )
-        return measure_token_groups(bert_folder, make_corpus([sentence]), pairing="none")
-
-    counts = [one(upos).summary()["tokens"]["punctuation"] for upos in ("PUNCT", "_")]
-    assert counts == [pytest.approx(1 / 7)] * 2  # "cat" is spelt out
-    found = one("SYM")
-    assert np.isnan(found.summary()["tokens"]["punctuation"])
-    assert "No example has tokens of the group punctuation" in flat(found)
+@pytest.mark.parametrize(("upos", "share"), [("PUNCT", 1 / 7), ("_", 1 / 7), ("SYM", np.nan)])
+def test_parts_of_speech_define_punctuation(bert_folder: Path, upos: str, share: float) -> None:
+    tree = (1, -1, 1), ("det", "root", "punct")
+    sentence = Sentence("s", "d", 0, ("the", "cat", "-"), *tree, {"upos": ("DET", "NOUN", upos)})
+    found = measure_token_groups(bert_folder, make_corpus([sentence]), pairing="none")
+    counted = found.summary()["tokens"]["punctuation"]  # "cat" is spelt out
+    assert counted == pytest.approx(share, nan_ok=True)
+    assert ("No example has tokens of the group punctuation" in flat(found)) == np.isnan(share)
 
 
 @pytest.mark.parametrize(
@@ -250,12 +237,6 @@ def test_tokenizers_without_special_tokens(template: str, missing: tuple[str, ..
     assert np.nansum(summary["weights"]) == pytest.approx(1)
 
 
-def test_the_summary_is_of_all_layers(treebank: Path) -> None:
-    found = measure_token_groups(make_bert(), read_conllu(treebank), tokenizer=make_tokenizer())
-    assert found.where(layer="all").summary().equals(found.summary())
-    assert found.where(layer=0).summary().isna().all(axis=None)
-
-
 def test_removed_heads_have_no_part(treebank: Path) -> None:
     """A layer without heads has no values, and no part in the mean over layers."""
     model = make_bert()
@@ -272,32 +253,28 @@ def test_removed_heads_have_no_part(treebank: Path) -> None:
     assert rows[1]["all", "other", "norms"] == pytest.approx(expected)
 
 
-class TestBadInput:
-    def test_frequencies(self, bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
-        file = tmp_path / "counts.tsv"
-        file.write_text("the 12\n", encoding="utf-8")
-        with pytest.raises(CorpusError, match=r"counts.tsv, line 1: 'the 12' is not a word, a tab"):
-            measure_token_groups(bert_folder, read_conllu(treebank), frequencies=file)
+def test_bad_input(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
+    file = tmp_path / "counts.tsv"
+    file.write_text("the 12\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"counts.tsv, line 1: 'the 12' is not a word, a tab"):
+        measure_token_groups(bert_folder, read_conllu(treebank), frequencies=file)
+    model = make_bert(max_position_embeddings=8)
+    with pytest.raises(CorpusError, match="no example could be read: 3 examples longer than"):
+        measure_token_groups(model, read_conllu(treebank), tokenizer=make_tokenizer())
+    corpus = make_corpus([(["a"], [-1], ["root"])] * 2, documents=["d", "d"])
+    with pytest.raises(UsageError, match="all examples are of one document"):
+        measure_token_groups(bert_folder, corpus, clusters="document")
 
-    def test_no_example_fits(self, treebank: Path) -> None:
-        model = make_bert(max_position_embeddings=8)
-        with pytest.raises(CorpusError, match="no example could be read: 3 examples longer than"):
-            measure_token_groups(model, read_conllu(treebank), tokenizer=make_tokenizer())
 
-    def test_one_document(self, bert_folder: Path) -> None:
-        corpus = make_corpus([(["a"], [-1], ["root"])] * 2, documents=["d", "d"])
-        with pytest.raises(UsageError, match="all examples are of one document"):
-            measure_token_groups(bert_folder, corpus, clusters="document")
-
-    def test_attention_that_is_not_finite(self) -> None:
-        model = make_model("bert")
-        with torch.no_grad():
-            model.embeddings.word_embeddings.weight[30] = torch.nan
-        example = example_of([8, 9, 30, 10, 11])
-        batch = ExampleBatch([0], [example], as_tensors(collate([example], 0), torch.device("cpu")))
-        with (
-            open_reader(model) as reader,
-            open_norms(reader) as norms,
-            pytest.raises(ModelError, match="layer 0 is not finite for example 'e5'"),
-        ):
-            read_tokens(encoder_of(model), reader, norms, batch)
+def test_attention_that_is_not_finite_is_refused() -> None:
+    model = make_model("bert")
+    with torch.no_grad():
+        model.embeddings.word_embeddings.weight[30] = torch.nan
+    example = example_of([8, 9, 30, 10, 11])
+    batch = ExampleBatch([0], [example], as_tensors(collate([example], 0), torch.device("cpu")))
+    with (
+        open_reader(model) as reader,
+        open_norms(reader) as norms,
+        pytest.raises(ModelError, match="layer 0 is not finite for example 'e5'"),
+    ):
+        read_tokens(encoder_of(model), reader, norms, batch)
