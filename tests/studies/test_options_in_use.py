@@ -111,8 +111,7 @@ def _shifted(scores: HeadScores) -> HeadScores:
 class Study:
     """A study: its options, what it does, and settings that together look at all of them.
 
-    ``always`` is given too, ``companions`` are what some choices go with, and ``elsewhere`` names
-    options whose choices are tried with another study.
+    ``always`` is given too, and ``companions`` are what some choices go with.
     """
 
     group: type[Options]
@@ -120,7 +119,6 @@ class Study:
     always: dict[str, Any] = field(default_factory=dict)
     settings: tuple[dict[str, Any], ...] = ({},)
     companions: tuple[dict[str, Any], ...] = ({},)
-    elsewhere: type[Options] = Options
 
 
 BY_ROLE = {"role": "local", "roles_from": "ROLES"}
@@ -142,7 +140,6 @@ STUDIES = {
             {"roles": "local"},
         ),
         companions=({"roles": "local"},),
-        elsewhere=AssignOptions,
     ),
     "best": Study(UnitOptions, lambda place, asked: find_best_heads(place.hits, asked)),
     "describe": Study(UnitOptions, lambda place, asked: describe_heads(place.hits, asked)),
@@ -276,16 +273,16 @@ def test_the_work_looks_at_every_option(name: str, place: Place) -> None:
     assert {one.name for one in fields_of(study.group)} - looked == set()
 
 
-CHOICES = [
-    (name, one.name, choice)
-    for name, study in STUDIES.items()
+CHOICES = {
+    (one.group, one.name, choice): (name, one.name, choice)
+    for name, study in reversed(STUDIES.items())  # so that the first study tries what several share
     for one in fields_of(study.group)
     for choice in one.choices
-    if one.name not in OF_THE_MODEL + OF_THE_FILE and one not in fields_of(study.elsewhere)
-]
+    if one.name not in OF_THE_MODEL + OF_THE_FILE
+}
 
 
-@pytest.mark.parametrize(("name", "option", "choice"), CHOICES)
+@pytest.mark.parametrize(("name", "option", "choice"), CHOICES.values())
 def test_every_choice_can_run(name: str, option: str, choice: str, place: Place) -> None:
     study = STUDIES[name]
     for companion in study.companions:
