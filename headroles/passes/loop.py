@@ -110,17 +110,20 @@ class Passes(Generic[B]):
             waiting = [batch]
             while waiting:
                 one = waiting.pop()
-                if len(one.indices) > self.budget.most(self._width(one)):
-                    middle = len(one.indices) // 2
-                    halves = (one.indices[middle:], one.indices[:middle])
+                n, width = len(one.indices), max(self.lengths[index] for index in one.indices)
+                if n > self.budget.most(width):
+                    halves = (one.indices[n // 2 :], one.indices[: n // 2])
                     waiting += [self.make(indices) for indices in halves]
-                    continue
-                found = self._tried(one, read)
-                if found is None:
-                    self._shrink(one)
+                elif (found := self._tried(one, read)) is not None:
+                    yield one, found[0]
+                elif n == 1:
+                    raise ModelError(
+                        f"memory ran out for {self.name(one.indices[0])} alone ({width} tokens); "
+                        "use a device with more memory (`device='cpu'`), or remove the long text"
+                    )
+                else:
+                    self.budget.halve(n, width)
                     waiting.append(one)
-                    continue
-                yield one, found[0]
 
     def _tried(self, batch: B, read: Callable[[B], R]) -> tuple[R] | None:
         """Return the result of ``read``, None if memory ran out; its memory is then free again."""
@@ -130,18 +133,6 @@ class Passes(Generic[B]):
             if not lacks_memory(error):
                 raise
         return None
-
-    def _width(self, batch: B) -> int:
-        return max(self.lengths[index] for index in batch.indices)
-
-    def _shrink(self, batch: B) -> None:
-        width = self._width(batch)
-        if len(batch.indices) == 1:
-            raise ModelError(
-                f"memory ran out for {self.name(batch.indices[0])} alone ({width} tokens); use a "
-                "device with more memory (`device='cpu'`), or remove the long text"
-            )
-        self.budget.halve(len(batch.indices), width)
 
 
 def gradients_of_mean(

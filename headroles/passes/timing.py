@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from headroles.models.families import encoder_of
 
@@ -48,41 +46,27 @@ class Speed:
 
 
 def time_in_turns(before: PreTrainedModel, after: PreTrainedModel, tokens: int) -> Speed:
-    """Measure the seconds of both encoders for one batch of sequences of so many tokens.
+    """Measure the seconds of both encoders for one batch of sequences of so many random tokens.
 
     The batch has 512 tokens in all, or one sequence. Seconds are of the processor, which other
     programs disturb less than the clock; on other devices of the clock.
     """
-    inputs = _random_inputs(before, tokens)
-    for model in (before, after):
-        _seconds(model, inputs)  # warms up
-    seconds = np.array(
-        [[_seconds(model, inputs) for model in (before, after)] for _ in range(_ROUNDS)]
-    )
-    first, second = np.median(seconds, axis=0).tolist()
-    return Speed(tokens, first, second, tuple((seconds[:, 0] / seconds[:, 1]).tolist()))
+    size = before.config.vocab_size
+    shape, generator = (max(1, _TOKENS // tokens), tokens), torch.Generator().manual_seed(0)
+    ids = torch.randint(min(8, size - 1), size, shape, generator=generator).to(before.device)
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    clock = time.process_time if ids.device.type == "cpu" else time.perf_counter
 
+    def seconds(model: PreTrainedModel) -> float:
+        start = clock()
+        with torch.inference_mode():
+            encoder_of(model)(**inputs)
+            if model.device.type == "cuda":
+                torch.cuda.synchronize()
+        return clock() - start
 
-def _random_inputs(model: PreTrainedModel, tokens: int) -> dict[str, Tensor]:
-    """Make sequences of ``tokens`` random tokens each."""
-    shape = (max(1, _TOKENS // tokens), tokens)
-    generator = torch.Generator().manual_seed(0)
-    first = min(8, model.config.vocab_size - 1)
-    ids = torch.randint(first, model.config.vocab_size, shape, generator=generator)
-    ids = ids.to(model.device)
-    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-
-
-def clock_of(device: torch.device) -> Callable[[], float]:
-    """Return the clock for work on a device: on a CPU processor time, which load disturbs less."""
-    return time.process_time if device.type == "cpu" else time.perf_counter
-
-
-def _seconds(model: PreTrainedModel, inputs: dict[str, Tensor]) -> float:
-    clock = clock_of(model.device)
-    start = clock()
-    with torch.inference_mode():
-        encoder_of(model)(**inputs)
-        if model.device.type == "cuda":
-            torch.cuda.synchronize()
-    return clock() - start
+    models = (before, after)
+    rounds = np.array([[seconds(one) for one in models] for _ in range(1 + _ROUNDS)])
+    rounds = rounds[1:]  # the first warms up
+    first, second = np.median(rounds, axis=0).tolist()
+    return Speed(tokens, first, second, tuple((rounds[:, 0] / rounds[:, 1]).tolist()))

@@ -23,7 +23,8 @@ _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.bin.index.j
 _NUMBERS = ("F16", "BF16", "F32", "F64")
 _OF_PLACES = "_ids"
 """Suffix of names of tensors that hold positions instead of weights."""
-_LARGEST = {"layers": 10_000, "labels": 1_000_000, "size": 100_000_000}
+_LARGEST = {"layers": 10_000, "heads": 10_000, "labels": 1_000_000, "size": 100_000_000}
+_LARGEST |= {"embeddings": 2_000_000}  # which sinusoidal positions are computed for
 """Largest numbers of a configuration that a model is built from, by the ends of their names."""
 
 
