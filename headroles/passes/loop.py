@@ -158,9 +158,8 @@ def gradients_of_mean(
     sums = list(gradients)
     for _, (loss, found) in parts:
         total = total + loss
-        sums = [_sum(one, other) for one, other in zip(sums, found, strict=True)]
+        sums = [
+            other if one is None else one if other is None else one + other
+            for one, other in zip(sums, found, strict=True)
+        ]
     return total, sums
-
-
-def _sum(one: Tensor | None, other: Tensor | None) -> Tensor | None:
-    return other if one is None else one if other is None else one + other

@@ -166,7 +166,9 @@ def _check_complete(
     missing = sorted(report["missing_keys"])
     missing += sorted(f"{key} of another shape" for key, *_ in report["mismatched_keys"])
     lacking = [key for key in missing if not (is_unused(key, head) or _is_computed(key, network))]
-    if head and lacking and not any(_is_of_encoder(key, network) for key in lacking):
+    prefix = f"{network.base_model_prefix}."
+    of_encoder = [key for key in lacking if key.startswith(prefix) and "pooler." not in key]
+    if head and lacking and not of_encoder:
         raise _headless(name, head, f"{', '.join(lacking[:3])} would be random")
     if lacking:
         raise ModelError(
@@ -196,10 +198,6 @@ def _headless(name: str, head: str, finding: str) -> ModelError:
         f"({finding}), so importances of its heads would mean nothing; fine-tune it on the "
         "task first"
     )
-
-
-def _is_of_encoder(key: str, network: PreTrainedModel) -> bool:
-    return key.startswith(f"{network.base_model_prefix}.") and "pooler." not in key
 
 
 def _unused_layers(unexpected: Iterable[str]) -> list[str]:

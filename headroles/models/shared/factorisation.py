@@ -249,11 +249,15 @@ def fit_shared(
         tolerance: see ``TOLERANCE``.
     """
     rng = np.random.default_rng(seed)
-    strongest = _strongest(maps, rank)
-    fits = (
-        _descend(maps, _start(maps, strongest, rank, rng), most_rounds, tolerance)
-        for _ in range(restarts)
-    )
+    query, key, owners = _strongest(maps, rank)
+    keys, in_key = key.T @ key, maps.key @ key
+    bias = _solve(keys, maps.content @ key)
+    fits: list[Factors] = []
+    for _ in range(restarts):
+        mixing = _NOISE * rng.standard_normal((len(maps.query), rank))
+        mixing[owners, np.arange(len(owners))] += 1
+        start = _State(query, key, mixing, bias, keys, in_key)
+        fits.append(_descend(maps, start, most_rounds, tolerance))
     return min(fits, key=lambda fit: fit.errors[-1])
 
 
@@ -284,21 +288,6 @@ def _strongest(maps: ScoreMaps, rank: int) -> tuple[FloatArray, FloatArray, Inde
     heads, places = np.unravel_index(np.argsort(-strength, axis=None)[:rank], strength.shape)
     scale = np.sqrt(strength[heads, places])
     return left[heads, :, places].T * scale, right[heads, :, places].T * scale, heads
-
-
-def _start(
-    maps: ScoreMaps,
-    strongest: tuple[FloatArray, FloatArray, IndexArray],
-    rank: int,
-    rng: np.random.Generator,
-) -> _State:
-    query, key, owners = strongest
-    n_heads = len(maps.query)
-    mixing = _NOISE * rng.standard_normal((n_heads, rank))
-    mixing[owners, np.arange(len(owners))] += 1
-    keys = key.T @ key
-    bias = _solve(keys, maps.content @ key)
-    return _State(query.copy(), key.copy(), mixing, bias, keys, maps.key @ key)
 
 
 def _descend(maps: ScoreMaps, state: _State, most_rounds: int, tolerance: float) -> Factors:
