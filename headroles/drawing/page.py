@@ -152,12 +152,11 @@ def plain_page(
     title: str = "",
     pictures: tuple[Picture, ...] = (),
     head_map: HeadMap | None = None,
-    own_tables: tuple[Table, ...] = (),
     more: Sequence[Section] = (),
 ) -> Page:
     """Make a page of a summary and its details, with a map and pictures between if given.
 
-    ``own_tables`` stand before those of the details; sections of ``more`` follow the details.
+    Sections of ``more`` follow the details.
     """
     answer, tables = _split_shown(result.summarize())
     texts, details = _split_shown(result.details())
@@ -169,7 +168,7 @@ def plain_page(
     if pictures:
         sections.append(Section("All heads", head_map=head_map, pictures=pictures))
     if texts or details:
-        sections.append(Section("Details", texts=texts, tables=(*own_tables, *details)))
+        sections.append(Section("Details", texts=texts, tables=details))
     sections += more
     if cautions := result.warnings:
         sections.append(Section("What to be careful about", cautions=cautions))

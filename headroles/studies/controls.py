@@ -60,7 +60,7 @@ def with_permuted_weights(
         order = torch.randperm(weights.numel(), generator=generator).to(weights.device)
         return weights.flatten()[order].view_as(weights)
 
-    return _with_matrices(model, seed, chosen, permute)
+    return _changed(model, seed, permute, chosen)
 
 
 def with_noise(model: PreTrainedModel, share: float, seed: int) -> PreTrainedModel:
@@ -73,7 +73,7 @@ def with_noise(model: PreTrainedModel, share: float, seed: int) -> PreTrainedMod
         noise = torch.randn(weights.shape, generator=generator).to(weights)
         return weights + share * weights.square().mean().sqrt() * noise
 
-    return _with_matrices(model, seed, bool, add)
+    return _changed(model, seed, add)
 
 
 def change_of_weights(model: PreTrainedModel, other: PreTrainedModel) -> float:
@@ -81,34 +81,31 @@ def change_of_weights(model: PreTrainedModel, other: PreTrainedModel) -> float:
 
     Infinite for models of other parameters.
     """
-    before, after = (dict(_matrices(one)) for one in (model, other))
+    before, after = ({k: v.detach().cpu() for k, v in _matrices(m).items()} for m in (model, other))
     if {k: v.shape for k, v in before.items()} != {k: v.shape for k, v in after.items()}:
         return float("inf")
-    pairs = [(one.detach().cpu(), after[name].detach().cpu()) for name, one in before.items()]
-    moved = sum(float((one - two).double().square().sum()) for one, two in pairs)
-    return float(np.sqrt(moved / sum(float(one.double().square().sum()) for one, _ in pairs)))
+    moved = sum(float((v - after[k]).double().square().sum()) for k, v in before.items())
+    return float(np.sqrt(moved / sum(float(v.double().square().sum()) for v in before.values())))
 
 
-def _with_matrices(
+def _changed(
     model: PreTrainedModel,
     seed: int,
-    chosen: Callable[[str], bool],
     make: Callable[[Tensor, torch.Generator], Tensor],
+    chosen: Callable[[str], bool] = bool,
 ) -> PreTrainedModel:
     """Return a copy of the model with new values in the chosen weight matrices."""
     copy = deepcopy(model)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for name, weights in _matrices(copy):
+        for name, weights in _matrices(copy).items():
             if chosen(name):
                 weights.copy_(make(weights, generator))
     return copy
 
 
-def _matrices(model: PreTrainedModel) -> list[tuple[str, Tensor]]:
-    """Return the weight matrices of a model, by name."""
+def _matrices(model: PreTrainedModel) -> dict[str, Tensor]:
+    """Return the weight matrices of a model, in the order of their names."""
     module: Any = model
-    return sorted(
-        ((name, one) for name, one in module.named_parameters() if one.ndim > 1),
-        key=lambda named: named[0],
-    )
+    matrices = {name: one for name, one in module.named_parameters() if one.ndim > 1}
+    return dict(sorted(matrices.items()))

@@ -27,11 +27,6 @@ from headroles.studies.options import ThresholdOptions
 from headroles.testing.hypotheses import Hypotheses, size_of_scores
 from headroles.testing.options import LevelOptions, UnitOptions
 
-_ONE_DOCUMENT = (
-    "all examples are of one document, so there are no documents to cluster by; "
-    "pass `clusters='none'` to take examples as independent"
-)
-
 
 @dataclass(frozen=True)
 class OffsetBaseline:
@@ -58,8 +53,11 @@ def baseline_of(scores: HeadScores, role: str) -> OffsetBaseline | None:
     shares = scores.offset_shares[:, scores.role_ids.index(role)].astype(np.float64)
     if np.isnan(shares).all():
         return None
-    in_second = second_half(scores)
-    best = tuple(_best(shares, half) for half in (in_second, ~in_second))
+    in_second, known = second_half(scores), ~np.isnan(shares[:, 0])
+    best = []
+    for half in (in_second, ~in_second):
+        chosen = known & half if (known & half).any() else known
+        best.append(int(shares[chosen].mean(axis=0).argmax()))
     hits = np.where(in_second, shares[:, best[1]], shares[:, best[0]])
     return OffsetBaseline(hits, (OFFSETS[best[0]], OFFSETS[best[1]]))
 
@@ -81,13 +79,6 @@ def second_half(scores: HeadScores) -> BoolArray:
     return np.array([numbers[name] % 2 == 1 for name in scores.documents])
 
 
-def _best(shares: FloatArray, half: BoolArray) -> int:
-    """Return the place of the best offset of a half."""
-    known = ~np.isnan(shares[:, 0])
-    chosen = known & half if (known & half).any() else known
-    return int(shares[chosen].mean(axis=0).argmax())
-
-
 @dataclass(frozen=True)
 class HeadColumns:
     """The columns of a matrix (examples, T): every role, layer and head, in this order."""
@@ -103,11 +94,9 @@ class HeadColumns:
         With ``described`` of the quantities that describe heads, in the place of roles.
         """
         there = np.asarray((scores.counts > 0).any(axis=0))
-        roles = [role for role, has in zip(scores.roles, there, strict=True) if has]
-        chosen = tuple(
-            role for role in roles if (role.is_described if described else role.is_tested)
-        )
-        return cls(chosen, scores.n_layers, scores.n_heads)
+        roles = (role for role, has in zip(scores.roles, there, strict=True) if has)
+        chosen = (role for role in roles if (role.is_described if described else role.is_tested))
+        return cls(tuple(chosen), scores.n_layers, scores.n_heads)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -127,10 +116,6 @@ class HeadColumns:
         role, layer, head = self.places
         return {"layer": layer, "head": head, "role": np.array(self.ids, dtype=object)[role]}
 
-    def by_role(self, of_roles: list[float]) -> FloatArray:
-        """Return (T,): for each column the number of its role."""
-        return np.array(of_roles, dtype=np.float64)[self.places[0]]
-
     def values(self, scores: HeadScores) -> Float32Array:
         """Return the scores (examples, T)."""
         values = new_array((scores.n_examples, len(self.places[0])), np.float32)
@@ -145,7 +130,7 @@ class HeadColumns:
 
     def thresholds(self, score: Score, asked: float | None) -> FloatArray:
         """Return (T,): the thresholds of the columns, if not offsets."""
-        return self.by_role([role.threshold(score, asked) for role in self.roles])
+        return np.array([role.threshold(score, asked) for role in self.roles])[self.places[0]]
 
     def baselines(
         self, scores: HeadScores, values: NDArray[np.floating]
@@ -225,7 +210,10 @@ def hypotheses_of(
     shifts = None
     if scores.offset_shares is not None and against.threshold is None:
         shifts, means = columns.baselines(scores, values)
-        values = _shifted(values, shifts, columns.by_layer)
+        shifted = new_array(values.shape, np.float64)
+        for some in column_slices(*values.shape):
+            shifted[:, some] = values[:, some] + shifts[:, columns.by_layer[some]]
+        values = shifted
         of_offsets = means[columns.by_layer] + against.offset_margin
         thresholds = np.where(np.isnan(of_offsets), thresholds, of_offsets)
     bounds = columns.bounds(scores, shifts)
@@ -253,16 +241,6 @@ def hypotheses_about(
     )
 
 
-def _shifted(
-    values: NDArray[np.floating], shifts: FloatArray, places: IndexArray
-) -> NDArray[np.floating]:
-    """Add to each column of values (examples, T) the column of shifts at its place."""
-    shifted = new_array(values.shape, np.float64)
-    for columns in column_slices(*values.shape):
-        shifted[:, columns] = values[:, columns] + shifts[:, places[columns]]
-    return shifted
-
-
 def clusters_of(scores: HeadScores, options: UnitOptions) -> IndexArray | None:
     """Return the cluster (examples,) of each example, from 0; None for independent examples."""
     return clusters_in(scores.documents, options)
@@ -281,7 +259,10 @@ def clusters_in(documents: Sequence[str], options: UnitOptions) -> IndexArray | 
 def refuse_one_document(n_documents: int, options: UnitOptions) -> None:
     """Raise UsageError for one document if examples are to be clustered by document."""
     if options.clusters == "document" and n_documents < 2:
-        raise UsageError(_ONE_DOCUMENT)
+        raise UsageError(
+            "all examples are of one document, so there are no documents to cluster by; "
+            "pass `clusters='none'` to take examples as independent"
+        )
 
 
 def scores_of(given: Any) -> HeadScores:
@@ -310,10 +291,9 @@ def describe_clusters(hypotheses: Hypotheses) -> dict[str, Any]:
 
     ``effective_clusters`` is the largest effective number of clusters of any role.
     """
-    by = "document" if hypotheses.is_clustered else "none"
     effective = np.nan_to_num(hypotheses.moments.effective_clusters).max(initial=0)
     return {
-        "clustered_by": by,
+        "clustered_by": "document" if hypotheses.is_clustered else "none",
         "n_clusters": hypotheses.n_clusters,
         "effective_clusters": round(float(effective), 1),
     }

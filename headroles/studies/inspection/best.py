@@ -108,16 +108,20 @@ def find_best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
             "score again with `score='hit'`"
         )
     clusters, in_second = clusters_of(scores, options), second_half(scores)
-    rows = [
-        _row(scores, role, half, in_second, clusters, options.alpha)
+    roles = [
+        role
         for role in HeadColumns.of(scores).ids
         if baseline_of(scores, role) is not None and not is_other_trees(role)
-        for half in (1, 2)
     ]
-    if not rows:
+    if not roles:
         raise UsageError(
             "these scores have no role of pairs of words; score one, such as syntactic"
         )
+    rows = [
+        _row(scores, role, half, reported, clusters, options.alpha)
+        for role in roles
+        for half, reported in ((1, ~in_second), (2, in_second))
+    ]
     frame = pd.DataFrame([row for row in rows if row], columns=list(BestHeads.columns))
     return BestHeads(frame, Record.of_scores("best", scores.record, options))
 
@@ -126,7 +130,7 @@ def _row(
     scores: HeadScores,
     role: str,
     half: int,
-    in_second: BoolArray,
+    reported: BoolArray,
     clusters: IndexArray | None,
     alpha: float,
 ) -> dict[str, Any] | None:
@@ -135,8 +139,7 @@ def _row(
     assert scores.offset_shares is not None
     hits, shares = scores.column(role), scores.offset_shares[:, place]
     has_score = scores.counts[:, place] > 0
-    reported = has_score & (in_second if half == 2 else ~in_second)
-    chosen = has_score & ~reported
+    chosen, reported = has_score & ~reported, has_score & reported
     if not chosen.any() or not reported.any():
         return None
     layer, head = divmod(int(np.nanargmax(np.nanmean(hits[chosen], axis=0))), scores.n_heads)
