@@ -53,7 +53,11 @@ def collaborate(
     With the cost for a task: headroles collaborate MODEL --rank 192 --task dev.tsv --out DIR
     """
     from headroles.corpus import open_corpus
-    from headroles.studies.sharing.collaborate import Collaboration, collaborate_heads
+    from headroles.studies.sharing.collaborate import (
+        Collaboration,
+        CollaborativeModel,
+        collaborate_heads,
+    )
 
     if task is None:
         reason = "{} without a task: name its file with --task, or leave them out"
@@ -65,9 +69,8 @@ def collaborate(
     if not sample and reading != CorpusOptions():
         raise UsageError("options of reading text are given without text; name it with --sample")
     texts = open_corpus(sample, reading) if sample else None
-    filled = fill_folder(
-        out, [Collaboration], output, options, "collaborating", "steps", model=model
-    )
+    kinds = [CollaborativeModel, Collaboration]
+    filled = fill_folder(out, kinds, output, options, "collaborating", "steps", model=model)
     with filled as (folder, running):
         watched = console.watched(texts, running.on_progress)
         made, table = collaborate_heads(model, watched, task=task, options=running)

@@ -62,7 +62,8 @@ def make_function(command: Command) -> Callable[..., None]:
         values = dict(_values(given, stored))
         unit = "steps" if writes_model else "sentences" if "corpus" in values else "passes"
         model = values["model"] if writes_model else None
-        filled = fill_folder(out, [kind], output, options, kind.kind, unit, resuming.resume, model)
+        kinds = [*_models(writes_model), kind]
+        filled = fill_folder(out, kinds, output, options, kind.kind, unit, resuming.resume, model)
         with filled as (folder, running):
             if "corpus" in values:
                 values["corpus"] = console.watched(values["corpus"], running.on_progress)
@@ -76,6 +77,14 @@ def make_function(command: Command) -> Callable[..., None]:
     run: Any = over_model if runs_model else over_results
     run.__signature__, run.__doc__ = _signature(study.options, subjects), command.help
     return run  # type: ignore[no-any-return]
+
+
+def _models(are_written: bool) -> Iterator[type[Any]]:
+    """Yield the kind of the models that a study writes, if it writes any."""
+    if are_written:
+        from headroles.models.loading.saved_models import PrunedModel
+
+        yield PrunedModel
 
 
 def _signature(group: type[Options], subjects: dict[str, bool]) -> inspect.Signature:
@@ -178,9 +187,9 @@ def fill_folder(
     if model is None:
         opened = new_folder(out, kinds, output.overwrite, resume)
     else:
-        from headroles.models.loading.saved_models import PrunedModel, model_folder
+        from headroles.models.loading.saved_models import model_folder
 
-        opened = model_folder(out, model, [PrunedModel, *kinds], output.overwrite, resume)
+        opened = model_folder(out, model, kinds, output.overwrite, resume)
     with opened as folder, console.progress_bar(work, unit) as on_progress:
         running = {"on_progress": on_progress, "parts": parts_beside(folder)}
         known = {name: value for name, value in running.items() if hasattr(options, name)}

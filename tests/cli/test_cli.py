@@ -59,23 +59,6 @@ class TestClassify:
         assert names(classified) == RESULTS
         assert names(classified.parent) == {"classified"}
 
-    def test_says_what_it_did(self, bert_folder: Path, treebank: Path, out: Path) -> None:
-        shown = run_well("classify", bert_folder, treebank, "--out", out, "--full").stdout
-        for part in (
-            f"{bert_folder} (BERT, 3 layers x 4 heads)",
-            str(treebank),
-            "5 sentences, 2 documents, 3 examples scored (ud relations)",
-            "skipped nothing",
-            "syntactic:nsubj:to_governor",
-            "A head has a role if its mean score is above 3 (t-tests of examples clustered by 2 d",
-            "more than 0.5 (intersection-union test)",
-            "yes no undecided",
-            "warning: the scores of all roles come from fewer than 20 documents",
-            f"written to {out}",
-        ):
-            assert part in shown
-        assert "…" not in shown  # a pipe has no width
-
     def test_is_score_and_assign(
         self, classified: Path, bert_folder: Path, corpus: Path, out: Path
     ) -> None:

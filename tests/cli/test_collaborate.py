@@ -132,16 +132,6 @@ class TestFolderInEveryCommand:
         assert_same_outputs(logits(out), expected)
         assert {"low_rank.json", "low_rank.safetensors", "run.json"} <= names(out)
 
-    def test_without_heads_it_is_scored_and_compared(
-        self, made: Path, classifier: Path, treebank: Path, tmp_path: Path
-    ) -> None:
-        out = tmp_path / "pruned"
-        run_well("prune", made, "--order", "random", "--keep", 9, "--out", out)
-        plain = ("--no-beyond-offset", "--out")
-        run_well("classify", out, treebank, "--measure", "norms", *plain, tmp_path / "classified")
-        models = ("--models", classifier, out, "--corpus", treebank)
-        run_well("compare", *models, *plain, tmp_path / "compared")
-
 
 @pytest.mark.parametrize(
     ("rank", "method", "ranks"),

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 from headroles import HeadScores, Replication, find_best_heads, measure_token_groups, read_conllu
 from tests.commands import run, run_well
-from tests.conftest import conllu_sentence
 
 
 @pytest.fixture(scope="module")
@@ -58,25 +55,6 @@ def test_examples_of_a_removed_head(bert_folder: Path, treebank: Path, tmp_path:
     refused = run("examples", scores, "--head", "0-0", "--role", "local")
     assert refused.exit_code == 2
     assert "head 0-0 was removed from the model and has no scores" in refused.stderr
-
-
-GERMAN = "Donaudampfschiff Hochzeitsfeier Grundstück Rechtsanwalt Feuerwehr Zeitung".split()
-
-
-def test_german_text_under_an_english_model(bert_folder: Path, tmp_path: Path) -> None:
-    model = tmp_path / "english"
-    shutil.copytree(bert_folder, model)
-    (model / "README.md").write_text("---\nlanguage: en\n---\n", encoding="utf-8")
-    words = [(word, k, "dep" if k else "root") for k, word in enumerate(GERMAN)]
-    text = "".join(conllu_sentence(words, f"s-{k}") for k in range(20))
-    named, unnamed = tmp_path / "de_gsd-ud-test.conllu", tmp_path / "zeitung.conllu"
-    for file in (named, unnamed):
-        file.write_text(text, encoding="utf-8")
-    printed = " ".join(run_well("score", model, named, "--out", tmp_path / "a").stdout.split())
-    assert "warning: the corpus is in the language de, and the model reads en" in printed
-    printed = " ".join(run_well("score", model, unnamed, "--out", tmp_path / "b").stdout.split())
-    assert "the corpus is in the language" not in printed
-    assert re.search(r"warning: the tokenizer (cuts a word into|does not know)", printed)
 
 
 def test_tokens(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
