@@ -76,7 +76,7 @@ class TestClassify:
         assert names(out) == RESULTS | {"report.html"}
         assert f"See:     {out / 'report.html'}" in shown
         assert "6 layers x 12 heads" in shown
-        assert "140 sentences" in shown
+        assert "224 sentences" in shown
         assert run("demo", "--out", out).exit_code == 1
 
     def test_refuses_a_folder_with_files_before_any_work(self, treebank: Path, out: Path) -> None:
