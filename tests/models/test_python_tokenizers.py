@@ -256,7 +256,8 @@ def test_a_protein_encoder_scores_as_with_a_fast_twin(tmp_path: Path) -> None:
     names = {"unk_token": "<unk>", "cls_token": "<cls>", "sep_token": "<eos>", "pad_token": "<pad>"}
     fast = PreTrainedTokenizerFast(tokenizer_object=backend, **names)
     fast.model_input_names = ["input_ids", "attention_mask"]
-    assert not load_encoder(tmp_path).tokenizer.is_fast
+    loaded = load_encoder(tmp_path)
+    assert (loaded.tokenizer.is_fast, loaded.description.warnings) == (False, [])
     chains = ["M K T A Y I A", "L A G V S E R T", "K Q N F"]
     corpus = make_corpus(
         (tuple(own.split()), (-1, *range(len(own.split()) - 1)), ("n",) * len(own.split()))

@@ -190,12 +190,12 @@ def doubts_about(
             f"the tokenizer knows {n_pieces} pieces, and the model has embeddings for "
             f"{n_embeddings}: check that they belong together"
         )
-    if isinstance(source, str | Path) and says_no_casing(Path(source)):
-        does = "keeps" if not getattr(tokenizer, "do_lower_case", True) else "drops"
+    drops_capitals = tokenizer.tokenize("A") == tokenizer.tokenize("a")
+    if isinstance(source, str | Path) and drops_capitals and says_no_casing(Path(source)):
         yield (
             f"vocab.txt in {source} has capitals, and nothing beside it says whether they count: "
-            f"the tokenizer {does} them; if that is wrong, write "
-            f'{{"do_lower_case": {str(does == "keeps").lower()}}} to tokenizer_config.json there'
+            'the tokenizer drops them; if that is wrong, write {"do_lower_case": false} to '
+            "tokenizer_config.json there"
         )
 
 
