@@ -36,7 +36,7 @@ from headroles.storage import HIDDEN, committed, parts_in
 
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
 CODES = {"SIGKILL": -9, "SIGTERM": 143, "SIGINT": 130}
-CIRCUMSTANCES = ("created", "command", "passes")
+CIRCUMSTANCES = ("created", "command", "passes", "speed")
 TIMES = ("seconds",)
 """Columns of how long something took."""
 DIGESTS = ("digest", "holds")

@@ -25,7 +25,7 @@ from headroles.record import ScoresRecord
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Summary, Verbatim, as_text, brief
 from headroles.roles import SCORES, RoleOptions, choose_roles
-from headroles.storage import encode_json, parse_json, plain
+from headroles.storage import encode_json, plain
 from tests import noise
 
 
@@ -257,5 +257,5 @@ def changed(made: Any, **said: Any) -> Any:
     """A result whose record says something else."""
     record = made.record
     return replace(
-        made, record=type(record).read(parse_json(encode_json({**plain(record), **said})))
+        made, record=type(record).read(json.loads(encode_json({**plain(record), **said})))
     )

@@ -187,7 +187,7 @@ def open_study(out: Path, description: dict[str, Any]) -> None:
     file = out / "study.json"
     if not file.exists():
         out.mkdir(parents=True, exist_ok=True)
-        storage.write_json(file, description)
+        storage.write_bytes(file, storage.encode_json(description))
     found = storage.read_json(file)
     for key, value in description.items():
         if found.get(key) != value:
@@ -208,7 +208,9 @@ def fine_tune(model: Path, task: Task, seed: int, recipe: Recipe, place: Path) -
                 "corpus": {"task": task.name},
                 "measured": train(model, task, seed, recipe, staging),
             }
-        storage.write_json(record, content)  # last: it says that the folder is whole
+        storage.write_bytes(
+            record, storage.encode_json(content)
+        )  # last: it says that the folder is whole
     measured = dict(storage.read_json(record)["measured"])
     print(f"{place.name}: {task.measure} {measured['before']:.2f} -> {measured['after']:.2f}")
     return measured

@@ -224,8 +224,6 @@ def finish(
         steps[:1] = [f"See:     {place}  (all tables and pictures, in one HTML file)"]
     for line in (*steps, f"written to {folder}"):
         say(line)
-    if not page and storage.has_old_report(folder):
-        warn(
-            f"{folder / storage.REPORT_FILE} is about earlier results; to make it anew: "
-            f"headroles report {folder}"
-        )
+    report, run = folder / storage.REPORT_FILE, folder / storage.RUN_FILE
+    if not page and report.is_file() and report.stat().st_mtime < run.stat().st_mtime:
+        warn(f"{report} is about earlier results; to make it anew: headroles report {folder}")

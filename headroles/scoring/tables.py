@@ -67,7 +67,8 @@ def read_fields(folder: Path, record: ScoresRecord) -> dict[str, Any]:
     """
     scores, *others = [folder / name for name in files_of(record)]
     tables = map(storage.read_table, others)
-    read = _to_fields(storage.read_batches(scores), *tables, record=record)
+    batches = (batch for one in storage.read_row_groups(scores) for batch in one.to_batches())
+    read = _to_fields(batches, *tables, record=record)
     if (found := read["n_scores"]) != record.scores:
         raise ValueError(f"{found} scores instead of {record.scores}")
     return read

@@ -19,15 +19,31 @@ import msgspec
 from headroles.errors import StorageError
 
 
-def cannot_be_written(place: Path, error: OSError) -> StorageError:
-    """Make the error for a file or folder that the system does not allow to be written."""
-    return StorageError(f"{place} cannot be written: {error.strerror or error}")
+@contextmanager
+def written(place: Path) -> Iterator[None]:
+    """Raise StorageError in place of an OSError of the block, which writes ``place``."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{place} cannot be written: {error.strerror or error}") from error
 
 
-def cannot_be_read(file: Path, error: Exception) -> StorageError:
-    """Make the error for a file of a result folder that is damaged or not allowed to be read."""
-    reason = error.strerror if isinstance(error, OSError) else error
-    return StorageError(f"{file} cannot be read: {reason or error}; score again")
+@contextmanager
+def read_from(file: Path, *others: type[Exception]) -> Iterator[None]:
+    """Raise StorageError for errors of the block, which reads a file of a result folder.
+
+    Such errors are OSError and ``others``, which damaged content raises.
+    """
+    kinds: tuple[type[Exception], ...] = (OSError, *others)
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise StorageError(
+            f"there is no {file.name} in {file.parent}; name a folder that headroles wrote"
+        ) from error
+    except kinds as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError(f"{file} cannot be read: {reason}; score again") from error
 
 
 def refuse_odd_name(place: Path) -> None:
@@ -40,13 +56,6 @@ def refuse_odd_name(place: Path) -> None:
         ) from error
 
 
-def missing(file: Path) -> StorageError:
-    """Make the error for a file that a result folder should have."""
-    return StorageError(
-        f"there is no {file.name} in {file.parent}; name a folder that headroles wrote"
-    )
-
-
 @contextmanager
 def whole_file(file: Path) -> Iterator[Path]:
     """Yield a path to write to, which becomes ``file`` only if the block succeeds.
@@ -54,21 +63,17 @@ def whole_file(file: Path) -> Iterator[Path]:
     A link stays a link, and its target is replaced. The new file gets the permissions of the
     earlier one, if any, else those that the system gives to new files.
     """
-    try:
-        file = file.resolve() if file.is_symlink() else file
+    with written(file):
+        file = Path(os.path.realpath(file)) if file.is_symlink() else file
         draft = file.with_name(f".{file.name[:40]}-{secrets.token_hex(4)}")
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    except (OSError, RuntimeError) as error:
-        raise cannot_be_written(file, error if isinstance(error, OSError) else OSError()) from error
-    try:
-        yield draft
-        keep_permissions(file, draft)
-        sync(draft)
-        draft.replace(file)
-    except OSError as error:
-        raise cannot_be_written(file, error) from error
-    finally:
-        draft.unlink(missing_ok=True)
+        try:
+            yield draft
+            keep_permissions(file, draft)
+            sync(draft)
+            draft.replace(file)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 def keep_permissions(old: Path, new: Path) -> None:
@@ -80,10 +85,8 @@ def keep_permissions(old: Path, new: Path) -> None:
 def write_bytes(file: Path, content: bytes) -> None:
     """Write a file with ``content``; a device or a pipe is written to directly."""
     if is_special(file):
-        try:
+        with written(file):
             file.write_bytes(content)
-        except OSError as error:
-            raise cannot_be_written(file, error) from error
         return
     with whole_file(file) as draft:
         draft.write_bytes(content)
@@ -126,11 +129,6 @@ def sync(place: Path) -> None:
         os.close(handle)
 
 
-def write_json(file: Path, content: Any) -> None:
-    """Write ``content`` as indented JSON."""
-    write_bytes(file, encode_json(content))
-
-
 def encode_json(content: Any) -> bytes:
     """Encode ``content`` as indented JSON in UTF-8, file names of any bytes included.
 
@@ -144,11 +142,10 @@ def plain(content: Any) -> Any:
     """Return ``content`` as JSON has it: structs as objects, tuples as lists, NaN as None."""
     if isinstance(content, msgspec.Struct):
         leaves_out = content.__struct_config__.omit_defaults
-        names = zip(content.__struct_fields__, content.__struct_encode_fields__, strict=True)
-        values = {written: getattr(content, name) for name, written in names}
+        values = (getattr(content, name) for name in content.__struct_fields__)
         return {
             name: plain(value)
-            for name, value in values.items()
+            for name, value in zip(content.__struct_encode_fields__, values, strict=True)
             if not (leaves_out and (value is False or value in ("", None, {})))
         }
     if isinstance(content, Mapping):
@@ -158,34 +155,25 @@ def plain(content: Any) -> Any:
     return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
-def parse_json(text: str | bytes) -> Any:
-    """Parse JSON. Raises ValueError for other text, including NaN and infinity."""
-    return json.loads(text, parse_constant=_refuse_constant)
-
-
-def _refuse_depth(content: Any, levels: int = 50) -> None:
-    if not levels:
-        raise ValueError("its lists and objects are nested too deep")
-    inner = content.values() if isinstance(content, dict) else content
-    if isinstance(content, dict | list):
-        for one in inner:
-            _refuse_depth(one, levels - 1)
+def read_json(file: Path) -> dict[str, Any]:
+    """Read a JSON object. Raises StorageError if there is none, or one that is nested too deep."""
+    with read_from(file, ValueError, RecursionError):
+        with open_regular(file) as stream:
+            text = stream.read().decode("utf-8")
+        content = json.loads(text, parse_constant=_refuse_constant)
+        _refuse_depth(content)
+    if not isinstance(content, dict):
+        raise StorageError(f"{file} is not a JSON object; name a folder that headroles wrote")
+    return content
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def read_json(file: Path) -> dict[str, Any]:
-    """Read a JSON object. Raises StorageError if there is none, or one that is nested too deep."""
-    try:
-        with open_regular(file) as stream:
-            content = parse_json(stream.read().decode("utf-8"))
-        _refuse_depth(content)
-    except FileNotFoundError as error:
-        raise missing(file) from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise cannot_be_read(file, error) from error
-    if not isinstance(content, dict):
-        raise StorageError(f"{file} is not a JSON object; name a folder that headroles wrote")
-    return content
+def _refuse_depth(content: Any, levels: int = 50) -> None:
+    if not levels:
+        raise ValueError("its lists and objects are nested too deep")
+    if isinstance(content, dict | list):
+        for inner in content.values() if isinstance(content, dict) else content:
+            _refuse_depth(inner, levels - 1)

@@ -19,7 +19,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from headroles.errors import HeadRolesError, StorageError
-from headroles.storage.files import cannot_be_written, keep_permissions, refuse_odd_name, sync
+from headroles.storage.files import keep_permissions, refuse_odd_name, sync, written
 from headroles.storage.parts import Parts
 from headroles.storage.run_file import (
     ADDED,
@@ -53,8 +53,8 @@ def result_folder(
             parts.remove()
         elif resume is None and parts.count:
             raise StorageError(
-                f"{place} holds {parts.describe()} of an unfinished run; to continue "
-                "it, run the same command with --resume, to start anew with --no-resume"
+                f"{place} holds the work of an unfinished run; to continue it, run the same "
+                "command with --resume, to start anew with --no-resume"
             )
         if not overwrite and any(entry.name != HIDDEN for entry in place.iterdir()):
             nothing = ", and has no unfinished run to resume" * bool(resume and not parts.count)
@@ -75,16 +75,10 @@ def changed_folder(folder: str | Path) -> Iterator[Path]:
         yield from _fill(place, ADDED)
 
 
-def check_result_folder(
-    folder: str | Path, overwrite: bool = False, resume: bool | None = None
-) -> None:
-    """Raise StorageError if `result_folder` would reject ``folder``; call before long work."""
-    with contextlib.suppress(_NothingToDo), result_folder(folder, overwrite, resume):
-        raise _NothingToDo
-
-
-class _NothingToDo(Exception):
-    """Exception that leaves a claimed folder unchanged."""
+def check_result_folder(folder: str | Path) -> None:
+    """Raise StorageError if `changed_folder` would reject ``folder``; call before long work."""
+    with _claimed(folder):
+        pass
 
 
 def parts_in(folder: str | Path) -> Parts:
@@ -103,21 +97,19 @@ def _claimed(folder: str | Path) -> Iterator[Path]:
     folder = Path(folder).absolute()
     refuse_odd_name(folder)
     hidden = folder / HIDDEN
-    made: list[Path] = []
+    made = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
     try:
-        made = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
-        _make(folder)
-        refuse_foreign(hidden)
-        hidden.mkdir(exist_ok=True)
-        with _locked(hidden):
-            _clear(folder)  # the remains of a killed run
-            _finish(folder)
-            try:
-                yield folder
-            finally:
-                _clear(folder)
-    except OSError as error:
-        raise cannot_be_written(folder, error) from error
+        with written(folder):
+            _make(folder)
+            refuse_foreign(hidden)
+            hidden.mkdir(exist_ok=True)
+            with _locked(hidden):
+                _clear(folder)  # the remains of a killed run
+                _finish(folder)
+                try:
+                    yield folder
+                finally:
+                    _clear(folder)
     finally:
         for place in (hidden, *made):  # those that are still empty
             with contextlib.suppress(OSError):
@@ -136,19 +128,16 @@ def _make(folder: Path) -> None:
 
 @contextmanager
 def _locked(hidden: Path) -> Iterator[None]:
-    lock = FileLock(hidden / _LOCK, timeout=0)
     try:
-        lock.acquire()
+        with FileLock(hidden / _LOCK, timeout=0):
+            try:
+                yield
+            finally:  # while it is held: the next process makes a new one
+                (hidden / _LOCK).unlink(missing_ok=True)
     except Timeout:
         raise StorageError(
             f"another run is writing into {hidden.parent}; wait for it, or name another folder"
         ) from None
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            (hidden / _LOCK).unlink()  # while it is held: the next process makes a new one
-        lock.release()
 
 
 def _clear(folder: Path) -> None:
@@ -167,19 +156,19 @@ def _fill(folder: Path, commit: str) -> Iterator[Path]:
     new = hidden / _NEW
     new.mkdir()
     try:
-        yield new
-        _prepare(new, folder)
-        new.rename(hidden / commit)
-        sync(hidden)
-        _finish(folder)
+        with written(folder):
+            yield new
+            _prepare(new, folder)
+            new.rename(hidden / commit)
+            sync(hidden)
+            _finish(folder)
     except KeyboardInterrupt as stop:
         stop.args = stop.args or (_state(folder, had_results),)
         raise
-    except (HeadRolesError, OSError) as error:
-        shown = error if isinstance(error, HeadRolesError) else cannot_be_written(folder, error)
+    except HeadRolesError as error:
         if parts_in(folder).count or not new.exists():
-            shown.add_note(_state(folder, had_results))
-        raise shown from (error if shown is not error else error.__cause__)
+            error.add_note(_state(folder, had_results))
+        raise
 
 
 def _prepare(new: Path, folder: Path) -> None:
@@ -197,11 +186,10 @@ def _prepare(new: Path, folder: Path) -> None:
 def _finish(folder: Path) -> None:
     """Give the files of committed results their names in ``folder``."""
     hidden = folder / HIDDEN
-    for commit in (REPLACED, ADDED):
-        results = hidden / commit
+    for results in (hidden / REPLACED, hidden / ADDED):
         if not os.path.lexists(results):
             continue
-        if commit == REPLACED:
+        if results.name == REPLACED:
             parts_in(folder).remove()
         _refuse_in_the_way(folder, results)
         for source in (*(place for place in results.iterdir() if place.is_dir()), results):
@@ -211,20 +199,16 @@ def _finish(folder: Path) -> None:
 
 
 def _refuse_in_the_way(target: Path, source: Path) -> None:
-    """Raise StorageError if what is no result in ``target`` has the name of one in ``source``.
-
-    Nor may a link have the name of a folder.
-    """
+    """Raise StorageError if what is no result in ``target`` has the name of one in ``source``."""
     listed = result_files(target)
     for file in source.iterdir():
         place = target / file.name
         if file.is_dir():
-            is_free = not place.is_symlink() and (place.is_dir() or not place.exists())
-        elif place.is_dir() or not os.path.lexists(place):
-            is_free = not place.is_dir()
+            is_free = place.is_dir() and not place.is_symlink()
         else:
-            is_free = file.name in listed or (place.is_file() and filecmp.cmp(place, file, False))
-        if not is_free:
+            is_same = place.is_file() and filecmp.cmp(place, file, False)
+            is_free = is_same or (file.name in listed and not place.is_dir())
+        if os.path.lexists(place) and not is_free:
             raise StorageError(
                 f"{place} is in the way of a file or folder of the results; remove it"
             )
@@ -239,10 +223,9 @@ def _replace(target: Path, source: Path, draft: Path) -> None:
         (target / name).unlink()
     for file in sorted(source.iterdir(), key=lambda file: file.name == RUN_FILE):
         place = target / file.name
-        if file.is_dir() or (place.exists() and place.samefile(file)):
-            continue
-        _give_name(file, draft)
-        draft.replace(place)
+        if not file.is_dir() and not (place.exists() and place.samefile(file)):
+            _give_name(file, draft)
+            draft.replace(place)
     sync(target)
 
 
@@ -260,12 +243,10 @@ def _state(folder: Path, had_results: bool) -> str:
     """Say what ``folder`` holds if the run ends now."""
     if not (folder / HIDDEN / _NEW).exists():
         return f"the results in {folder} are the new ones"
-    parts = parts_in(folder)
     found = [f"the results in {folder} are unchanged"] * had_results
-    if parts.count:
-        verb = "is" if parts.count == 1 else "are"
+    if parts_in(folder).count:
         found.append(
-            f"{parts.describe()} of the work {verb} saved in {folder}; "
-            "to continue, run the same command with --resume"
+            f"the finished work is saved in {folder}; to continue, run the same command with "
+            "--resume"
         )
     return ", and ".join(found) or f"nothing was written to {folder}"

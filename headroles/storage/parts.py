@@ -18,13 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from safetensors import SafetensorError
 
 from headroles.errors import StorageError
-from headroles.storage.files import (
-    cannot_be_written,
-    encode_json,
-    open_regular,
-    read_json,
-    write_bytes,
-)
+from headroles.storage.files import encode_json, open_regular, read_json, write_bytes, written
 from headroles.wording import shortened
 
 if TYPE_CHECKING:
@@ -49,46 +43,27 @@ class Parts:
 
     @property
     def count(self) -> int:
-        """Number of saved parts, with any settings."""
-        return sum(1 for _ in self._files())
-
-    def describe(self) -> str:
-        """Describe the number of saved parts."""
-        count = self.count
-        return f"{count} part{'' if count == 1 else 's'}"
+        """Number of saved parts, with any settings, of this run and of pieces of it."""
+        return sum(1 for depth in ("*", "*/*") for _ in self.place.glob(f"{depth}/{_PREFIX}*"))
 
     def within(self, name: str) -> Parts:
         """Return the parts of a piece of the work with settings of its own; they count here too."""
         return Parts(self.place / name)
-
-    def _settings(self) -> dict[str, Any]:
-        """Return the settings that were saved last. Raises StorageError if they cannot be read."""
-        try:
-            return read_json(self.place / _SETTINGS)
-        except StorageError as error:
-            raise StorageError(
-                f"the settings of the unfinished run saved in {self.place} cannot be read; run "
-                "the command with --no-resume to start anew"
-            ) from error
 
     def open(self, settings: Mapping[str, Any]) -> OpenParts:
         """Open the parts of a run with these settings, and save the settings.
 
         Raises StorageError, naming the differences, if there are parts with other settings.
         """
-        plain = _plain(settings)
-        if self.count and (known := self._settings()) != plain:
+        if self.count and (found := self._differences(settings)):
             raise StorageError(
-                f"the unfinished run saved in {self.place} has other settings: "
-                f"{differences(known, plain)}; run it with its first options, or run the "
-                "command with --no-resume to start anew"
+                f"the unfinished run saved in {self.place} has other settings: {found}; run it "
+                "with its first options, or run the command with --no-resume to start anew"
             )
-        opened = self._opened(plain)
-        try:
+        opened = self._opened(settings)
+        with written(opened.folder):
             opened.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise cannot_be_written(opened.folder, error) from error
-        write_bytes(self.place / _SETTINGS, encode_json(plain))
+        write_bytes(self.place / _SETTINGS, encode_json(settings))
         return opened
 
     def join(self, settings: Mapping[str, Any]) -> OpenParts:
@@ -96,28 +71,32 @@ class Parts:
 
         Raises StorageError, naming the differences, if its settings are others.
         """
-        plain, known = _plain(settings), self._settings()
-        if known != plain:
+        if found := self._differences(settings):
             raise StorageError(
-                f"this process has other settings than the first one: {differences(known, plain)}; "
+                f"this process has other settings than the first one: {found}; "
                 "give all processes the same command, packages and model"
             )
-        return self._opened(plain)
+        return self._opened(settings)
 
     def _opened(self, settings: Mapping[str, Any]) -> OpenParts:
         seal = _digest(encode_json(settings))
         return OpenParts(self.place / seal.hex()[:_NAME_LENGTH], seal)
 
+    def _differences(self, settings: Mapping[str, Any]) -> str:
+        try:
+            saved = read_json(self.place / _SETTINGS)
+        except StorageError as error:
+            raise StorageError(
+                f"the settings of the unfinished run saved in {self.place} cannot be read; run "
+                "the command with --no-resume to start anew"
+            ) from error
+        return differences(saved, json.loads(encode_json(settings)))  # tuples are lists then
+
     def remove(self) -> None:
         """Remove all parts, then the settings."""
-        entries = list(self.place.iterdir()) if self.place.is_dir() else []
-        for folder in (entry for entry in entries if entry.is_dir()):
+        for folder in self.place.glob("*/"):
             Parts(folder).remove()
         shutil.rmtree(self.place, ignore_errors=True)
-
-    def _files(self) -> Iterator[Path]:
-        for pattern in (f"*/{_PREFIX}*", f"*/*/{_PREFIX}*"):  # of this run, and of pieces of it
-            yield from self.place.glob(pattern)
 
 
 @dataclass(frozen=True)
@@ -138,8 +117,7 @@ class OpenParts:
         file = self._file(name)
         try:
             with open_regular(file) as stream:
-                content = stream.read()
-            digest, content = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+                digest, content = stream.read(_DIGEST_BYTES), stream.read()
             if digest != self._sealed(name, content):
                 raise ValueError("it is damaged, or belongs to another run or version")
             return decode(content)
@@ -160,31 +138,25 @@ class OpenParts:
         return self.folder / f"{_PREFIX}{name}"
 
 
-def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings in the form that is read back from JSON: tuples become lists."""
-    plain: dict[str, Any] = json.loads(encode_json(settings))
-    return plain
-
-
 def _digest(content: bytes, key: bytes = b"") -> bytes:
     return hashlib.blake2b(content, key=key, digest_size=_DIGEST_BYTES).digest()
 
 
 def differences(known: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
     """Describe the differences of two settings by name; empty if they are equal."""
-    before, after = (dict(_flat(one)) for one in (known, asked))
+    before, after = dict(_flat(known)), dict(_flat(asked))
     names = [name for name in {**before, **after} if before.get(name, ...) != after.get(name, ...)]
     shown = [
         f"{name} was {_shown(before, name)} and is {_shown(after, name)}"
         for name in names[:_MOST_DIFFERENCES]
     ]
-    more = len(names) - len(shown)
-    return ", ".join([*shown, f"and {more} more"] if more else shown)
+    more = [f"and {len(names) - len(shown)} more"] * (len(names) > len(shown))
+    return ", ".join([*shown, *more])
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in settings.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value:
             yield from _flat(value, f"{prefix}{name} ")
         else:
             yield f"{prefix}{name}", value

@@ -5,24 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, TypeGuard, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeGuard, TypeVar
 
 import msgspec
 
 from headroles.errors import StorageError
 from headroles.storage.files import (
-    cannot_be_read,
     encode_json,
-    missing,
     open_regular,
     plain,
+    read_from,
     read_json,
     refuse_odd_name,
-    write_json,
+    write_bytes,
 )
 
 FORMAT = 3
@@ -37,42 +35,38 @@ REPORT_FILE = "report.html"
 """Default name of the report page in a result folder."""
 
 S = TypeVar("S", bound=msgspec.Struct)
+Files = dict[str, dict[str, str]]
+"""The SHA-256 of each file, by its name, of each kind of result."""
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 """Number of items, as a run file can store it."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """Content of the run file of a result folder: the record, and the files that it holds.
-
-    ``files`` are the names of the files of each kind of result, with their SHA-256.
-    """
+class Run(NamedTuple):
+    """Content of the run file of a result folder: the record, and the files that it lists."""
 
     content: dict[str, Any]
-    files: dict[str, dict[str, str]]
+    files: Files
 
 
 def write_run(
-    folder: Path,
-    record: Mapping[str, Any] | msgspec.Struct,
-    files: Mapping[str, Mapping[str, str]],
+    folder: Path, record: Mapping[str, Any] | msgspec.Struct, files: Mapping[str, Mapping[str, str]]
 ) -> None:
     """Write the run file of a result folder; ``files`` are those of `Run`.
 
     It includes a digest of its other content, which shows if the file was changed.
     """
     content = {"format": FORMAT, "holds": files, **plain(record)}
-    write_json(folder / RUN_FILE, {**content, "digest": _digest_of_content(content)})
+    content["digest"] = _digest_of_content(content)
+    write_bytes(folder / RUN_FILE, encode_json(content))
 
 
 def read_run(folder: Path) -> Run:
     """Read the record of ``folder``. Raises StorageError if missing, changed or unreadable."""
     file = committed(folder) / RUN_FILE
     content = read_json(file)
-    found = content.get("format")
-    if found != FORMAT:
+    if content.get("format") != FORMAT:
         raise StorageError(
-            f"{file} has format {found!s:.20}, this version reads {FORMAT}; "
+            f"{file} has format {content.get('format')!s:.20}, this version reads {FORMAT}; "
             "score again, or use the version of headroles that wrote it"
         )
     if content.pop("digest", None) != _digest_of_content(content):
@@ -102,18 +96,20 @@ def read_record(folder: Path, content: Mapping[str, Any], form: type[S]) -> S:
         ) from error
 
 
-def _are_files(files: Any) -> TypeGuard[dict[str, dict[str, str]]]:
+def _are_files(files: Any) -> TypeGuard[Files]:
+    """Tell whether names are those of files in the folder itself, and not hidden."""
     return isinstance(files, dict) and all(
-        isinstance(own, dict)
-        and all(_is_plain(name) and isinstance(own[name], str) for name in own)
-        for own in files.values()
+        isinstance(digests, dict)
+        and all(
+            0 < len(name) < _LONGEST_NAME
+            and name.isprintable()
+            and not name.startswith(".")
+            and not {*"/\\:"} & {*name}
+            and isinstance(digest, str)
+            for name, digest in digests.items()
+        )
+        for digests in files.values()
     )
-
-
-def _is_plain(name: str) -> bool:
-    """Tell whether a name is that of a file in the folder itself, not elsewhere, and not hidden."""
-    is_name = 0 < len(name) < _LONGEST_NAME and name.isprintable()
-    return is_name and not name.startswith(".") and not {*"/\\:"} & {*name}
 
 
 def committed(folder: Path) -> Path:
@@ -134,15 +130,10 @@ def refuse_foreign(hidden: Path) -> None:
 
     A folder from someone else may hold links to files of the person who opens it.
     """
-    walked = os.walk(hidden)
-    inner = [Path(top, name) for top, folders, files in walked for name in (*folders, *files)]
-    for place in (hidden, *inner):
-        try:
-            mode = place.lstat().st_mode
-        except FileNotFoundError:
-            continue
-        if not (stat.S_ISDIR(mode) or (stat.S_ISREG(mode) and place != hidden)):
-            kind = "a symbolic link" if stat.S_ISLNK(mode) else "a file, a pipe or the like"
+    for place in chain([hidden], hidden.rglob("*")):
+        is_made = place.is_dir() or (place.is_file() and place != hidden)
+        if place.is_symlink() or (os.path.lexists(place) and not is_made):
+            kind = "a symbolic link" if place.is_symlink() else "a file, a pipe or the like"
             raise StorageError(
                 f"{place} is {kind}, which headroles does not make there; nothing was "
                 "followed or changed. Remove it, and run the command again"
@@ -156,27 +147,26 @@ def kinds_in(folder: Path) -> tuple[str, ...]:
 
 def result_files(folder: Path) -> list[str]:
     """List the files of the results in ``folder`` that its run file names, itself included."""
-    names = [name for own in _files_in(folder).values() for name in own]
-    return [RUN_FILE, *names] if (folder / RUN_FILE).exists() else []
+    return [RUN_FILE, *chain(*_files_in(folder).values())] if (folder / RUN_FILE).exists() else []
 
 
 def unchanged_files(folder: Path) -> set[str]:
     """Return the names of the files that the run file lists, without those that were changed."""
+    listed = chain(*(digests.items() for digests in _files_in(folder).values()))
     return {
         name
-        for own in _files_in(folder).values()
-        for name, digest in own.items()
+        for name, digest in listed
         if (folder / name).is_file() and _digest(folder / name) == digest
     }
 
 
-def _files_in(folder: Path) -> dict[str, dict[str, str]]:
+def _files_in(folder: Path) -> Files:
     """Read the files of each kind of result without checks; empty if they cannot be read."""
     try:
-        held = read_json(folder / RUN_FILE).get("holds")
+        files = read_json(folder / RUN_FILE).get("holds")
     except StorageError:
         return {}
-    return held if _are_files(held) else {}
+    return files if _are_files(files) else {}
 
 
 def digests_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
@@ -187,17 +177,12 @@ def digests_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
 def check_files(folder: Path, digests: Mapping[str, str]) -> None:
     """Raise StorageError if any of these files is missing or was changed."""
     for name, digest in digests.items():
-        file = folder / name
-        try:
-            found = _digest(file)
-        except FileNotFoundError as error:
-            raise missing(file) from error
-        except OSError as error:
-            raise cannot_be_read(file, error) from error
+        with read_from(folder / name):
+            found = _digest(folder / name)
         if found != digest:
             raise StorageError(
-                f"{file} was changed after headroles wrote it, or belongs to another run than "
-                f"{RUN_FILE} beside it; make the results again"
+                f"{folder / name} was changed after headroles wrote it, or belongs to another run "
+                f"than {RUN_FILE} beside it; make the results again"
             )
 
 
@@ -208,11 +193,5 @@ def _digest(file: Path) -> str:
 
 def _digest_of_content(content: Mapping[str, Any]) -> str:
     # in the form that is read back: tuples become lists, and numbers as keys become text
-    plain = json.loads(encode_json(content))
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
-
-
-def has_old_report(folder: Path) -> bool:
-    """Tell whether the report in ``folder`` is older than its results."""
-    report, run = folder / REPORT_FILE, folder / RUN_FILE
-    return report.is_file() and run.is_file() and report.stat().st_mtime < run.stat().st_mtime
+    read_back = json.loads(encode_json(content))
+    return hashlib.sha256(json.dumps(read_back, sort_keys=True).encode()).hexdigest()

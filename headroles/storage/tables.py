@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headroles.storage.files import cannot_be_read, check_regular, missing
+from headroles.storage.files import check_regular, read_from
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_ROWS = 2**17
-"""Number of rows read at a time."""
 
 
 class TableWriter:
@@ -54,51 +50,25 @@ class TableWriter:
 
 def read_table(file: Path) -> pa.Table:
     """Read a Parquet file. Raises StorageError if it is missing or damaged."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with _reported_defects(file):
-        return _checked(pq.ParquetFile(file).read())
-
-
-def read_batches(file: Path) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a Parquet file in batches: faster and in less memory than all at once.
-
-    Raises errors as `read_table`.
-    """
-    import pyarrow.parquet as pq
-
-    with _reported_defects(file):
-        yield from map(_checked, pq.ParquetFile(file).iter_batches(_ROWS))
+    with read_from(file, pa.ArrowException):
+        check_regular(file)
+        table = pq.ParquetFile(file).read()
+        table.validate(full=True)  # text that is not UTF-8, for one
+    return table
 
 
 def read_row_groups(file: Path) -> Iterator[pa.Table]:
     """Yield the tables that `TableWriter` appended to a file; raises errors as `read_table`."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with _reported_defects(file):
-        stored = pq.ParquetFile(file)
-    for number in range(stored.num_row_groups):
-        with _reported_defects(file):
-            table = _checked(stored.read_row_group(number))
-        yield table
-
-
-def _checked(table: Any) -> Any:
-    """Return a table or batch. Raises ArrowException for invalid content, such as text not in
-    UTF-8.
-    """
-    table.validate(full=True)
-    return table
-
-
-@contextmanager
-def _reported_defects(file: Path) -> Iterator[None]:
-    import pyarrow as pa
-
-    try:
+    with read_from(file, pa.ArrowException):
         check_regular(file)
-        yield
-    except FileNotFoundError as error:
-        raise missing(file) from error
-    except (OSError, pa.ArrowException) as error:
-        raise cannot_be_read(file, error) from error
+        stored = pq.ParquetFile(file)
+        for number in range(stored.num_row_groups):
+            table = stored.read_row_group(number)
+            table.validate(full=True)
+            yield table

@@ -154,7 +154,7 @@ def power_analysis(scores: HeadScores, options: PowerOptions) -> PowerAnalysis:
 
     Raises:
         UsageError: an option outside its range, examples that cannot be clustered by
-            ``clusters``, or scores that stopped early.
+            ``clusters``.
 
     With scores of 20 examples for a pilot, made by hand:
 

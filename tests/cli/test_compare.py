@@ -141,17 +141,19 @@ class TestFailure:
             stopped = run(*large, "--out", out)
         assert stopped.exit_code == 143
         assert stopped.stderr == (
-            f"interrupted: {first} parts of the work are saved in {out}; to continue, run the same "
-            "command with --resume\n"
+            f"interrupted: the finished work is saved in {out}; to continue, run the same command "
+            "with --resume\n"
         )
         assert names(out) == {HIDDEN}
+        assert parts_in(out).count == first
         refused = run(*large, "--out", out)
-        assert f"holds {first} parts of an unfinished run; to continue" in refused.stderr
+        assert "holds the work of an unfinished run; to continue" in refused.stderr
         with stopped_after(second, ModelError("no luck")):
             failed = run(*large, "--out", out, "--resume")
         error, printed = failed.stderr.splitlines()
         assert error == "error: no luck"
-        assert printed.startswith(f"warning: {first + second} parts of the work are saved in {out}")
+        assert printed.startswith(f"warning: the finished work is saved in {out}")
+        assert parts_in(out).count == first + second
         with stopped_after(10 - first - second, AssertionError()):
             run_well(*large, "--out", out, "--resume")
         self.check_equal(out, tmp_path / "whole")
@@ -166,7 +168,8 @@ class TestFailure:
             )
             failed = run(*large, "--out", out, "--alpha", 0.01)
         assert failed.exit_code == 1
-        assert "10 parts of the work are saved" in failed.stderr
+        assert "the finished work is saved" in failed.stderr
+        assert parts_in(out).count == 10
         with stopped_after(0, AssertionError()):
             run_well(*large, "--out", out, "--resume")
         run_well(*large, "--out", tmp_path / "whole")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from headroles.errors import ModelError
-from headroles.storage import HIDDEN
+from headroles.storage import HIDDEN, parts_in
 from tests.commands import names, run, run_well
 from tests.scoring.test_parts import WINDOW, content, stopped_after
 
@@ -29,19 +29,21 @@ def test_an_interrupted_run_resumes(bert_folder: Path, sample: Path, tmp_path: P
         stopped = run(*asked)
     assert stopped.exit_code == 130
     assert stopped.stderr == (
-        f"interrupted: 2 parts of the work are saved in {tmp_path / 'out'}; to continue, run "
-        "the same command with --resume\n"
+        f"interrupted: the finished work is saved in {tmp_path / 'out'}; to continue, run the same "
+        "command with --resume\n"
     )
+    assert parts_in(tmp_path / "out").count == 2
     refused = run(*asked)
     assert refused.exit_code == 1
-    assert "holds 2 parts of an unfinished run" in refused.stderr
+    assert "holds the work of an unfinished run" in refused.stderr
     other = run(*asked, "--resume", "--window", 1)
     assert "has other settings: options window was 2 and is 1" in other.stderr
     with stopped_after(1, ModelError("no luck")):
         failed = run(*asked, "--resume")
     error, printed = failed.stderr.splitlines()
     assert error == "error: no luck"
-    assert printed.startswith("warning: 3 parts of the work are saved")
+    assert printed.startswith("warning: the finished work is saved")
+    assert parts_in(tmp_path / "out").count == 3
     with stopped_after(3, AssertionError()):
         run_well(*asked, "--resume")
     found, expected = (content(tmp_path / name) for name in ("out", "whole"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -30,32 +29,17 @@ from headroles.storage import (
     changed_folder,
     committed,
     digests_of,
-    encode_json,
     kinds_in,
-    parts_beside,
-    read_json,
+    parts_in,
     read_run,
     result_folder,
-    whole_file,
-    write_bytes,
     write_run,
 )
 from tests.commands import run
 from tests.conftest import make_bert, make_tokenizer
+from tests.storage.made import everything, make_result, replace
 
 REMOVE = "Remove it, and run the command again"
-
-
-def everything(folder: Path) -> dict[str, Any]:
-    """All that is in a folder, without following links."""
-    found: dict[str, Any] = {}
-    for place in sorted(folder.rglob("*")):
-        name = str(place.relative_to(folder))
-        if place.is_symlink():
-            found[name] = place.readlink()
-        else:
-            found[name] = place.read_bytes() if place.is_file() else None
-    return found
 
 
 @pytest.fixture
@@ -72,15 +56,8 @@ def victim(tmp_path: Path) -> Path:
 def results(tmp_path: Path) -> Path:
     folder = tmp_path / "results"
     folder.mkdir()
-    (folder / "roles.csv").write_text("old")
-    write_run(folder, {"run": "old"}, {"roles": digests_of(folder, ["roles.csv"])})
+    make_result(folder, "old", ["roles.csv"])
     return folder
-
-
-def replace(folder: Path, resume: bool | None = False) -> None:
-    with result_folder(folder, overwrite=True, resume=resume) as staging:
-        (staging / "roles.csv").write_text("new")
-        write_run(staging, {"run": "new"}, {"roles": digests_of(staging, ["roles.csv"])})
 
 
 def add(folder: Path) -> None:
@@ -88,23 +65,22 @@ def add(folder: Path) -> None:
         write_run(staging, {"run": "added"}, {})
 
 
-@pytest.mark.parametrize("change", [replace, add])
-def test_a_link_in_the_place_of_the_hidden_folder(results: Path, victim: Path, change: Any) -> None:
-    (results / HIDDEN).symlink_to("../victim")
-    before = everything(victim.parent)
-    with pytest.raises(StorageError, match=rf"\.headroles is a symbolic link, .*{REMOVE}"):
-        change(results)
-    assert everything(victim.parent) == before
+LINKS = ("", "parts", "new", "done", "added", "lock", "parts/plan/part-0")
 
 
-@pytest.mark.parametrize("name", ["parts", "new", "done", "added", "lock", "parts/plan/part-0"])
-@pytest.mark.parametrize("change", [replace, add])
+@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize("change", [replace, add, committed, kinds_in, read_run])
 def test_links_in_the_hidden_folder(results: Path, victim: Path, change: Any, name: str) -> None:
+    """Links in it, or in its place, are not written through, and not read through either."""
     place = results / HIDDEN / name
-    place.parent.mkdir(parents=True)
-    place.symlink_to(victim / "thesis.txt" if "." in name or name == "lock" else victim)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    is_file = name in ("lock", "parts/plan/part-0")
+    place.symlink_to(victim / "thesis.txt" if is_file else victim)
     before = everything(victim.parent)
-    with pytest.raises(StorageError, match=f"{name} is a symbolic link, which .*{REMOVE}"):
+    if change in (replace, add) or name in ("done", "added"):
+        with pytest.raises(StorageError, match=f"{place.name} is a symbolic link, .*{REMOVE}"):
+            change(results)
+    else:
         change(results)
     assert everything(victim.parent) == before
 
@@ -247,9 +223,8 @@ def tested(bert_folder: Path, treebank: Path, tmp_path: Path) -> Path:
     return out
 
 
-@pytest.mark.parametrize("depth", [60, 900, 100_000])
-def test_lists_in_lists(results: Path, depth: int) -> None:
-    content = f'{{"format": 3, "holds": {{}}, "x": {"[" * depth}{"]" * depth}}}'
+def test_lists_in_lists(results: Path) -> None:
+    content = f'{{"format": 3, "holds": {{}}, "x": {"[" * 900}{"]" * 900}}}'
     (results / "run.json").write_text(content)
     done = run("export", results)
     assert done.exit_code == 1
@@ -273,96 +248,32 @@ def test_folders_whose_names_are_not_utf8(
     assert "is not UTF-8" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["done", "added"])
-def test_links_are_not_read_through(results: Path, victim: Path, name: str) -> None:
-    write_run(victim, {"run": "mine"}, {})
-    (results / HIDDEN).mkdir()
-    (results / HIDDEN / name).symlink_to(victim)
-    for read in (committed, kinds_in, read_run):
-        with pytest.raises(StorageError, match=f"{name} is a symbolic link, .*{REMOVE}"):
-            read(results)
-
-
-@pytest.mark.parametrize(
-    "held",
-    [
-        *({"role table": {name: ""}} for name in ("..", ".", "", "a/b.csv", "../roles.csv")),
-        *({"role table": {name: ""}} for name in ("C:run.json", HIDDEN, "\ud800", "n" * 300)),
-        *(None, ["scores"], {"scores": 3}, {"scores": {"a": 3}}),
-    ],
-)
-def test_what_a_folder_cannot_hold(tmp_path: Path, held: Any) -> None:
-    """Names that lead elsewhere, and what lists no names."""
-    write_run(tmp_path, {}, held)
-    with pytest.raises(StorageError, match="does not list the files of the folder"):
-        read_run(tmp_path)
-
-
-class TestPermissions:
-    @pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644)])
-    def test_scores_and_models_have_them_too(
-        self, bert_folder: Path, sample: Path, tmp_path: Path, umask: int, mode: int
-    ) -> None:
-        before = os.umask(umask)
-        try:
-            corpus = read_conllu(sample)
-            score_heads(bert_folder, corpus, roles="local").save(tmp_path / "scores")
-            PrunedModel(make_bert(), make_tokenizer(), ModelRecord()).save(tmp_path / "model")
-            made, _ = collaborate_heads(bert_folder, None, rank=16)
-            made.save(tmp_path / "shared")
-        finally:
-            os.umask(before)
-        files = [file for file in tmp_path.rglob("*") if file.is_file()]
-        assert {"scores.parquet", "model.safetensors", "low_rank.safetensors"} <= {
-            file.name for file in files
-        }
-        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {mode}
-
-    def test_replaced_files_pass_theirs_on(self, results: Path) -> None:
-        for name in ("roles.csv", "run.json"):
-            (results / name).chmod(0o600)
-        replace(results)
-        write_bytes(results / "roles.csv", b"newer")
-        for name in ("roles.csv", "run.json"):
-            assert stat.S_IMODE((results / name).stat().st_mode) == 0o600
-
-
-def test_a_name_in_use_for_a_draft_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644)])
+def test_permissions_are_those_of_the_user(
+    bert_folder: Path, sample: Path, tmp_path: Path, umask: int, mode: int
 ) -> None:
-    monkeypatch.setattr("secrets.token_hex", lambda n: "0")
-    (tmp_path / ".a.csv-0").symlink_to(tmp_path / "victim")
-    with (
-        pytest.raises(StorageError, match=os.strerror(errno.EEXIST)),
-        whole_file(tmp_path / "a.csv"),
-    ):
-        pytest.fail("the block must not run")
-    assert not (tmp_path / "victim").exists()
-
-
-class TestNumbersThatJsonLacks:
-    def test_are_null(self) -> None:
-        content = {"a": float("nan"), "b": [float("inf"), (1.5, -float("inf"))]}
-        assert json.loads(encode_json(content)) == {"a": None, "b": [None, [1.5, None]]}
-
-    @pytest.mark.parametrize("text", ['{"a": NaN}', '{"a": [-Infinity]}'])
-    def test_are_refused(self, tmp_path: Path, text: str) -> None:
-        (tmp_path / "a.json").write_text(text)
-        with pytest.raises(StorageError, match="is not JSON"):
-            read_json(tmp_path / "a.json")
+    before = os.umask(umask)
+    try:
+        corpus = read_conllu(sample)
+        score_heads(bert_folder, corpus, roles="local").save(tmp_path / "scores")
+        PrunedModel(make_bert(), make_tokenizer(), ModelRecord()).save(tmp_path / "model")
+        made, _ = collaborate_heads(bert_folder, None, rank=16)
+        made.save(tmp_path / "shared")
+    finally:
+        os.umask(before)
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert {"scores.parquet", "model.safetensors", "low_rank.safetensors"} <= {
+        file.name for file in files
+    }
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {mode}
 
 
 def test_parts_of_a_folder_that_was_sent_are_not_followed(results: Path, victim: Path) -> None:
     """A part that is a link to a file of ours is not read either."""
 
-    def save_a_part() -> None:
-        with result_folder(results, overwrite=True) as staging:
-            parts_beside(staging).open({"a": 1}).write(0, b"zero")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        save_a_part()
-    (part,) = (results / HIDDEN).glob("parts/*/part-0")
+    parts = parts_in(results).open({"a": 1})
+    parts.write(0, b"zero")
+    part = parts.folder / "part-0"
     part.unlink()
     part.symlink_to(victim / "thesis.txt")
     with pytest.raises(StorageError, match="part-0 is a symbolic link"):

@@ -97,7 +97,7 @@ def _write(model: PreTrainedModel, folder: Path) -> None:
         path: LowRankShape(scores.method, scores.query.in_features, scores.heads, scores.rank)
         for path, scores in ((path, module.scores) for path, module in low_rank_modules(model))
     }
-    storage.write_json(folder / RECORD_FILE, storage.plain(LowRankRecord(modules)))
+    storage.write_bytes(folder / RECORD_FILE, storage.encode_json(LowRankRecord(modules)))
 
 
 def low_rank_model(folder: Path, model: PreTrainedModel) -> PreTrainedModel:

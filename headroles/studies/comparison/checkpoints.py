@@ -87,7 +87,7 @@ def check_places(names: Iterable[str], folder: Path) -> None:
             raise UsageError(
                 f"{name!r} cannot be the name of a folder for scores; pass another in `names`"
             )
-        check_result_folder(folder / name, overwrite=True, resume=True)
+        check_result_folder(folder / name)
 
 
 @dataclass(frozen=True)

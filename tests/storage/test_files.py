@@ -1,0 +1,232 @@
+"""Files that appear whole or not at all, JSON, tables, and the file that describes a run."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from headroles.errors import StorageError
+from headroles.storage import (
+    HIDDEN,
+    changed_folder,
+    check_files,
+    digests_of,
+    encode_json,
+    kinds_in,
+    read_json,
+    read_run,
+    read_table,
+    result_folder,
+    whole_file,
+    write_bytes,
+    write_run,
+)
+from headroles.storage.files import open_regular
+from tests.storage.made import everything, make_result, names, replace
+
+
+def write_half(file: Path, failure: type[BaseException]) -> None:
+    with whole_file(file) as draft:
+        draft.write_text("half")
+        raise failure
+
+
+class TestWholeFile:
+    @pytest.mark.parametrize("before", [{}, {"a.txt": b"old and longer"}], ids=["new", "replaced"])
+    def test_appears_when_the_block_succeeds(
+        self, tmp_path: Path, before: dict[str, bytes]
+    ) -> None:
+        for name, content in before.items():
+            (tmp_path / name).write_bytes(content)
+        for failure in (ValueError, KeyboardInterrupt, SystemExit):
+            with pytest.raises(failure):
+                write_half(tmp_path / "a.txt", failure)
+            assert everything(tmp_path) == before
+        write_bytes(tmp_path / "a.txt", b"new")
+        assert everything(tmp_path) == {"a.txt": b"new"}
+
+    @pytest.mark.parametrize("place", ["missing/a.txt", "file/a.txt", "n" * 300, "folder"])
+    def test_a_place_that_cannot_be_written(self, tmp_path: Path, place: str) -> None:
+        (tmp_path / "file").touch()
+        (tmp_path / "folder").mkdir()
+        with pytest.raises(StorageError, match=rf"{place} cannot be written"):
+            write_bytes(tmp_path / place, b"")
+        assert names(tmp_path) == {"file", "folder"}
+
+    def test_a_name_in_use_for_a_draft_is_reported(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("secrets.token_hex", lambda n: "0")
+        (tmp_path / ".a.csv-0").symlink_to(tmp_path / "victim")
+        with pytest.raises(StorageError, match=os.strerror(errno.EEXIST)):
+            write_bytes(tmp_path / "a.csv", b"")
+        assert names(tmp_path) == {".a.csv-0"}
+
+    def test_permissions_and_links_stay(self, tmp_path: Path) -> None:
+        make_result(tmp_path, "old", ["roles.csv"])
+        for name in ("roles.csv", "run.json"):
+            (tmp_path / name).chmod(0o600)
+        replace(tmp_path)
+        (tmp_path / "link").symlink_to("roles.csv")
+        write_bytes(tmp_path / "link", b"newer")
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "roles.csv").read_bytes() == b"newer"
+        for name in ("roles.csv", "run.json"):
+            assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+
+
+def test_regular_files_alone_are_opened(tmp_path: Path) -> None:
+    """Pipes, devices and links to them are refused at once; links to files are read."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    for name in ("pipe", "link", "device"):
+        with pytest.raises(OSError, match="not a regular file"):
+            open_regular(tmp_path / name)
+    (tmp_path / "a.txt").write_text("text")
+    (tmp_path / "good link").symlink_to("a.txt")
+    with open_regular(tmp_path / "good link") as stream:
+        assert stream.read() == b"text"
+    for missing in (".", "missing"):
+        with pytest.raises(OSError, match=r"\[Errno"):
+            open_regular(tmp_path / missing)
+
+
+class TestJson:
+    def test_round_trip(self, tmp_path: Path) -> None:
+        content = {"name": "Köln", "numbers": [1, 2.5, None], "file": os.fsdecode(b"caf\xe9")}
+        (tmp_path / "a.json").write_bytes(encode_json(content))
+        assert read_json(tmp_path / "a.json") == content
+        assert "Köln" in (tmp_path / "a.json").read_text(encoding="utf-8")
+
+    def test_numbers_that_json_lacks_are_null(self) -> None:
+        content = {"a": float("nan"), "b": [float("inf"), (1.5, -float("inf"))]}
+        assert json.loads(encode_json(content)) == {"a": None, "b": [None, [1.5, None]]}
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (None, r"no run\.json in .*; name a folder that headroles wrote"),
+            ("", r"run\.json cannot be read"),
+            ("{", r"run\.json cannot be read"),
+            ("\udcff", r"run\.json cannot be read"),
+            ("[1]", r"run\.json is not a JSON object"),
+            ('{"a": NaN}', "NaN is not JSON"),
+            ('{"a": [-Infinity]}', "-Infinity is not JSON"),
+            *(
+                (f'{{"a": {"[" * depth}{"]" * depth}}}', r"run\.json cannot be read")
+                for depth in (60, 900, 100_000)
+            ),
+        ],
+    )
+    def test_defects(self, tmp_path: Path, content: str | None, message: str) -> None:
+        if content is not None:
+            (tmp_path / "run.json").write_bytes(os.fsencode(content))
+        with pytest.raises(StorageError, match=message):
+            read_json(tmp_path / "run.json")
+
+
+class TestRun:
+    """What a result folder says of itself."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        (tmp_path / "scores.parquet").write_text("scores")
+        files = {"scores": digests_of(tmp_path, ["scores.parquet"])}
+        write_run(tmp_path, {"model": "m"}, files)
+        return tmp_path
+
+    def test_round_trip(self, folder: Path) -> None:
+        run = read_run(folder)
+        assert run.content == {"model": "m"}
+        assert kinds_in(folder) == tuple(run.files) == ("scores",)
+        check_files(folder, run.files["scores"])
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ("{}", "has format None, this version reads 3; score again"),
+            ('{"format": 2, "holds": {}}', "has format 2, this version reads 3; score again"),
+            ('{"format": 3}', "was changed after headroles wrote it"),
+            ('{"format": 3, "digest": "0"}', "was changed after headroles wrote it"),
+        ],
+    )
+    def test_defects(self, tmp_path: Path, content: str, message: str) -> None:
+        (tmp_path / "run.json").write_text(content)
+        assert kinds_in(tmp_path) == ()
+        with pytest.raises(StorageError, match=message):
+            read_run(tmp_path)
+
+    def test_every_change_of_the_run_file_is_found(self, folder: Path) -> None:
+        content = json.loads((folder / "run.json").read_text())
+        for key in (*content, "new"):
+            (folder / "run.json").write_text(json.dumps({**content, key: "other"}))
+            with pytest.raises(StorageError, match=r"run\.json"):
+                read_run(folder)
+
+    @pytest.mark.parametrize("content", [None, "", "[]", '{"format": 3, "holds": 3}'])
+    def test_a_folder_that_says_nothing_holds_nothing(
+        self, tmp_path: Path, content: str | None
+    ) -> None:
+        if content is not None:
+            (tmp_path / "run.json").write_text(content)
+        assert kinds_in(tmp_path) == ()
+
+    def test_a_changed_file_is_named(self, folder: Path) -> None:
+        files = read_run(folder).files["scores"]
+        (folder / "scores.parquet").write_text("scored")
+        with pytest.raises(StorageError, match=r"scores\.parquet was changed after"):
+            check_files(folder, files)
+        (folder / "scores.parquet").unlink()
+        with pytest.raises(StorageError, match=r"there is no scores\.parquet in"):
+            check_files(folder, files)
+
+    @pytest.mark.parametrize(
+        "held",
+        [
+            *({"role table": {name: ""}} for name in ("..", ".", "", "a/b.csv", "../roles.csv")),
+            *({"role table": {name: ""}} for name in ("C:run.json", HIDDEN, "\ud800", "n" * 300)),
+            *(None, ["scores"], {"scores": 3}, {"scores": {"a": 3}}),
+        ],
+    )
+    def test_what_a_folder_cannot_hold(self, tmp_path: Path, held: Any) -> None:
+        """Names that lead elsewhere, and what lists no names."""
+        write_run(tmp_path, {}, held)
+        with pytest.raises(StorageError, match="does not list the files of the folder"):
+            read_run(tmp_path)
+
+    def test_names_that_lead_elsewhere_are_not_followed(self, tmp_path: Path) -> None:
+        """A run file made by others must not make us remove what is not ours."""
+        (tmp_path / "precious").touch()
+        (tmp_path / "out").mkdir()
+        write_run(tmp_path / "out", {}, {"scores": {"../precious": ""}})
+        with result_folder(tmp_path / "out", overwrite=True) as staging:
+            write_run(staging, {}, {})
+        assert names(tmp_path) == {"out", "precious"}
+
+    def test_files_are_added(self, folder: Path) -> None:
+        (folder / "notes.txt").touch()
+        with changed_folder(folder) as staging:
+            (staging / "roles.csv").write_text("new")
+            held = {**read_run(folder).files, "roles": digests_of(staging, ["roles.csv"])}
+            write_run(staging, {"more": 1}, held)
+            assert not (folder / "roles.csv").exists()
+        assert names(folder) == {"scores.parquet", "run.json", "notes.txt", "roles.csv"}
+        assert read_run(folder).content == {"more": 1}
+
+
+@pytest.mark.parametrize("kept", [0, 3, 50, -1])
+def test_damaged_tables(tmp_path: Path, kept: int) -> None:
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"n": range(1000)}), file)
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(StorageError, match=r"a\.parquet cannot be read: .*score again"):
+        read_table(file)

@@ -1,0 +1,318 @@
+"""Result folders that are changed whole or not at all, whatever fails."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headroles.errors import StorageError
+from headroles.storage import (
+    HIDDEN,
+    changed_folder,
+    check_files,
+    check_result_folder,
+    committed,
+    digests_of,
+    kinds_in,
+    parts_beside,
+    read_run,
+    result_folder,
+    write_run,
+)
+from tests.storage.made import everything, make_result, names
+
+
+def write(folder: Path, overwrite: bool = False, end: BaseException | None = None) -> None:
+    """Write a result into a folder, or half of it before the ``end``."""
+    with result_folder(folder, overwrite) as staging:
+        (staging / "roles.csv").write_text("new")
+        if end is not None:
+            raise end
+        write_run(staging, {"run": "new"}, {"roles": digests_of(staging, ["roles.csv"])})
+
+
+class TestResultFolder:
+    @pytest.mark.parametrize("place", ["out", "new/parents/out", "empty", "link", "link/out"])
+    def test_appears_when_the_block_succeeds(self, tmp_path: Path, place: str) -> None:
+        for name in ("empty", "real"):
+            (tmp_path / name).mkdir()
+        (tmp_path / "link").symlink_to("real")
+        before = everything(tmp_path)
+        for failure in (ValueError(), SystemExit(), KeyboardInterrupt()):
+            with pytest.raises(type(failure)):
+                write(tmp_path / place, end=failure)
+            assert everything(tmp_path) == before
+        with result_folder(tmp_path / place) as staging:
+            (staging / "run.json").touch()
+            assert names(tmp_path / place) == {HIDDEN}
+        assert names(tmp_path / place) == {"run.json"}
+        assert names(tmp_path) == {"empty", "real", "link", place.split("/")[0]}
+        assert (tmp_path / place).stat().st_mode & 0o777 == 0o755
+
+    @pytest.mark.parametrize(
+        ("place", "message"),
+        [
+            ("link", "link cannot be a folder: .* leads nowhere"),
+            ("link/out", "out cannot be a folder: .* leads nowhere"),
+            ("file", "file cannot be a folder"),
+            ("file/out", "out cannot be a folder"),
+            ("full", r"is not empty; name another one, or pass `?(overwrite=True|--overwrite)"),
+            ("n" * 300, "cannot be written"),
+            pytest.param(
+                "closed/out",
+                "cannot be written: Permission denied",
+                marks=pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere"),
+            ),
+        ],
+    )
+    def test_places_that_are_refused(self, tmp_path: Path, place: str, message: str) -> None:
+        (tmp_path / "link").symlink_to("nowhere")
+        (tmp_path / "file").write_text("kept")
+        for name in ("full", "closed"):
+            (tmp_path / name).mkdir()
+        (tmp_path / "full" / "notes.txt").touch()
+        (tmp_path / "closed").chmod(0o500)
+        before = everything(tmp_path)
+        with pytest.raises(StorageError, match=message):
+            write(tmp_path / place)
+        assert everything(tmp_path) == before
+
+    @pytest.mark.parametrize("place", [".", "out", "../beside", "out/../out"])
+    def test_relative_paths(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+    ) -> None:
+        here = tmp_path / "here"
+        here.mkdir()
+        monkeypatch.chdir(here)
+        with result_folder(place) as staging:
+            (staging / "run.json").touch()
+            monkeypatch.chdir("/")  # where a run is may change meanwhile
+        assert names(here / place) == {"run.json"}
+        assert not [name for name in names(here) | names(tmp_path) if name.startswith(".")]
+
+    def test_belongs_to_one_run_at_a_time(self, tmp_path: Path) -> None:
+        with (
+            result_folder(tmp_path / "out"),
+            pytest.raises(StorageError, match=r"another run is writing into .*out; wait for it"),
+        ):
+            write(tmp_path / "out", overwrite=True)
+        assert names(tmp_path) == set()
+
+    def test_what_is_in_the_way_is_refused(self, tmp_path: Path) -> None:
+        write_run(tmp_path, {"run": "old"}, {})
+        (tmp_path / "roles.csv").mkdir()
+        with pytest.raises(StorageError, match=r"roles\.csv is in the way of"):
+            write(tmp_path, overwrite=True)
+        assert names(tmp_path) == {"run.json", "roles.csv"}
+        assert read_run(tmp_path).content == {"run": "old"}
+
+    def test_an_interruption_says_what_is_there(self, tmp_path: Path) -> None:
+        for said in ("nothing was written to", "the results in .* are unchanged"):
+            with pytest.raises(KeyboardInterrupt, match=said):
+                write(tmp_path, overwrite=True, end=KeyboardInterrupt())
+            write(tmp_path, overwrite=True)
+
+    def test_checking_leaves_nothing(self, tmp_path: Path) -> None:
+        check_result_folder(tmp_path / "new" / "out")
+        check_result_folder(tmp_path)
+        assert names(tmp_path) == set()
+
+
+STEPS = ("rename", "replace", "link", "unlink", "rmdir", "mkdir", "fsync", "open")
+
+
+class Fault:
+    """Lets the system's ``at``-th step in files and folders fail, from 0."""
+
+    def __init__(self, at: int, fail: Callable[[], None]) -> None:
+        self.at, self.fail, self.count = at, fail, 0
+
+    def put_into(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in STEPS:
+            monkeypatch.setattr(os, name, self._wrapped(getattr(os, name)))
+
+    def _wrapped(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            self.count += 1
+            if self.count == self.at + 1:
+                self.fail()
+            return step(*args, **kwargs)
+
+        return guarded
+
+
+def break_down() -> None:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+def stop() -> None:
+    raise KeyboardInterrupt
+
+
+def replace_all(folder: Path) -> None:
+    with result_folder(folder, overwrite=True) as staging:
+        parts_beside(staging).open({}).write(0, b"zero")
+        make_result(staging, "new", ["a.csv", "c.csv"])
+
+
+def replace_one(folder: Path) -> None:
+    with changed_folder(folder) as staging:
+        (staging / "c.csv").write_text("new")
+        held = {**read_run(folder).files, "c.csv": digests_of(staging, ["c.csv"])}
+        del held["b.csv"]
+        write_run(staging, {"run": "new"}, held)
+
+
+def replace_within(folder: Path, resume: bool | None = None) -> None:
+    with result_folder(folder, overwrite=True, resume=resume) as staging:
+        make_result(staging, "new", ["a.csv", "c.csv"])
+        for name in ("within", "other"):
+            (staging / name).mkdir()
+            make_result(staging / name, "new", ["a.csv", "c.csv"])
+
+
+def whole_result(folder: Path) -> str:
+    """Which run the results in ``folder`` are of, all of them, as readers find them."""
+    place, run = committed(folder), read_run(folder)
+    for files in run.files.values():
+        check_files(place, files)
+    if place == folder:
+        own = {HIDDEN, "within", "other"}
+        assert names(folder) - own == {"run.json", "notes.txt", *run.files}
+    found: str = run.content["run"]
+    return found
+
+
+def check_within(folder: Path, change: Callable[[Path], None]) -> None:
+    """Folders within are of the run that the folder is of, or refused while they are replaced."""
+    found = whole_result(folder) if change is replace_within else "old"
+    if found == "new" and committed(folder) != folder:
+        with suppress(StorageError, AssertionError):
+            assert whole_result(folder / "within") in ("old", "new")
+        return
+    assert whole_result(folder / "within") == found
+    if found == "new":
+        assert names(folder / "other") == {"run.json", "a.csv", "c.csv"}
+    else:
+        assert not (folder / "other").exists() or names(folder / "other") == set()
+
+
+@pytest.mark.parametrize("change", [replace_all, replace_one, replace_within])
+class TestEveryFault:
+    """Whatever fails, and whenever: the old results or the new ones, whole."""
+
+    @pytest.fixture(autouse=True)
+    def without_disk(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Processes end here, but not the machine: files need not reach its disk."""
+        monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        for place in (tmp_path, tmp_path / "within"):
+            place.mkdir(exist_ok=True)
+            make_result(place, "old", ["a.csv", "b.csv"])
+            (place / "notes.txt").write_text("mine")
+        return tmp_path
+
+    def check(self, copy: Path, change: Callable[[Path], None]) -> str:
+        """Return which results are found; the next run replaces them, and leaves nothing else."""
+        check_within(copy, change)
+        found = whole_result(copy)
+        replace_within(copy, resume=False if found == "old" else None)
+        assert names(copy) == {"run.json", "notes.txt", "a.csv", "c.csv", "within", "other"}
+        return found
+
+    @pytest.mark.parametrize("fail", [break_down, stop])
+    def test_of_a_step(
+        self,
+        folder: Path,
+        change: Callable[[Path], None],
+        fail: Callable[[], None],
+        tmp_path_factory: pytest.TempPathFactory,
+    ) -> None:
+        seen = Counter[str]()
+        for at in itertools.count():
+            copy = shutil.copytree(folder, tmp_path_factory.mktemp("copies") / "out")
+            fault = Fault(at, fail)
+            with pytest.MonkeyPatch.context() as patch:
+                fault.put_into(patch)
+                try:
+                    change(copy)
+                    said = "done"
+                except (StorageError, KeyboardInterrupt) as error:
+                    said = " ".join([str(error), *getattr(error, "__notes__", [])])
+            if fault.count <= at:
+                break
+            found = self.check(copy, change)
+            claims = {"old": "unchanged", "new": "are the new ones"}
+            assert claims["old" if found == "new" else "new"] not in said
+            seen[found] += 1
+        assert seen["old"] > 5
+        assert seen["new"] > 5
+
+    def test_of_the_machine(
+        self,
+        folder: Path,
+        change: Callable[[Path], None],
+        tmp_path_factory: pytest.TempPathFactory,
+    ) -> None:
+        seen = Counter[str]()
+        for at in itertools.count():
+            copy = shutil.copytree(folder, tmp_path_factory.mktemp("copies") / "out")
+            child = os.fork()
+            if not child:  # killed, it cleans nothing up
+                with pytest.MonkeyPatch.context() as patch:
+                    Fault(at, lambda: os._exit(9)).put_into(patch)
+                    change(copy)
+                    os._exit(0)
+            if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
+                break
+            seen[self.check(copy, change)] += 1
+        assert seen["old"] > 5
+        assert seen["new"] > 5
+
+
+def test_reading_moves_nothing_also_after_a_kill(tmp_path: Path) -> None:
+    """Committed results are read where they lie; the next run there puts them into place."""
+    make_result(tmp_path, "old", ["a.csv", "b.csv"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headroles.storage.folders._replace", lambda *_: stop())
+        with pytest.raises(KeyboardInterrupt, match="are the new ones"):
+            replace_all(tmp_path)
+    before = everything(tmp_path)
+    assert (tmp_path / "a.csv").read_text() == "old"
+    assert whole_result(tmp_path) == "new"
+    assert kinds_in(tmp_path) == ("a.csv", "c.csv")
+    assert everything(tmp_path) == before
+    check_result_folder(tmp_path)
+    assert {name: text for name, text in everything(tmp_path).items() if name != "run.json"} == {
+        "a.csv": b"new",
+        "c.csv": b"new",
+    }
+
+
+def test_where_files_cannot_have_two_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "link", lambda *_: break_down())
+    make_result(tmp_path, "old", ["a.csv", "b.csv"])
+    (tmp_path / "notes.txt").touch()
+    for change in (replace_one, replace_all):
+        change(tmp_path)
+        assert whole_result(tmp_path) == "new"
+
+
+def test_a_file_that_was_changed_is_not_removed(tmp_path: Path) -> None:
+    """A sent folder may list files that are not of its results."""
+    make_result(tmp_path, "old", ["a.csv", "b.csv", "d.csv"])
+    (tmp_path / "b.csv").write_text("mine")
+    replace_all(tmp_path)
+    assert names(tmp_path) == {"run.json", "a.csv", "b.csv", "c.csv"}
+    assert (tmp_path / "b.csv").read_text() == "mine"
