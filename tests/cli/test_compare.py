@@ -15,7 +15,7 @@ from headroles import HeadScores, RoleComparison, compare_roles
 from headroles.errors import ModelError, StorageError
 from headroles.interrupts import Terminated
 from headroles.models.attention.reader import AttentionReader
-from headroles.storage import HIDDEN
+from headroles.storage import HIDDEN, parts_in
 from tests.commands import contents, names, record_in, run, run_well
 from tests.conftest import make_bert, make_tokenizer
 from tests.scoring.test_parts import WINDOW, content, stopped_after
