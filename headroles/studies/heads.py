@@ -173,7 +173,7 @@ class HeadColumns:
             return None
         columns = [scores.role_ids.index(name) for name in self.ids]
         low, high = np.moveaxis(scores.bounds[:, columns].astype(np.float64), -1, 0)
-        is_free = np.array([role.baseline is not None for role in self.roles])
+        is_free = np.array([role.baseline is not None for role in self.roles], dtype=bool)
         kinds = self.places[0]
         if shifts is not None:
             low, high = (np.repeat(side, self.n_layers, axis=1) + shifts for side in (low, high))

@@ -183,7 +183,7 @@ class TestFailure:
         held = contents(out)
         with stopped_after(7):
             stopped = run(*large, "--out", out, "--overwrite")
-        assert f"the results in {out} are unchanged, and 7 parts" in stopped.stderr
+        assert f"the results in {out} are unchanged, and the finished work" in stopped.stderr
         assert {file: kept for file, kept in contents(out).items() if HIDDEN not in file} == held
         run_well(*large, "--out", out, "--overwrite", "--resume")
         (out / "before" / "notes.txt").unlink()

@@ -28,6 +28,7 @@ from transformers import (
     GPT2Model,
     LEDConfig,
     LlamaConfig,
+    MarianConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
@@ -256,6 +257,12 @@ class TestConfiguration:
         config.save_pretrained(tmp_path)  # there are no weights that could be read
         with pytest.raises(ModelSupportError, match=reason):
             load_encoder(tmp_path)
+
+    @pytest.mark.parametrize("head", ["classification", "masked_lm"])
+    def test_a_head_that_no_model_of_the_family_has(self, tmp_path: Path, head: str) -> None:
+        MarianConfig().save_pretrained(tmp_path)
+        with pytest.raises(ModelSupportError, match="marian models cannot be read as AutoModelFor"):
+            read_model(str(tmp_path), ModelOptions(), head)
 
 
 def test_a_tokenizer_is_given_apart(folder: Path, bert_folder: Path) -> None:

@@ -24,6 +24,15 @@ def test_scores_alone_have_no_control_that_takes_its_own_pass(sample: Path) -> N
             hr.score_heads(make_bert(), sample, controls=name)
 
 
+def test_where_no_sentence_has_another_tree(bert_folder: Path) -> None:
+    """Sentences of lengths of their own give no arcs of others, under first choices neither."""
+    words = ("the", "a", "of", "to", "in")
+    trees = [(words[:n], [-1, *[0] * (n - 1)], ["root", *["nsubj"] * (n - 1)]) for n in range(2, 6)]
+    table = hr.classify_heads(bert_folder, hr.make_corpus(trees), score="hit", roles="syntactic")
+    assert table.roles.frame["mean_trees"].isna().all()
+    assert table.roles.frame["mean"].notna().any()
+
+
 def test_words_are_permuted_and_trees_stay(sample: Path) -> None:
     corpus = hr.read_conllu(sample)
     before, after = list(corpus), list(with_permuted_words(corpus, 0))

@@ -32,7 +32,9 @@ def class_to_load(auto: Any, config: PreTrainedConfig) -> Any:
     if auto is AutoModel and is_encoder_decoder(config) and type(config) in auto._model_mapping:
         kind = _without_decoder(one_of(auto, config), config)
     else:
-        kind = one_of(auto, config) if removed else auto
+        has_code = getattr(config, "auto_map", None)  # with classes that transformers does not know
+        known = one_of(auto, config) if removed or not has_code else auto
+        kind = known if removed else auto
     return _without_heads(kind, removed)
 
 
@@ -67,8 +69,8 @@ def one_of(auto: Any, config: PreTrainedConfig) -> type[PreTrainedModel]:
         found = auto._model_mapping[type(config)]
     except KeyError as error:
         raise ModelSupportError(
-            f"{config.model_type} models that headroles changed cannot be read as "
-            f"{auto.__name__}; transformers has no such class of this family"
+            f"{config.model_type} models cannot be read as {auto.__name__}: transformers has no "
+            "such class of this family; name a model that was trained for the task"
         ) from error
     kinds = found if isinstance(found, tuple | list) else (found,)
     named = [kind for kind in kinds if kind.__name__ in (config.architectures or ())]
