@@ -98,8 +98,8 @@ def _open(path: Path) -> IO[bytes]:
     return unpacked
 
 
-def _unreadable(path: object, error: OSError) -> CorpusError:
-    return CorpusError(f"{path} cannot be read: {error.strerror or error}")
+def _unreadable(path: object, error: OSError | ValueError) -> CorpusError:
+    return CorpusError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}")
 
 
 def find_files(
@@ -129,7 +129,9 @@ def find_files(
             if is_relation(str(path)):
                 advice = f"separate relations with commas: `relations='nsubj,{path}'`"
             raise CorpusError(f"{path} does not exist; {advice}") from None
-        except OSError as error:  # a name that is too long, a folder without permission
+        except CorpusError:
+            raise
+        except (OSError, ValueError) as error:  # a folder without permission, a name of no file
             raise _unreadable(path, error) from error
     if not found:
         raise CorpusError("no corpus was given; give at least one file or folder")

@@ -126,6 +126,7 @@ def test_a_folder_without_treebanks(tmp_path: Path) -> None:
         (["{0}/t.conllu", "{0}/../{0.name}/t.conllu"], "was given twice; give every file once"),
         (["x" * 300], "xxx.* cannot be read: File name too long"),
         (["x" * 5000], "xxx.* cannot be read: File name too long"),
+        (["\ud800.conllu"], "cannot be read: .*surrogates not allowed"),
     ],
 )
 def test_paths_that_are_refused(tmp_path: Path, paths: list[str], message: str) -> None:
