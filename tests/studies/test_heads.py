@@ -10,7 +10,6 @@ import pytest
 
 from headroles import HeadScores, assign_roles, compare_roles, power_analysis
 from headroles.errors import UsageError
-from headroles.roles import SCORES
 from headroles.studies.heads import HeadColumns, clusters_of, hypotheses_of
 from headroles.studies.options import ThresholdOptions
 from headroles.testing.hypotheses import Hypotheses
@@ -25,69 +24,57 @@ def hypotheses(scores: HeadScores, threshold: float | None = None, **options: An
     return hypotheses_of(scores, HeadColumns.of(scores), TestOptions(**options), against)
 
 
-class TestColumns:
-    def test_order_is_role_layer_head(self) -> None:
-        values = RNG.normal(size=(4, 2, 3, 2)).astype(np.float32)
-        scores = make_scores(values, ["local", "syntactic:any:to_governor"])
-        columns, found = HeadColumns.of(scores), hypotheses(scores)
-        assert found.n_tests == 12
-        roles, layers, heads = columns.places
-        for test in range(found.n_tests):
-            place = (roles[test], layers[test], heads[test])
-            expected = values[:, place[1], place[2], place[0]]
-            np.testing.assert_array_equal(found.sample.values[:, test], expected)
-            labels = (columns.labels["role"][test], *place[1:])
-            assert labels == (columns.ids[place[0]], layers[test], heads[test])
-        assert roles.tolist() == sorted(roles)
-
-    def test_a_role_that_no_example_has_is_left_out(self) -> None:
-        values = RNG.normal(size=(4, 1, 2, 3))
-        values[..., 1] = np.nan
-        assert hypotheses(make_scores(values, ["a", "b", "c"])).names == ("a", "c")
+def test_order_is_role_layer_head() -> None:
+    values = RNG.normal(size=(4, 2, 3, 2)).astype(np.float32)
+    scores = make_scores(values, ["local", "syntactic:any:to_governor"])
+    columns, found = HeadColumns.of(scores), hypotheses(scores)
+    for test, (role, layer, head) in enumerate(np.ndindex(2, 2, 3)):
+        np.testing.assert_array_equal(found.sample.values[:, test], values[:, layer, head, role])
+        labels = [columns.labels[name][test] for name in ("role", "layer", "head")]
+        assert labels == [columns.ids[role], layer, head]
+    assert found.n_tests == 12
 
 
-class TestThresholds:
-    @pytest.mark.parametrize("score", SCORES)
-    def test_default_is_that_of_the_score(self, score: str) -> None:
-        scores = make_scores(RNG.normal(size=(4, 1, 2, 1)), ["local"], score=score)
-        assert (hypotheses(scores).threshold == {"bias": 3, "excess": 0.1, "hit": 0.5}[score]).all()
-
-    def test_contrasts_and_controls_are_no_roles_of_their_own(self) -> None:
-        roles = role_ids(["obj"])
-        roles = (*roles, *(f"{name}:other_trees" for name in roles if name.endswith("governor")))
-        names = HeadColumns.of(make_scores(RNG.normal(size=(4, 1, 2, len(roles))), roles)).ids
-        assert names == tuple(name for name in roles if not name.endswith(("offset", "trees")))
-
-    def test_evenness_is_no_role(self) -> None:
-        roles = role_ids([], score="excess")
-        scores = make_scores(RNG.normal(size=(4, 1, 2, len(roles))), roles)
-        assert hypotheses(scores).names == tuple(name for name in roles if "evenness" not in name)
+def test_roles_without_examples_contrasts_controls_and_measures_are_no_columns() -> None:
+    values = RNG.normal(size=(4, 1, 2, 3))
+    values[..., 1] = np.nan
+    assert hypotheses(make_scores(values, ["a", "b", "c"])).names == ("a", "c")
+    roles = role_ids(["obj"])
+    roles = (*roles, *(f"{name}:other_trees" for name in roles if name.endswith("governor")))
+    names = HeadColumns.of(make_scores(RNG.normal(size=(4, 1, 2, len(roles))), roles)).ids
+    assert names == tuple(name for name in roles if not name.endswith(("offset", "trees")))
+    roles = role_ids([], score="excess")
+    names = hypotheses(make_scores(RNG.normal(size=(4, 1, 2, len(roles))), roles)).names
+    assert names == tuple(name for name in roles if "evenness" not in name)
 
 
-class TestClusters:
-    VALUES = RNG.normal(size=(4, 1, 2, 1))
+@pytest.mark.parametrize(("score", "threshold"), [("bias", 3), ("excess", 0.1), ("hit", 0.5)])
+def test_thresholds_are_those_of_the_score(score: str, threshold: float) -> None:
+    scores = make_scores(RNG.normal(size=(4, 1, 2, 1)), ["local"], score=score)
+    assert (hypotheses(scores).threshold == threshold).all()
 
-    @pytest.mark.parametrize(
-        ("asked", "documents", "expected"),
-        [
-            ("auto", "bbaa", [1, 1, 0, 0]),
-            ("auto", "aaaa", None),
-            ("document", "abca", [0, 1, 2, 0]),
-            ("none", "bbaa", None),
-        ],
-    )
-    def test_documents_are_clusters(
-        self, asked: str, documents: str, expected: list[int] | None
-    ) -> None:
-        scores = make_scores(self.VALUES, ["local"], list(documents))
-        found = clusters_of(scores, TestOptions(clusters=asked))
-        assert (None if found is None else found.tolist()) == expected
-        n_clusters = hypotheses(scores, clusters=asked).n_clusters
-        assert n_clusters == (4 if expected is None else len(set(documents)))
 
-    def test_one_document_cannot_be_clustered(self) -> None:
-        with pytest.raises(UsageError, match=r"all examples are of one document.*clusters='none'"):
-            hypotheses(make_scores(self.VALUES, ["local"]), clusters="document")
+@pytest.mark.parametrize(
+    ("clusters", "documents", "expected"),
+    [
+        ("auto", "bbaa", [1, 1, 0, 0]),
+        ("auto", "aaaa", None),
+        ("document", "abca", [0, 1, 2, 0]),
+        ("none", "bbaa", None),
+    ],
+)
+def test_documents_are_clusters(clusters: str, documents: str, expected: list[int] | None) -> None:
+    scores = make_scores(RNG.normal(size=(4, 1, 2, 1)), ["local"], list(documents))
+    found = clusters_of(scores, TestOptions(clusters=clusters))
+    assert (None if found is None else found.tolist()) == expected
+    n_clusters = hypotheses(scores, clusters=clusters).n_clusters
+    assert n_clusters == (4 if expected is None else len(set(documents)))
+
+
+def test_one_document_cannot_be_clustered() -> None:
+    scores = make_scores(RNG.normal(size=(4, 1, 2, 1)), ["local"])
+    with pytest.raises(UsageError, match=r"all examples are of one document.*clusters='none'"):
+        hypotheses(scores, clusters="document")
 
 
 def test_every_table_of_tests_notes_removed_heads() -> None:
