@@ -1,5 +1,6 @@
 from .corpus import Sentence as Sentence
 from .corpus import make_corpus as make_corpus
+from .corpus import read_arcs as read_arcs
 from .corpus import read_conllu as read_conllu
 from .corpus import read_pairs as read_pairs
 from .corpus import read_text as read_text

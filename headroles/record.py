@@ -95,6 +95,7 @@ class RecordedCorpus(Recorded, frozen=True):
     ids_by: str | None = None
     parser: str | None = None
     lines: bool | None = None
+    least_distance: int | None = None
     text_columns: list[str | int] = []
     scheme: str = ""
     digest: str = ""

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from headroles.corpus.arcs import KEY, sequence_of
 from headroles.corpus.sentence import (
     MISSING,
+    OTHER,
     Corpus,
     Positions,
     Sentence,
@@ -33,8 +35,8 @@ Items = Iterator[tuple[int, Sentence]]
 
 _WANTED = (
     "come from read_conllu, read_text, read_pairs or make_corpus, or be the path of a treebank, "
-    "a list of spaCy documents, of triples (words, governors, relations) or of Sentence, or, with "
-    "a parser, texts"
+    "a list of spaCy documents, of triples (words, governors, relations), of Sentence or of tokens "
+    "and arcs ({'tokens': [...], 'arcs': [[from, to, label], ...]}), or, with a parser, texts"
 )
 _HALVES = (
     "halves of characters (surrogates), which UTF-8 cannot encode; decode it from its bytes again"
@@ -48,6 +50,7 @@ def make_corpus(
     text_columns: Sequence[str] | None = None,
     documents: Iterable[str | int] | None = None,
     lines: bool = False,
+    least_distance: int = 1,
 ) -> Corpus:
     """Make a corpus of objects in memory; no file is read or written.
 
@@ -64,11 +67,13 @@ def make_corpus(
             - parsed spaCy documents (`Doc`), as ``nlp.pipe`` yields them.
             - triples (words, governors, relations), one for each sentence. ``governors`` has for
               each word the place of its governor, from 0, and -1 for the root.
+            - mappings with ``tokens`` and ``arcs``, as `read_arcs` reads them.
             - `Sentence` objects, which name their documents themselves.
         parser: a spaCy pipeline, or the name or path of one, for texts.
         text_columns: the columns of a table that hold the text: one, or two for pairs.
         documents: names, as many as ``given`` has items.
         lines: whether every text is one sentence, even if the pipeline finds several.
+        least_distance: of arcs that are read from mappings, in tokens.
 
     Raises:
         UsageError: objects of another kind, or arguments that contradict each other.
@@ -87,9 +92,14 @@ def make_corpus(
     _refuse_contradictions(kind, parser, documents, lines)
     names = None if documents is None else _document_names(documents, len(given))
     if parser is None:
-        known = tuple(_placed(_PARSED[kind](given), kind, names))
-        source = "docs" if kind == "doc" else "sentences"
-        return Corpus({"format": source, "files": []}, lambda skipped: iter(known))
+        if kind == KEY:
+            items = _of_mappings(given, least_distance)
+            how = {"format": KEY, "scheme": OTHER, "least_distance": least_distance}
+        else:
+            items = _PARSED[kind](given)
+            how = {"format": "docs" if kind == "doc" else "sentences"}
+        sentences = tuple(_placed(items, kind, names))
+        return Corpus({"files": [], **how}, lambda skipped: iter(sentences))
     pipeline = load_pipeline(parser)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
@@ -98,8 +108,8 @@ def make_corpus(
             return _placed(pipeline.parse_rows(rows, "row", skipped), kind, names)
         return _placed(_of_texts(pipeline, given, skipped, lines), kind, names)
 
-    how = {"text_columns": list(text_columns or ())} if kind == "row" else {"lines": lines}
-    return pipeline.corpus(f"{kind}s", read, {"files": [], **how})
+    known = {"text_columns": list(text_columns or ())} if kind == "row" else {"lines": lines}
+    return pipeline.corpus(f"{kind}s", read, {"files": [], **known})
 
 
 def _of_texts(pipeline: Pipeline, texts: Sequence[Any], skipped: Skipped, whole: bool) -> Items:
@@ -170,6 +180,16 @@ def _of_trees(triples: Sequence[Any]) -> Items:
         yield item, Sentence(name, "", 0, words, governors, relations)
 
 
+def _of_mappings(mappings: Sequence[Any], least_distance: int) -> Items:
+    """Yield the tokens of every mapping, with its arcs."""
+    for item, mapping in enumerate(mappings):
+        name = f"arcs-{item + 1}"
+        if not isinstance(mapping, Mapping):
+            raise CorpusError(f"item {item + 1} is a {type(mapping).__name__}; give a mapping")
+        given = {"id": name, "document": name, **mapping}
+        yield item, sequence_of(given, name, least_distance)
+
+
 def _of_sentences(sentences: Sequence[Any]) -> Items:
     """Yield the sentences themselves."""
     for item, sentence in enumerate(sentences):
@@ -206,7 +226,8 @@ def _placed(items: Items, kind: str, names: tuple[str, ...] | None) -> Iterator[
         if kind == "sentence":
             yield sentence
         else:
-            document = f"{kind} {item + 1}" if names is None else names[item]
+            document = sentence.document or f"{kind} {item + 1}"
+            document = document if names is None else names[item]
             # rows of a document are not adjacent
             position = positions.next(document, is_apart=kind == "row" and item != before)
             yield replace(sentence, document=document, position=position)
@@ -227,6 +248,8 @@ def _kind_of(given: object) -> tuple[str, Sequence[Any]]:
             return "sentence", given
         if is_from_spacy(first, "tokens", "Doc"):
             return "doc", given
+        if isinstance(first, Mapping) and "tokens" in first:
+            return KEY, given
         if isinstance(first, tuple | list) and len(first) == 3 and all(map(_is_many, first)):
             return "tree", given
     raise UsageError(f"the corpus is {_described(given)}; it must {_WANTED}")
@@ -269,11 +292,12 @@ def _described(given: object) -> str:
 
 
 def _refuse_contradictions(kind: str, parser: object, documents: object, lines: bool) -> None:
-    if kind not in _PARSED and parser is None:
+    is_parsed = kind in _PARSED or kind == KEY
+    if not is_parsed and parser is None:
         raise UsageError(
             "texts must be parsed; name a spaCy pipeline: make_corpus(TEXTS, parser=PIPELINE)"
         )
-    if kind in _PARSED and parser is not None:
+    if is_parsed and parser is not None:
         raise UsageError(f"{kind}s are parsed already; omit parser, or give texts")
     if lines and kind != "text":
         raise UsageError(f"lines applies to texts, but these are {kind}s; omit lines")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from headroles.corpus.arcs import read_arcs
 from headroles.corpus.files import STANDARD_INPUT, PathLike, is_dataset, kind_of
 from headroles.corpus.objects import make_corpus
 from headroles.corpus.options import (
+    ArcsOptions,
     ConlluOptions,
     CorpusOptions,
     PairsOptions,
@@ -26,12 +28,16 @@ from headroles.wording import shortened
 def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
     """Open a treebank, text or sentence pairs, as the options say.
 
-    Without a parser the paths are CoNLL-U; with a parser they are plain text, or, with columns,
-    tab-separated files. Raises UsageError if paths and options contradict each other, and the
-    errors of `read_conllu`, `read_text` and `read_pairs`.
+    Without a parser the paths are CoNLL-U, or tokens and arcs (``.jsonl``); with a parser they are
+    plain text, or, with columns, tab-separated files. Raises UsageError if paths and options
+    contradict each other, and the errors of `read_conllu`, `read_arcs`, `read_text` and
+    `read_pairs`.
     """
     kinds: set[str] = {kind_of(path) for path in paths}
     is_table = bool(kinds & {*TABLES}) or any(map(is_dataset, paths))
+    if kinds == {".jsonl"} and options.parser is None and options.text_columns is None:
+        _refuse_idle(options, ArcsOptions)
+        return read_arcs(paths, **vars(options.as_group(ArcsOptions)))
     if options.text_columns is not None:
         _refuse_idle(options, PairsOptions)
     else:
@@ -54,6 +60,7 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
 
 
 _APPLIES_TO = {
+    ArcsOptions: "files of tokens and arcs (.jsonl); omit it",
     ConlluOptions: "treebanks, not to text; omit it",
     ParsingOptions: "text that is parsed; name a `parser`, or omit it",
     TextOptions: "plain text; name a `parser` for it, or omit it",

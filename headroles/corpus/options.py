@@ -69,6 +69,16 @@ class ConlluOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ArcsOptions(Options):
+    """Options of reading tokens and arcs."""
+
+    title: ClassVar[str] = "Corpus"
+
+    least_distance: Annotated[int, Meta(ge=1)] = 1
+    """Least distance of the arcs of .jsonl files, in tokens; shorter ones are left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ParsingOptions(Options):
     """Options of parsing text."""
 
@@ -99,7 +109,7 @@ class PairsOptions(ParsingOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusOptions(ConlluOptions, TextOptions, PairsOptions):
+class CorpusOptions(ConlluOptions, ArcsOptions, TextOptions, PairsOptions):
     """Options of reading any corpus."""
 
     parser: str | None = None

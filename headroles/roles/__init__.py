@@ -14,6 +14,8 @@ from headroles.role_names import is_contrast as is_contrast
 from headroles.role_names import is_other_trees as is_other_trees
 from headroles.role_names import other_trees_of as other_trees_of
 from headroles.role_names import without_other_trees as without_other_trees
+from headroles.roles.arcs import BASIC as BASIC
+from headroles.roles.arcs import LISTED as LISTED
 from headroles.roles.batch import PaddedBatch as PaddedBatch
 from headroles.roles.batch import Scope as Scope
 from headroles.roles.catalogue import refuse_too_far as refuse_too_far

@@ -20,6 +20,8 @@ from headroles.roles.pairs import FindLinks, Link
 from headroles.wording import shortened
 
 BASIC, ENHANCED, MISC = "basic", "enhanced", "misc:"
+LISTED = "misc:arcs"
+"""Source of a corpus of tokens and arcs (`read_arcs`), which lists all arcs that there are."""
 
 
 class Arc(NamedTuple):
@@ -136,6 +138,8 @@ class Arcs(FindLinks):
 
     def joined(self, batch: PaddedBatch) -> BoolArray:
         """Mark the pairs of pieces of words that an arc of the tree joins, of any relation."""
+        if self.source == LISTED:
+            return super().joined(batch)
         # the word -1 of special tokens reads the -1 appended
         governors = pad([np.append(one.governors, -1)[one.words] for one in batch.examples], -1)
         to_governor = governors[:, :, None] == batch.words[:, None]

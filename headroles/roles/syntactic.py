@@ -12,7 +12,7 @@ from headroles.corpus import DEFAULT_RELATIONS, Sentence, fold_subtype
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, PresetOptions, split_names
 from headroles.role_names import GROUP, POOLED, contrast_of
-from headroles.roles.arcs import BASIC, MISC, Arcs, check_source, count_arcs
+from headroles.roles.arcs import BASIC, LISTED, MISC, Arcs, check_source, count_arcs
 from headroles.roles.contrasts import BeyondOffset
 from headroles.roles.first_choices import ATTENDING
 from headroles.roles.pairs import BACK, FORTH, Pairs
@@ -54,7 +54,7 @@ class SyntacticOptions(PresetOptions):
 
     A key of MISC names the other word by its number, with or without a label (Coref=4,
     Coref=4:label), with commas between several. All labels are scored unless relations are named.
-    Only basic arcs have contrasts.
+    Only basic arcs, and those of files of tokens and arcs, have contrasts.
     """
     beyond_offset: bool = True
     """Contrast syntactic roles with other words at the same offset."""
@@ -92,7 +92,8 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     yield from syntactic
     if options.columns:
         yield from map(_from_governor, syntactic[::2])
-    if options.beyond_offset and options.arcs == BASIC and not context.score.of_first_choice:
+    has_contrasts = options.arcs in (BASIC, LISTED) and not context.score.of_first_choice
+    if options.beyond_offset and has_contrasts:
         yield from map(beyond_offset, syntactic)
 
 

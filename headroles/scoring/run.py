@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,6 +22,8 @@ from headroles.passes.loop import Budget
 from headroles.passes.options import shown_in_notebooks
 from headroles.record import RecordedPart, ScoresRecord
 from headroles.roles import (
+    BASIC,
+    LISTED,
     SCORES,
     Role,
     absent_defaults,
@@ -101,6 +104,8 @@ def open_scoring(
     of `ScoringRun`. Errors are those of `score_heads`.
     """
     with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as ready:
+        if ready.record.format == "arcs" and options.arcs == BASIC:
+            options = replace(options, arcs=LISTED)
         chosen = _choose(options, ready)
         encoder = load_encoder(model, options)
         with open_reader(encoder.network, options.measure) as reader:
