@@ -60,10 +60,10 @@ from headroles.passes.loop import Budget
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import ScoringRun
 from headroles.scoring.windows import windows_of
-from headroles.studies.importance.removals import present_heads, rises_of
 from headroles.studies.pruning.gate import GateOptions, learn_gates
 from headroles.studies.pruning.orders import choose_heads
 from headroles.studies.pruning.prune import PruneOptions
+from headroles.studies.removals import rises_of
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import TaskRun, open_run
 
@@ -227,7 +227,7 @@ def forward(encoder: LoadedEncoder, batches: list[dict[str, Tensor]]) -> Work:
 def removal(given: argparse.Namespace) -> list[dict[str, str]]:
     """Return a row for each study; ``runs``: forward passes if removals shared nothing."""
     run = open_run(given.model, given.task, TaskOptions(examples=given.examples))
-    runs = {"ablate": str(1 + len(present_heads(run)))}
+    runs = {"ablate": str(1 + len(run.heads))}
     ratios = take_turns(plain_task(run), removals(run), given.rounds)[1]
     return [
         {"job": name, "runs": runs.get(name, ""), "forward passes": spread(values, ".1f")}
@@ -242,14 +242,14 @@ def plain_task(run: TaskRun) -> Work:
 
 def removals(run: TaskRun) -> dict[str, Work]:
     """Return studies of removed heads."""
-    heads = present_heads(run)
+    heads = run.heads
     pruning = PruneOptions(keep=1, order="reestimated", steps=5)
     gates = GateOptions(keep=len(heads) // 4, updates=max(len(run.groups(32)), 3))
     return {
         "importance": run.derivatives,
-        "ablate": lambda: rises_of(run),
+        "ablate": lambda: rises_of(run, [(head,) for head in heads]),
         "re-estimated": lambda: choose_heads(pruning.order, len(heads) // 4, heads, pruning, run),
-        f"gates, {gates.updates} updates": lambda: learn_gates(run, heads, gates, 0),
+        f"gates, {gates.updates} updates": lambda: learn_gates(run, gates, 0),
     }
 
 

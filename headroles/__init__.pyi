@@ -22,8 +22,8 @@ from .studies.classification.classify import classify_heads as classify_heads
 from .studies.classification.role_table import RoleTable as RoleTable
 from .studies.comparison.compare import RoleComparison as RoleComparison
 from .studies.comparison.compare import compare_roles as compare_roles
-from .studies.importance.ablation import Ablations as Ablations
-from .studies.importance.ablation import ablate_heads as ablate_heads
+from .studies.importance.ablate import Ablations as Ablations
+from .studies.importance.ablate import ablate_heads as ablate_heads
 from .studies.importance.by_role import ImportanceByRole as ImportanceByRole
 from .studies.importance.by_role import importance_by_role as importance_by_role
 from .studies.importance.by_task import DropsByTask as DropsByTask

@@ -102,7 +102,7 @@ COMMANDS = (
     ),
     Command(
         "ablate",
-        "studies.importance.ablation:ablate_heads",
+        "studies.importance.ablate:ablate_heads",
         "Test what MODEL loses in TASK without heads.\n\nRemoves single heads, all heads of a "
         "layer but one, whole layers, or all heads with a role.",
         kind="ablations",

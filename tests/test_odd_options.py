@@ -17,7 +17,7 @@ from headroles.options import whole_number
 from headroles.roles import RoleOptions
 from headroles.roles.catalogue import read_frequencies
 from headroles.scoring.options import ScoreOptions
-from headroles.studies.importance.ablation import AblateOptions
+from headroles.studies.importance.ablate import AblateOptions
 from headroles.studies.pruning.gate import GateOptions
 from headroles.studies.pruning.prune import PruneOptions
 from headroles.tasks.options import TaskOptions

@@ -49,7 +49,7 @@ from headroles.models.shared.factorisation import InputMoments, factorise, score
 from headroles.models.shared.sites import Site, find_sites, install
 from headroles.passes.timing import LENGTHS, time_in_turns
 from headroles.studies.pruning.orders import choose_heads
-from headroles.studies.pruning.prune import PruneOptions, outcomes_of
+from headroles.studies.pruning.prune import PruneOptions
 from headroles.studies.sharing.collaborate import (
     SampleText,
     count_parameters,
@@ -171,7 +171,7 @@ class Study:
         row = {}
         for when, model in (("", made), (" again", trained)):
             run = open_run(model, self.given.sst2 / "dev.tsv", options)
-            found = run.measure(outcomes_of(run))
+            found = run.measure(run.outcomes_unmasked())
             row |= {f"{name}{when}": found[name] for name in ("accuracy", "loss")}
         return row
 

@@ -19,7 +19,6 @@ import pandas as pd
 
 from headroles.errors import UsageError
 from headroles.inference import adjust_p_values, crossed_sample, t_interval, t_test
-from headroles.studies.importance.removals import find_measures, unit_values
 from headroles.studies.pruning.pruning_curves import PruningCurves
 
 WHOLE = "whole model"
@@ -35,7 +34,7 @@ def main() -> None:
     curves = PruningCurves.load(given.curves)
     measure = given.measure or curves.measure
     pairs = [tuple(pair.split(",")) for pair in given.pairs]
-    for asked in ([(order, WHOLE) for order in curves.curves.orders], pairs):
+    for asked in ([(order, WHOLE) for order in curves.options.orders], pairs):
         if asked:
             table = contrasts(curves, measure, asked)
             print(table.to_markdown(index=False, disable_numparse=True), end="\n\n")
@@ -45,14 +44,14 @@ def contrasts(
     curves: PruningCurves, measure: str, pairs: Sequence[tuple[str, ...]]
 ) -> pd.DataFrame:
     """Return a row for each pair of orders and share."""
-    if curves.outcomes is None or curves.targets is None:
+    if curves.outcomes is None:
         raise UsageError("the folder lacks the values of examples; make the curves again")
     metrics = curves.record.task.metrics
-    values = find_measures(curves.outcomes, curves.targets, metrics)[measure]
-    units = unit_values(curves.outcomes, curves.targets, metrics)[measure]
+    values = curves.outcomes.measures(metrics)[measure]
+    units = curves.outcomes.units(metrics)[measure]
     rows, p_values = [], []
     for one, other in pairs:
-        for share in curves.curves.shares:
+        for share in curves.options.shares:
             own, those = (settings_of(curves, order, share) for order in (one, other))
             tested = crossed_sample((units[:, own] - units[:, those])[..., None])
             # Values with a bias of their own are not the centers of their intervals.
@@ -78,10 +77,12 @@ def settings_of(curves: PruningCurves, order: str, share: float) -> list[int]:
     if order == WHOLE:
         return [0]
     found = [
-        one.setting for one in curves.points if one.order == order and np.isclose(one.share, share)
+        one["setting"]
+        for one in curves.facts["points"]
+        if one["order"] == order and np.isclose(one["share"], share)
     ]
     if not found:
-        orders = ", ".join(curves.curves.orders)
+        orders = ", ".join(curves.options.orders)
         raise UsageError(f"the order is {order!r}; it must be one of {orders} (--pairs)")
     return found
 

@@ -27,7 +27,7 @@ from scipy import stats
 
 from headroles.arrays import FloatArray
 from headroles.errors import UsageError
-from headroles.studies.importance.ablation import Ablations
+from headroles.studies.importance.ablate import Ablations
 from headroles.studies.importance.importance import ESTIMATORS, Importance, values_of
 
 RISE, SIZE = "rise of the loss", "size of the change"

@@ -24,10 +24,10 @@ import torch
 
 from headroles.inference import adjust_p_values, crossed_sample, t_interval, t_test
 from headroles.models.heads.remaining import Head
-from headroles.studies.importance.removals import present_heads, without_each
 from headroles.studies.pruning.gate import GateOptions, learn_gates
 from headroles.studies.pruning.orders import choose_heads
 from headroles.studies.pruning.prune import PruneOptions
+from headroles.studies.removals import without_each
 from headroles.tasks.running import TaskRun, open_run
 
 BASE, GATES, RANDOM = "reestimated", "gates", "random"
@@ -68,10 +68,10 @@ def choices(
     run: TaskRun, options: GateOptions, n_seeds: int, n_draws: int
 ) -> dict[str, list[list[Head]]]:
     """Return the heads that each way removes, for every seed or draw."""
-    heads = present_heads(run)
+    heads = run.heads
     n_removed = len(heads) - options.n_kept
     greedy = PruneOptions(keep=options.n_kept)
-    learnt = [learn_gates(run, heads, options, seed) for seed in range(n_seeds)]
+    learnt = [learn_gates(run, options, seed) for seed in range(n_seeds)]
     found = {
         GATES: [[head for head in heads if head not in one.kept] for one in learnt],
         "importance": [choose_heads("importance", n_removed, heads, greedy, run)],

@@ -49,8 +49,8 @@ from docs.studies.removal_calibration import (
     random_roles,
     taken,
 )
-from headroles.studies.importance import ablation, by_task
-from headroles.studies.importance.ablation import AblateOptions, Removal
+from headroles.studies.importance import ablate, by_task
+from headroles.studies.importance.ablate import AblateOptions, Removal
 from headroles.studies.importance.by_role import ByRoleOptions, _within
 from headroles.studies.importance.by_task import ByTaskOptions
 from headroles.studies.importance.importance import (
@@ -103,10 +103,12 @@ def _ablated(population: FloatArray, n: int, rng: np.random.Generator) -> pd.Dat
     without = np.where(exchanged, right[:, :1], right[:, 1:])
     # The table compares all heads with one whole model: here each is compared with its own.
     parts = [
-        ablation.make_table(
+        ablate.make_table(
             REMOVALS[k : k + 1],
-            Outcomes(losses[:, [0, k + 1]], np.stack([whole[:, k], without[:, k]], axis=1)),
-            np.ones(n),
+            Outcomes(
+                losses[:, [0, k + 1]], np.stack([whole[:, k], without[:, k]], axis=1), np.ones(n)
+            ),
+            True,
             AblateOptions(),
         )[0]
         for k in rng.choice(72, 12, replace=False)
@@ -147,10 +149,10 @@ def study_tasks(data: Path) -> Iterator[Result]:
 
 def _dropped(losses: FloatArray) -> pd.DataFrame:
     """Make the table of two tasks with these losses (tasks, examples, settings)."""
-    removals = [(one.kind, one.name) for one in REMOVALS]
+    removals = [(one.set, one.removed) for one in REMOVALS]
     frame = pd.DataFrame(removals, columns=["set", "removed"]).assign(n_removed=1)
     tasks: dict[str, Any] = {
-        name: SimpleNamespace(frame=frame, examples=(Outcomes(own, own), np.zeros(len(own))))
+        name: SimpleNamespace(frame=frame, outcomes=Outcomes(own, own, np.zeros(len(own))))
         for name, own in zip("ab", losses, strict=True)
     }
     return by_task.make_table(tasks, removals, "loss", ByTaskOptions())[0]

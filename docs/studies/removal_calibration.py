@@ -45,9 +45,9 @@ from numpy.typing import NDArray
 from headroles.arrays import FloatArray
 from headroles.inference import adjust_p_values
 from headroles.studies.importance.by_role import ByRoleOptions, compare_removed
-from headroles.studies.importance.importance import ESTIMATORS, _frame, values_of
-from headroles.studies.importance.removals import present_heads, without_each
-from headroles.studies.pruning.pruning_curves import CurveOptions, Point, find_points, make_table
+from headroles.studies.importance.importance import ESTIMATORS, make_frame, values_of
+from headroles.studies.pruning.pruning_curves import CurveOptions, find_points, make_table
+from headroles.studies.removals import without_each
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Derivatives, Outcomes
 from headroles.tasks.running import TaskRun, open_run
@@ -104,7 +104,7 @@ def make(model: Path, data: Path, out: Path) -> None:
         tested = run.over(data / "dev.tsv", TaskOptions(examples=300))
         np.savez(out / ORDERS, **_losses_of_orders(tested, dict(np.load(out / DERIVATIVES))))
     if not (out / SINGLE).exists():
-        sets = [(), *((head,) for head in present_heads(run))]
+        sets = [(), *((head,) for head in run.heads)]
         np.savez(out / SINGLE, losses=run.outcomes(without_each(sets, run.shape)).losses)
 
 
@@ -115,10 +115,7 @@ def _losses_of_orders(tested: TaskRun, columns: dict[str, FloatArray]) -> dict[s
     options = CurveOptions(orders=METHODS, against=METHODS[0], shares="0.5", draws=len(phrases))
     points, sets = find_points(tested, phrases, options)  # type: ignore[arg-type]
     losses = tested.outcomes(without_each(sets, tested.shape)).losses
-    return {
-        method: losses[:, [one.setting for one in points if one.order == method]]
-        for method in METHODS
-    }
+    return {method: losses[:, points["setting"][points["order"] == method]] for method in METHODS}
 
 
 @dataclass(frozen=True)
@@ -151,7 +148,7 @@ class AddedLosses:
         """Return the losses under gates."""
         closed = 1 - gates.reshape(len(gates), -1).double().numpy()
         losses = self.whole[:, None] + self.added @ closed.T
-        return Outcomes(losses, np.full_like(losses, np.nan))
+        return Outcomes(losses, np.full_like(losses, np.nan), self.whole)
 
     def n_passes(self, gates: torch.Tensor) -> float:
         """Return the passes that a model would take: one for each setting."""
@@ -207,24 +204,21 @@ def study_draws() -> Iterator[Result]:
 def _p_of_draws(n_draws: int, ratio: float, rng: np.random.Generator) -> FloatArray:
     """Return p-values of 250 shares at which only draws differ, and examples."""
     n, shares = 60, tuple(np.arange(1, 251) / 251)
-    losses, points = [], []
-    for order in ("random", "random_per_layer"):
-        for share in shares:
-            of_example = rng.standard_normal((n, 1))
-            of_draw = rng.standard_normal(n_draws) * ratio / np.sqrt(n)
-            for draw in range(n_draws):
-                points.append(Point(order, share, draw, ((0, 0),), len(points)))
-            losses.append(of_example + of_draw + 10)
-    options = CurveOptions(
-        orders="random,random_per_layer", against="random", shares=shares, draws=n_draws
-    )
-    return _p_values(points, np.concatenate(losses, axis=1), options)
+    losses = []
+    for _ in range(2 * len(shares)):
+        of_example = rng.standard_normal((n, 1))
+        of_draw = rng.standard_normal(n_draws) * ratio / np.sqrt(n)
+        losses.append(of_example + of_draw + 10)
+    options = CurveOptions(orders="random,random_per_layer", against="random", shares=shares)
+    return _p_values(np.concatenate(losses, axis=1), options)
 
 
-def _p_values(points: list[Point], losses: FloatArray, options: CurveOptions) -> FloatArray:
-    """Return p-values of all shares of the compared order."""
-    outcomes = Outcomes(losses, np.full_like(losses, np.nan))
-    frame, _ = make_table(points, outcomes, np.zeros(len(losses)), [], options)
+def _p_values(losses: FloatArray, options: CurveOptions) -> FloatArray:
+    """Return p-values of all shares of the compared order; losses are by order, share and draw."""
+    outcomes = Outcomes(losses, np.full_like(losses, np.nan), np.zeros(len(losses)))
+    by_share = np.arange(losses.shape[1]).reshape(2, len(options.shares), -1)
+    n_removed = [1] * len(options.shares)
+    frame, _ = make_table(by_share.swapaxes(1, 2), n_removed, outcomes, [], options)
     own = frame[(frame["order"] != options.against) & frame["share"].notna()]
     return own["p_value"].to_numpy(dtype=np.float64)
 
@@ -247,16 +241,8 @@ def _two_results(losses: FloatArray, size: int, rng: np.random.Generator) -> lis
 
 def _p_of_two(one: FloatArray, other: FloatArray) -> float:
     """Return the p-value of two orders with a column of losses for each draw."""
-    n_draws = one.shape[1]
-    options = CurveOptions(
-        orders="random,random_per_layer", against="random", shares="0.5", draws=n_draws
-    )
-    points = [
-        Point(order, 0.5, draw, ((0, 0),), place * n_draws + draw)
-        for place, order in enumerate(options.orders)
-        for draw in range(n_draws)
-    ]
-    return float(_p_values(points, np.concatenate([one, other], axis=1), options)[0])
+    options = CurveOptions(orders="random,random_per_layer", against="random", shares="0.5")
+    return float(_p_values(np.concatenate([one, other], axis=1), options)[0])
 
 
 def study_importance(data: Path) -> Iterator[Result]:
@@ -285,7 +271,7 @@ def study_importance(data: Path) -> Iterator[Result]:
 
 def _importance(name: str, columns: dict[str, FloatArray], rows: NDArray[np.intp]) -> pd.DataFrame:
     found = taken(columns, rows)
-    return _frame(name, values_of(found, name), found.by_gate.shape[1:], "none")
+    return make_frame(name, values_of(found, name), found.by_gate.shape[1:], "none")
 
 
 def taken(columns: dict[str, FloatArray], rows: NDArray[np.intp]) -> Derivatives:

@@ -11,7 +11,7 @@ from headroles.studies.classification.figures import draw_scores as draw_scores
 from headroles.studies.comparison.figures import draw_changed_heads as draw_changed_heads
 from headroles.studies.comparison.figures import draw_changes as draw_changes
 from headroles.studies.comparison.figures import draw_trajectory as draw_trajectory
-from headroles.studies.importance.ablation import draw_ablations as draw_ablations
+from headroles.studies.importance.ablate import draw_ablations as draw_ablations
 from headroles.studies.importance.by_role import draw_importance_by_role as draw_importance_by_role
 from headroles.studies.importance.by_task import draw_drops_by_task as draw_drops_by_task
 from headroles.studies.importance.importance import draw_importance as draw_importance

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
 from headroles.corpus.tables import named_columns
 from headroles.errors import UsageError
-from headroles.options import Convert, Seed, split_names, whole_number
+from headroles.options import CIRCUMSTANCE, NO_FLAG, Convert, Seed, split_names, whole_number
 from headroles.passes.options import PassOptions
+from headroles.storage import Parts
 
 AUTO, CLASSIFICATION = "auto", "classification"
 REGRESSION, MASKED_LM = "regression", "masked_lm"
@@ -78,3 +81,19 @@ class TaskOptions(PassOptions):
     """Seed of the tokens that masked_lm masks."""
     max_tokens: Annotated[int | None, Meta(ge=8)] = None
     """Truncate texts to this many tokens; by default to the model's limit."""
+
+
+def _as_parts(given: Any) -> Parts:
+    if isinstance(given, Parts):
+        return given
+    if not isinstance(given, str | PathLike):
+        raise UsageError(f"parts is {given!r}; it must be the name of a folder")
+    return Parts(Path(given))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(TaskOptions):
+    """Options of a long study of a task, which resumes where it was interrupted."""
+
+    parts: Annotated[Parts | None, Convert(_as_parts), NO_FLAG, CIRCUMSTANCE] = None
+    """Folder for finished batches, with which the same study resumes after an interruption."""

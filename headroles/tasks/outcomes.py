@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,19 +13,56 @@ from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from headroles.passes.saved_batches import ArrayTypes
 from headroles.tasks.options import MASKED_LM, REGRESSION
 
+LOSS, ACCURACY = "loss", "accuracy"
 DERIVATIVES = 2
 """Number of passes that derivatives of all examples take: one forward and one back."""
+_GROUPS = 50
+"""Most groups of examples of a jackknife."""
 
 
 @dataclass(frozen=True)
 class Outcomes:
     """Losses and predictions of examples, each (examples, S), under S settings of gates.
 
-    Predictions are classes or numbers, NaN for masked language models.
+    Predictions are classes or numbers, NaN for masked language models, and ``targets`` (examples,)
+    the right ones. Raises ValueError for arrays that do not fit.
     """
 
     losses: FloatArray
     predictions: FloatArray
+    targets: FloatArray
+
+    def __post_init__(self) -> None:
+        shape = (len(self.targets), self.losses.shape[-1])
+        if not self.losses.shape == self.predictions.shape == shape or self.targets.ndim != 1:
+            raise ValueError("its losses, predictions and targets do not fit")
+
+    def measures(self, metrics: Sequence[str]) -> dict[str, FloatArray]:
+        """Return the mean loss and each metric (S,)."""
+        return {LOSS: self.losses.mean(0), **{name: self._metric(name) for name in metrics}}
+
+    def units(self, metrics: Sequence[str]) -> dict[str, FloatArray]:
+        """Return for the loss and each metric values (units, S) with the measure as their mean.
+
+        Units of loss and accuracy are examples. Other metrics are no means over examples: their
+        units are random groups of examples, and the values are pseudo-values of the jackknife over
+        groups (Tukey 1958), which may be tested like means. Their mean is the metric up to its
+        bias.
+        """
+        values = {name: self._pseudo_values(name) for name in metrics if name != ACCURACY}
+        if ACCURACY in metrics:
+            values[ACCURACY] = (self.predictions == self.targets[:, None]).astype(np.float64)
+        return {LOSS: self.losses, **{name: values[name] for name in metrics}}
+
+    def _pseudo_values(self, name: str) -> FloatArray:
+        n = min(_GROUPS, len(self.targets))
+        groups = np.random.default_rng(0).permutation(len(self.targets)) % n
+        rest = [self._metric(name, groups != group) for group in range(n)]
+        return n * self._metric(name) - (n - 1) * np.stack(rest)
+
+    def _metric(self, name: str, rows: BoolArray | slice = slice(None)) -> FloatArray:
+        predictions, targets = self.predictions[rows], self.targets[rows]
+        return np.array([METRICS[name](column, targets) for column in predictions.T])
 
 
 @dataclass(frozen=True)
@@ -34,7 +71,8 @@ class Derivatives:
 
     ``by_gate`` and ``by_token`` are (examples, layers, heads): the derivative, and the sum over
     tokens of the absolute value of each token's part in it. ``tokens``, ``losses`` and
-    ``predictions`` are (examples,), with losses and predictions as in `Outcomes`.
+    ``predictions`` are (examples,), with losses and predictions as in `Outcomes`. Raises ValueError
+    for arrays that do not fit.
     """
 
     by_gate: Float32Array
@@ -43,13 +81,13 @@ class Derivatives:
     losses: FloatArray
     predictions: FloatArray
 
-    @property
-    def outcomes(self) -> Outcomes:
-        """Outcomes of the examples under one setting of gates."""
-        return Outcomes(self.losses[:, None], self.predictions[:, None])
+    def __post_init__(self) -> None:
+        for name, (_, shape) in self.types(self.by_gate.shape[1:]).items():
+            if getattr(self, name).shape != (len(self.by_gate), *shape) or self.by_gate.ndim != 3:
+                raise ValueError(f"its {name} do not fit the other arrays")
 
     @staticmethod
-    def types(shape: tuple[int, int]) -> ArrayTypes:
+    def types(shape: tuple[int, ...]) -> ArrayTypes:
         """Return the type and shape of each array, for an example of a model of (layers, heads)."""
         return {
             "by_gate": (np.float32, shape),
@@ -93,7 +131,7 @@ def spearman(predicted: FloatArray, target: FloatArray) -> float:
 
 
 METRICS: dict[str, Callable[[FloatArray, FloatArray], float]] = {
-    "accuracy": accuracy,
+    ACCURACY: accuracy,
     "f1": f1,
     "matthews": matthews,
     "spearman": spearman,

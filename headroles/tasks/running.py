@@ -18,7 +18,7 @@ from msgspec import structs
 from torch import Tensor
 
 from headroles.arrays import FloatArray
-from headroles.errors import ModelError
+from headroles.errors import ModelError, UsageError
 from headroles.memory import lacks_memory
 from headroles.models.heads.gates import (
     Ablation,
@@ -29,6 +29,8 @@ from headroles.models.heads.gates import (
     gated,
     mean_outputs,
 )
+from headroles.models.heads.remaining import Head
+from headroles.models.heads.surgery import heads_of
 from headroles.models.loading.encoder import (
     LoadedEncoder,
     Model,
@@ -40,11 +42,12 @@ from headroles.models.loading.weights import load_config
 from headroles.models.options import MEAN, UNIFORM, ZERO
 from headroles.passes.options import Progress, shown_in_notebooks
 from headroles.passes.saved_batches import Arrays, ArrayTypes, SavedBatches
-from headroles.record import RecordedTask, TaskRecord
+from headroles.record import RecordedTask, TaskRecord, versions
 from headroles.rounding import MODEL_TERMS, rounding_bound
+from headroles.storage import OpenParts
 from headroles.tasks.batches import IGNORED, Batches, TaskBatch
-from headroles.tasks.options import CLASSIFICATION, MASKED_LM, REGRESSION, TaskOptions
-from headroles.tasks.outcomes import DERIVATIVES, METRICS, Derivatives, Outcomes, metrics_of
+from headroles.tasks.options import CLASSIFICATION, MASKED_LM, REGRESSION, RunOptions, TaskOptions
+from headroles.tasks.outcomes import DERIVATIVES, LOSS, METRICS, Derivatives, Outcomes, metrics_of
 from headroles.tasks.reading import Task, find_targets, objective_of, read_task
 
 OnPass = Callable[[float], None]
@@ -79,14 +82,18 @@ class TaskRun:
         self.rounds.expect(n_passes * len(self.batches))
 
     @property
-    def named(self) -> str:
-        """The number of examples and their file, for people."""
-        return f"{len(self.task)} examples of {Path(self.task.file).name}"
-
-    @property
     def sites(self) -> HeadSites:
         """Sites of the heads that the model has at present."""
         return HeadSites.from_model(self.encoder.model)
+
+    @property
+    def heads(self) -> list[Head]:
+        """The heads of the model, by layer and number. Raises UsageError if it has none."""
+        if heads := heads_of(self.encoder.model):
+            return heads
+        raise UsageError(
+            f"all heads of {self.encoder.description.model} are removed; take a model that has some"
+        )
 
     def groups(self, n_examples: int) -> list[list[TaskBatch]]:
         """Divide all examples into groups of similar length, each with its batches."""
@@ -117,11 +124,15 @@ class TaskRun:
             **study,
         )
 
-    def measure(self, outcomes: Outcomes, setting: int = 0) -> dict[str, float]:
-        """Return the mean loss and the metrics of one setting."""
-        predictions = outcomes.predictions[:, setting]
-        metrics = {name: METRICS[name](predictions, self.targets) for name in self.metrics}
-        return {"loss": float(outcomes.losses[:, setting].mean()), **metrics}
+    def measure(self, outcomes: Outcomes) -> dict[str, float]:
+        """Return the mean loss and the metrics of the first setting."""
+        predicted = outcomes.predictions[:, 0]
+        metrics = {name: METRICS[name](predicted, self.targets) for name in self.metrics}
+        return {LOSS: float(outcomes.losses[:, 0].mean()), **metrics}
+
+    def outcomes_unmasked(self) -> Outcomes:
+        """Return the outcomes of the model as it is, with all gates open."""
+        return self.outcomes(torch.ones(1, *self.shape))
 
     def outcomes(self, gates: Tensor, ablation: str = ZERO) -> Outcomes:
         """Return the outcomes of all examples under each of ``gates`` (S, layers, heads).
@@ -153,7 +164,8 @@ class TaskRun:
             return dict(zip(("losses", "predictions"), by_setting, strict=True))
 
         types = dict.fromkeys(("losses", "predictions"), (np.float64, (len(gates),)))
-        return Outcomes(**self._over_batches(compute, ablation, gates, types, costs.sum()))
+        arrays = self._over_batches(compute, ablation, gates, types, costs.sum())
+        return Outcomes(**arrays, targets=self.targets)
 
     def n_passes(self, gates: Tensor) -> float:
         """Return how many whole passes `outcomes` takes for ``gates``."""
@@ -334,6 +346,34 @@ def open_run(model: Model, file: str | Path, options: TaskOptions) -> TaskRun:
     task = read_task(file, options, labelled=not masked)
     head = MASKED_LM if masked else CLASSIFICATION
     return TaskRun(load_encoder(model, options, head), task, options)
+
+
+def keep_parts(study: str, options: RunOptions, *runs: TaskRun | None) -> OpenParts | None:
+    """Let runs of a model save finished batches, if ``options`` name a folder; return it opened.
+
+    Saved batches serve only the same study, with the same options, weights, configuration,
+    tokenizer, examples, targets and versions. Raises StorageError for a folder of other settings.
+    """
+    saving = [run for run in runs if run is not None]
+    if options.parts is None or not saving:
+        return None
+    tasks = {
+        f"task {number}": {
+            "examples": len(run.task),
+            "sha256": run.task.digest,
+            "objective": run.objective,
+            "targets": hashlib.blake2b(run.targets.tobytes(), digest_size=16).hexdigest(),
+        }
+        for number, run in enumerate(saving, start=1)
+    }
+    encoder = saving[0].encoder
+    settings = {"study": study, "options": options.record(), **encoder.identity}
+    parts = options.parts.open(
+        {**settings, "device": encoder.device.type, **tasks, "versions": versions()}
+    )
+    for run in saving:
+        run.saved = SavedBatches(parts)
+    return parts
 
 
 def shared_layers(gates: Tensor) -> tuple[list[int], list[int]]:

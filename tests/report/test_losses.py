@@ -10,7 +10,7 @@ import pytest
 
 from headroles import ablate_heads
 from headroles.errors import UsageError
-from headroles.studies.importance.ablation import Ablations
+from headroles.studies.importance.ablate import Ablations
 from headroles.studies.importance.by_task import DropsByTask, draw_drops_by_task, drops_by_task
 from headroles.studies.pruning.pruning_curves import (
     PruningCurves,
@@ -60,10 +60,10 @@ def test_drops(drops: DropsByTask) -> None:
     assert chosen.sum() == 2
     frame.loc[chosen, ["answer", "deviates"]] = ["worse", "less"]
     ax = draw_drops_by_task(replace(drops, frame=frame), "loss")
-    wide = drops.wide()
-    wide = wide[wide["measure"] == "loss"]
-    assert np.asarray(ax.collections[0].get_array()) == pytest.approx(wide[["one", "two"]])
-    assert [one.get_text() for one in ax.get_yticklabels()] == wide["removed"].tolist()
+    rows = drops.frame[drops.frame["measure"] == "loss"]
+    drawn = np.asarray(ax.collections[0].get_array())
+    assert drawn == pytest.approx(rows["relative_drop"].to_numpy().reshape(-1, 2))
+    assert [one.get_text() for one in ax.get_yticklabels()] == rows["removed"][::2].tolist()
     texts = [one.get_text() for one in ax.texts]
     marked = [text for text in texts if text.endswith("%*<")]
     assert len(marked) == 2

@@ -22,7 +22,7 @@ from headroles import (
 )
 from headroles.errors import UsageError
 from headroles.report.pages import make_report
-from headroles.studies.importance.ablation import draw_ablations
+from headroles.studies.importance.ablate import draw_ablations
 from headroles.studies.importance.by_role import draw_importance_by_role
 from headroles.studies.importance.importance import draw_importance
 from headroles.studies.replicate import draw_layer_counts, draw_replication

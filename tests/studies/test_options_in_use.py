@@ -28,7 +28,7 @@ from headroles.studies.classification.classify import classify_heads
 from headroles.studies.classification.options import AssignOptions, ClassifyOptions
 from headroles.studies.comparison.compare import compare_roles
 from headroles.studies.comparison.options import CompareOptions
-from headroles.studies.importance.ablation import AblateOptions, Ablations, ablate_heads
+from headroles.studies.importance.ablate import AblateOptions, Ablations, ablate_heads
 from headroles.studies.importance.by_role import ByRoleOptions, importance_by_role
 from headroles.studies.importance.by_task import ByTaskOptions, drops_by_task
 from headroles.studies.importance.importance import ImportanceOptions, find_importance

@@ -57,8 +57,9 @@ def test_losses_are_those_of_each_example_alone(classifier: Path, labelled: Path
             loss = torch.nn.functional.cross_entropy(logits, target)
             assert found.losses[row, place] == near(float(loss))
             assert found.predictions[row, place] == int(logits.argmax())
-    right = (found.predictions[:, 1] == run.targets).mean()
-    assert run.measure(found, 1)["accuracy"] == pytest.approx(right)
+    right = (found.predictions == run.targets[:, None]).mean(0)
+    assert found.measures(run.metrics)["accuracy"] == pytest.approx(right)
+    assert run.measure(found)["accuracy"] == pytest.approx(right[0])
 
 
 @pytest.mark.parametrize("kind", [BertForSequenceClassification, MPNetForSequenceClassification])
@@ -172,7 +173,7 @@ def test_derivatives_come_with_losses(classifier: Path, labelled: Path) -> None:
     for place, at in enumerate((None, gates[0])):
         found = run.derivatives(gates=at)
         assert found.losses == near(expected.losses[:, place])
-        assert np.array_equal(found.outcomes.predictions[:, 0], expected.predictions[:, place])
+        assert np.array_equal(found.predictions, expected.predictions[:, place])
 
 
 @pytest.mark.parametrize("ablation", ["zero", "mean", "uniform"])

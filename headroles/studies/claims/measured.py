@@ -40,8 +40,8 @@ from headroles.studies.controls import (
 )
 from headroles.studies.heads import clusters_in, second_half
 from headroles.studies.importance.importance import ABSOLUTE, values_of
-from headroles.studies.importance.removals import present_heads, sorted_by, without_each
 from headroles.studies.inspection.tokens import QUANTITIES, read_corpus
+from headroles.studies.removals import sorted_by, without_each
 from headroles.tasks.options import CLASSIFICATION, TaskOptions
 from headroles.tasks.running import TaskRun, open_run
 
@@ -280,7 +280,7 @@ class ClaimTask:
     @cached_property
     def heads(self) -> list[Head]:
         """The heads that the model has."""
-        return present_heads(self.run)
+        return self.run.heads
 
     @property
     def first(self) -> BoolArray:

@@ -26,18 +26,16 @@ from headroles.results.shown import Grid, Shown, Warned
 from headroles.roles import in_words
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.importance import values_of
-from headroles.studies.importance.removals import (
+from headroles.studies.removals import (
     LESS,
     MORE,
     RoleOptions,
-    RunOptions,
     heads_by_role,
-    keep_parts,
-    passes_to_choose,
-    present_heads,
     rises_of,
     without_each,
 )
+from headroles.tasks.options import RunOptions
+from headroles.tasks.outcomes import DERIVATIVES
 from headroles.testing.answers import UNDECIDED, answers
 from headroles.testing.catalogue import RANK
 from headroles.testing.evidence import find_p_values
@@ -177,34 +175,35 @@ def importance_by_role(model: Model, task: str | Path, options: ByRoleOptions) -
     0        local      9  undecided
     1  punctuation      9  undecided
     """
-    from headroles.tasks.running import open_run
+    from headroles.tasks.running import keep_parts, open_run
 
     if options.roles_from is None:
         raise UsageError("name the folder of roles: `roles_from`")
     table = RoleTable.load(options.roles_from).where(role=options.roles)
     run = open_run(model, task, options)
-    having, heads = heads_by_role(table, run), present_heads(run)
+    having, heads = heads_by_role(table, run), run.heads
     if not having:
         raise UsageError(f"no head has a role in {options.roles_from}; there is nothing to compare")
-    keep_parts("by-role", options, run.encoder, run)
+    keep_parts("by-role", options, run)
+    units = [(head,) for head in heads]
+    without_roles = run.n_passes(without_each(having.values(), run.shape))
     run.expect(
-        sum(passes_to_choose(order, run) for order in ("importance", "ablation"))
-        + _expected_passes(run, heads, having, options)
+        DERIVATIVES
+        + run.n_passes(without_each([(), *units], run.shape))
+        + without_roles * (1 + min(8 * enough_draws(options), options.draws))
     )
     importances = values_of(run.derivatives(), options.estimator).mean(0).reshape(run.shape)
-    frame = pd.DataFrame(
-        {
-            "role": list(having),
-            "heads": [len(of_role) for of_role in having.values()],
-            **_overlaps(having, heads),
-            **_within(importances, heads, having, options, "importance"),
-            **_within(rises_of(run), heads, having, options, "loss"),
-            **compare_removed(run, heads, having, options),
-        }
-    )
+    columns = {
+        "role": list(having),
+        "heads": [len(of_role) for of_role in having.values()],
+        **_overlaps(having, heads),
+        **_within(importances, heads, having, options, "importance"),
+        **_within(rises_of(run, units), heads, having, options, "loss"),
+        **compare_removed(run, heads, having, options),
+    }
     warnings = list(_warnings(having, heads, options))
     record = run.record(options, kind="by-role", warnings=warnings)
-    return ImportanceByRole(frame[list(ImportanceByRole.columns)], record)
+    return ImportanceByRole(pd.DataFrame(columns)[list(ImportanceByRole.columns)], record)
 
 
 def _warnings(
@@ -249,26 +248,21 @@ def _within(
 ) -> dict[str, FloatArray]:
     """Compare the values of heads with a role with those of their layers; test the differences."""
     numbers, layers = [values[head] for head in heads], [layer for layer, _ in heads]
-    permuted = [
-        permute_within(
-            numbers, [head in of_role for head in heads], layers, options.permutations, options.seed
+    differences = np.empty(len(having))
+    drawn = np.empty((options.permutations, len(having)))
+    for place, of_role in enumerate(having.values()):
+        has = [head in of_role for head in heads]
+        differences[place], drawn[:, place] = permute_within(
+            numbers, has, layers, options.permutations, options.seed
         )
-        for of_role in having.values()
-    ]
-    differences = np.array([observed for observed, _ in permuted])
-    drawn = np.abs(np.stack([draws for _, draws in permuted], axis=1))
     some = ~np.isnan(differences)
     ranks = Hypotheses.of_draws(
-        np.abs(differences[some]), drawn[:, some], size=np.abs(numbers).max()
+        np.abs(differences[some]), np.abs(drawn[:, some]), size=np.abs(numbers).max()
     )
     tested = find_p_values(ranks, options, "greater", RANK)
-    single, adjusted = np.full((2, len(permuted)), np.nan)
+    single, adjusted = np.full((2, len(having)), np.nan)
     single[some], adjusted[some] = tested.single, tested.adjusted
-    return {
-        f"{name}_difference": differences,
-        f"p_{name}": single,
-        f"p_{name}_adjusted": adjusted,
-    }
+    return {f"{name}_difference": differences, f"p_{name}": single, f"p_{name}_adjusted": adjusted}
 
 
 def compare_removed(
@@ -350,20 +344,20 @@ def _draw(
     rng, enough = np.random.default_rng(options.seed), enough_draws(options)
     drawn = np.full((options.draws, len(sets)), np.nan)
     is_open = np.array([n_sets_like(chosen, heads) > 1 for chosen in sets])
-    start, cost = 0, _cost(run, [sets[role] for role in np.flatnonzero(is_open).tolist()])
+    cost, start = run.n_passes(without_each(sets, run.shape)) / len(sets), 0
     while start < options.draws and is_open.any():
         open_roles: list[int] = np.flatnonzero(is_open).tolist()
         run.expect(cost * _expected_draws(drawn[:start, open_roles], observed[open_roles], options))
         part = slice(start, min(start + max(_ROUND, start // 4), options.draws))
-        orders = [
-            [heads[place] for place in rng.permutation(len(heads))]
-            for _ in range(part.start, part.stop)
-        ]
-        wanted = [draw_like(sets[role], order) for order in orders for role in open_roles]
-        cost = _cost(run, wanted)
+        wanted = []
+        for _ in range(part.start, part.stop):
+            order = [heads[place] for place in rng.permutation(len(heads))]
+            wanted += [draw_like(sets[role], order) for role in open_roles]
         places = {chosen: place for place, chosen in enumerate(dict.fromkeys(wanted))}
-        losses = run.outcomes(without_each(places, run.shape)).losses.mean(0)
-        by_draw = losses[[places[chosen] for chosen in wanted]].reshape(len(orders), -1)
+        gates = without_each(places, run.shape)
+        cost = run.n_passes(gates) / len(wanted)
+        losses = run.outcomes(gates).losses.mean(0)
+        by_draw = losses[[places[chosen] for chosen in wanted]].reshape(-1, len(open_roles))
         drawn[part, open_roles] = by_draw
         is_open[open_roles] = ~_end_decided(drawn, observed, enough)[open_roles]
         start = part.stop
@@ -376,26 +370,6 @@ def _end_decided(drawn: FloatArray, observed: FloatArray, enough: int) -> BoolAr
     is_decided = np.minimum(above, below) >= enough
     drawn[is_decided.cumsum(0) > 1] = np.nan
     return np.asarray(is_decided.any(0))
-
-
-def _expected_passes(
-    run: TaskRun,
-    heads: Sequence[Head],
-    having: Mapping[str, Sequence[Head]],
-    options: ByRoleOptions,
-) -> float:
-    """Estimate how many passes `compare_removed` takes."""
-    sets = [tuple(of_role) for of_role in having.values()]
-    drawn = [chosen for chosen in sets if n_sets_like(chosen, heads) > 1]
-    draws = _expected_draws(np.empty((0, len(drawn))), np.zeros(len(drawn)), options)
-    return run.n_passes(without_each(sets, run.shape)) + draws * _cost(run, drawn)
-
-
-def _cost(run: TaskRun, sets: Sequence[tuple[Head, ...]]) -> float:
-    """Return how many passes each of ``sets`` takes, shared passes divided among the sets."""
-    if not sets:
-        return 0.0
-    return run.n_passes(without_each(dict.fromkeys(sets), run.shape)) / len(sets)
 
 
 def _expected_draws(drawn: FloatArray, observed: FloatArray, options: ByRoleOptions) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,20 +19,11 @@ from headroles.inference.sample import Sample
 from headroles.options import Options, takes
 from headroles.record import Record
 from headroles.results.columns import Axes, Column, one_of
-from headroles.results.result import Result, widened
+from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
-from headroles.studies.importance.ablation import Ablations
-from headroles.studies.importance.removals import (
-    BETTER,
-    LESS,
-    LOSS,
-    MORE,
-    WORSE,
-    find_measures,
-    known_measure,
-    unit_values,
-    worse_by,
-)
+from headroles.studies.importance.ablate import Ablations
+from headroles.studies.removals import BETTER, LESS, MORE, WORSE, known_measure, two_sided, worse_by
+from headroles.tasks.outcomes import LOSS
 from headroles.testing.answers import UNDECIDED, answers
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
@@ -88,7 +79,6 @@ class DropsByTask(Result):
         "answer": one_of(WORSE, BETTER, UNDECIDED),
         "deviates": one_of(MORE, LESS, UNDECIDED),
     }
-    views: ClassVar[tuple[str, ...]] = ("long", "wide")
 
     def axes(self) -> Axes:
         """Return measures with the loss among them, removals, and tasks."""
@@ -111,60 +101,49 @@ class DropsByTask(Result):
         """Names of the tasks, in their order."""
         return list(self.record.sources)
 
-    def largest(self, measure: str, most: int = _DRAWN) -> list[str]:
-        """Return at most ``most`` removals, the largest changes, in the order of the table."""
+    def largest(self, measure: str, most: int = _DRAWN) -> dict[str, list[dict[str, Any]]]:
+        """Return the rows of at most ``most`` removals, the largest changes, each task by task."""
         rows = self.frame[self.frame["measure"] == measure]
-        order: list[str] = rows["removed"].drop_duplicates().tolist()
-        if len(order) <= most:
-            return order
         changes = rows["relative_drop"].abs().groupby(rows["removed"]).max()
         chosen = set(changes.nlargest(most).index)
-        return [name for name in order if name in chosen]
-
-    def wide(self, value: str = "relative_drop") -> pd.DataFrame:
-        """Return one row per measure and removal, a column per task, holding column ``value``.
-
-        Raises UsageError for an unknown column.
-        """
-        return widened(self.frame, ("measure", "set", "removed"), "task", self.tasks, value)
+        found: dict[Any, Any] = {
+            removed: of_removal.to_dict("records")
+            for removed, of_removal in rows.groupby("removed", sort=False)
+            if removed in chosen
+        }
+        return found
 
     def summarize(self) -> Iterator[Shown]:
         """Count removals that matter, and tabulate the largest drops."""
         rows = self.frame[self.frame["measure"] == LOSS]
         worse, more = (rows["answer"] == WORSE).sum(), (rows["deviates"] == MORE).sum()
+        n_removals = rows["removed"].nunique()
         yield (
-            f"{rows['removed'].nunique()} removals in {len(self.tasks)} tasks "
+            f"{n_removals} removals in {len(self.tasks)} tasks "
             f"({listed(self.tasks, 6)}): {worse} of {len(rows)} make the loss worse,\n"
             f"{more} matter more for their task than for the others."
         )
-        for largest in rows.nlargest(1, "relative_drop").to_dict("records"):
-            yield (
-                f"Largest: without {largest['removed']} the loss of {largest['task']} changes by "
-                f"{largest['relative_drop']:+.1%}."
-            )
-        removals = self.largest(self.measure, _TABULATED)
-        of_all = rows["removed"].nunique()
-        which = f" (the {len(removals)} largest of {of_all})" if len(removals) < of_all else ""
+        largest = rows.nlargest(1, "relative_drop").iloc[0]
+        yield (
+            f"Largest: without {largest['removed']} the loss of {largest['task']} changes by "
+            f"{largest['relative_drop']:+.1%}."
+        )
+        shown = self.largest(self.measure, _TABULATED)
+        which = f" (the {len(shown)} largest of {n_removals})" if len(shown) < n_removals else ""
         yield f"{self.measure} lost without{which}"
-        cells = _cells(self, self.measure)
-        limits = "{ci_low:+.1%} to {ci_high:+.1%}" if len(self.tasks) <= _WITH_INTERVALS else ""
-        grid = []
-        for removed in removals:
-            by_task = [cells[removed, name] for name in self.tasks]
-            grid.append((removed, *(_cell(row, limits) for row in by_task)))
-        yield Grid(("", *self.tasks), tuple(grid))
+        has_limits = len(self.tasks) <= _WITH_INTERVALS
+        cells = (
+            (removed, *(_cell(row, has_limits) for row in by_task))
+            for removed, by_task in shown.items()
+        )
+        yield Grid(("", *self.tasks), tuple(cells))
         yield "* differs from 0; > more, < less than in the other tasks."
         yield from map(Warned, self.record.warnings)
 
 
-def _cells(drops: DropsByTask, measure: str) -> dict[Any, Any]:
-    """Return the row of each removal and task."""
-    rows = drops.frame[drops.frame["measure"] == measure]
-    return rows.set_index(["removed", "task"]).to_dict("index")
-
-
-def _cell(row: Mapping[str, Any], limits: str) -> str:
-    interval = f" ({limits.format_map(row)})" if limits and not np.isnan(row["ci_low"]) else ""
+def _cell(row: Mapping[str, Any], has_limits: bool) -> str:
+    limits = " ({ci_low:+.1%} to {ci_high:+.1%})".format_map(row)
+    interval = limits if has_limits and not np.isnan(row["ci_low"]) else ""
     return f"{row['relative_drop']:+.1%}{interval}{_marks(row):2}"
 
 
@@ -210,7 +189,7 @@ def drops_by_task(
     frames = []
     for measure in measures:
         rows, of_measure = make_table(tasks, removals, measure, options)
-        frames.append(rows[list(DropsByTask.columns)])
+        frames.append(rows)
         warnings += of_measure
     record = Record.now(
         kind="by-task",
@@ -237,12 +216,10 @@ def _check(ablations: Sequence[Ablations], names: Sequence[str]) -> None:
 def _common_removals(ablations: Sequence[Ablations], names: Sequence[str]) -> list[tuple[str, str]]:
     """Return (set, removed) of the removals that all tasks have, in the order of the first."""
     shapes = {of_task.record.shape for of_task in ablations}
-    pairs = [list(zip(each.frame["set"], each.frame["removed"], strict=True)) for each in ablations]
-    common = [
-        pair
-        for pair in pairs[0]
-        if all(pair in others for others in pairs) and (len(shapes) == 1 or pair[0] == "thirds")
-    ]
+    first, *others = (list(zip(a.frame["set"], a.frame["removed"], strict=True)) for a in ablations)
+    common = [pair for pair in first if all(pair in other for other in map(set, others))]
+    if len(shapes) > 1:
+        common = [pair for pair in common if pair[0] == "thirds"]
     if common:
         return common
     if len(shapes) > 1:
@@ -280,75 +257,60 @@ def make_table(
     options: ByTaskOptions,
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return a row of a measure for each removal and task, and warnings about the tests."""
-    by_task = [
-        _drops(ablations, name, removals, measure, options) for name, ablations in tasks.items()
-    ]
-    changes = Hypotheses.joined([of_task.changes for of_task in by_task])
-    changed = find_p_values(changes, options, "two-sided")
-    deviating = _deviations([of_task.drops for of_task in by_task], removals)
-    deviated = find_p_values(deviating, options, "two-sided")
-    limits = deviating.intervals(options.alpha)
-    frame = pd.concat([of_task.frame for of_task in by_task], ignore_index=True)
+    frames, drops, changes = [], [], []
+    for name, ablations in tasks.items():
+        rows, of_task, changed = _drops(ablations, removals, measure, options)
+        frames.append(rows.assign(task=name))
+        drops.append(of_task)
+        changes.append(changed)
+    joined = Hypotheses.joined(changes)
+    found = find_p_values(joined, options, "two-sided")
+    frame = pd.concat(frames, ignore_index=True)
+    names = "deviation deviation_low deviation_high p_deviation p_deviation_adjusted deviates"
+    deviating = two_sided(_deviations(drops, removals), options, (MORE, LESS))
     frame = frame.assign(
         measure=measure,
-        p_value=changed.single,
-        p_adjusted=changed.adjusted,
-        answer=answers(changed.shows(options.alpha), frame["relative_drop"], (WORSE, BETTER)),
-        deviation=deviating.moments.mean,
-        deviation_low=limits.ci_low,
-        deviation_high=limits.ci_high,
-        p_deviation=deviated.single,
-        p_deviation_adjusted=deviated.adjusted,
-        deviates=answers(deviated.shows(options.alpha), deviated.direction, (MORE, LESS)),
-        note=find_notes(changes),
+        p_value=found.single,
+        p_adjusted=found.adjusted,
+        answer=answers(found.shows(options.alpha), frame["relative_drop"], (WORSE, BETTER)),
+        **dict(zip(names.split(), deviating, strict=True)),
+        note=find_notes(joined),
     )
-    places = frame["removed"].map({name: k for k, name in enumerate(frame["removed"].unique())})
-    order = np.argsort(places.to_numpy(), kind="stable")
-    return frame.iloc[order], warn_of_differences(changes, options)
-
-
-class _Drops(NamedTuple):
-    """The rows of one task; its relative drops (units, removals), and changes of the measure."""
-
-    frame: pd.DataFrame
-    drops: Hypotheses
-    changes: Hypotheses
+    by_removal = np.arange(len(frame)).reshape(len(tasks), -1).T.ravel()
+    return frame.loc[by_removal, list(DropsByTask.columns)], warn_of_differences(joined, options)
 
 
 def _drops(
-    ablations: Ablations,
-    name: str,
-    removals: Sequence[tuple[str, str]],
-    measure: str,
-    options: ByTaskOptions,
-) -> _Drops:
-    (outcomes, targets), metrics = ablations.examples, [] if measure == LOSS else [measure]
-    pairs = list(zip(ablations.frame["set"], ablations.frame["removed"], strict=True))
-    rows = np.array([0, *(1 + pairs.index(pair) for pair in removals)])
-    values = unit_values(outcomes, targets, metrics)[measure][:, rows]
-    measured = find_measures(outcomes, targets, metrics)[measure][rows]
+    ablations: Ablations, removals: Sequence[tuple[str, str]], measure: str, options: ByTaskOptions
+) -> tuple[pd.DataFrame, Hypotheses, Hypotheses]:
+    """Return the rows of a task, its relative drops (units, removals), and its changes."""
+    if ablations.outcomes is None:
+        raise UsageError("these ablations lack their examples; load them from their folder")
+    metrics = [] if measure == LOSS else [measure]
+    rows = ablations.frame.reset_index().set_index(["set", "removed"]).loc[[*removals]]
+    settings = np.array([0, *(1 + rows["index"])])
+    values = ablations.outcomes.units(metrics)[measure][:, settings]
+    measured = ablations.outcomes.measures(metrics)[measure][settings]
     size = size_of(values[:, 1:], values[:, :1])
-    relative = relative_drops(values, measured, measure)
-    drops = Hypotheses.of(relative, 0.0, size=size / abs(measured[0]))
+    drops = Hypotheses.of(
+        relative_drops(values, measured, measure), 0.0, size=size / abs(measured[0])
+    )
     limits = drops.intervals(options.alpha)
     # A drop to 0 is a ratio of 1 for any draw of examples: it has no error.
     low, high = (np.where(drops.is_tested, end, np.nan) for end in (limits.ci_low, limits.ci_high))
     # The ratio differs from 0 if the difference does, which has an error even after a drop to 0.
     change = worse_by(values[:, 1:] - values[:, :1], measure)
     changes = Hypotheses.of(change, 0.0, size=size, called=f"the differences of {measure}")
-    columns: dict[str, Any] = {
-        "set": [kind for kind, _ in removals],
-        "removed": [removed for _, removed in removals],
-        "task": name,
-        "n": len(targets),
-        "n_removed": ablations.frame["n_removed"].to_numpy()[rows[1:] - 1],
-        "whole": measured[0],
-        "without": measured[1:],
-        "relative_drop": drops.moments.mean,
-        "ci_low": low,
-        "ci_high": high,
-    }
-    return _Drops(pd.DataFrame(columns), drops, changes)
+    frame = pd.DataFrame(removals, columns=["set", "removed"]).assign(
+        n=len(ablations.outcomes.targets),
+        n_removed=rows["n_removed"].to_numpy(),
+        whole=measured[0],
+        without=measured[1:],
+        relative_drop=drops.moments.mean,
+        ci_low=low,
+        ci_high=high,
+    )
+    return frame, drops, changes
 
 
 def relative_drops(values: FloatArray, measured: FloatArray, measure: str) -> FloatArray:
@@ -401,10 +363,10 @@ def draw_drops_by_task(
     from matplotlib.ticker import PercentFormatter
 
     measure = known_measure(measure or drops.measure, drops.measures)
-    removals, names, cells = drops.largest(measure), drops.tasks, _cells(drops, measure)
-    rows = [[cells[removed, name] for name in names] for removed in removals]
+    shown, names = drops.largest(measure), drops.tasks
+    rows = list(shown.values())
     values = np.array([[cell["relative_drop"] for cell in row] for row in rows])
-    ax = new_axes(ax, 3 + 0.9 * len(names), 1.3 + 0.28 * len(removals))
+    ax = new_axes(ax, 3 + 0.9 * len(names), 1.3 + 0.28 * len(shown))
     mesh = draw_grid(ax, values, DIVERGING)
     reach = centre_scale(mesh, values)
     bar = ax.figure.colorbar(mesh, ax=ax, label="relative drop")
@@ -414,6 +376,6 @@ def draw_drops_by_task(
         text = f"{value:+.1%}{_marks(rows[row][column])}"
         ax.text(column, row, text, ha="center", va="center", fontsize=7, color=ink)
     ax.set_xticks(range(len(names)), [plain(name, 16) for name in names])
-    ax.set_yticks(range(len(removals)), [role_label(name) for name in removals])
+    ax.set_yticks(range(len(shown)), list(map(role_label, shown)))
     ax.set_title(f"relative drop without heads, by {measure}", fontsize=10)
     return ax

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -12,24 +12,17 @@ import pandas as pd
 from msgspec import Meta
 from scipy import stats
 
-from headroles import storage
 from headroles.arrays import FloatArray
 from headroles.drawing.grids import draw_values, ink_on
 from headroles.errors import UsageError
 from headroles.inference.intervals import skewed_interval
 from headroles.options import Options, takes
-from headroles.record import Record, TaskRecord
+from headroles.record import TaskRecord
 from headroles.results.columns import NUMBER, Axes, Column, one_of
-from headroles.results.result import Result, widened
 from headroles.results.shown import Grid, Shown, Warned, in_digits
-from headroles.studies.importance.removals import (
-    RunOptions,
-    describe_task,
-    keep_parts,
-    present_heads,
-    read_examples,
-)
-from headroles.tasks.outcomes import Derivatives
+from headroles.studies.removals import ExamplesResult, describe_task
+from headroles.tasks.options import RunOptions
+from headroles.tasks.outcomes import Derivatives, Outcomes
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.wording import not_among
 
@@ -47,7 +40,6 @@ USES = {
     TOKEN: ("repeat what Michel et al. released", "nats a token"),
 }
 """What to use each estimator for, and its unit."""
-EXAMPLES_FILE = "importance-examples.safetensors"
 _TABULATED, _DRAWN = 5, 10
 """Most important heads whose values are tabulated, and whose ranks are drawn."""
 _RELIABLE, _SPLITS = 0.8, 50
@@ -75,7 +67,7 @@ class ImportanceOptions(RankingOptions, RunOptions):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Importance(Result):
+class Importance(ExamplesResult):
     """Dependence of the loss of a task on each head, by several estimators.
 
     With d the derivative of an example's loss by the gate of a head (a gate of 1 leaves the head
@@ -105,6 +97,7 @@ class Importance(Result):
     derivatives: Derivatives | None = None
 
     kind: ClassVar[str] = "importance"
+    arrays: ClassVar[tuple[str, type]] = ("derivatives", Derivatives)
     question: ClassVar[str] = "How much does the task depend on each attention head?"
     options_type: ClassVar[type[Options]] = ImportanceOptions
     figures: ClassVar[Mapping[str, str]] = {"worth": "draw_importance"}
@@ -115,7 +108,7 @@ class Importance(Result):
         "estimator": one_of(*ESTIMATORS),
         "rank": Column(NUMBER, 1, gaps=True),
     }
-    views: ClassVar[tuple[str, ...]] = ("long", "wide", "reliability", "correlations")
+    views: ClassVar[tuple[str, ...]] = ("long", "reliability", "correlations")
 
     def axes(self) -> Axes:
         """Return all estimators and all heads of a layer; layers may be missing."""
@@ -129,16 +122,10 @@ class Importance(Result):
         values[rows["layer"], rows["head"]] = rows[column]
         return values
 
-    def wide(self, value: str = "importance") -> pd.DataFrame:
-        """Return one row per head, a column per estimator, holding column ``value``.
-
-        Raises UsageError for an unknown column.
-        """
-        return widened(self.frame, ("layer", "head"), "estimator", ESTIMATORS, value)
-
     def correlations(self) -> pd.DataFrame:
         """Return rank correlations (Spearman) of the estimators with one another, over heads."""
-        return self.wide()[list(ESTIMATORS)].corr("spearman").rename_axis("estimator")
+        values = {name: self.of(name).ravel() for name in ESTIMATORS}
+        return pd.DataFrame(values).corr("spearman").rename_axis("estimator")
 
     def reliability(self) -> pd.DataFrame:
         """Return how far the order of heads by each estimator holds for other examples.
@@ -195,24 +182,6 @@ class Importance(Result):
                 f"{_RELIABLE:g}). Add examples."
             )
 
-    def write_files(self, folder: Path) -> list[str]:
-        """Write the table, and the derivatives of all examples."""
-        names = super().write_files(folder)
-        if self.derivatives is None:
-            return names
-        arrays = storage.encode_arrays(vars(self.derivatives))
-        storage.write_bytes(folder / EXAMPLES_FILE, arrays)
-        return [*names, EXAMPLES_FILE]
-
-    @classmethod
-    def read_files(cls, folder: Path, record: Record) -> Importance:
-        """Read the table and the derivatives."""
-        types = Derivatives.types(record.shape)
-        arrays = read_examples(
-            folder / EXAMPLES_FILE, {name: 1 + len(types[name][1]) for name in types}
-        )
-        return replace(super().read_files(folder, record), derivatives=Derivatives(**arrays))
-
 
 @takes(ImportanceOptions)
 def find_importance(model: Model, task: str | Path, options: ImportanceOptions) -> Importance:
@@ -243,27 +212,24 @@ def find_importance(model: Model, task: str | Path, options: ImportanceOptions) 
     >>> importance.frame["estimator"].unique().tolist()
     ['absolute', 'signed', 'token', 'taylor']
     """
-    from headroles.tasks.running import open_run
+    from headroles.tasks.running import keep_parts, open_run
 
     run = open_run(model, task, options)
-    keep_parts("importance", options, run.encoder, run)
+    keep_parts("importance", options, run)
     is_present = np.zeros(run.shape, dtype=bool)
-    is_present[tuple(zip(*present_heads(run), strict=True))] = True
-    derivatives = run.derivatives()
-    values = {
-        name: np.where(is_present.ravel(), values_of(derivatives, name), np.nan)
-        for name in ESTIMATORS
-    }
-    facts = {
-        "measured": run.measure(derivatives.outcomes),
-        "split_half": {
-            name: split_half(each.reshape(-1, *run.shape), options.normalisation)
-            for name, each in values.items()
-        },
-    }
-    rows = [_frame(name, each, run.shape, options.normalisation) for name, each in values.items()]
-    frame = pd.concat(rows, ignore_index=True)
-    return Importance(frame, run.record(options, kind="importance", facts=facts), derivatives)
+    is_present[tuple(zip(*run.heads, strict=True))] = True
+    derivatives, normalisation = run.derivatives(), options.normalisation
+    whole = Outcomes(
+        derivatives.losses[:, None], derivatives.predictions[:, None], targets=run.targets
+    )
+    frames, halves = [], {}
+    for name in ESTIMATORS:
+        values = np.where(is_present.ravel(), values_of(derivatives, name), np.nan)
+        frames.append(make_frame(name, values, run.shape, normalisation))
+        halves[name] = split_half(values.reshape(-1, *run.shape), normalisation)
+    facts = {"measured": run.measure(whole), "split_half": halves}
+    record = run.record(options, kind="importance", facts=facts)
+    return Importance(pd.concat(frames, ignore_index=True), record, derivatives)
 
 
 def values_of(derivatives: Derivatives, estimator: str) -> FloatArray:
@@ -308,9 +274,10 @@ def split_half(values: FloatArray, normalisation: str) -> float | None:
     return None if np.isnan(mean) else mean
 
 
-def _frame(
+def make_frame(
     name: str, values: FloatArray, shape: tuple[int, int], normalisation: str
 ) -> pd.DataFrame:
+    """Return the rows of an estimator whose values are (examples, layers * heads)."""
     tested = Hypotheses.of(values, 0.0, size=size_of(values))
     # absolute ones are never negative, with upper tails that are too long for t
     intervals = tested.intervals(0.05) if name == SIGNED else skewed_interval(tested.sample)

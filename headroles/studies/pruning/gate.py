@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations, islice
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -26,14 +25,15 @@ from headroles.models.heads.remaining import Head
 from headroles.models.loading.saved_models import PrunedModel, model_folder
 from headroles.options import Options, Seed, takes
 from headroles.passes.loop import gradients_of_mean
+from headroles.passes.options import Progress
 from headroles.results.columns import FLAG, NUMBER, WHOLE, Column
 from headroles.results.shown import Shown, Warned
 from headroles.storage import OpenParts
-from headroles.studies.importance.removals import keep_parts, present_heads, without
 from headroles.studies.pruning.orders import TestSetOptions
-from headroles.studies.pruning.prune import Pruning, UpdateOptions, outcomes_of, write_without
+from headroles.studies.pruning.prune import Pruning, UpdateOptions, write_without
+from headroles.studies.removals import without
 from headroles.tasks.batches import TaskBatch
-from headroles.tasks.running import TaskRun, open_run, without_gradients
+from headroles.tasks.running import TaskRun, keep_parts, open_run, without_gradients
 
 _STABLE = 0.5
 _START = 3.0
@@ -42,7 +42,6 @@ _SHARE_OF_DESCENT = 2 / 3
 """Share of the updates over which the expected number of open gates falls."""
 SECONDS_BETWEEN = 20.0
 """Seconds of learning that an interrupted run may lose."""
-_DONE = "updates"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +100,7 @@ class Gating(Pruning):
     """
 
     kind: ClassVar[str] = "gating"
+    stem: ClassVar[str] = "gating"
     question: ClassVar[str] = "Which heads does the task need?"
     options_type: ClassVar[type[Options]] = GateOptions
     columns: ClassVar[tuple[str, ...]] = ("seed", "layer", "head", "log_alpha", "kept")
@@ -182,12 +182,27 @@ def gate_heads(
     claimed = model_folder(out, model, [PrunedModel, Gating], overwrite)
     with claimed if folder is None else nullcontext(folder) as folder:
         run = open_run(model, task, options)
-        heads = present_heads(run)
-        _check(run, len(heads), options)
+        heads = run.heads
+        if options.n_kept >= len(heads):
+            raise UsageError(
+                f"{options.n_kept} heads are to be kept, and the model has {len(heads)}; keep fewer"
+            )
+        if run.sites.layers_are_shared:
+            raise UsageError(
+                "layers of this model share one attention module, so that no head of a single "
+                "layer can be removed; take another model, or prune it by another order "
+                "(headroles prune)"
+            )
         tested = None if test is None else run.over(test, options.of_test())
-        parts = keep_parts("gates", options, run.encoder, run, tested)
-        before = outcomes_of(tested)
-        runs, chosen = _learn(run, options, parts)
+        parts = keep_parts("gates", options, run, tested)
+        before = None if tested is None else tested.outcomes_unmasked()
+        learnt, chosen = _learn(run, options, parts)
+        rows = [
+            (gates.seed, *head, log_alpha, head in gates.kept)
+            for gates in learnt
+            for head, log_alpha in zip(heads, gates.log_alpha, strict=True)
+        ]
+        shared = [len({*a.kept} & {*b.kept}) / options.n_kept for a, b in combinations(learnt, 2)]
         return write_without(
             Gating,
             run.encoder,
@@ -196,99 +211,64 @@ def gate_heads(
             options,
             before=before,
             tested=tested,
-            frame=_frame(runs),
+            frame=pd.DataFrame(rows, columns=list(Gating.columns)),
             order="gates",
-            **_agreement(runs),
+            seeds=[
+                {"seed": gates.seed, "loss": gates.loss, "open_by_rule": gates.n_open}
+                for gates in learnt
+            ],
+            overlap=float(np.mean(shared)) if shared else None,
+            overlap_by_chance=options.n_kept / len(heads),
             chosen_seed=chosen.seed,
-        )
-
-
-def _learn(
-    run: TaskRun, options: GateOptions, parts: OpenParts | None
-) -> tuple[list[LearntGates], LearntGates]:
-    """Return the gates of each seed, and the best, whose weights the model gets."""
-    heads, network = present_heads(run), run.encoder.model
-    trained = options.weights == "trained"
-    whole = best = deepcopy(network.state_dict()) if trained else None
-    runs: list[LearntGates] = []
-    chosen = 0
-    for number in range(options.seeds):
-        if whole is not None:
-            network.load_state_dict(whole)
-        on_update = partial(_tell, options, options.updates * number)
-        seed = options.seed + number
-        runs.append(learn_gates(run, heads, options, seed, on_update, parts))
-        if runs[number].loss <= runs[chosen].loss:
-            chosen = number
-            best = deepcopy(network.state_dict()) if trained else None
-    if best is not None:
-        network.load_state_dict(best)
-    return runs, runs[chosen]
-
-
-def _frame(runs: Sequence[LearntGates]) -> pd.DataFrame:
-    rows = [
-        (run.seed, *head, value, head in run.kept)
-        for run in runs
-        for head, value in zip(run.heads, run.log_alpha, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=list(Gating.columns))
-
-
-def _agreement(runs: Sequence[LearntGates]) -> dict[str, Any]:
-    """Return facts about the seeds: their losses, and how far they keep the same heads."""
-    shared = [
-        len({*one.kept} & {*other.kept}) / len(one.kept) for one, other in combinations(runs, 2)
-    ]
-    return {
-        "seeds": [{"seed": r.seed, "loss": r.loss, "open_by_rule": r.n_open} for r in runs],
-        "overlap": float(np.mean(shared)) if shared else None,
-        "overlap_by_chance": len(runs[0].kept) / len(runs[0].heads),
-    }
-
-
-def _tell(options: GateOptions, before: int, done: int) -> None:
-    if options.on_progress is not None:
-        options.on_progress(before + done, options.updates * options.seeds)
-
-
-def _check(run: TaskRun, n_heads: int, options: GateOptions) -> None:
-    if options.n_kept >= n_heads:
-        raise UsageError(
-            f"{options.n_kept} heads are to be kept, and the model has {n_heads}; keep fewer"
-        )
-    if run.sites.layers_are_shared:
-        raise UsageError(
-            "layers of this model share one attention module, so that no head of a single layer "
-            "can be removed; take another model, or prune it by another order (headroles prune)"
         )
 
 
 @dataclass(frozen=True)
 class LearntGates:
-    """Gates that one seed learnt: ``log_alpha`` of ``heads``.
+    """Gates that one seed learnt: the ``log_alpha`` of each head of the model.
 
     ``kept`` are the heads with the largest log alpha; ``n_open`` is the number of heads that the
     rule of Voita et al. (2019) keeps; ``loss`` is the mean over the task with ``kept`` alone.
     """
 
     seed: int
-    heads: tuple[Head, ...]
     log_alpha: tuple[float, ...]
     kept: tuple[Head, ...]
     n_open: int
     loss: float
 
 
+def _learn(
+    run: TaskRun, options: GateOptions, parts: OpenParts | None
+) -> tuple[list[LearntGates], LearntGates]:
+    """Return the gates of each seed, and the best, whose weights the model gets."""
+    network, trained = run.encoder.model, options.weights == "trained"
+    whole = best = deepcopy(network.state_dict()) if trained else None
+    progress = Progress(options.on_progress)
+    progress.expect(options.updates * options.seeds)
+    learnt: list[LearntGates] = []
+    chosen = 0
+    for number in range(options.seeds):
+        if whole is not None:
+            network.load_state_dict(whole)
+        report = progress.start(options.updates)
+        learnt.append(learn_gates(run, options, options.seed + number, report, parts))
+        if learnt[number].loss <= learnt[chosen].loss:
+            chosen = number
+            best = deepcopy(network.state_dict()) if trained else None
+    if best is not None:
+        network.load_state_dict(best)
+    return learnt, learnt[chosen]
+
+
 def learn_gates(
     run: TaskRun,
-    heads: Sequence[Head],
     options: GateOptions,
     seed: int,
     on_update: Callable[[int], None] = lambda done: None,
     parts: OpenParts | None = None,
 ) -> LearntGates:
-    """Learn gates of ``heads`` over a task so that ``options.n_kept`` heads remain.
+    """Learn gates of the heads of a model so that ``options.n_kept`` heads remain.
 
     The loss decides which gates open more than others; after every update one number shifts all
     log alpha to `expected_open` gates, so that no penalty needs a weight. Heads are kept by the
@@ -297,32 +277,46 @@ def learn_gates(
 
     Raises ModelError for a loss that is not finite.
     """
-    device = run.encoder.device
+    heads, model, device = run.heads, run.encoder.model, run.encoder.device
     log_alpha = torch.full((len(heads),), _START, device=device, requires_grad=True)
     generator = torch.Generator().manual_seed(seed)
     draws = torch.rand(options.updates, len(heads), generator=generator)
-    targets = expected_open(len(heads), options)
-    updates = zip(_groups(run, options.update_examples, seed), targets, draws, strict=False)
-    with ExitStack() as stack:
-        learnt = [{"params": [log_alpha], "lr": options.gate_rate}]
-        weights: list[Tensor] = []
-        if options.weights == "trained":
-            weights = [one for one in run.encoder.model.parameters() if one.requires_grad]
-            learnt.append({"params": weights, "lr": options.weight_rate})
-        else:
-            stack.enter_context(without_gradients(run.encoder.model))
+    places = tuple(torch.tensor(axis, device=device) for axis in zip(*heads, strict=True))
+    all_open = torch.ones(run.shape, device=device)
+    learnt = [{"params": [log_alpha], "lr": options.gate_rate}]
+    weights: list[Tensor] = []
+    if options.weights == "trained":
+        weights = [values for values in model.parameters() if values.requires_grad]
+        learnt.append({"params": weights, "lr": options.weight_rate})
+    with nullcontext() if weights else without_gradients(model):
         adam = torch.optim.Adam(learnt)
-        learning = _Learning(adam, options.updates, parts, f"gates-{seed}")
-        for batches, target, uniform in islice(updates, learning.done, None):
-            gates = place(hard_concrete.gates(log_alpha, uniform.to(device)), heads, run.shape)
+        state = _SavedState(adam, parts, f"gates-{seed}")
+        steps = zip(
+            _groups(run, options.update_examples, seed),
+            expected_open(len(heads), options),
+            draws,
+            strict=False,
+        )
+        for batches, target, uniform in islice(steps, state.n_updates, None):
+            values = hard_concrete.gates(log_alpha, uniform.to(device))
             adam.zero_grad()
-            _set_gradients(run, batches, gates, weights)
+            _set_gradients(run, batches, all_open.index_put(places, values), weights)
             adam.step()
             with torch.no_grad():
                 log_alpha += hard_concrete.shift_to(log_alpha, target)
-            learning.count_update()
-            on_update(learning.done)
-    return _summary(run, log_alpha.detach().cpu(), heads, options.n_kept, seed)
+            state.count_update(options.updates)
+            on_update(state.n_updates)
+    log_alpha = log_alpha.detach().cpu()
+    order = torch.argsort(log_alpha, descending=True, stable=True).tolist()
+    kept = {heads[number] for number in order[: options.n_kept]}
+    gates = without([head for head in heads if head not in kept], run.shape)
+    return LearntGates(
+        seed,
+        tuple(log_alpha.tolist()),
+        tuple(sorted(kept)),
+        int(hard_concrete.is_open(log_alpha).sum()),
+        float(run.outcomes(gates[None]).losses.mean()),
+    )
 
 
 def expected_open(n_heads: int, options: GateOptions) -> list[float]:
@@ -332,15 +326,6 @@ def expected_open(n_heads: int, options: GateOptions) -> list[float]:
     # Of few heads, more may be kept than are expected to be open at the start.
     down = np.linspace(max(start, options.n_kept), options.n_kept, n_down + 1)[1:]
     return [*down.tolist(), *[float(options.n_kept)] * (options.updates - n_down)]
-
-
-def place(values: Tensor, heads: Sequence[Head], shape: tuple[int, int]) -> Tensor:
-    """Return ``values`` at the places of ``heads`` (layers, heads), else 1; with gradients."""
-    layers, numbers = (
-        torch.tensor(axis, device=values.device) for axis in zip(*heads, strict=True)
-    )
-    gates = torch.ones(shape, device=values.device, dtype=values.dtype)
-    return gates.index_put((layers, numbers), values)
 
 
 def _set_gradients(
@@ -358,8 +343,8 @@ def _set_gradients(
             f"model in float32 (it ran in {run.encoder.model.dtype})"
         )
     gates.backward(of_gates)  # type: ignore[no-untyped-call]
-    for one, gradient in zip(weights, of_weights, strict=True):
-        one.grad = gradient
+    for values, gradient in zip(weights, of_weights, strict=True):
+        values.grad = gradient
 
 
 def _groups(run: TaskRun, n_examples: int, seed: int) -> Iterator[list[TaskBatch]]:
@@ -370,75 +355,45 @@ def _groups(run: TaskRun, n_examples: int, seed: int) -> Iterator[list[TaskBatch
             yield groups[number]
 
 
-def _summary(
-    run: TaskRun,
-    log_alpha: Tensor,
-    heads: Sequence[Head],
-    keep: int,
-    seed: int,
-) -> LearntGates:
-    order = torch.argsort(log_alpha, descending=True, stable=True).tolist()
-    kept = {heads[number] for number in order[:keep]}
-    gates = without([head for head in heads if head not in kept], run.shape)
-    loss = float(run.outcomes(gates[None]).losses.mean())
-    return LearntGates(
-        seed,
-        tuple(heads),
-        tuple(log_alpha.tolist()),
-        tuple(sorted(kept)),
-        int(hard_concrete.is_open(log_alpha).sum()),
-        loss,
-    )
+class _SavedState:
+    """The state of ``adam`` with the numbers that it updates, kept in ``parts`` under ``name``.
 
-
-class _Learning:
-    """Numbers that ``adam`` updates, loaded from ``parts`` if they were saved under ``name``.
-
-    ``done`` counts their updates, out of ``n_updates``. The state of ``adam`` is saved with them:
-    resumed updates are the same to the bit if the caller draws the same random numbers. Without
-    ``parts`` nothing is saved.
+    A state that was saved there is loaded: resumed updates are the same to the bit if the caller
+    draws the same random numbers. Without ``parts`` nothing is saved.
     """
 
-    def __init__(
-        self, adam: torch.optim.Adam, n_updates: int, parts: OpenParts | None, name: str
-    ) -> None:
+    def __init__(self, adam: torch.optim.Adam, parts: OpenParts | None, name: str) -> None:
         """Load a state. Raises StorageError for a state that is unreadable or of other numbers."""
-        self.done = 0
-        self._adam, self._n_updates, self._parts, self._name = adam, n_updates, parts, name
+        self.n_updates = 0
+        self._adam, self._parts, self._name = adam, parts, name
         self._numbers: list[Tensor] = [
-            one for group in adam.param_groups for one in group["params"]
+            values for group in adam.param_groups for values in group["params"]
         ]
         if parts is not None and name in parts:
             parts.read(name, lambda content: self._take_up(load(content)))
-        self._kept_at = time.monotonic()
+        self._saved_at = time.monotonic()
 
-    def count_update(self) -> None:
-        """Count an update; save all now and then, and after the last one."""
-        self.done += 1
-        is_last = self.done == self._n_updates
-        if self._parts is None:
-            return
-        if is_last or time.monotonic() - self._kept_at >= SECONDS_BETWEEN:
-            self._parts.write(self._name, save(self._state(with_adam=not is_last)))
-            self._kept_at = time.monotonic()
-
-    def _state(self, with_adam: bool) -> dict[str, Tensor]:
-        found = {_DONE: torch.tensor(self.done)}
-        for number, values in enumerate(self._numbers):
-            found[f"{number}"] = values.detach().contiguous()
-            if with_adam:
-                of_adam = self._adam.state[values].items()
-                found |= {f"{number} {name}": one.contiguous() for name, one in of_adam}
-        return found
+    def count_update(self, n_all: int) -> None:
+        """Count an update; save the state now and then, and after the last of ``n_all``."""
+        self.n_updates += 1
+        is_due = time.monotonic() - self._saved_at >= SECONDS_BETWEEN
+        if self._parts is not None and (is_due or self.n_updates == n_all):
+            state = {"n_updates": torch.tensor(self.n_updates)}
+            for number, values in enumerate(self._numbers):
+                state[f"{number} values"] = values.detach().contiguous()
+                for name, moment in self._adam.state[values].items():
+                    state[f"{number} {name}"] = moment.contiguous()
+            self._parts.write(self._name, save(state))
+            self._saved_at = time.monotonic()
 
     def _take_up(self, state: dict[str, Tensor]) -> None:
-        self.done = int(state.pop(_DONE))
+        self.n_updates = int(state.pop("n_updates"))
+        of_adam: dict[int, dict[str, Tensor]] = {}
+        for key, values in state.items():
+            place, name = key.split()
+            of_adam.setdefault(int(place), {})[name] = values
         with torch.no_grad():
             for number, values in enumerate(self._numbers):
-                values.copy_(state.pop(f"{number}"))
-        of_adam: dict[int, dict[str, Tensor]] = {}
-        for key, one in state.items():
-            place, name = key.split()
-            of_adam.setdefault(int(place), {})[name] = one
+                values.copy_(of_adam[number].pop("values"))
         groups = self._adam.state_dict()["param_groups"]
         self._adam.load_state_dict({"state": of_adam, "param_groups": groups})

@@ -3,42 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 import numpy as np
 from msgspec import Meta
 
 from headroles.errors import UsageError
 from headroles.models.heads.remaining import Head
+from headroles.models.heads.surgery import heads_of, layer_groups
 from headroles.options import Convert, Seed, fields_of, split_names
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.importance import RankingOptions, normalise, values_of
-from headroles.studies.importance.removals import (
-    NOT_SHARED,
-    RoleOptions,
-    RunOptions,
-    SharedLayers,
-    rises_of,
-    sorted_by,
-    without,
-)
 from headroles.studies.options import read_head
+from headroles.studies.removals import RoleOptions, rises_of, sorted_by, without
+from headroles.tasks.options import RunOptions
+from headroles.tasks.outcomes import Derivatives
 from headroles.tasks.running import TaskRun
 
-BY_TASK = ("importance", "reestimated", "ablation")
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+ByTask = Literal["importance", "reestimated", "ablation"]
+ByRole = Literal["with_role", "without_role"]
+ByLayer = Literal["bottom", "top", "middle", "both_ends", "alternate"]
+Random = Literal["random", "random_per_layer"]
+Order = Literal[ByTask, ByRole, ByLayer, Random]
+BY_TASK, BY_ROLE, BY_LAYER, ORDERS = map(get_args, (ByTask, ByRole, ByLayer, Order))
 BY_ESTIMATE = ("importance", "reestimated")
-BY_ROLE = ("with_role", "without_role")
-BY_LAYER = ("bottom", "top", "middle", "both_ends", "alternate")
-RANDOM = ("random", "random_per_layer")
-ORDERS = (*BY_TASK, *BY_ROLE, *BY_LAYER, *RANDOM)
 _USED_BY = {
-    "role": BY_ROLE,
-    "roles_from": BY_ROLE,
+    **dict.fromkeys(("role", "roles_from"), BY_ROLE),
+    **dict.fromkeys(("estimator", "normalisation"), BY_ESTIMATE),
     "steps": ("reestimated",),
-    "estimator": BY_ESTIMATE,
-    "normalisation": BY_ESTIMATE,
 }
 
 
@@ -56,7 +53,7 @@ class TestSetOptions(RunOptions):
 
 
 def _heads(given: Any) -> tuple[tuple[int, int], ...]:
-    if not isinstance(given, str) and all(isinstance(one, tuple | list) for one in given):
+    if not isinstance(given, str) and all(isinstance(head, tuple | list) for head in given):
         return tuple((int(layer), int(head)) for layer, head in given)
     return tuple(map(read_head, split_names(given)))
 
@@ -79,76 +76,110 @@ class SelectionOptions(RoleOptions, RankingOptions):
     seed: Seed = 0
     """Seed of random choices."""
 
+    def refuse_idle(self, orders: Sequence[str]) -> None:
+        """Raise UsageError for an option that none of the orders uses."""
+        for field in fields_of(type(self)):
+            users = _USED_BY.get(field.name, orders)
+            if getattr(self, field.name) != field.default and not {*users} & {*orders}:
+                raise UsageError(
+                    f"`{field.name}` does nothing with the order {', '.join(orders)}; leave "
+                    f"it out, or choose the order {' or '.join(users)}"
+                )
 
-def refuse_idle(orders: Sequence[str], options: SelectionOptions) -> None:
-    """Raise UsageError for an option that none of the orders uses."""
-    for one in fields_of(type(options)):
-        users = _USED_BY.get(one.name, tuple(orders))
-        if getattr(options, one.name) != one.default and not set(users) & set(orders):
+    def check_role(self, order: str) -> None:
+        """Raise UsageError for an order by role without a role and a folder of roles."""
+        if order in BY_ROLE and (self.role is None or self.roles_from is None):
             raise UsageError(
-                f"`{one.name}` does nothing with the order {', '.join(orders)}; leave "
-                f"it out, or choose the order {' or '.join(users)}"
+                f"the order {order} needs `role` and `roles_from`, a folder with roles"
             )
 
 
-def check_role(order: str, options: SelectionOptions) -> None:
-    """Raise UsageError for an order by role without a role and a folder of roles."""
-    if order in BY_ROLE and (options.role is None or options.roles_from is None):
-        raise UsageError(f"the order {order} needs `role` and `roles_from`, a folder with roles")
+Units = Mapping[Head, Sequence[Head]]
+"""Heads that are removed at once, by the first of them."""
+
+
+def units_of(model: PreTrainedModel) -> Units:
+    """Return the units of a model: a head of all layers that share an attention module.
+
+    Raises UsageError if different numbers of layers share modules.
+    """
+    groups = layer_groups(model)
+    if len(sizes := {len(group) for group in groups}) > 1:
+        raise UsageError(
+            f"layers of this model share attention modules in groups of {sorted(sizes)}; heads "
+            "can only be removed from models whose groups are of one size"
+        )
+    layers = {group[0]: group for group in groups}
+    return {
+        (first, number): [(layer, number) for layer in layers[first]]
+        for first, number in heads_of(model)
+        if first in layers
+    }
 
 
 def choose_heads(
     order: str,
     n_removed: int,
-    heads: Sequence[Head],
+    heads: Iterable[Head] | Units,
     options: SelectionOptions,
     run: TaskRun | None = None,
-    shared: SharedLayers = NOT_SHARED,
 ) -> list[Head]:
-    """Choose ``n_removed`` of ``heads`` to remove first.
-
-    With ``shared`` layers, ``heads`` are those of the first layer of each group.
+    """Choose ``n_removed`` heads, or units of heads, to remove first.
 
     Raises UsageError for an order that needs a run, for protected heads that the model lacks, and
     where protected heads, and heads that every layer keeps, do not leave ``n_removed``.
     """
-    _check_protected(heads, options)
-    _check_enough(n_removed, heads, options)
+    units = heads if isinstance(heads, Mapping) else {head: [head] for head in heads}
+    firsts = list(units)
+    _check(n_removed, firsts, options)
     if order in BY_LAYER:
-        ordered = _by_layer(order, n_removed, heads, options)
+        ordered = _by_layer(order, n_removed, firsts, options)
     elif order == "random":
-        ordered = _shuffled(heads, options)
+        ordered = _shuffled(firsts, options)
     elif order == "random_per_layer":
-        ordered = _in_turn(_shuffled(heads, options))
+        ordered = _in_turn(_shuffled(firsts, options))
     elif order in BY_ROLE:
-        ordered = _by_role(order, heads, options)
+        having = set(RoleTable.load(str(options.roles_from)).heads_with(str(options.role)))
+        is_last = order == "without_role"
+        ordered = sorted(_shuffled(firsts, options), key=lambda head: (head in having) == is_last)
     elif run is None:
         raise UsageError(f"the order {order} needs a task; name its file after the model")
     elif order == "ablation":
-        ordered = sorted_by(rises_of(run, shared), heads)
+        ordered = sorted_by(rises_of(run, list(units.values())), firsts)
     else:
         steps = 1 if order == "importance" else min(options.steps, n_removed)
-        ordered = _by_importance(run, n_removed, heads, options, steps, shared)
-    return _walk(ordered, n_removed, heads, options)
+        ordered = _by_importance(run, n_removed, units, options, steps)
+    return _walk(ordered, n_removed, firsts, options)
 
 
 def _by_importance(
-    run: TaskRun,
-    n_removed: int,
-    heads: Sequence[Head],
-    options: SelectionOptions,
-    steps: int,
-    shared: SharedLayers,
+    run: TaskRun, n_removed: int, units: Units, options: SelectionOptions, steps: int
 ) -> list[Head]:
     """Return the least important heads, estimated again after each step."""
     removed: list[Head] = []
     for step in range(1, steps + 1):
-        found = run.derivatives(gates=without(shared.spread(removed), run.shape))
-        means = values_of(shared.summed(found), options.estimator).mean(0).reshape(run.shape)
-        left = [head for head in heads if head not in removed]
+        gates = without([head for first in removed for head in units[first]], run.shape)
+        derivatives = _summed(run.derivatives(gates=gates), units)
+        means = values_of(derivatives, options.estimator).mean(0).reshape(run.shape)
+        left = [head for head in units if head not in removed]
         order = [*removed, *sorted_by(normalise(means, options.normalisation), left)]
-        removed = _walk(order, round(n_removed * step / steps), heads, options)
+        removed = _walk(order, round(n_removed * step / steps), list(units), options)
     return removed
+
+
+def _summed(derivatives: Derivatives, units: Units) -> Derivatives:
+    """Return the derivatives by gates that units share: sums over their layers.
+
+    Sums by token are of absolute values, and so an upper bound.
+    """
+    layers = {unit[0][0]: [layer for layer, _ in unit] for unit in units.values() if len(unit) > 1}
+    if not layers:
+        return derivatives
+    summed = {name: getattr(derivatives, name).copy() for name in ("by_gate", "by_token")}
+    for first, group in layers.items():
+        for values in summed.values():
+            values[:, first] = values[:, group].sum(1)
+    return replace(derivatives, **summed)
 
 
 def _walk(
@@ -171,9 +202,16 @@ def _walk(
     return chosen
 
 
-def _check_enough(n_removed: int, heads: Sequence[Head], options: SelectionOptions) -> None:
-    """Raise UsageError where protected heads, and those that layers keep, leave too few."""
+def _check(n_removed: int, heads: Sequence[Head], options: SelectionOptions) -> None:
+    """Raise UsageError for protected heads that are not there, and for too many to remove."""
     protected = set(options.protect or ())
+    for layer, number in sorted(protected.difference(heads)):
+        present = [str(head) for at, head in heads if at == layer]
+        has = f"the heads {', '.join(present)} there" if present else "no heads in that layer"
+        raise UsageError(
+            f"the head {layer}-{number} is to be protected, but the model has {has}; layers "
+            "and heads count from 0"
+        )
     sizes = Counter(layer for layer, _ in heads)
     free = Counter(head[0] for head in heads if head not in protected)
     most = sum(min(free[at], max(0, size - options.at_least)) for at, size in sizes.items())
@@ -183,17 +221,6 @@ def _check_enough(n_removed: int, heads: Sequence[Head], options: SelectionOptio
             f"(`at_least`) and {len(protected)} are protected (`protect`), so that {most} of "
             f"{len(heads)} may go; keep at least {len(heads) - most}"
         )
-
-
-def _check_protected(heads: Sequence[Head], options: SelectionOptions) -> None:
-    for layer, number in options.protect or ():
-        if (layer, number) not in heads:
-            own = [str(one) for at, one in heads if at == layer]
-            has = f"the heads {', '.join(own)} there" if own else "no heads in that layer"
-            raise UsageError(
-                f"the head {layer}-{number} is to be protected, but the model has {has}; layers "
-                "and heads count from 0"
-            )
 
 
 def _by_layer(
@@ -238,13 +265,6 @@ def choose_layers(order: str, n_layers: int, n_chosen: int) -> list[int]:
             "half of the heads at most in the order alternate"
         )
     return layers[1::2][:n_chosen]
-
-
-def _by_role(order: str, heads: Sequence[Head], options: SelectionOptions) -> list[Head]:
-    """Return shuffled heads, with the heads that have the role first or last."""
-    having = set(RoleTable.load(str(options.roles_from)).heads_with(str(options.role)))
-    first = order == "with_role"
-    return sorted(_shuffled(heads, options), key=lambda head: (head in having) != first)
 
 
 def _shuffled(heads: Sequence[Head], options: SelectionOptions) -> list[Head]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
@@ -21,7 +20,7 @@ from headroles.arrays import FloatArray
 from headroles.errors import UsageError
 from headroles.models.heads.gates import HeadSites, gated
 from headroles.models.heads.remaining import Head
-from headroles.models.heads.surgery import heads_of, layer_groups, remove_heads, zero_heads
+from headroles.models.heads.surgery import heads_of, remove_heads, zero_heads
 from headroles.models.heads.tuning import (
     TuningRecipe,
     n_updates_of,
@@ -42,29 +41,25 @@ from headroles.results.shown import Grid, Shown
 from headroles.results.stored import write_together
 from headroles.storage import plain
 from headroles.studies.importance.importance import ABSOLUTE, values_of
-from headroles.studies.importance.removals import (
-    LESS,
-    MORE,
-    SharedLayers,
-    describe_loss_change,
-    find_loss_change,
-    keep_parts,
-    present_heads,
-    without,
-)
 from headroles.studies.pruning.orders import (
+    Order,
     SelectionOptions,
     TestSetOptions,
-    check_role,
+    Units,
     choose_heads,
-    refuse_idle,
+    units_of,
 )
-from headroles.tasks.batches import TaskBatch
+from headroles.studies.removals import (
+    LESS,
+    MORE,
+    describe_loss_change,
+    find_loss_change,
+    two_sided,
+    without,
+)
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Outcomes
-from headroles.tasks.running import TaskRun, open_run
-from headroles.testing.answers import answers
-from headroles.testing.evidence import find_p_values
+from headroles.tasks.running import TaskRun, keep_parts, open_run
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import TestOptions
 
@@ -117,20 +112,7 @@ class TuningOptions(UpdateOptions):
 class PruneOptions(SelectionOptions, TuningOptions, TestSetOptions):
     """Options of pruning."""
 
-    order: Literal[
-        "importance",
-        "reestimated",
-        "ablation",
-        "with_role",
-        "without_role",
-        "bottom",
-        "top",
-        "middle",
-        "both_ends",
-        "alternate",
-        "random",
-        "random_per_layer",
-    ] = "importance"
+    order: Order = "importance"
     """Order in which heads are removed.
 
     importance, reestimated and ablation need a task; with_role and without_role need roles; the
@@ -150,8 +132,8 @@ class PruneOptions(SelectionOptions, TuningOptions, TestSetOptions):
             raise UsageError(
                 "give the number of heads to keep, or the share to remove: `keep` or `share`"
             )
-        check_role(self.order, self)
-        refuse_idle([self.order], self)
+        self.check_role(self.order)
+        self.refuse_idle([self.order])
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -268,7 +250,8 @@ class Pruning(Result):
         yield f"See:     headroles report {folder}"
         if self.facts["speed"]:
             yield f'Load it with headroles.load_model("{folder}"): transformers alone cannot.'
-            yield "For a folder that transformers reads, of the full size: `written_as='zeroed'`"
+            if isinstance(self.options, PruneOptions):
+                yield "For a folder of the full size that it reads: `written_as='zeroed'`"
 
 
 P = TypeVar("P", bound=Pruning)
@@ -318,14 +301,16 @@ def prune_heads(
     claimed = model_folder(out, model, [PrunedModel, Pruning], overwrite)
     with claimed if folder is None else nullcontext(folder) as folder:
         run = None if task is None else open_run(model, task, options)
-        tested = _over(model, test, options.of_test(), run)
-        tuned = _tuned(model, options, tested or run)
+        tested = None if test is None else _over(model, test, options.of_test(), run)
+        tuned = None
+        if options.fine_tune_on is not None:
+            tuning_options = replace(options, examples=options.fine_tune_examples)
+            tuned = _over(model, options.fine_tune_on, tuning_options, tested or run)
         opened = tested or run or tuned
         encoder = opened.encoder if opened else load_encoder(model, options, head=None)
-        keep_parts("pruning", options, encoder, run, tested)
+        keep_parts("pruning", options, run, tested)
         removed = _choose(encoder, options, run)
-        before = outcomes_of(tested)
-        tuning = None if tuned is None else fine_tune(tuned, tested, removed, options)
+        before = None if tested is None else tested.outcomes_unmasked()
         return write_without(
             Pruning,
             encoder,
@@ -336,21 +321,46 @@ def prune_heads(
             tested=tested,
             zeroed=options.written_as == "zeroed",
             order=options.order,
-            fine_tuning=tuning,
+            fine_tuning=None if tuned is None else fine_tune(tuned, tested, removed, options),
         )
+
+
+def _over(
+    model: str | Path, file: str | Path, options: TaskOptions, run: TaskRun | None
+) -> TaskRun:
+    """Return a run over a file, with the loaded model of ``run`` if given."""
+    return open_run(model, file, options) if run is None else run.over(file, options)
 
 
 def _choose(encoder: LoadedEncoder, options: PruneOptions, run: TaskRun | None) -> list[Head]:
     """Return the heads to remove; the same heads from layers that share a module."""
-    shared, heads = SharedLayers(layer_groups(encoder.model)), heads_of(encoder.model)
-    units, n_removed = shared.units(heads), _n_removed(len(heads), options)
-    if options.share is None:
-        n_units = shared.n_units(n_removed, len(heads))
+    units = units_of(encoder.model)
+    if options.share is not None:
+        n_units = round(options.share * len(units))
     else:
-        n_units = _n_removed(len(units), options)
-    protect = dict.fromkeys(map(shared.unit_of, options.protect or ()))
-    asked = replace(options, protect=list(protect) or None)
-    return shared.spread(choose_heads(options.order, n_units, units, asked, run, shared))
+        n_units = _n_units(units, int(options.keep or 0))
+    firsts = {head: first for first, unit in units.items() for head in unit}
+    protect = dict.fromkeys(firsts.get(head, head) for head in options.protect or ())
+    selection = replace(options, protect=list(protect) or None)
+    chosen = choose_heads(options.order, n_units, units, selection, run)
+    return [head for first in chosen for head in units[first]]
+
+
+def _n_units(units: Units, keep: int) -> int:
+    """Return how many units to remove. Raises UsageError for more heads, or a part of a unit."""
+    size = max(map(len, units.values()), default=1)
+    n_heads = size * len(units)
+    if keep > n_heads:
+        raise UsageError(f"{keep} heads are to be kept, but the model has {n_heads}")
+    n_units, rest = divmod(n_heads - keep, size)
+    if rest:
+        more = n_heads - n_units * size
+        raise UsageError(
+            "layers of this model share one attention module, so that a head is removed from "
+            f"{size} layers at once; {n_heads - keep} of {n_heads} heads are no multiple of "
+            f"{size}. Pass `keep={more - size}` or `keep={more}`"
+        )
+    return n_units
 
 
 def write_without(
@@ -375,20 +385,26 @@ def write_without(
     if frame is None:
         rows = [(layer, head, (layer, head) in removed) for layer, head in heads]
         frame = pd.DataFrame(rows, columns=list(Pruning.columns))
-    n_before = sum(parameter.numel() for parameter in network.parameters())
-    speed = None if zeroed else _remove(encoder, removed)
-    sites = HeadSites.from_model(network)
+    n_before, speed = n_parameters(network), None
     if zeroed:
         zero_heads(network, removed)
-    after = outcomes_of(tested)
-    n_after = sum(parameter.numel() for parameter in network.parameters())
-    measured = {
+    else:
+        whole = copy.deepcopy(network)
+        remove_heads(network, removed)
+        speed = time_in_turns(whole, network, min(_TIMED, encoder.max_tokens))
+    sites = HeadSites.from_model(network)
+    measured: dict[str, Any] = {"measured_on": "", "before": {}, "after": {}, "loss_change": None}
+    if tested is not None and before is not None:
+        after = tested.outcomes_unmasked()
+        measured = {
+            "measured_on": f"{len(tested.task)} examples of {Path(tested.task.file).name}",
+            "before": tested.measure(before),
+            "after": tested.measure(after),
+            "loss_change": find_loss_change(before, after),
+        }
+    measured |= {
         "removed": sorted(removed),
-        "parameters": {"before": n_before, "after": n_after},
-        "measured_on": "" if tested is None else tested.named,
-        "before": tested.measure(before) if tested and before else {},
-        "after": tested.measure(after) if tested and after else {},
-        "loss_change": find_loss_change(before, after) if before and after else None,
+        "parameters": {"before": n_before, "after": n_parameters(network)},
         "speed": asdict(speed) if speed else None,
     }
     record = ModelRecord.now(
@@ -404,42 +420,9 @@ def write_without(
     return result
 
 
-def _remove(encoder: LoadedEncoder, removed: Sequence[Head]) -> Speed:
-    """Remove heads from a model; return the speed of passes before and after."""
-    whole = copy.deepcopy(encoder.model)
-    remove_heads(encoder.model, removed)
-    return time_in_turns(whole, encoder.model, min(_TIMED, encoder.max_tokens))
-
-
-def _over(
-    model: str | Path, file: str | Path | None, options: TaskOptions, run: TaskRun | None
-) -> TaskRun | None:
-    """Return a run over a file, with the loaded model of ``run`` if given; None without a file."""
-    if file is None:
-        return None
-    return open_run(model, file, options) if run is None else run.over(file, options)
-
-
-def _tuned(model: str | Path, options: PruneOptions, run: TaskRun | None) -> TaskRun | None:
-    """Return a run over the examples to fine-tune on; None without fine-tuning."""
-    if options.fine_tune_on is None:
-        return None
-    asked = replace(options, examples=options.fine_tune_examples)
-    return _over(model, options.fine_tune_on, asked, run)
-
-
-def outcomes_of(run: TaskRun | None) -> Outcomes | None:
-    """Return the outcomes of a model with all gates open; None without a run."""
-    return None if run is None else run.outcomes(torch.ones(1, *run.shape))
-
-
-def _n_removed(n_heads: int, options: PruneOptions) -> int:
-    if options.share is not None:
-        return round(options.share * n_heads)
-    keep = int(options.keep or 0)
-    if keep > n_heads:
-        raise UsageError(f"{keep} heads are to be kept, but the model has {n_heads}")
-    return n_heads - keep
+def n_parameters(network: torch.nn.Module) -> int:
+    """Count the parameters of a network."""
+    return sum(parameter.numel() for parameter in network.parameters())
 
 
 def fine_tune(
@@ -454,62 +437,50 @@ def fine_tune(
     Raises UsageError for compensation without a remaining head, and ModelError for weights that are
     not finite.
     """
-    if options.compensation and not set(present_heads(run)) - set(removed):
+    if options.compensation and not set(run.heads) - set(removed):
         raise UsageError(
             "all heads are removed, and none could compensate; leave `compensation` out"
         )
-    network = run.encoder.model
-    gates, all_open = without(removed, run.shape), torch.ones(run.shape)
+    network, groups = run.encoder.model, run.groups(options.update_examples)
     recipe = TuningRecipe(options.epochs, options.learning_rate, options.seed)
-    groups = run.groups(options.update_examples)
     n_updates = n_updates_of(recipe, len(groups))
     updates = count(1)
     progress = Progress(options.on_progress, n_updates * (1 + options.compensation))
-    train = partial(_train, run, groups, recipe, lambda: progress(next(updates)))
-    masked = measure_under(tested, gates)
+
+    def gradients_of(
+        number: int, weights: Sequence[Tensor]
+    ) -> tuple[Tensor, Sequence[Tensor | None]]:
+        gradients = gradients_of_mean(
+            run.passes, groups[number], lambda batch: run.losses_of(batch)[0], weights
+        )
+        progress(next(updates))
+        return gradients
+
+    def train(gates: Tensor) -> None:
+        with gated(run.sites, gates):
+            train_weights(network, len(groups), gradients_of, recipe)
+
+    def measure(gates: Tensor) -> dict[str, float]:
+        return {} if tested is None else tested.measure(tested.outcomes(gates[None]))
+
+    masked, whole = without(removed, run.shape), torch.ones(run.shape)
     facts: dict[str, Any] = {
         "examples": len(run.task),
         "updates": n_updates,
         "update_examples": options.update_examples,
-        "masked": masked,
+        "masked": measure(masked),
         "whole": {},
     }
-    if options.compensation:
-        start, judged = copy.deepcopy(network.state_dict()), tested or run
-        train(all_open)
-        facts["whole"], unmasked = measure_under(tested, all_open), state_of(judged, all_open)
-        network.load_state_dict(start)
-        train(gates)
-        rows = find_compensation(unmasked, state_of(judged, gates), removed)
-        facts["compensation"] = to_records(rows)
-    else:
-        train(gates)
-    return facts
-
-
-def measure_under(run: TaskRun | None, gates: Tensor) -> dict[str, float]:
-    """Return the mean loss and the metrics under gates (layers, heads); empty without a run."""
-    return {} if run is None else run.measure(run.outcomes(gates[None]))
-
-
-def _train(
-    run: TaskRun,
-    groups: Sequence[Sequence[TaskBatch]],
-    recipe: TuningRecipe,
-    on_update: Callable[[], None],
-    gates: Tensor,
-) -> None:
-    def gradients_of(
-        number: int, weights: Sequence[Tensor]
-    ) -> tuple[Tensor, Sequence[Tensor | None]]:
-        found = gradients_of_mean(
-            run.passes, groups[number], lambda batch: run.losses_of(batch)[0], weights
-        )
-        on_update()
-        return found
-
-    with gated(run.sites, gates):
-        train_weights(run.encoder.model, len(groups), gradients_of, recipe)
+    if not options.compensation:
+        train(masked)
+        return facts
+    start = copy.deepcopy(network.state_dict())
+    train(whole)
+    facts["whole"], state = measure(whole), state_of(tested or run, whole)
+    network.load_state_dict(start)
+    train(masked)
+    rows = find_compensation(state, state_of(tested or run, masked), removed)
+    return {**facts, "compensation": to_records(rows)}
 
 
 class HeadState(NamedTuple):
@@ -529,42 +500,29 @@ def state_of(run: TaskRun, gates: Tensor) -> HeadState:
 
 
 def find_compensation(
-    whole: HeadState, moptions: HeadState, removed: Sequence[Head]
+    whole: HeadState, smaller: HeadState, removed: Sequence[Head]
 ) -> pd.DataFrame:
     """Compare the remaining heads, fine-tuned without ``removed``, with the whole model."""
     heads = [head for head in whole.weights if head not in removed]
     layers, numbers = (list(axis) for axis in zip(*heads, strict=True))
-    before, after = (state.importances[:, layers, numbers] for state in (whole, moptions))
+    before, after = (state.importances[:, layers, numbers] for state in (whole, smaller))
     changes = after - before
-    return pd.DataFrame(
-        {
-            "layer": layers,
-            "head": numbers,
-            "weight_change": [
-                float(
-                    (moptions.weights[head] - whole.weights[head]).norm()
-                    / whole.weights[head].norm()
-                )
-                for head in heads
-            ],
-            "importance": before.mean(0),
-            "importance_change": changes.mean(0),
-            **_test(changes - changes.mean(1, keepdims=True), np.sqrt((before**2).mean())),
-        }
+    excess = Hypotheses.of(
+        changes - changes.mean(1, keepdims=True), 0.0, size=np.sqrt((before**2).mean())
     )
-
-
-def _test(excess: FloatArray, size: float) -> dict[str, Any]:
-    """Test whether means of (examples, heads) differ from 0; ``size`` is the size of the terms."""
-    hypotheses = Hypotheses.of(excess, 0.0, size=size)
-    options = TestOptions(clusters="none")
-    p_values = find_p_values(hypotheses, options, "two-sided")
-    intervals = hypotheses.intervals(options.alpha)
-    return {
-        "excess_change": hypotheses.moments.mean,
-        "ci_low": intervals.ci_low,
-        "ci_high": intervals.ci_high,
-        "p_value": p_values.single,
-        "p_adjusted": p_values.adjusted,
-        "answer": answers(p_values.shows(options.alpha), p_values.direction, (MORE, LESS)),
+    names = ("excess_change", "ci_low", "ci_high", "p_value", "p_adjusted", "answer")
+    columns = {
+        "layer": layers,
+        "head": numbers,
+        "weight_change": [
+            float((smaller.weights[head] - weights).norm() / weights.norm())
+            for head, weights in whole.weights.items()
+            if head not in removed
+        ],
+        "importance": before.mean(0),
+        "importance_change": changes.mean(0),
+        **dict(
+            zip(names, two_sided(excess, TestOptions(clusters="none"), (MORE, LESS)), strict=True)
+        ),
     }
+    return pd.DataFrame(columns)

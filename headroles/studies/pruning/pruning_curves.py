@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from msgspec import Meta
-from numpy.typing import NDArray
 from scipy import stats
 
 from headroles.arrays import FloatArray, IndexArray
@@ -22,25 +21,9 @@ from headroles.models.loading.encoder import Model
 from headroles.options import Convert, Options, split_names, takes
 from headroles.record import TaskRecord
 from headroles.results.columns import WHOLE, Axes, Column, one_of
-from headroles.results.result import widened
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.storage import plain
 from headroles.studies.importance.importance import ESTIMATORS, NORMALISATIONS
-from headroles.studies.importance.removals import (
-    BETTER,
-    LOSS,
-    WORSE,
-    OutcomesResult,
-    describe_task,
-    find_measures,
-    keep_parts,
-    known_measure,
-    passes_to_choose,
-    present_heads,
-    unit_values,
-    without_each,
-    worse_by,
-)
 from headroles.studies.pruning.orders import (
     BY_ESTIMATE,
     BY_LAYER,
@@ -49,14 +32,21 @@ from headroles.studies.pruning.orders import (
     ORDERS,
     SelectionOptions,
     TestSetOptions,
-    check_role,
     choose_heads,
-    refuse_idle,
+)
+from headroles.studies.removals import (
+    BETTER,
+    WORSE,
+    ExamplesResult,
+    describe_task,
+    known_measure,
+    without_each,
+    worse_by,
 )
 from headroles.tasks.options import MASKED_LM
-from headroles.tasks.outcomes import Outcomes
+from headroles.tasks.outcomes import DERIVATIVES, LOSS, Outcomes
 from headroles.tasks.reading import read_task
-from headroles.tasks.running import TaskRun, open_run
+from headroles.tasks.running import TaskRun, keep_parts, open_run
 from headroles.testing.answers import UNDECIDED, answers
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
@@ -123,7 +113,8 @@ class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
         if len(set(self.orders)) < len(self.orders):
             raise UsageError("an order is named twice; name each once in `orders`")
         for order in self.orders:
-            check_role(*self.of_order(order))
+            name, chosen = self.of_order(order)
+            chosen.check_role(name)
         if self.against not in self.orders:
             raise UsageError(
                 f"`against` is {self.against!r}; it must be one of the orders: "
@@ -158,19 +149,8 @@ class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
         return replace(self, orders=("random",), against="random", **changes)
 
 
-@dataclass(frozen=True)
-class Point:
-    """Heads that an order removes, of one share and one draw, and the place of their outcomes."""
-
-    order: str
-    share: float
-    seed: int
-    removed: Sequence[Head]
-    setting: int
-
-
 @dataclass(frozen=True, repr=False, eq=False)
-class PruningCurves(OutcomesResult):
+class PruningCurves(ExamplesResult):
     """Losses of a task as more and more heads are removed, in several orders.
 
     ``frame`` has the columns of ``columns``, a row for each order, share of the heads removed and
@@ -184,9 +164,8 @@ class PruningCurves(OutcomesResult):
     over orders and shares, each measure by itself. ``answer`` is better, worse or undecided;
     ``note`` is about the test.
 
-    ``outcomes`` are the losses and predictions (examples, settings), the whole model first;
-    ``targets`` (examples,) are the right labels or numbers. ``points`` have the heads that each
-    setting lacks.
+    ``outcomes`` are the losses and predictions (examples, settings), the whole model first, with
+    their targets. ``facts["points"]`` have the heads that each setting lacks.
 
     With ``curves`` as `find_pruning_curves` returns them:
 
@@ -195,12 +174,12 @@ class PruningCurves(OutcomesResult):
     """
 
     record: TaskRecord
+    outcomes: Outcomes | None = None
 
     kind: ClassVar[str] = "pruning-curves"
     question: ClassVar[str] = "How many attention heads can the model do without?"
     options_type: ClassVar[type[Options]] = CurveOptions
     figures: ClassVar[Mapping[str, str]] = {"curves": "draw_pruning_curves"}
-    examples_file: ClassVar[str] = "pruning-curves-examples.safetensors"
     remedy: ClassVar[str] = (
         "make them with: headroles pruning-curves MODEL TASK --test FILE --out D"
     )
@@ -212,40 +191,20 @@ class PruningCurves(OutcomesResult):
         "answer": one_of(WORSE, BETTER, UNDECIDED, NOT_COMPARED),
         "n_removed": Column(WHOLE, -1),
     }
-    views: ClassVar[tuple[str, ...]] = ("long", "wide")
 
     def axes(self) -> Axes:
         """Return orders, shares, and measures with the loss among them."""
         return {("order",): [], ("share",): [], ("measure",): [(LOSS,)]}
 
     @property
-    def points(self) -> list[Point]:
-        """The seed, the setting and the removed heads of every order, share and draw."""
-        return [Point(**point) for point in self.facts["points"]]
-
-    @property
     def measure(self) -> str:
         """The first metric of the task, or the loss where there is none."""
         return next(iter(self.record.task.metrics), LOSS)
 
-    def overall(self, measure: str) -> pd.DataFrame:
-        """Return the rows of a measure that are means over the shares, or of the only share."""
-        rows = self.frame[self.frame["measure"] == measure]
-        return rows[rows["share"].isna()] if len(self.options.shares) > 1 else rows
-
-    def wide(self, value: str = "value") -> pd.DataFrame:
-        """Return a row per order, a column per share, with ``value`` of the first metric.
-
-        Raises UsageError for an unknown column.
-        """
-        rows = self.frame[(self.frame["measure"] == self.measure) & self.frame["share"].notna()]
-        shares = rows["share"].drop_duplicates().tolist()
-        return widened(rows.drop(columns="measure"), ("order",), "share", shares, value)
-
     def summarize(self) -> Iterator[Shown]:
         """Name the order with the least loss, and tabulate the curves."""
-        options, rows = self.options, self.overall(LOSS)
-        shares, against = options.shares, options.against
+        options, shares, rows = self.options, self.options.shares, self.frame
+        rows = rows[(rows["measure"] == LOSS) & (rows["share"].isna() | (len(shares) == 1))]
         yield describe_task(self.record, self.facts["measured"])
         where = f"With {shares[0]:.0%}" if len(shares) == 1 else "On average over the shares"
         least = rows.nsmallest(1, "value").iloc[0]
@@ -255,8 +214,8 @@ class PruningCurves(OutcomesResult):
             f"{least['ci_high']:.3g})."
         )
         for answer in (BETTER, WORSE) if len(rows) > 1 else ():
-            named = listed([str(row.order) for row in rows.itertuples() if row.answer == answer], 6)
-            yield f"Shown to be {answer} than {against}: {named or 'no order'}."
+            named = listed(rows["order"][rows["answer"] == answer].tolist(), 6)
+            yield f"Shown to be {answer} than {options.against}: {named or 'no order'}."
         yield self._grid()
         yield (
             f"Intervals of {1 - options.alpha:.0%} and p-values ({options.correction}) over other "
@@ -312,21 +271,23 @@ def find_pruning_curves(
     >>> curves.frame["order"].unique().tolist(), curves.measure
     (['importance', 'random'], 'accuracy')
     """
-    refuse_idle([options.of_order(one)[0] for one in options.orders], options)
+    options.refuse_idle([options.of_order(order)[0] for order in options.orders])
     tested = open_run(model, test, options.of_test())
     runs = _deal(tested, task, options)
-    keep_parts("pruning curves", options, tested.encoder, tested, *runs)
+    keep_parts("pruning curves", options, tested, *runs)
     _expect(tested, runs, options)
-    points, settings = find_points(tested, runs, options)
-    gates = without_each(settings, tested.shape)
+    points, sets = find_points(tested, runs, options)
+    gates = without_each(sets, tested.shape)
     tested.expect(tested.n_passes(gates))
     outcomes = tested.outcomes(gates)
-    frame, warnings = make_table(points, outcomes, tested.targets, tested.metrics, options)
-    measured = find_measures(outcomes, tested.targets, tested.metrics)
+    settings = points["setting"].to_numpy().reshape(-1, options.draws, len(options.shares))
+    n_removed = [len(heads) for heads in points["removed"][: len(options.shares)]]
+    frame, warnings = make_table(settings, n_removed, outcomes, tested.metrics, options)
+    measured = outcomes.measures(tested.metrics)
     facts = {
         "measured": {name: float(values[0]) for name, values in measured.items()},
         "found_with": runs[0].task.describe() if runs else None,
-        "points": [asdict(point) for point in points],
+        "points": points.to_dict("records"),
     }
     record = tested.record(
         options,
@@ -334,18 +295,19 @@ def find_pruning_curves(
         facts=plain(facts),
         warnings=[*_warnings(tested, runs, options), *warnings],
     )
-    return PruningCurves(frame[list(PruningCurves.columns)], record, outcomes, tested.targets)
+    return PruningCurves(frame, record, outcomes)
 
 
 def _expect(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> None:
     """Report the progress of all runs as one; equal sets of heads count several times."""
-    orders = [options.of_order(one) for one in options.orders]
-    n_points = 1 + len(orders) * len(options.shares) * options.draws
-    amount = n_points * len(tested.batches) + sum(
-        len(run.batches) * passes_to_choose(name, run, own.steps)
-        for run in runs
-        for name, own in orders
-    )
+    orders = [options.of_order(order) for order in options.orders]
+    amount: float = len(tested.batches) * (1 + len(orders) * len(options.shares) * options.draws)
+    single = tested.n_passes(without_each([(), *((head,) for head in tested.heads)], tested.shape))
+    for run in runs:
+        for name, chosen in orders:
+            steps = {"importance": 1, "reestimated": chosen.steps}.get(name, 0)
+            n_passes = single if name == "ablation" else DERIVATIVES * steps
+            amount += len(run.batches) * n_passes
     for run in (tested, *runs):
         run.rounds = tested.rounds
     tested.rounds.expect(amount)
@@ -400,182 +362,136 @@ def _warnings(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -
 
 def find_points(
     tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions
-) -> tuple[list[Point], list[tuple[Head, ...]]]:
-    """Return the points of all orders, and the settings: different sets of removed heads.
+) -> tuple[pd.DataFrame, list[tuple[Head, ...]]]:
+    """Return a row for each order, draw and share, and the settings: different sets of heads.
 
-    The first setting is the whole model. ``runs`` are over the examples that each draw finds orders
-    with; they may be empty if no order needs examples.
+    Rows have the seed of the draw, the removed heads and the place of their setting; the first
+    setting is the whole model. ``runs`` are over the examples that each draw finds orders with;
+    they may be empty if no order needs examples.
 
     Raises UsageError as `choose_heads`, and for a share of no heads or of all.
     """
-    heads = present_heads(tested)
-    counts = _counts(len(heads), options)
+    heads = tested.heads
+    counts = [round(share * len(heads)) for share in options.shares]
+    for share, count in zip(options.shares, counts, strict=True):
+        if not 0 < count < len(heads):
+            raise UsageError(
+                f"a share of {share:g} is {count} of {len(heads)} heads; it must be one at least "
+                "and leave one: change `shares`"
+            )
     places: dict[frozenset[Head], int] = {frozenset(): 0}
     points = []
     for order in options.orders:
-        for seed, removed in _draws_of(order, counts, heads, options, runs):
-            for share, own in zip(options.shares, removed, strict=True):
-                setting = places.setdefault(frozenset(own), len(places))
-                points.append(Point(order, share, seed, tuple(own), setting))
-    return points, [tuple(sorted(own)) for own in places]
-
-
-def _counts(n_heads: int, options: CurveOptions) -> list[int]:
-    counts = [round(share * n_heads) for share in options.shares]
-    for share, count in zip(options.shares, counts, strict=True):
-        if not 0 < count < n_heads:
-            raise UsageError(
-                f"a share of {share:g} is {count} of {n_heads} heads; it must be one at least and "
-                "leave one: change `shares`"
-            )
-    return counts
-
-
-def _draws_of(
-    order: str,
-    counts: Sequence[int],
-    heads: Sequence[Head],
-    options: CurveOptions,
-    runs: Sequence[TaskRun],
-) -> Iterator[tuple[int, list[list[Head]]]]:
-    """Yield the seed of each draw, and the heads to remove for each of ``counts``."""
-    name, own = options.of_order(order)
-    for draw in range(options.draws):
-        seed, run = options.seed + draw, runs[draw] if name in BY_TASK else None
-        drawn = replace(own, seed=seed)
-        if name in BY_LAYER:  # groups of more layers need not include those of fewer
-            yield seed, [choose_heads(name, count, heads, drawn) for count in counts]
-        else:
-            path = choose_heads(name, max(counts), heads, drawn, run)
-            yield seed, [path[:count] for count in counts]
+        name, chosen = options.of_order(order)
+        for draw in range(options.draws):
+            drawn = replace(chosen, seed=options.seed + draw)
+            run = runs[draw] if name in BY_TASK else None
+            # Groups of more layers need not include those of fewer.
+            lengths = counts if name in BY_LAYER else [max(counts)]
+            paths = [choose_heads(name, length, heads, drawn, run) for length in lengths]
+            for place, (share, count) in enumerate(zip(options.shares, counts, strict=True)):
+                removed = tuple(paths[place % len(paths)][:count])
+                setting = places.setdefault(frozenset(removed), len(places))
+                points.append((order, share, drawn.seed, removed, setting))
+    columns = ["order", "share", "seed", "removed", "setting"]
+    return pd.DataFrame(points, columns=columns), [tuple(sorted(heads)) for heads in places]
 
 
 def make_table(
-    points: Sequence[Point],
+    settings: IndexArray,
+    n_removed: Sequence[int],
     outcomes: Outcomes,
-    targets: FloatArray,
     metrics: Sequence[str],
     options: CurveOptions,
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return a row for each measure, order and share, and for the mean over shares; warnings."""
-    values = unit_values(outcomes, targets, metrics)
-    reached = find_measures(outcomes, targets, metrics)
-    settings = {order: _settings(order, points, options) for order in options.orders}
-    n_removed = [
-        next(len(one.removed) for one in points if one.share == share) for share in options.shares
-    ]
-    frames, warnings = [], list(_warn_of_skew(values[LOSS], settings))
-    for measure, own in values.items():
-        curves = {order: _with_mean(own[:, at]) for order, at in settings.items()}
-        found = {order: _with_mean(reached[measure][at]) for order, at in settings.items()}
-        estimated = [
-            Hypotheses.of_crossed(curve, size=size_of(curve), called="the curves")
-            for curve in curves.values()
-        ]
-        warnings += warn_of_differences(Hypotheses.joined(estimated), options)
-        of_orders = [
-            _of_order(order, found[order], n_removed, tests, options)
-            for order, tests in zip(curves, estimated, strict=True)
-        ]
-        frame = pd.concat(of_orders, ignore_index=True)
-        frame.insert(4, "measure", measure)
-        frame.insert(5, "n", len(targets))
-        others = (frame["order"] != options.against).to_numpy()
-        for name, column in _compared(curves, found, measure, options).items():
-            frame[name] = NOT_COMPARED if name in ("answer", "note") else np.nan
-            frame.loc[others, name] = column
+    """Return a row for each measure, order and share, and for the mean over shares; warnings.
+
+    ``settings`` (orders, draws, shares) are places in ``outcomes``, and ``n_removed`` (shares,)
+    the numbers of removed heads.
+    """
+    orders, shares = list(options.orders), list(options.shares)
+    if len(shares) > 1:  # The same test twice would count twice in the correction.
+        shares, n_removed = [*shares, np.nan], [*n_removed, -1]
+    order = np.repeat(orders, len(shares))
+    is_base = order == options.against
+    units, reached = outcomes.units(metrics), outcomes.measures(metrics)
+    frames, warnings = [], list(_warn_of_skew(units[LOSS], orders, settings))
+    for measure, values in units.items():
+        curves = [_with_mean(values[:, at]) for at in settings]
+        base = curves[orders.index(options.against)]
+        of_draws = np.stack([_with_mean(reached[measure][at]) for at in settings])
+        means = of_draws.mean(1)
+        tests = _crossed(curves, base=None)
+        warnings += warn_of_differences(tests, options)
+        reach = _reach(tests, options)
+        frame = pd.DataFrame(
+            {
+                "order": order,
+                "share": np.tile(shares, len(orders)),
+                "n_removed": np.tile(n_removed, len(orders)),
+                "draws": settings.shape[1],
+                "measure": measure,
+                "n": len(outcomes.targets),
+                "value": means.ravel(),
+                "sd_draws": of_draws.std(1, ddof=1).ravel(),
+                "ci_low": means.ravel() - reach,
+                "ci_high": means.ravel() + reach,
+                **dict.fromkeys(COMPARED, np.nan),
+                **dict.fromkeys(("answer", "note"), NOT_COMPARED),
+            }
+        )
+        # Draws of all orders have the same seeds, and the same examples to find orders with.
+        if not is_base.all():
+            tests = _crossed([c for c in curves if c is not base], base)
+            difference = (means - means[orders.index(options.against)]).ravel()[~is_base]
+            found, reach = find_p_values(tests, options, "two-sided"), _reach(tests, options)
+            shown = found.shows(options.alpha)
+            compared = (
+                *(difference, difference - reach, difference + reach),
+                *(found.single, found.adjusted),
+                answers(shown, worse_by(difference, measure), (WORSE, BETTER)),
+                find_notes(tests),
+            )
+            for name, column in zip(COMPARED, compared, strict=True):
+                frame.loc[~is_base, name] = column
         frames.append(frame)
     return pd.concat(frames, ignore_index=True), list(dict.fromkeys(warnings))
 
 
-def _warn_of_skew(losses: FloatArray, settings: Mapping[str, IndexArray]) -> Iterator[str]:
-    """Warn of orders of which draws have skewed losses at a share."""
-    means = {order: losses[:, at].mean(0) for order, at in settings.items()}
-    skewed = [
-        order
-        for order, of_draws in means.items()
-        if (np.ptp(of_draws, axis=0) > 0).any()
-        and np.nanmax(np.abs(stats.skew(of_draws))) > _SKEWED
-    ]
-    if skewed:
-        yield (
-            f"Draws have skewed losses in {listed(skewed)}: p < 0.05 then comes by chance in 12 to "
-            "16 % of the tests with 5 draws, and in 7 to 10 % with 20. Make more `draws`."
-        )
-
-
-def _of_order(
-    order: str,
-    found: FloatArray,
-    n_removed: Sequence[int],
-    estimated: Hypotheses,
-    options: CurveOptions,
-) -> pd.DataFrame:
-    """Return the rows of an order; ``estimated`` has the errors of ``found`` (draws, shares)."""
-    n_draws, n_rows = found.shape
-    value, reach = found.mean(0), _reach(estimated, options)
-    columns: dict[str, Any] = {
-        "order": order,
-        "share": [*options.shares, np.nan][:n_rows],
-        "n_removed": [*n_removed, -1][:n_rows],
-        "draws": n_draws,
-        "value": value,
-        "sd_draws": found.std(0, ddof=1) if n_draws > 1 else np.nan,
-        "ci_low": value - reach,
-        "ci_high": value + reach,
-    }
-    return pd.DataFrame(columns)
-
-
-def _compared(
-    curves: Mapping[str, FloatArray],
-    found: Mapping[str, FloatArray],
-    measure: str,
-    options: CurveOptions,
-) -> dict[str, NDArray[Any]]:
-    """Return columns of the differences of the other orders from ``against``."""
-    base, others = options.against, [order for order in curves if order != options.against]
-    if not others:
-        return dict.fromkeys(COMPARED, np.empty(0))
-    # Draws of all orders have the same seeds, and the same examples to find orders with.
-    pairs = [(curves[order], curves[base]) for order in others]
-    tests = Hypotheses.joined(
-        [Hypotheses.of_crossed(one - other, size=size_of(one, other)) for one, other in pairs]
-    )
-    difference = np.concatenate([found[order].mean(0) - found[base].mean(0) for order in others])
-    tested, reach = find_p_values(tests, options, "two-sided"), _reach(tests, options)
-    columns = (
-        difference,
-        difference - reach,
-        difference + reach,
-        tested.single,
-        tested.adjusted,
-        answers(tested.shows(options.alpha), worse_by(difference, measure), (WORSE, BETTER)),
-        find_notes(tests),
-    )
-    return dict(zip(COMPARED, columns, strict=True))
-
-
-def _settings(order: str, points: Sequence[Point], options: CurveOptions) -> IndexArray:
-    """Return the settings (draws, shares) of an order."""
-    by_share = [
-        [one.setting for one in points if (one.order, one.share) == (order, share)]
-        for share in options.shares
-    ]
-    return np.array(by_share).T
+def _crossed(curves: Sequence[FloatArray], base: FloatArray | None) -> Hypotheses:
+    """Make H0: means of curves (examples, draws, shares), less ``base`` if given, are 0."""
+    tests = []
+    for curve in curves:
+        values, subtracted = (curve, (curve,)) if base is None else (curve - base, (curve, base))
+        tests.append(Hypotheses.of_crossed(values, size=size_of(*subtracted), called="the curves"))
+    return Hypotheses.joined(tests)
 
 
 def _with_mean(values: FloatArray) -> FloatArray:
     """Append to values (..., shares) their mean, if there are several shares."""
-    if values.shape[-1] == 1:  # The same test twice would count twice in the correction.
+    if values.shape[-1] == 1:
         return values
     return np.concatenate([values, values.mean(-1, keepdims=True)], axis=-1)
 
 
 def _reach(hypotheses: Hypotheses, options: CurveOptions) -> FloatArray:
     """Return half the lengths of intervals."""
-    found = hypotheses.intervals(options.alpha)
-    return found.ci_high - hypotheses.moments.mean
+    return hypotheses.intervals(options.alpha).ci_high - hypotheses.moments.mean
+
+
+def _warn_of_skew(losses: FloatArray, orders: Sequence[str], settings: IndexArray) -> Iterator[str]:
+    """Warn of orders of which draws have skewed losses at a share."""
+    skewed = []
+    for order, at in zip(orders, settings, strict=True):
+        of_draws = losses[:, at].mean(0)
+        varies = (np.ptp(of_draws, axis=0) > 0).any()
+        if varies and np.nanmax(np.abs(stats.skew(of_draws))) > _SKEWED:
+            skewed.append(order)
+    if skewed:
+        yield (
+            f"Draws have skewed losses in {listed(skewed)}: p < 0.05 then comes by chance in 12 to "
+            "16 % of the tests with 5 draws, and in 7 to 10 % with 20. Make more `draws`."
+        )
 
 
 def draw_pruning_curves(

@@ -50,7 +50,7 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.stored import MODEL_KINDS
 from headroles.sample import sample_treebank
-from headroles.studies.importance.removals import describe_loss_change, find_loss_change
+from headroles.studies.removals import describe_loss_change, find_loss_change
 from headroles.studies.sharing.options import CollaborateOptions
 from headroles.tasks.running import TaskRun, open_run
 

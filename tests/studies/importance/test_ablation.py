@@ -13,7 +13,7 @@ from headroles import RoleTable, classify_heads, read_conllu
 from headroles.errors import UsageError
 from headroles.inference import adjust_p_values
 from headroles.models.heads.surgery import remove_heads
-from headroles.studies.importance.ablation import Ablations, ablate_heads
+from headroles.studies.importance.ablate import Ablations, ablate_heads
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
 from tests.commands import run

@@ -23,7 +23,7 @@ from headroles.studies.importance.by_role import (
     importance_by_role,
     n_sets_like,
 )
-from headroles.studies.importance.removals import without_each
+from headroles.studies.removals import without_each
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Outcomes
 from headroles.tasks.running import open_run
@@ -118,7 +118,7 @@ class AddedLosses:
     def outcomes(self, gates: torch.Tensor) -> Outcomes:
         self.n_run += len(gates)
         losses = 1 + self.effects @ (1 - gates.reshape(len(gates), -1).double().numpy()).T
-        return Outcomes(losses, np.full_like(losses, np.nan))
+        return Outcomes(losses, np.full_like(losses, np.nan), losses[:, 0])
 
 
 def removed(

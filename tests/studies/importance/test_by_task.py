@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from headroles.errors import UsageError
-from headroles.studies.importance.ablation import Ablations, ablate_heads
+from headroles.studies.importance.ablate import Ablations, ablate_heads
 from headroles.studies.importance.by_task import DropsByTask, drops_by_task, relative_drops
 from tests.commands import run
 from tests.conftest import changed
@@ -91,9 +91,9 @@ def test_all_that_there_was_is_lost(ablations: list[Ablations]) -> None:
     wrong = []
     for one in ablations:
         predictions = one.outcomes.predictions.copy()
-        predictions[:, 0] = one.targets
-        predictions[:2, 0] = 1 - one.targets[:2]
-        predictions[:, 1] = 1 - one.targets
+        predictions[:, 0] = one.outcomes.targets
+        predictions[:2, 0] = 1 - one.outcomes.targets[:2]
+        predictions[:, 1] = 1 - one.outcomes.targets
         facts = {"measured": dict.fromkeys(one.facts["measured"], 0.5)}
         outcomes = replace(one.outcomes, predictions=predictions)
         wrong.append(changed(replace(one, outcomes=outcomes), facts=facts))

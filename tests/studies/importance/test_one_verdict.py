@@ -12,12 +12,12 @@ import torch
 from numpy.typing import NDArray
 from scipy import stats
 
-from headroles.studies.importance import ablation, by_task
-from headroles.studies.importance.ablation import AblateOptions, Removal
+from headroles.studies.importance import ablate, by_task
+from headroles.studies.importance.ablate import AblateOptions, Removal
 from headroles.studies.importance.by_task import ByTaskOptions
 from headroles.studies.pruning import pruning_curves
 from headroles.studies.pruning.prune import HeadState, find_compensation
-from headroles.studies.pruning.pruning_curves import CurveOptions, Point
+from headroles.studies.pruning.pruning_curves import CurveOptions
 from headroles.tasks.outcomes import Outcomes
 
 N = 300
@@ -25,26 +25,22 @@ N = 300
 
 def verdicts(whole: NDArray[np.float64], without: NDArray[np.float64]) -> dict[str, Any]:
     """Of every study the single p-value and the answer, to losses (examples,) of two settings."""
-    outcomes = Outcomes(np.stack([whole, without], axis=1), np.full((len(whole), 2), np.nan))
-    targets = np.zeros(len(whole))
+    losses = np.stack([whole, without], axis=1)
+    outcomes = Outcomes(losses, np.full_like(losses, np.nan), np.zeros(len(whole)))
     found = {}
 
     removals = [Removal("single", "0-0", ((0, 0),))]
-    frame, _ = ablation.make_table(removals, outcomes, None, AblateOptions())
+    frame, _ = ablate.make_table(removals, outcomes, False, AblateOptions())
     found["ablate"] = frame.iloc[0]
 
-    points = [
-        Point(order, 0.5, draw, ((0, k),), k)
-        for k, order in enumerate(("bottom", "top"))
-        for draw in range(5)
-    ]
+    settings = np.repeat([0, 1], 5).reshape(2, 5, 1)
     asked = CurveOptions(orders="bottom,top", against="bottom", shares="0.5")
-    frame, _ = pruning_curves.make_table(points, outcomes, targets, [], asked)
+    frame, _ = pruning_curves.make_table(settings, [1], outcomes, [], asked)
     found["pruning-curves"] = frame[frame["order"] == "top"].iloc[0]
 
     def task() -> Any:
         rows = pd.DataFrame({"set": ["single"], "removed": ["0-0"], "n_removed": [1]})
-        return SimpleNamespace(examples=(outcomes, targets), frame=rows)
+        return SimpleNamespace(outcomes=outcomes, frame=rows)
 
     pair = [("single", "0-0")]
     frame, _ = by_task.make_table({"a": task(), "b": task()}, pair, "loss", ByTaskOptions())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,16 +13,15 @@ from scipy import stats
 from headroles import RoleTable
 from headroles.errors import UsageError
 from headroles.inference import adjust_p_values
-from headroles.studies.importance.removals import find_measures, unit_values, without
 from headroles.studies.pruning.orders import choose_heads
 from headroles.studies.pruning.prune import PruneOptions
 from headroles.studies.pruning.pruning_curves import (
     CurveOptions,
-    Point,
     PruningCurves,
     find_pruning_curves,
     make_table,
 )
+from headroles.studies.removals import without
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import METRICS, Derivatives, Outcomes
 from headroles.tasks.running import TaskRun, open_run
@@ -29,6 +29,7 @@ from tests.commands import run
 from tests.rounding import near
 from tests.tasks.conftest import HEADS, SENTENCES, write_labelled
 
+METRICS_OF_CLASSES = ("accuracy", "f1", "matthews")
 ORDERS = "importance,importance:signed:l2,reestimated,ablation,middle,random_per_layer,random"
 
 
@@ -45,15 +46,21 @@ def found(classifier: Path, labelled: Path, phrases: Path) -> PruningCurves:
     )
 
 
+def points_of(found: PruningCurves, *orders: str) -> list[Any]:
+    """The heads that each order, share and draw removes, of some ``orders`` or of all."""
+    points = [SimpleNamespace(**point) for point in found.facts["points"]]
+    return [one for one in points if one.order in orders or not orders]
+
+
 def test_a_draw_removes_the_heads_of_prune(classifier: Path, labelled: Path) -> None:
     """Orders without examples, and those of few heads by the seed of the draw."""
     orders, asked = "random,middle,random_per_layer", {"shares": "0.25", "seed": 2}
     found = find_pruning_curves(classifier, labelled, orders=orders, **asked)
-    for point in found.points:
+    for point in points_of(found):
         options = PruneOptions(keep=1, seed=point.seed)
         expected = choose_heads(point.order, 3, HEADS, options)
         assert [tuple(head) for head in point.removed] == expected
-    assert {point.seed for point in found.points} == set(range(2, 7))
+    assert {point.seed for point in points_of(found)} == set(range(2, 7))
 
 
 def test_orders_of_importance_are_those_of_the_examples_of_a_draw(
@@ -69,9 +76,7 @@ def test_orders_of_importance_are_those_of_the_examples_of_a_draw(
     orders = "importance:signed:l2,random"
     found = find_pruning_curves(classifier, labelled, phrases, orders=orders, shares="0.25")
     options = PruneOptions(keep=1, estimator="signed", normalisation="l2")
-    for point, opened in zip(
-        [one for one in found.points if one.order != "random"], [*runs], strict=True
-    ):
+    for point, opened in zip(points_of(found, "importance:signed:l2"), [*runs], strict=True):
         expected = choose_heads("importance", 3, HEADS, options, opened)
         assert [tuple(head) for head in point.removed] == expected
 
@@ -102,7 +107,7 @@ def test_every_draw_finds_orders_with_examples_of_its_own(
     assert all(set(task.labels) == {"good", "bad"} for task in seen)
     assert again.facts["found_with"]["examples"] == 7
     # Other examples find another order, or the orders of these draws would be one.
-    removed = {str(one.removed) for one in again.points if one.order == "importance"}
+    removed = {str(one.removed) for one in points_of(again, "importance")}
     assert len(removed) > 1
 
 
@@ -119,7 +124,7 @@ def test_fewer_examples_than_the_draws_need(
 def test_one_order_is_one_sequence(found: PruningCurves) -> None:
     for order in ("reestimated", "ablation", "random"):
         small, large = (
-            next(one.removed for one in found.points if (one.order, one.share) == (order, at))
+            next(one.removed for one in points_of(found, order) if one.share == at)
             for at in (0.25, 0.5)
         )
         assert large[:3] == small
@@ -129,14 +134,14 @@ def test_losses_are_those_without_the_heads(
     found: PruningCurves, classifier: Path, labelled: Path
 ) -> None:
     opened = open_run(classifier, labelled, TaskOptions())
-    for point in found.points[::5]:
+    for point in points_of(found)[::5]:
         gates = without([tuple(head) for head in point.removed], opened.shape)
         expected = opened.outcomes(gates[None]).losses[:, 0]
         assert found.outcomes.losses[:, point.setting] == near(expected)
 
 
 def settings(found: PruningCurves, order: str, share: float) -> list[int]:
-    return [one.setting for one in found.points if (one.order, one.share) == (order, share)]
+    return [one.setting for one in points_of(found, order) if one.share == share]
 
 
 def test_differences_count_examples_and_draws(found: PruningCurves) -> None:
@@ -164,16 +169,15 @@ def test_the_mean_over_shares(found: PruningCurves) -> None:
     mean = rows[rows["share"].isna()].iloc[0]
     assert mean["value"] == pytest.approx(rows[rows["share"].notna()]["value"].mean())
     assert mean["n_removed"] == -1
-    assert found.overall("accuracy")["share"].isna().all()
 
 
 def test_notes_say_that_nothing_varies() -> None:
     """An order without which no loss differs from that of the other has no p-value."""
     orders = ["middle", "random"]
-    points = [Point(one, 0.5, draw, ((0, 0),), 1) for one in orders for draw in range(5)]
+    settings = np.ones((2, 5, 1), int)
     losses = np.random.default_rng(0).random((30, 2))
     options = CurveOptions(orders=orders, shares=[0.5], against="random")
-    frame, _ = make_table(points, Outcomes(losses, losses), np.zeros(30), [], options)
+    frame, _ = make_table(settings, [1], Outcomes(losses, losses, losses[:, 0]), [], options)
     assert frame["p_value"].isna().all()
     assert frame["note"].str.startswith("degenerate").tolist() == [True, False]
 
@@ -190,9 +194,8 @@ def test_units_of_metrics() -> None:
     targets = rng.integers(0, 2, 400).astype(float)
     flips = rng.random((400, 2)) < (0.1, 0.3)
     predictions = np.where(flips, 1 - targets[:, None], targets[:, None])
-    outcomes = Outcomes(rng.random((400, 2)), predictions)
-    values = unit_values(outcomes, targets, ["accuracy", "f1", "matthews"])
-    whole = find_measures(outcomes, targets, ["accuracy", "f1", "matthews"])
+    outcomes = Outcomes(rng.random((400, 2)), predictions, targets)
+    values, whole = outcomes.units(METRICS_OF_CLASSES), outcomes.measures(METRICS_OF_CLASSES)
     for name, own in values.items():
         assert own.mean(0) == pytest.approx(whole[name], abs=1 / 400)  # a jackknife's bias is 1 / n
     # The error by the jackknife is that by the bootstrap.
@@ -207,7 +210,7 @@ def test_role_orders(classifier: Path, labelled: Path, roles: Path) -> None:
     having = table.heads_with(role)
     asked = {"orders": f"with_role:{role},random", "roles_from": roles}
     found = find_pruning_curves(classifier, labelled, **asked, shares=(0.25,))
-    first = [one.removed for one in found.points if one.order != "random"]
+    first = [one.removed for one in points_of(found, f"with_role:{role}")]
     assert len(first) == 5
     for removed in first:
         assert sum(tuple(head) in having for head in removed) == min(3, len(having))
@@ -217,7 +220,6 @@ def test_one_share_has_no_mean_and_is_tested_once(masked_lm: Path, plain: Path) 
     found = find_pruning_curves(masked_lm, plain, orders="top,bottom,random", shares="0.5")
     assert found.frame["share"].tolist() == [0.5] * 3
     assert set(found.frame["measure"]) == {found.measure} == {"loss"}
-    assert found.overall("loss").equals(found.frame)
     p_values = found.frame["p_value"].to_numpy()
     adjusted = found.frame["p_adjusted"].to_numpy()
     assert adjusted == pytest.approx(adjust_p_values(p_values, "fdr_bh"), nan_ok=True)
@@ -249,15 +251,13 @@ def test_what_cannot_be_meant(
 
 def test_skewed_draws_give_a_warning() -> None:
     """The losses of one draw in five are far from those of the others."""
-    points = [
-        Point(order, 0.5, k % 5, ((0, 0),), k) for k, order in enumerate(["a"] * 5 + ["b"] * 5)
-    ]
-    points = [replace(one, order={"a": "top", "b": "random"}[one.order]) for one in points]
     rng = np.random.default_rng(1)
     draws = np.array([0, 0.1, 0, 0.1, 2, 0, 0.1, 0.2, 0.3, 0.4])
     losses = rng.random((40, 1)) + draws
     options = CurveOptions(orders="top,random", shares="0.5")
-    _, warnings = make_table(points, Outcomes(losses, losses), np.zeros(40), [], options)
+    settings = np.arange(10).reshape(2, 5, 1)
+    outcomes = Outcomes(losses, losses, losses[:, 0])
+    _, warnings = make_table(settings, [1], outcomes, [], options)
     assert "Draws have skewed losses in top:" in warnings[0]
 
 

@@ -52,17 +52,17 @@ def test_heads_that_matter_stay(tmp_path: Path, labelled: Path) -> None:
     rows = [(text, str(int(label))) for (text, _), label in zip(SENTENCES, said, strict=True)]
     opened = open_run(model, write_labelled(tmp_path / "task.tsv", rows), TaskOptions())
     options = GateOptions(keep=3, updates=60)
-    found = learn_gates(opened, HEADS, options, 0)
+    found = learn_gates(opened, options, 0)
     assert set(found.kept) == own
     whole = opened.outcomes(torch.ones(1, 3, 4)).losses.mean()
     assert found.loss == near(whole)
-    assert learn_gates(opened, HEADS, options, 0) == found
+    assert learn_gates(opened, options, 0) == found
 
 
 def test_the_number_of_open_gates_is_reached(classifier: Path, labelled: Path) -> None:
     opened = open_run(classifier, labelled, TaskOptions())
     for keep in (1, 5, 11):
-        found = learn_gates(opened, HEADS, GateOptions(keep=keep, updates=20), 0)
+        found = learn_gates(opened, GateOptions(keep=keep, updates=20), 0)
         expected = hard_concrete.p_nonzero(torch.tensor(found.log_alpha)).sum().item()
         assert expected == near(keep)
         assert len(found.kept) == keep
@@ -163,7 +163,7 @@ def test_losses_that_are_not_finite(tmp_path: Path, labelled: Path) -> None:
         model.classifier.bias.fill_(torch.nan)
     opened = open_run(save(model, tmp_path / "model"), labelled, TaskOptions())
     with pytest.raises(ModelError, match="not finite while gates are learnt; lower"):
-        learn_gates(opened, HEADS, GateOptions(keep=2), 0)
+        learn_gates(opened, GateOptions(keep=2), 0)
 
 
 def test_layers_that_share_a_module(tmp_path: Path, labelled: Path) -> None:

@@ -30,9 +30,9 @@ from headroles import (
 from headroles.errors import StorageError, UsageError
 from headroles.models.heads.surgery import remove_heads, removed_from
 from headroles.storage import check_result_folder, result_folder
-from headroles.studies.importance.removals import rises_of, without
 from headroles.studies.pruning.orders import choose_heads, choose_layers
 from headroles.studies.pruning.prune import PruneOptions
+from headroles.studies.removals import rises_of, without
 from headroles.tasks.batches import TaskBatch
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import TaskRun, open_run
@@ -127,7 +127,7 @@ def test_importance_goes_from_the_least(classifier: Path, labelled: Path) -> Non
     means = np.abs(opened.derivatives(gates=without(expected[:2], (3, 4))).by_gate).mean(0)
     left = [head for head in HEADS if head not in expected[:2]]
     assert again[2:4] == sorted(left, key=lambda head: means[head])[:2]
-    rises = rises_of(opened)
+    rises = rises_of(opened, [(head,) for head in HEADS])
     least = min(HEADS, key=lambda head: rises[head])
     assert choose_heads("ablation", 1, HEADS, options, opened) == [least]
 
@@ -290,7 +290,9 @@ def test_layers_without_any_head(labelled: Path, tmp_path: Path) -> None:
     assert counts == {"single": 8, "others": 8, "layers": 2, "thirds": 2}
     assert "upper third" not in found.frame["removed"].tolist()
     curves = find_pruning_curves(folder, labelled, orders="top,random", shares="0.5")
-    assert {tuple(head) for head in curves.points[0].removed} == {(1, head) for head in range(4)}
+    assert {tuple(head) for head in curves.facts["points"][0]["removed"]} == {
+        (1, head) for head in range(4)
+    }
 
 
 @pytest.fixture(scope="module")

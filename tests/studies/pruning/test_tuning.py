@@ -13,7 +13,6 @@ from headroles import load_model, prune_heads
 from headroles.errors import UsageError
 from headroles.models.heads.surgery import heads_of
 from headroles.models.heads.tuning import weights_of_heads
-from headroles.studies.importance.removals import without
 from headroles.studies.pruning.prune import (
     HeadState,
     PruneOptions,
@@ -22,6 +21,7 @@ from headroles.studies.pruning.prune import (
     fine_tune,
     write_without,
 )
+from headroles.studies.removals import without
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
 from tests.commands import record_in, run

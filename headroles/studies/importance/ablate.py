@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,21 +23,19 @@ from headroles.results.columns import WHOLE, Column, one_of
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.role_names import in_words
 from headroles.studies.classification.role_table import RoleTable
-from headroles.studies.importance.removals import (
+from headroles.studies.removals import (
     BETTER,
     WORSE,
-    OutcomesResult,
+    ExamplesResult,
     RoleOptions,
-    RunOptions,
     describe_task,
     heads_by_role,
-    keep_parts,
-    present_heads,
+    two_sided,
     without_each,
 )
-from headroles.tasks.options import CLASSIFICATION
+from headroles.tasks.options import CLASSIFICATION, RunOptions
 from headroles.tasks.outcomes import Outcomes
-from headroles.testing.answers import UNDECIDED, answers
+from headroles.testing.answers import UNDECIDED
 from headroles.testing.catalogue import MCNEMAR
 from headroles.testing.evidence import find_equivalence, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
@@ -98,13 +96,13 @@ class AblateOptions(RoleOptions, CorrectionOptions, RunOptions):
             )
         if self.roles_from is not None and "roles" not in self.sets:
             raise UsageError(
-                "`roles_from` does nothing without the set roles; add it to `sets`"
-                ", or leave the option out"
+                "`roles_from` does nothing without the set roles; add it to `sets`, or leave "
+                "the option out"
             )
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Ablations(OutcomesResult):
+class Ablations(ExamplesResult):
     """Losses of a task without heads, each removal tested over the examples.
 
     ``frame`` has the columns of ``columns``, a row for each removal. ``layer`` and ``head`` are -1
@@ -117,7 +115,7 @@ class Ablations(OutcomesResult):
     test; NaN without classes.
 
     ``outcomes`` are the losses and predictions (examples, 1 + removals) of every example, the whole
-    model first; ``targets`` (examples,) are the right labels or numbers.
+    model first, with their targets.
 
     With ``ablations`` as `ablate_heads` returns them:
 
@@ -126,9 +124,9 @@ class Ablations(OutcomesResult):
     """
 
     record: TaskRecord
+    outcomes: Outcomes | None = None
 
     kind: ClassVar[str] = "ablations"
-    examples_file: ClassVar[str] = "ablation-examples.safetensors"
     remedy: ClassVar[str] = "make them with: headroles ablate MODEL TASK --out DIR"
     question: ClassVar[str] = "What does the model lose without attention heads?"
     options_type: ClassVar[type[Options]] = AblateOptions
@@ -145,13 +143,6 @@ class Ablations(OutcomesResult):
         "answer": one_of(*ANSWERS),
         "set": one_of(*SETS),
     }
-
-    @property
-    def examples(self) -> tuple[Outcomes, FloatArray]:
-        """The outcomes and the targets. Raises UsageError for ablations without them."""
-        if self.outcomes is None or self.targets is None:
-            raise UsageError("these ablations lack their examples; load them from their folder")
-        return self.outcomes, self.targets
 
     def rises(self) -> FloatArray:
         """Return (layers, heads): the change of the loss without each head; NaN if not removed."""
@@ -224,27 +215,25 @@ def ablate_heads(model: Model, task: str | Path, options: AblateOptions) -> Abla
     0     0-0  8          1
     1     0-1  8          1
     """
-    from headroles.tasks.running import open_run
+    from headroles.tasks.running import keep_parts, open_run
 
     run = open_run(model, task, options)
-    keep_parts("ablations", options, run.encoder, run)
+    keep_parts("ablations", options, run)
     kinds = (_removals(kind, run, options) for kind in options.sets)
     removals = [removal for kind in kinds for removal in kind if removal.heads]
     gates = without_each([(), *(removal.heads for removal in removals)], run.shape)
     outcomes = run.outcomes(gates, options.ablation)
-    has_classes = run.objective == CLASSIFICATION
-    frame, warnings = make_table(removals, outcomes, run.targets if has_classes else None, options)
+    frame, warnings = make_table(removals, outcomes, run.objective == CLASSIFICATION, options)
     facts = {"measured": run.measure(outcomes)}
     record = run.record(options, kind="ablations", facts=facts, warnings=warnings)
-    return Ablations(frame[list(Ablations.columns)], record, outcomes, run.targets)
+    return Ablations(frame, record, outcomes)
 
 
-@dataclass(frozen=True)
-class Removal:
-    """Heads that are removed together, and their name in tables."""
+class Removal(NamedTuple):
+    """Heads that are removed together: their set, and their name, as in tables."""
 
-    kind: str
-    name: str
+    set: str
+    removed: str
     heads: tuple[Head, ...]
     layer: int = -1
     head: int = -1
@@ -252,7 +241,7 @@ class Removal:
 
 def _removals(kind: str, run: TaskRun, options: AblateOptions) -> Iterator[Removal]:
     """Yield the removals of a kind, of which some may have no heads."""
-    heads = present_heads(run)
+    heads = run.heads
     layers = {layer: tuple(head for head in heads if head[0] == layer) for layer, _ in heads}
     if kind == "single":
         for head in heads:
@@ -276,46 +265,31 @@ def _removals(kind: str, run: TaskRun, options: AblateOptions) -> Iterator[Remov
 
 
 def make_table(
-    removals: Sequence[Removal],
-    outcomes: Outcomes,
-    classes: FloatArray | None,
-    options: AblateOptions,
+    removals: Sequence[Removal], outcomes: Outcomes, has_classes: bool, options: AblateOptions
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return a row for each removal, and warnings about the tests.
 
-    ``classes`` (examples,) are the right ones; None for tasks without classes.
+    ``outcomes`` are of the whole model and of each removal; accuracies need classes.
     """
     without, whole = outcomes.losses[:, 1:], outcomes.losses[:, :1]
     size, called = size_of(without, whole), "the differences"
-    hypotheses = Hypotheses.of(without - whole, 0.0, size=size, called=called)
-    two_sided = find_p_values(hypotheses, options, "two-sided")
-    near = find_equivalence(hypotheses, options, options.margin)
-    intervals = hypotheses.intervals(options.alpha)
-    frame = pd.DataFrame(
-        {
-            "set": [removal.kind for removal in removals],
-            "removed": [removal.name for removal in removals],
-            "layer": [removal.layer for removal in removals],
-            "head": [removal.head for removal in removals],
-            "n_removed": [len(removal.heads) for removal in removals],
-            "n": hypotheses.moments.n,
-            "loss": without.mean(0),
-            "loss_change": hypotheses.moments.mean,
-            "sd": hypotheses.moments.sd,
-            "ci_low": intervals.ci_low,
-            "ci_high": intervals.ci_high,
-            "p_value": two_sided.single,
-            "p_adjusted": two_sided.adjusted,
-            "p_equivalence": near.single,
-            "p_equivalence_adjusted": near.adjusted,
-            "answer": answers(two_sided.shows(options.alpha), two_sided.direction, (WORSE, BETTER)),
-            "equivalent": near.shows(options.alpha),
-            "examples_needed": _examples_needed(hypotheses, options),
-            **_accuracy(outcomes, classes, options),
-            "note": find_notes(hypotheses),
-        }
+    changes = Hypotheses.of(without - whole, 0.0, size=size, called=called)
+    near = find_equivalence(changes, options, options.margin)
+    names = ("loss_change", "ci_low", "ci_high", "p_value", "p_adjusted", "answer")
+    frame = pd.DataFrame(removals, columns=Removal._fields).assign(
+        n_removed=[len(removal.heads) for removal in removals],
+        n=changes.moments.n,
+        loss=without.mean(0),
+        sd=changes.moments.sd,
+        **dict(zip(names, two_sided(changes, options, (WORSE, BETTER)), strict=True)),
+        p_equivalence=near.single,
+        p_equivalence_adjusted=near.adjusted,
+        equivalent=near.shows(options.alpha),
+        examples_needed=_examples_needed(changes, options),
+        **_accuracy(outcomes if has_classes else None, options),
+        note=find_notes(changes),
     )
-    return frame, warn_of_differences(hypotheses, options)
+    return frame[list(Ablations.columns)], warn_of_differences(changes, options)
 
 
 def _examples_needed(hypotheses: Hypotheses, options: AblateOptions) -> FloatArray:
@@ -328,19 +302,17 @@ def _examples_needed(hypotheses: Hypotheses, options: AblateOptions) -> FloatArr
     return needed
 
 
-def _accuracy(
-    outcomes: Outcomes, classes: FloatArray | None, options: AblateOptions
-) -> dict[str, FloatArray | float]:
+def _accuracy(outcomes: Outcomes | None, options: AblateOptions) -> dict[str, FloatArray | float]:
     """Return changes of the accuracy, with p-values; NaN for tasks without classes."""
-    if classes is None:
+    if outcomes is None:
         return dict.fromkeys(("accuracy_change", "p_accuracy", "p_accuracy_adjusted"), np.nan)
-    right = outcomes.predictions == classes[:, None]
+    right = outcomes.predictions == outcomes.targets[:, None]
     differences = right[:, 1:].astype(np.int8) - right[:, :1].astype(np.int8)
-    tested = find_p_values(Hypotheses.of(differences, 0.0, size=1.0), options, "two-sided", MCNEMAR)
+    found = find_p_values(Hypotheses.of(differences, 0.0, size=1.0), options, "two-sided", MCNEMAR)
     return {
         "accuracy_change": right[:, 1:].mean(0) - right[:, 0].mean(),
-        "p_accuracy": tested.single,
-        "p_accuracy_adjusted": tested.adjusted,
+        "p_accuracy": found.single,
+        "p_accuracy_adjusted": found.adjusted,
     }
 
 

@@ -1,0 +1,182 @@
+"""What studies of removed heads share: gates, tested differences, tables with every example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+
+import numpy as np
+from safetensors import SafetensorError
+
+from headroles import storage
+from headroles.arrays import FloatArray
+from headroles.errors import StorageError, UsageError
+from headroles.models.heads.remaining import Head
+from headroles.options import Convert, Options
+from headroles.record import Record, TaskRecord
+from headroles.results.result import Result
+from headroles.tasks.options import REGRESSION
+from headroles.tasks.outcomes import LOSS, Outcomes
+from headroles.testing.answers import answers
+from headroles.testing.evidence import find_p_values
+from headroles.testing.hypotheses import Hypotheses, size_of
+from headroles.testing.options import CorrectionOptions, TestOptions
+from headroles.wording import not_among
+
+if TYPE_CHECKING:
+    import torch
+
+    from headroles.studies.classification.role_table import RoleTable
+    from headroles.tasks.running import TaskRun
+
+WORSE, BETTER = "worse", "better"
+MORE, LESS = "more", "less"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleOptions(Options):
+    """Options of the roles to use."""
+
+    title: ClassVar[str] = "Heads"
+
+    roles_from: Annotated[str | None, Convert(str)] = None
+    """Folder that classify or assign wrote, of the model before it was fine-tuned or after."""
+
+
+def without(removed: Iterable[Head], shape: tuple[int, int]) -> torch.Tensor:
+    """Return gates (layers, heads), closed for the removed heads."""
+    return without_each([removed], shape)[0]
+
+
+def without_each(sets: Iterable[Iterable[Head]], shape: tuple[int, int]) -> torch.Tensor:
+    """Return gates (sets, layers, heads): for each set of heads those of `without`."""
+    import torch
+
+    all_removed = [list(removed) for removed in sets]
+    gates = torch.ones(len(all_removed), *shape)
+    for of_set, removed in zip(gates, all_removed, strict=True):
+        for head in removed:
+            of_set[head] = 0
+    return gates
+
+
+def sorted_by(values: FloatArray, heads: Iterable[Head]) -> list[Head]:
+    """Return heads by values (layers, heads), the smallest first; ties by layer and number."""
+    return sorted(heads, key=lambda head: (values[head], head))
+
+
+def rises_of(run: TaskRun, units: Sequence[Sequence[Head]]) -> FloatArray:
+    """Return (layers, heads): the rise of the mean loss without each unit, heads that go at once.
+
+    The rise stands in the place of the first head of the unit; others are NaN.
+    """
+    losses = run.outcomes(without_each([(), *units], run.shape)).losses.mean(0)
+    rises = np.full(run.shape, np.nan)
+    rises[tuple(zip(*(unit[0] for unit in units), strict=True))] = losses[1:] - losses[0]
+    return rises
+
+
+def heads_by_role(table: RoleTable, run: TaskRun) -> dict[str, list[Head]]:
+    """Return the heads of each role that any head of the model has.
+
+    Raises UsageError for roles of a model of another size.
+    """
+    shape = (int(table.frame["layer"].max()) + 1, int(table.frame["head"].max()) + 1)
+    if shape != run.shape:
+        raise UsageError(
+            f"the roles are of {shape[0]} layers x {shape[1]} heads, and the model has "
+            f"{run.shape[0]} x {run.shape[1]}; take roles of this model or its origin"
+        )
+    present = set(run.heads)
+    by_role = {
+        role: [one for one in table.heads_with(role) if one in present] for role in table.roles
+    }
+    return {role: heads for role, heads in by_role.items() if heads}
+
+
+def describe_task(record: TaskRecord, measured: Mapping[str, float]) -> str:
+    """Name the model, the examples, and the loss and the metrics of the whole model."""
+    task = record.task
+    unit = "" if task.objective == REGRESSION else " nats"
+    metrics = [f"{name} {measured[name]:.3f}" for name in task.metrics]
+    values = ", ".join([f"loss {measured[LOSS]:.4f}{unit}", *metrics])
+    file = Path(record.corpus.file).name
+    return f"{record.model.name} on {task.examples} examples of {file}: {values}."
+
+
+def known_measure(measure: str, known: Sequence[str]) -> str:
+    """Return ``measure``. Raises UsageError unless it is known."""
+    if measure not in known:
+        raise UsageError(not_among("measure", measure, known))
+    return measure
+
+
+def worse_by(differences: FloatArray, measure: str) -> FloatArray:
+    """Return differences of a measure, positive where worse: more loss, less of a metric."""
+    return differences if measure == LOSS else -differences
+
+
+def two_sided(
+    hypotheses: Hypotheses, options: CorrectionOptions, words: tuple[str, str]
+) -> tuple[Any, ...]:
+    """Return means, both ends of intervals, p-values, corrected ones and answers, each (T,).
+
+    Tests are two-sided; ``words`` are the answers above and below the threshold.
+    """
+    found, limits = (
+        find_p_values(hypotheses, options, "two-sided"),
+        hypotheses.intervals(options.alpha),
+    )
+    said = answers(found.shows(options.alpha), found.direction, words)
+    mean = hypotheses.moments.mean
+    return mean, limits.ci_low, limits.ci_high, found.single, found.adjusted, said
+
+
+def find_loss_change(before: Outcomes, after: Outcomes) -> dict[str, float]:
+    """Compare the losses of the same examples, each (examples, 1).
+
+    Returns ``loss_change``, the mean of the paired differences (nats), with its 95 % interval
+    ``ci_low`` to ``ci_high``, and ``p_value``, of a t-test for no change (two-sided).
+    """
+    size = size_of(before.losses, after.losses)
+    changes = Hypotheses.of(after.losses - before.losses, 0.0, size=size)
+    columns = two_sided(changes, TestOptions(clusters="none"), (WORSE, BETTER))
+    names = ("loss_change", "ci_low", "ci_high", "p_value")
+    return {name: float(column[0]) for name, column in zip(names, columns, strict=False)}
+
+
+def describe_loss_change(change: Mapping[str, float]) -> str:
+    """Write a change of the loss with its interval."""
+    numbers = "{loss_change:+.4f} nats (95 % interval {ci_low:+.4f} to {ci_high:+.4f})"
+    return numbers.format_map(change)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ExamplesResult(Result):
+    """A table with arrays of every example, which are in a file beside it.
+
+    ``arrays`` is the field of a result with them, and its type; it is None for tables made by hand.
+    """
+
+    arrays: ClassVar[tuple[str, type]] = ("outcomes", Outcomes)
+
+    def write_files(self, folder: Path) -> list[str]:
+        """Write the table, and the arrays."""
+        names = super().write_files(folder)
+        if (arrays := getattr(self, self.arrays[0])) is None:
+            return names
+        file = f"{self.stem}-examples.safetensors"
+        storage.write_bytes(folder / file, storage.encode_arrays(vars(arrays)))
+        return [*names, file]
+
+    @classmethod
+    def read_files(cls, folder: Path, record: Record) -> Self:
+        """Read the table and the arrays."""
+        file, (name, form) = folder / f"{cls.stem}-examples.safetensors", cls.arrays
+        try:
+            arrays = form(**storage.decode_arrays(file.read_bytes()))
+        except (OSError, SafetensorError, TypeError, ValueError) as error:
+            raise StorageError(f"{file} cannot be read ({error}); {cls.remedy}") from error
+        return replace(super().read_files(folder, record), **{name: arrays})
