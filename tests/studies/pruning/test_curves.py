@@ -42,7 +42,7 @@ def phrases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def found(classifier: Path, labelled: Path, phrases: Path) -> PruningCurves:
     return find_pruning_curves(
-        classifier, labelled, phrases, orders=ORDERS, shares="0.25,0.5", correction="holm"
+        classifier, labelled, phrases, orders=ORDERS, shares="0.25,0.5", correction="holm", steps=2
     )
 
 
@@ -63,8 +63,8 @@ def test_a_draw_removes_the_heads_of_prune(classifier: Path, labelled: Path) -> 
     assert {point.seed for point in points_of(found)} == set(range(2, 7))
 
 
-def test_orders_of_importance_are_those_of_the_examples_of_a_draw(
-    classifier: Path, labelled: Path, phrases: Path, monkeypatch: pytest.MonkeyPatch
+def test_every_draw_finds_its_order_with_examples_of_its_own(
+    classifier: Path, phrases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     derivatives, runs = TaskRun.derivatives, []
 
@@ -73,42 +73,21 @@ def test_orders_of_importance_are_those_of_the_examples_of_a_draw(
         return derivatives(run, *args, **named)
 
     monkeypatch.setattr(TaskRun, "derivatives", note)
-    orders = "importance:signed:l2,random"
-    found = find_pruning_curves(classifier, labelled, phrases, orders=orders, shares="0.25")
+    order = "importance:signed:l2"
+    asked = {"orders": f"{order},random", "shares": "0.25", "seed": 1}
+    found = find_pruning_curves(classifier, phrases, phrases, **asked, examples=7)
+    assert [len(run.task) for run in runs] == [7] * 5
+    assert len({line for run in runs for line in run.task.lines}) == 35
+    assert all(set(run.task.labels) == {"good", "bad"} for run in runs)
+    assert found.facts["found_with"]["examples"] == 7
     options = PruneOptions(keep=1, estimator="signed", normalisation="l2")
-    for point, opened in zip(points_of(found, "importance:signed:l2"), [*runs], strict=True):
+    points = points_of(found, order)
+    for point, opened in zip(points, [*runs], strict=True):
         expected = choose_heads("importance", 3, HEADS, options, opened)
         assert [tuple(head) for head in point.removed] == expected
-
-
-def test_orders_found_in_the_file_of_the_test(classifier: Path, phrases: Path) -> None:
-    found = find_pruning_curves(
-        classifier, phrases, phrases, orders="importance,random", shares="0.25"
-    )
-    assert "found and measured in one file" in found.warnings[0]
-
-
-def test_every_draw_finds_orders_with_examples_of_its_own(
-    found: PruningCurves, classifier: Path, phrases: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
-    derivatives = TaskRun.derivatives
-
-    def note(run: TaskRun, *args: object, **named: object) -> Derivatives:
-        seen.append(run.task)
-        return derivatives(run, *args, **named)
-
-    monkeypatch.setattr(TaskRun, "derivatives", note)
-    asked = {"orders": "importance,random", "shares": "0.25", "seed": 1}
-    again = find_pruning_curves(classifier, phrases, phrases, **asked, examples=7)
-    assert [len(task) for task in seen] == [7] * 5
-    lines = [line for task in seen for line in task.lines]
-    assert len(set(lines)) == 35
-    assert all(set(task.labels) == {"good", "bad"} for task in seen)
-    assert again.facts["found_with"]["examples"] == 7
     # Other examples find another order, or the orders of these draws would be one.
-    removed = {str(one.removed) for one in points_of(again, "importance")}
-    assert len(removed) > 1
+    assert len({str(point.removed) for point in points}) > 1
+    assert "found and measured in one file" in found.warnings[0]
 
 
 def test_fewer_examples_than_the_draws_need(

@@ -30,11 +30,12 @@ from tests.models.test_low_rank import low_rank, weights_of, with_vocabulary
 from tests.rounding import WEIGHTS, assert_same_sums, tolerance
 
 Made = tuple[CollaborativeModel, Collaboration]
+FEW = {"sample_examples": 24}
 
 
 @pytest.fixture(scope="module")
 def made(sample: Path, bert_folder: Path) -> Made:
-    return collaborate_heads(bert_folder, read_conllu(sample), rank=16)
+    return collaborate_heads(bert_folder, read_conllu(sample), rank=16, **FEW)
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +46,13 @@ def folder(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
 class TestTable:
     def test_full_rank_changes_nothing(self, sample: Path, bert_folder: Path) -> None:
         for method in ("shared", "per-head"):
-            _, table = collaborate_heads(bert_folder, None, rank=32, method=method)
+            _, table = collaborate_heads(bert_folder, None, rank=32, method=method, **FEW)
             names = ["tensor_error", "score_error", "score_error_held_out"]
             names += ["divergence", "divergence_held_out"]
             assert table.frame[names].abs().to_numpy().max() < tolerance()
 
     def test_parameters_are_those_of_the_modules(self, made: Made, bert_folder: Path) -> None:
-        per_head = collaborate_heads(bert_folder, None, rank=16, method="per-head")
+        per_head = collaborate_heads(bert_folder, None, rank=16, method="per-head", **FEW)
         for model, table in (made, per_head):
             for layer, row in zip(model.model.encoder.layer, table.frame.itertuples(), strict=True):
                 own = sum(values.numel() for values in layer.attention.self.scores.parameters())
@@ -65,7 +66,7 @@ class TestTable:
 
     def test_weighting_by_inputs_lowers_the_error_of_scores(self, bert_folder: Path) -> None:
         by_inputs, by_none = (
-            collaborate_heads(bert_folder, None, rank=16, weighting=weighting)[1].frame
+            collaborate_heads(bert_folder, None, rank=16, weighting=weighting, **FEW)[1].frame
             for weighting in ("inputs", "none")
         )
         assert (by_inputs["score_error"] < by_none["score_error"]).all()
@@ -85,7 +86,7 @@ class TestTable:
     def test_the_same_seed_gives_the_same_model(
         self, made: Made, sample: Path, bert_folder: Path
     ) -> None:
-        again, table = collaborate_heads(bert_folder, read_conllu(sample), rank=16)
+        again, table = collaborate_heads(bert_folder, read_conllu(sample), rank=16, **FEW)
         assert_same_weights(again.model.state_dict(), made[0].model.state_dict())
         timed = ["seconds"]
         assert table.frame.drop(columns=timed).equals(made[1].frame.drop(columns=timed))
@@ -94,14 +95,14 @@ class TestTable:
         self, bert: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
     ) -> None:
         before = {name: values.clone() for name, values in bert.state_dict().items()}
-        collaborate_heads(bert, None, rank=16, tokenizer=tokenizer)
+        collaborate_heads(bert, None, rank=16, tokenizer=tokenizer, **FEW)
         assert_same_weights(bert.state_dict(), before)
 
     def test_layers_that_share_a_module_share_a_fit(
         self, tokenizer: PreTrainedTokenizerFast
     ) -> None:
         albert = with_vocabulary(make_model("albert"))
-        _, table = collaborate_heads(albert, None, rank=16, tokenizer=tokenizer)
+        _, table = collaborate_heads(albert, None, rank=16, tokenizer=tokenizer, **FEW)
         assert table.frame["score_error"].nunique() == 1
         assert table.frame["divergence"].nunique() == 3
 
