@@ -130,7 +130,7 @@ class TestCommand:
     def test_summary_and_record(self, classifier: Path, labelled: Path, tmp_path: Path) -> None:
         tuned = ("--fine-tune-on", labelled, "--epochs", 1, "--fine-tune-examples", 6)
         asked = ("--order", "random", "--keep", 7, "--test", labelled, "--compensation")
-        result = run("prune", classifier, *asked, *tuned, "--out", tmp_path / "out")
+        result = run("prune", classifier, *asked, *tuned, "--full", "--out", tmp_path / "out")
         assert result.exit_code == 0, result.output
         assert "Fine-tuned on 6 examples with the heads masked, 1 updates of 32" in result.stdout
         for row in ("before, fine-tuned", "after, not fine-tuned", "heads differ by"):
