@@ -17,6 +17,7 @@ from headroles.models.heads.remaining import Head
 from headroles.options import Convert, Options
 from headroles.record import Record, TaskRecord
 from headroles.results.result import Result
+from headroles.results.shown import Grid
 from headroles.tasks.options import REGRESSION
 from headroles.tasks.outcomes import LOSS, Outcomes
 from headroles.testing.answers import answers
@@ -145,6 +146,13 @@ def find_loss_change(before: Outcomes, after: Outcomes) -> dict[str, float]:
     columns = two_sided(changes, TestOptions(clusters="none"), (WORSE, BETTER))
     names = ("loss_change", "ci_low", "ci_high", "p_value")
     return {name: float(column[0]) for name, column in zip(names, columns, strict=False)}
+
+
+def tabulate_steps(title: str, steps: Mapping[str, Mapping[str, float]]) -> Grid:
+    """Tabulate loss and metrics at several steps, of which some may not have been measured."""
+    measured = {name: values for name, values in steps.items() if values}
+    rows = ((name, *(f"{x:.4f}" for x in values.values())) for name, values in measured.items())
+    return Grid((title, *next(iter(measured.values()))), tuple(rows))
 
 
 def describe_loss_change(change: Mapping[str, float]) -> str:

@@ -247,18 +247,15 @@ def choose_layers(order: str, n_layers: int, n_chosen: int) -> list[int]:
 
     Raises UsageError for more than half of the layers of ``alternate``.
     """
-    layers = list(range(n_layers))
-    if order == "bottom":
-        return layers[:n_chosen]
-    if order == "top":
-        return layers[::-1][:n_chosen]
+    layers, middle = list(range(n_layers)), (n_layers - 1) / 2
+    if order in ("bottom", "top"):
+        return layers[:: 1 if order == "bottom" else -1][:n_chosen]
     if order == "middle":
         start = (n_layers - n_chosen) // 2
-        middle = (n_layers - 1) / 2
         return sorted(layers[start : start + n_chosen], key=lambda layer: abs(layer - middle))
     if order == "both_ends":
-        low, high = layers[: -(-n_chosen // 2)], layers[n_layers - n_chosen // 2 :]
-        return sorted([*low, *high], key=lambda layer: min(layer, n_layers - 1 - layer))
+        ends = [*layers[: -(-n_chosen // 2)], *layers[n_layers - n_chosen // 2 :]]
+        return sorted(ends, key=lambda layer: min(layer, n_layers - 1 - layer))
     if n_chosen > n_layers // 2:
         raise UsageError(
             f"{n_chosen} of {n_layers} layers cannot be chosen so that no two are adjacent; remove "

@@ -54,6 +54,7 @@ from headroles.studies.removals import (
     MORE,
     describe_loss_change,
     find_loss_change,
+    tabulate_steps,
     two_sided,
     without,
 )
@@ -215,22 +216,14 @@ class Pruning(Result):
         if not facts["before"]:
             yield "The loss was not measured: name examples with `test`."
             return
-        steps = {"before": facts["before"], "after": facts["after"]}
+        tuned = {}
         if tuning:
-            steps = {
-                "before": facts["before"],
+            tuned = {
                 "before, fine-tuned": tuning["whole"],
                 "after, not fine-tuned": tuning["masked"],
-                "after": facts["after"],
             }
-        yield Grid(
-            (f"On {facts['measured_on']}", *facts["before"]),
-            tuple(
-                (name, *(f"{value:.4f}" for value in measured.values()))
-                for name, measured in steps.items()
-                if measured
-            ),
-        )
+        steps = {"before": facts["before"], **tuned, "after": facts["after"]}
+        yield tabulate_steps(f"On {facts['measured_on']}", steps)
         if change["ci_low"] is not None:
             subject = "Only the loss was tested: it" if len(facts["before"]) > 1 else "The loss"
             yield f"{subject} changes by {describe_loss_change(change)}."

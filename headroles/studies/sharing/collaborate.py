@@ -50,7 +50,7 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.stored import MODEL_KINDS
 from headroles.sample import sample_treebank
-from headroles.studies.removals import describe_loss_change, find_loss_change
+from headroles.studies.removals import describe_loss_change, find_loss_change, tabulate_steps
 from headroles.studies.sharing.options import CollaborateOptions
 from headroles.tasks.running import TaskRun, open_run
 
@@ -62,7 +62,7 @@ _FEW_TOKENS = 8
 _STEPS = 48
 """A search for the rank of an error tries multiples of the full rank / 48."""
 _PASSES_OF_FIT = 2
-"""Passes over the sample that take about as long as a fit; used until the first fit is timed."""
+"""Passes over the sample that count as a fit in reports of progress."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -141,15 +141,8 @@ class Collaboration(Result):
         }
         yield Grid.of(pd.DataFrame(facts["passes"]), cells)
         if task := facts["task"]:
-            names = ("loss", *(name for name in task["before"] if name != "loss"))
             yield f"{task['examples']} examples of {task['file']}"
-            yield Grid(
-                ("", *names),
-                tuple(
-                    (when, *(f"{task[when][name]:.4f}" for name in names))
-                    for when in ("before", "after")
-                ),
-            )
+            yield tabulate_steps("", {when: task[when] for when in ("before", "after")})
             yield f"The loss changes by {describe_loss_change(task)}."
         yield from map(Warned, self.record.warnings)
 
@@ -417,29 +410,24 @@ def _fit_sites(
 ) -> list[_Fit]:
     """Fit factors of every site to the examples to learn from; whole layers have ``n_heads``.
 
-    ``rounds`` counts batches, of which ``later`` follow; a fit counts as the batches that take as
-    long.
+    ``rounds`` counts batches, of which ``later`` follow; a fit counts as two passes of the sample.
     """
     n_each = text.n_batches * _PASSES_OF_FIT
     rounds.expect(text.n_batches + n_each * len(sites) + later)
-    start = time.process_time()
     learnt, held_out = (
-        moments_of(network, sites, one, rounds.share(_n_batches(one)))
-        for one in (text.learnt, text.held_out)
+        moments_of(network, sites, part, rounds.share(_n_batches(part)))
+        for part in (text.learnt, text.held_out)
     )
-    pace = text.n_batches / max(time.process_time() - start, 1e-3)  # clocks may be coarse
     fits: list[_Fit] = []
     for site, seen, unseen in zip(sites, learnt, held_out, strict=True):
         plain = InputMoments.none(site.maps.query.shape[2])
-        tell, start = rounds.start(n_each), time.process_time()
+        report, start = rounds.start(n_each), time.process_time()
         weighting = seen if options.weighting == "inputs" else plain
         factors = _find(site, weighting, seen, options, n_heads)
         seconds = time.process_time() - start
-        errors = (score_error(site.maps, factors, one) for one in (plain, seen, unseen))
+        errors = (score_error(site.maps, factors, moments) for moments in (plain, seen, unseen))
         fits.append(_Fit(site, factors, seconds, *errors))
-        tell(n_each)
-        n_each = round(pace * sum(fit.seconds for fit in fits) / len(fits))
-        rounds.expect(n_each * (len(sites) - len(fits)) + later)
+        report(n_each)
     return fits
 
 
@@ -566,7 +554,7 @@ def multiplications(width: int, rank: int, tokens: int, sharing: int = 0) -> int
 
 def _change_on(before: TaskRun, after: TaskRun) -> dict[str, Any]:
     """Return loss and metrics of two models on one task, and the change of the loss."""
-    first, second = (run.outcomes(torch.ones(1, *run.shape)) for run in (before, after))
+    first, second = before.outcomes_unmasked(), after.outcomes_unmasked()
     return {
         "file": before.task.file,
         "examples": len(before.task),

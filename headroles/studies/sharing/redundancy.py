@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
 from msgspec import structs
 
-from headroles.arrays import BoolArray, FloatArray
+from headroles.arrays import FloatArray
 from headroles.errors import UsageError
 from headroles.inference.permutation import shuffle_labels
 from headroles.models.attention.reader import open_reader
@@ -201,35 +201,22 @@ def _layers(
     sites: tuple[Site, ...], options: RedundancyOptions, rng: np.random.Generator
 ) -> pd.DataFrame:
     """Return a row for each layer: dimensions of heads, of their sum, and of sums by chance."""
-    found = [_energies(site, options, rng) for site in sites]
-    frame = pd.DataFrame([row for row, _ in found])
-    drawn = np.stack([own for _, own in found], axis=1)
-    frame[f"sum_{SHARES[0]:.0%}_by_chance"] = drawn.mean(0)
-    ranks = Hypotheses.of_draws(frame[f"sum_{SHARES[0]:.0%}"], drawn, size=0)
+    rows, drawn = [], []
+    for site in sites:
+        heads, size, width = site.maps.query.shape
+        strength = head_singular(site.maps.query, site.maps.key)[1]
+        total = sum_singular(site.maps.query, site.maps.key)
+        random = random_sums(strength, width, options.draws, rng)
+        drawn.append(np.array([dimensions_for(values, SHARES[0]) for values in random], float))
+        row = {"layer": site.layers[0], "heads": heads, "head_size": size, "width": width}
+        of_heads = {f"head_{x:.0%}": dimensions_for(strength, x).mean() for x in SHARES}
+        of_sum = {f"sum_{x:.0%}": int(dimensions_for(total, x)) for x in SHARES}
+        rows.append({**row, **of_heads, **of_sum})
+    frame, by_chance = pd.DataFrame(rows), np.stack(drawn, axis=1)
+    frame[f"sum_{SHARES[0]:.0%}_by_chance"] = by_chance.mean(0)
+    ranks = Hypotheses.of_draws(frame[f"sum_{SHARES[0]:.0%}"], by_chance, size=0)
     tested = find_p_values(ranks, _CORRECTION, "less", RANK)
     return frame.assign(p_value=tested.single, p_adjusted=tested.adjusted)
-
-
-def _energies(
-    site: Site, options: RedundancyOptions, rng: np.random.Generator
-) -> tuple[dict[str, Any], FloatArray]:
-    """Return a row of the table of layers, and the dimensions of sums by chance."""
-    maps = site.maps
-    heads, size, width = maps.query.shape
-    strength = head_singular(maps.query, maps.key)[1]
-    total = sum_singular(maps.query, maps.key)
-    drawn = np.array(
-        [dimensions_for(one, SHARES[0]) for one in random_sums(strength, width, options.draws, rng)]
-    )
-    row: dict[str, Any] = {
-        "layer": site.layers[0],
-        "heads": heads,
-        "head_size": size,
-        "width": width,
-    }
-    row |= {f"head_{share:.0%}": float(dimensions_for(strength, share).mean()) for share in SHARES}
-    row |= {f"sum_{share:.0%}": int(dimensions_for(total, share)) for share in SHARES}
-    return row, drawn.astype(np.float64)
 
 
 def _pairs(
@@ -276,36 +263,25 @@ def _roles(
             "heads with projections of their own; give the roles of this model"
         )
     labels = has.to_numpy(dtype=bool).reshape(*shape, -1)
-    names = list(has.columns)
-    frames = [
-        _of_projection(projection, np.stack(likeness), labels, names, options)
-        for projection, likeness in zip(("query", "key"), zip(*common, strict=True), strict=True)
-    ]
-    frame = pd.concat([frame for frame, _ in frames], ignore_index=True)
-    drawn = np.concatenate([own for _, own in frames], axis=1)
+    frames, draws = [], []
+    for projection, likeness in zip(("query", "key"), zip(*common, strict=True), strict=True):
+        shuffled = shuffle_labels(
+            np.stack(likeness), labels, n_resamples=options.permutations, seed=options.seed
+        )
+        columns = {
+            "role": list(has.columns),
+            "projection": projection,
+            "heads": labels.sum(axis=(0, 1)),
+            "pairs": shuffled.n_pairs,
+            "overlap": shuffled.mean,
+            "expected": shuffled.drawn.mean(0),
+        }
+        frames.append(pd.DataFrame(columns))
+        draws.append(shuffled.drawn)
+    frame, drawn = pd.concat(frames, ignore_index=True), np.concatenate(draws, axis=1)
     some = frame["overlap"].notna().to_numpy()
     frame = frame[some].reset_index(drop=True)
     ranks = Hypotheses.of_draws(frame["overlap"], drawn[:, some], size=1)
     found = find_p_values(ranks, _CORRECTION, "greater", RANK)
     shown = found.shows(options.alpha)
     return frame.assign(p_value=found.single, p_adjusted=found.adjusted, shared=shown)
-
-
-def _of_projection(
-    projection: str,
-    likeness: FloatArray,
-    labels: BoolArray,
-    names: list[str],
-    options: RedundancyOptions,
-) -> tuple[pd.DataFrame, FloatArray]:
-    """Return the rows of a projection, and the overlaps of shuffled heads (shuffles, rows)."""
-    found = shuffle_labels(likeness, labels, n_resamples=options.permutations, seed=options.seed)
-    columns = {
-        "role": names,
-        "projection": projection,
-        "heads": labels.sum(axis=(0, 1)),
-        "pairs": found.n_pairs,
-        "overlap": found.mean,
-        "expected": found.drawn.mean(0),
-    }
-    return pd.DataFrame(columns), found.drawn
