@@ -44,7 +44,7 @@ from docs.studies.roles import BOTH, scores_of
 from headroles import HeadScores, RoleComparison, assign_roles, compare_roles, read_conllu, storage
 from headroles.errors import UsageError
 from headroles.record import Record
-from headroles.studies.comparison.answers import STATUSES
+from headroles.studies.comparison.compare import STATUSES
 
 BEFORE = "before"
 CLASSIFIER, SEPARATORS = "delimiter:cls", "delimiter:sep"

@@ -79,8 +79,9 @@ def test_arrows_go_from_before_to_after(shifts: RoleComparison) -> None:
     ax = draw_changes(shifts, "local", first)
     rows = shifts.frame.query("role == 'local' and checkpoint == @first")
     arrows = [text for text in ax.texts if text.arrow_patch is not None]
-    assert [arrow.xy[0] for arrow in arrows] == pytest.approx(rows["mean_after"])
-    assert [arrow.xyann[0] for arrow in arrows] == pytest.approx(rows["mean_before"])
+    arrows.sort(key=lambda arrow: arrow.xy[1])
+    assert [arrow.xy[0] for arrow in arrows] == pytest.approx(rows["mean_after"].tolist())
+    assert [arrow.xyann[0] for arrow in arrows] == pytest.approx(rows["mean_before"].tolist())
     colors = [to_rgb(arrow.arrow_patch.get_edgecolor()) for arrow in arrows]
     assert [color == to_rgb(DARK) for color in colors] == list(rows["status"] == "gained")
     assert [color == to_rgb(BRIGHT) for color in colors] == list(rows["status"] == "lost")

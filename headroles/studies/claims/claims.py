@@ -26,7 +26,7 @@ from headroles.results.result import Result
 from headroles.results.shown import SEE_FULL, Grid, Shown, Warned, in_digits
 from headroles.roles.own import load_function
 from headroles.studies.claims import published
-from headroles.studies.claims.finding import NOTHING, Finding, at_least, two_sides
+from headroles.studies.claims.finding import Finding, at_least, two_sides, untestable
 from headroles.studies.claims.measured import Measured
 from headroles.studies.claims.options import ClaimOptions
 from headroles.testing.answers import answers
@@ -96,9 +96,8 @@ class ClaimTable(Result):
             f"Of {len(self.frame)} claims, {counts[SHOWN]} {'is' if counts[SHOWN] == 1 else 'are'} "
             f"shown, {said}{lacking * bool(counts[NOT_TESTABLE])}."
         )
-        options = self.options
         yield f"Model: {self.facts['model']}."
-        yield f"Tests: alpha {options.alpha:g}, {options.correction} over the claims."
+        yield f"Tests: alpha {self.options.alpha:g}, {self.options.correction} over the claims."
         tested = self.frame[self.frame["verdict"] != NOT_TESTABLE]
         tested = tested.sort_values(
             "verdict", key=lambda own: own.map(VERDICTS.index), kind="stable"
@@ -149,19 +148,19 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     rule: str = ""
     test: Callable[[Measured], Finding] | None = None
 
-    def find(self, measured: Measured) -> Finding | str:
-        """Return the finding, or the reason why the claim cannot be tested."""
+    def find(self, measured: Measured) -> Finding:
+        """Return the finding, without an effect if the claim cannot be tested."""
         assert self.test is not None
         try:
             found = self.test(measured)
         except HeadRolesError as error:
-            return str(error)
+            return untestable(str(error))
         except Exception as error:
             if self.id in CLAIMS:
                 raise
-            return f"the claim fails: {with_type(error)}"  # any error of a user's code
+            return untestable(f"the claim fails: {with_type(error)}")  # any error of a user's code
         if not isinstance(found, Finding):
-            return f"the claim returned {type(found).__name__}, not a Finding"
+            return untestable(f"the claim returned {type(found).__name__}, not a Finding")
         return found
 
 
@@ -238,30 +237,25 @@ def test_claims(
 test_claims.__test__ = False  # type: ignore[attr-defined]  # no test case, despite its name
 
 
-def claim_frame(
-    found: Sequence[tuple[Claim, Finding | str]], options: CorrectionOptions
-) -> pd.DataFrame:
-    """Make the table of claims with their findings, or the reasons why there is none."""
-    tests = [one if isinstance(one, Finding) else None for _, one in found]
+def claim_frame(found: Sequence[tuple[Claim, Finding]], options: CorrectionOptions) -> pd.DataFrame:
+    """Make the table of claims with their findings."""
+    claims, findings = zip(*found, strict=True)
     above, below = (
-        corrected_together([getattr(one, side) if one else NOTHING for one in tests], options)
+        corrected_together([getattr(one, side) for one in findings], options)
         for side in ("shown", "contradicted")
     )
     yes, no = above.shows(options.alpha), below.shows(options.alpha)
     verdicts = answers(yes | no, yes * 1.0 - no, (SHOWN, CONTRADICTED))
     untested = np.isnan(above.single) & np.isnan(below.single)
-    without = [DESCRIBED if one else NOT_TESTABLE for one in tests]
-    claims = [claim for claim, _ in found]
+    without = [NOT_TESTABLE if np.isnan(one.effect) else DESCRIBED for one in findings]
     frame = pd.DataFrame(
         {
             "claim": [claim.id for claim in claims],
             "verdict": np.where(untested, without, verdicts),
             **{
-                name: [getattr(one, field) if one else np.nan for one in tests]
-                for name, field in zip(NUMBERS, ("effect", "control", "low", "high"), strict=True)
+                name: [getattr(one, name) for one in findings]
+                for name in (*NUMBERS, "n", "unit", "note")
             },
-            "n": [one.n if one else 0 for one in tests],
-            "unit": [one.unit if one else "" for one in tests],
             "p_shown": above.single,
             "p_shown_adjusted": above.adjusted,
             "p_contradicted": below.single,
@@ -270,7 +264,6 @@ def claim_frame(
                 name: [getattr(claim, name.removesuffix("_is")) for claim in claims]
                 for name in TEXT_COLUMNS
             },
-            "note": [one.note if isinstance(one, Finding) else one for _, one in found],
         }
     )
     return frame[list(ClaimTable.columns)]
@@ -308,7 +301,10 @@ def combine_claims(
     if len(set(names)) < len(tables) or len(set(weights)) < len(tables):
         raise UsageError("two of the tables are of the same model; give each model once")
     rows = pd.concat([one.frame for one in tables])
-    found = [(_claim_in(own), _over_models(own)) for _, own in rows.groupby("claim", sort=False)]
+    found = []
+    for claim, own in rows.groupby("claim", sort=False):
+        texts = {name.removesuffix("_is"): own[name].iloc[0] for name in TEXT_COLUMNS}
+        found.append((Claim(id=str(claim), **texts), _over_models(own)))
     record = Record.now(
         kind="claims",
         options=options.record(),
@@ -319,24 +315,20 @@ def combine_claims(
     return ClaimTable(claim_frame(found, options), record)
 
 
-def _claim_in(rows: pd.DataFrame) -> Claim:
-    said = {name.removesuffix("_is"): rows[name].iloc[0] for name in TEXT_COLUMNS}
-    return Claim(id=rows["claim"].iloc[0], **said)
-
-
-def _over_models(rows: pd.DataFrame) -> Finding | str:
+def _over_models(rows: pd.DataFrame) -> Finding:
     """Return the finding over the models that the claim could be tested or described in."""
     rows = rows[rows["verdict"] != NOT_TESTABLE]
     n = len(rows)
     if n < _FEWEST_MODELS:
-        return f"{n} models have a value; give {_FEWEST_MODELS} or more"
+        return untestable(f"{n} models have a value; give {_FEWEST_MODELS} or more")
     effect, control = float(rows["effect"].mean()), float(rows["control"].mean())
     if (rows["verdict"] == DESCRIBED).all():
         less = (rows["effect"] - rows["control"]).to_numpy()[:, None]
-        tested = Hypotheses.of(less, 0.0, size=2.0)
-        return Finding(effect, control, n, "models", *two_sides(tested))
-    columns = [rows[name].to_numpy() for name in ("p_shown", "p_contradicted")]
-    sides = [at_least([PValues.alone(p, p)], n // 2 + 1) for p in columns]
+        return Finding(effect, control, n, "models", *two_sides(Hypotheses.of(less, 0.0, size=2.0)))
+    shown, contradicted = (
+        at_least([PValues.alone(p, p)], n // 2 + 1)
+        for p in (rows[name].to_numpy() for name in ("p_shown", "p_contradicted"))
+    )
     counts = rows["verdict"].value_counts()
     note = f"shown in {counts.get(SHOWN, 0)}, contradicted in {counts.get(CONTRADICTED, 0)}"
-    return Finding(effect, control, n, "models", sides[0], sides[1], note=note)
+    return Finding(effect, control, n, "models", shown, contradicted, note=note)

@@ -36,9 +36,9 @@ class NotTestable(HeadRolesError):
 class Finding:
     """Effect of a claim, that of its control, and p-values of the claim and of its opposite.
 
-    ``control`` is the effect where the claim cannot hold. ``low`` and ``high`` end the interval
-    that belongs to the test, NaN for none. Without p-values a claim is described. ``n`` is the
-    number of random units, and ``unit`` their name.
+    ``control`` is the effect where the claim cannot hold. ``ci_low`` and ``ci_high`` end the
+    interval that belongs to the test, NaN for none. Without p-values a claim is described, without
+    an effect it could not be tested. ``n`` is the number of random units, and ``unit`` their name.
     """
 
     effect: float
@@ -47,14 +47,19 @@ class Finding:
     unit: str
     shown: PValues = NOTHING
     contradicted: PValues = NOTHING
-    low: float = np.nan
-    high: float = np.nan
+    ci_low: float = np.nan
+    ci_high: float = np.nan
     note: str = ""
 
     @property
     def opposite(self) -> Finding:
         """The finding of the opposite claim, with the same effect."""
         return replace(self, shown=self.contradicted, contradicted=self.shown)
+
+
+def untestable(reason: str) -> Finding:
+    """Return the finding about a claim that cannot be tested."""
+    return Finding(np.nan, np.nan, 0, "", note=reason)
 
 
 def two_sides(tested: Hypotheses, test: str | None = None) -> tuple[PValues, PValues]:
@@ -240,6 +245,5 @@ def mean_of_known(values: ArrayLike, axis: int | tuple[int, ...]) -> FloatArray:
 def correlation(values: ArrayLike, places: ArrayLike) -> float:
     """Correlate values with places; 0 where either is flat."""
     one, other = (np.asarray(own, dtype=np.float64) for own in (values, places))
-    one, other = one - one.mean(), other - other.mean()
-    length = np.sqrt((one**2).sum() * (other**2).sum())
-    return float((one * other).sum() / length) if length > 1e-12 else 0.0
+    is_flat = min(np.ptp(one), np.ptp(other)) < 1e-12
+    return 0.0 if is_flat else float(np.corrcoef(one, other)[0, 1])

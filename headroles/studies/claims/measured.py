@@ -173,13 +173,12 @@ class Measured:
 
         Raises NotTestable if no example has such a role.
         """
-        frame = self.roles.frame
-        of_kind = (frame["role"] == role) | frame["role"].str.startswith(f"{role}:")
-        if not of_kind.any():
+        named = [one for one in self.roles.roles if f"{one}:".startswith(f"{role}:")]
+        if not named:
             raise NotTestable(f"no example has a score for the role {role}")
-        rows = frame[of_kind & frame["assigned"] & ~frame["role"].str.endswith(":beyond_offset")]
         found = np.zeros(self.shape, dtype=bool)
-        found[rows["layer"], rows["head"]] = True
+        for head in (head for one in named for head in self.roles.heads_with(one)):
+            found[head] = True
         return found
 
     @property

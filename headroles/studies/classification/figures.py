@@ -228,6 +228,7 @@ _LOOKS = {
     YES: {"color": DARK, "marker": "o"},
     NO: {"color": "0.6", "marker": "s"},
     UNDECIDED: {"color": BRIGHT, "marker": "D"},
+    POSITIONAL: {"color": "0.6", "marker": "^"},
 }
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from headroles.corpus import Corpus, PreparedCorpus, as_corpus, make_examples, prepared
 from headroles.encoding import ExampleEncoder
@@ -54,14 +55,12 @@ def score_checkpoints(
     with prepared(as_corpus(corpus)) as ready:
         choose_relations(options, ready.record.scheme, ready.relations, ready)
         refuse_one_document(ready.record.documents, compared)
-        encoders = {
-            model: _Properties.of(model, options) for model in dict.fromkeys(models.values())
-        }
-        (first, one), *others = encoders.items()
-        for name, other in others:
-            refuse_other_shape(first, one.shape, name, other.shape)
+        sides = [_Side.of(model, options) for model in dict.fromkeys(models.values())]
+        for other in sides[1:]:
+            refuse_other_shape(sides[0].model, sides[0].shape, other.model, other.shape)
         if compared.on_mismatch == "error":
-            _check_same_examples(encoders, ready, options.pairing)
+            for pair in pairwise(sides):
+                _check_same_examples(*pair, ready, options.pairing)
         for name, model in models.items():
             encoder = load_encoder(model, options)
             (folder / name).mkdir()
@@ -90,52 +89,43 @@ def check_places(names: Iterable[str], folder: Path) -> None:
         check_result_folder(folder / name)
 
 
-@dataclass(frozen=True)
-class _Properties:
-    """Properties that models must share to be compared."""
+class _Side(NamedTuple):
+    """A model, and its properties that others must share to be compared with it."""
 
+    model: str
     shape: tuple[int, int]
     encoder: ExampleEncoder
     pieces: str
     max_tokens: int
 
     @classmethod
-    def of(cls, model: str, options: ScoreOptions) -> _Properties:
-        """Load and check a model, and return its properties."""
+    def of(cls, model: str, options: ScoreOptions) -> _Side:
+        """Load and check a model."""
         loaded = load_encoder(model, options)
-        encoder = loaded.example_encoder()
         with open_reader(loaded.model) as reader:
-            return cls(
-                (reader.n_layers, reader.n_heads),
-                encoder,
-                loaded.tokenizer.backend_tokenizer.to_str(),
-                loaded.max_tokens,
-            )
+            shape = (reader.n_layers, reader.n_heads)
+        pieces = loaded.tokenizer.backend_tokenizer.to_str()
+        return cls(model, shape, loaded.example_encoder(), pieces, loaded.max_tokens)
 
 
-def _check_same_examples(
-    shapes: Mapping[str, _Properties], corpus: PreparedCorpus, pairing: str
-) -> None:
+def _check_same_examples(one: _Side, other: _Side, corpus: PreparedCorpus, pairing: str) -> None:
     """Raise UsageError at the first example that two models would not make alike.
 
     The corpus is read only where tokenizers or limits differ.
     """
-    first, *others = shapes
-    for other in others:
-        one, another = shapes[first], shapes[other]
-        if (one.pieces, one.max_tokens) == (another.pieces, another.max_tokens):
-            continue
-        for example in make_examples(corpus, pairing):
-            made = [shape.encoder.encode([example], Counter()) for shape in (one, another)]
-            if len(made[0]) != len(made[1]):
-                raise UsageError(
-                    f"example {example.id!r} is skipped by one of {first} and {other}, which "
-                    f"take {one.max_tokens} and {another.max_tokens} "
-                    f"tokens: it is too long, or has no word pieces there; {COMPARE_SHARED}"
-                )
-            if made[0] and made[0][0].digest != made[1][0].digest:
-                raise UsageError(
-                    f"{first} and {other} cut example {example.id!r} into different word pieces: "
-                    "their tokenizers differ; give all the same one with `tokenizer`, "
-                    f"or {COMPARE_SHARED}"
-                )
+    if (one.pieces, one.max_tokens) == (other.pieces, other.max_tokens):
+        return
+    for example in make_examples(corpus, pairing):
+        first, second = (side.encoder.encode([example], Counter()) for side in (one, other))
+        if len(first) != len(second):
+            raise UsageError(
+                f"example {example.id!r} is skipped by one of {one.model} and {other.model}, which "
+                f"take {one.max_tokens} and {other.max_tokens} tokens: it is too long, or has no "
+                f"word pieces there; {COMPARE_SHARED}"
+            )
+        if first and first[0].digest != second[0].digest:
+            raise UsageError(
+                f"{one.model} and {other.model} cut example {example.id!r} into different word "
+                "pieces: their tokenizers differ; give all the same one with `tokenizer`, "
+                f"or {COMPARE_SHARED}"
+            )

@@ -8,36 +8,37 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
+from headroles.arrays import BoolArray, Float32Array, FloatArray
 from headroles.errors import UsageError
+from headroles.inference.sample import Bounds
 from headroles.options import Options, takes
-from headroles.record import Record, ScoresRecord
+from headroles.record import Record
 from headroles.results.columns import Column, one_of
 from headroles.results.result import Result
-from headroles.results.shown import Grid, Shown, Warned
-from headroles.roles import BIAS, in_words, is_arc
+from headroles.results.shown import Shown
+from headroles.roles import is_arc
 from headroles.scoring.scores import HeadScores
 from headroles.studies.classification.assignment import assign_roles
 from headroles.studies.classification.options import AssignOptions
-from headroles.studies.classification.role_table import NOT_CONTROLLED, about_level, split_roles
-from headroles.studies.comparison.answers import (
-    CERTIFIED_SMALL,
-    CHANGES,
-    STATUSES,
-    changed_most,
-    count_answers,
-    find_moved_heads,
-    is_certified,
-    measure_agreement,
-    role_status,
-    summarise_layers,
-)
 from headroles.studies.comparison.joining import join_scores
 from headroles.studies.comparison.options import CompareOptions
-from headroles.studies.comparison.shifts import shift_frame
-from headroles.studies.heads import clusters_of, general_threshold, roles_in, scores_of
-from headroles.testing.answers import ANSWERS, POSITIONAL, UNDECIDED, UNTESTABLE, YES
-from headroles.wording import head_name, listed
+from headroles.studies.comparison.summary import summarized
+from headroles.studies.heads import (
+    HeadColumns,
+    clusters_of,
+    general_threshold,
+    note_removed,
+    roles_in,
+    scores_of,
+)
+from headroles.testing.answers import ANSWERS, NO, POSITIONAL, UNTESTABLE, YES, by_betting
+from headroles.testing.catalogue import BETTING
+from headroles.testing.evidence import find_change, find_equivalence, find_p_values
+from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.notes import find_notes, find_warnings
+from headroles.testing.options import TestOptions
 
 if TYPE_CHECKING:
     from headroles.studies.classification.classify import Classification
@@ -45,10 +46,14 @@ if TYPE_CHECKING:
     Scored: TypeAlias = HeadScores | Classification
 
 BEFORE = "before"
-SYNTACTIC = "syntactic partners"
-_SHOWN_HEADS = 10
-_COUNTED = ("before", "kept", "lost", "gained", "after", "open")
-_MOST_NAMED = 4
+STATUSES = ("kept", "gained", "lost", "absent", "undecided", "untestable")
+CHANGES = {"changed": "changed", "equivalent": "equivalent", "open": "undecided"}
+"""Answers about differences by column of counts; roles have a column undecided already."""
+_TRIVIAL = "trivial"
+"""Certified answer about a difference that is not 0, and lies within the margin."""
+_CAP = 10
+"""Usual margins: examples whose difference could be larger count less in betting. Page comparing.md
+has the results of other caps."""
 _FIGURES = "headroles.studies.comparison.figures"
 
 
@@ -61,9 +66,9 @@ class RoleComparison(Result):
     intervals, and the margin, are in units of the score; undefined values are NaN.
 
     ``changed``: the mean is shown to have moved by more than the margin; ``equivalent``: by less;
-    ``change`` follows from the two (`describe_change`), and ``status`` from the answers before and
-    after (`role_status`). ``p_value`` is of no difference at all, uncorrected. ``certified`` says
-    by betting whether ``certified_difference``, a mean in which every document counts the same,
+    ``change`` is the answer of both, and ``status`` follows from the answers before and after
+    (`role_status`). ``p_value`` is of no difference at all, uncorrected. ``certified`` says by
+    betting whether ``certified_difference``, a mean in which every document counts the same,
     differs from 0 (``"changed"``), lies within the margin (``"equivalent"``), or both
     (``"trivial"``); it holds for any distribution, and is empty for scores without stored bounds.
 
@@ -98,7 +103,7 @@ class RoleComparison(Result):
         **dict.fromkeys(("answer_before", "answer_after"), one_of(*ANSWERS, POSITIONAL)),
         "status": one_of(*STATUSES),
         "change": one_of(*CHANGES.values(), UNTESTABLE),
-        "certified": one_of(*CHANGES.values(), CERTIFIED_SMALL, UNTESTABLE, ""),
+        "certified": one_of(*CHANGES.values(), _TRIVIAL, UNTESTABLE, ""),
     }
     views: ClassVar[tuple[str, ...]] = ("long", "counts", "layers", "agreement", "moved")
 
@@ -134,148 +139,154 @@ class RoleComparison(Result):
         return rows.sort_values("effect_size", key=abs, ascending=False, kind="stable")
 
     def counts(self) -> pd.DataFrame:
-        """Return heads by status for each checkpoint, role and layer, as `count_answers` does."""
-        return count_answers(self.frame)
+        """Count the heads of each checkpoint, role and layer by status and by change.
+
+        Columns ``checkpoint, role, layer, heads``, one for each of ``STATUSES``, one for each
+        answer about the difference, ``open`` for undecided ones, and ``certified_changes``.
+        """
+        frame, key = self.frame, ["checkpoint", "role", "layer"]
+        counted = {name: frame["status"] == name for name in STATUSES}
+        counted |= {column: frame["change"] == answer for column, answer in CHANGES.items()}
+        rows = frame[key].assign(heads=True, **counted, certified_changes=is_certified(frame))
+        return rows.groupby(key, sort=False).sum().reset_index()
 
     def layers(self) -> pd.DataFrame:
-        """Measure how far each layer moved, as `summarise_layers` does."""
-        return summarise_layers(self.frame)
+        """Measure how far the heads of each layer moved at each checkpoint, over all roles.
+
+        ``tests`` were made; ``changed`` and ``equivalent`` are the shares of them that found this.
+        ``effect_size`` is the mean absolute standardised difference, and ``chance`` its expectation
+        if no mean had changed: the mean of sqrt(2 / pi) SE / sd (normal approximation).
+        ``rms_difference`` is the root mean square difference, in units of the score. ``gained`` and
+        ``lost`` are numbers of roles.
+        """
+        tested = self.frame[self.frame["change"] != UNTESTABLE]
+        chance = np.sqrt(2 / np.pi) * tested["standard_error"]
+        measured = {
+            "effect_size": _distances(tested),
+            "chance": chance / tested["sd"].where(tested["sd"] > 0),
+            "rms_difference": tested["difference"] ** 2,
+        }
+        counted = {name: tested["status"] == name for name in ("gained", "lost")}
+        layers = tested.assign(**measured, **counted).groupby(["checkpoint", "layer"], sort=False)
+        means = layers[["changed", "equivalent", *measured]].mean()
+        means["rms_difference"] **= 0.5
+        means.insert(0, "tests", layers.size())
+        return means.join(layers[[*counted]].sum()).reset_index()
+
+    def moved(self, n: int = 10) -> pd.DataFrame:
+        """Return the ``n`` heads of each checkpoint that moved most over all roles, farthest first.
+
+        ``effect_size`` is the root mean square of a head's standardised differences, ``changed``
+        the number of its roles that changed, and ``certified_changes`` of those that are certified;
+        ``role`` is the changed one that moved most (of all, if none changed), with its
+        ``role_effect_size`` and ``role_difference``, which have their sign.
+        """
+        key = ["checkpoint", "layer", "head"]
+        rows = self.frame.assign(
+            distance=_distances(self.frame),
+            changed=self.frame["change"] == "changed",
+            certified_changes=is_certified(self.frame),
+        ).dropna(subset="distance")
+        rows["square"] = rows["distance"] ** 2
+        moved = rows.groupby(key, sort=False)[["square", "changed", "certified_changes"]].agg(
+            {"square": "mean", "changed": "sum", "certified_changes": "sum"}
+        )
+        moved = moved.rename(columns={"square": "effect_size"})
+        moved["effect_size"] **= 0.5
+        farthest = rows.sort_values(["changed", "distance"], ascending=False, kind="stable")
+        farthest = farthest.drop_duplicates(key).set_index(key)
+        moved["role"] = farthest["role"]
+        moved["role_effect_size"] = farthest["effect_size"]
+        moved["role_difference"] = farthest["difference"]
+        most = [
+            heads.sort_values("effect_size", ascending=False, kind="stable").head(n)
+            for _, heads in moved.reset_index().groupby("checkpoint", sort=False)
+        ]
+        return pd.concat(most, ignore_index=True)
 
     def agreement(self) -> pd.DataFrame:
-        """Measure how far the tables before and after agree, as `measure_agreement` does."""
-        return measure_agreement(self.frame, self.options.alpha)
+        """Measure how far the role tables before and after name the same heads.
 
-    def moved(self, n: int = _SHOWN_HEADS) -> pd.DataFrame:
-        """Return the ``n`` heads of each checkpoint that moved most, as `find_moved_heads` does."""
-        return find_moved_heads(self.frame, n)
+        Units are the heads that could be tested both times; a head either was shown to have the
+        role (yes) or was not (no, undecided). ``had`` and ``has`` count those with the role before
+        and after, ``both`` those with it both times, ``undecided`` those undecided at one end or
+        both. ``jaccard`` is both / (had or has), NaN if none has the role; ``kappa`` is Cohen's
+        (1960), NaN where all heads have the role both times, or none has. The heads of a model are
+        no sample of others, so these numbers have no interval.
+        """
+        rows = {}
+        for key, heads in self.frame.groupby(["checkpoint", "role"], sort=False):
+            tested = heads[heads["status"] != UNTESTABLE]
+            had, has = (tested[f"answer_{end}"] == YES for end in ("before", "after"))
+            both, either, agreed = ((had & has).mean(), (had | has).mean(), (had == has).mean())
+            chance = had.mean() * has.mean() + (~had).mean() * (~has).mean()
+            rows[key] = {
+                "heads": len(tested),
+                "had": had.sum(),
+                "has": has.sum(),
+                "both": (had & has).sum(),
+                "undecided": (tested["status"] == "undecided").sum(),
+                "jaccard": both / either if either > 0 else np.nan,
+                "kappa": (agreed - chance) / (1 - chance) if chance < 1 else np.nan,
+            }
+        frame = pd.DataFrame.from_dict(rows, orient="index")
+        return frame.rename_axis(["checkpoint", "role"]).reset_index()
 
     def summarize(self) -> Iterator[Shown]:
         """Count and name roles kept, lost and gained, and means that moved beyond the margin."""
-        yield "\n".join(self._about_sides())
-        changes, last = find_role_changes(self.frame), self.checkpoints[-1]
-        of_last = changes[changes["checkpoint"] == last]
-        if len(self.checkpoints) > 1:
-            yield _grid("All roles, before to", changes.groupby("checkpoint", sort=False))
-        lost, gained = (
-            len(of_last.loc[of_last["status"] == status, ["layer", "head"]].drop_duplicates())
-            for status in ("lost", "gained")
-        )
-        if lost + gained:
-            yield f"{lost} head{'s' * (lost != 1)} lost a role, {gained} gained one."
-        else:
-            yield "No head was shown to lose or gain a role."
-        to = f", before to {last}" if len(self.checkpoints) > 1 else ""
-        yield _grid(f"Roles of heads{to}", of_last.groupby("group", sort=False))
-        had, has = of_last["before"] == YES, of_last["after"] == YES
-        if ((of_last["status"] == UNDECIDED) & (had | has)).any():
-            yield "Open: shown on one side only; the change itself is not shown."
-        for status in ("lost", "gained"):
-            if (rows := of_last[of_last["status"] == status]).size:
-                yield f"{status.capitalize()}: {_named(rows)}."
-        if lacking := set(of_last["group"]) - set(of_last.loc[had | has, "group"]):
-            yield f"No head has, before or after: {'; '.join(sorted(lacking))}."
-        is_controlled = self._has_offsets or self.facts["distance_margin"]
-        if not is_controlled and (changes["group"] == SYNTACTIC).any():
-            yield NOT_CONTROLLED.replace("some of these", "some syntactic")
-        yield from self._about_means(last)
-        yield from map(Warned, self.record.warnings)
-
-    @property
-    def _has_offsets(self) -> bool:
-        """Whether roles of arcs were compared with the best fixed offset."""
-        of_arcs = self.frame["threshold"][self.frame["role"].map(is_arc)].dropna()
-        return not np.allclose(of_arcs, self.facts["threshold"])
-
-    def _about_sides(self) -> Iterator[str]:
-        """Name models, corpus, examples, level and what was dropped."""
-        facts, names = self.facts, [model.name for model in self.record.models.values()]
-        over = listed([file.rpartition("/")[2] for file in self.record.files])
-        units = f" of {facts['n_clusters']} documents" * (facts["clustered_by"] != "none")
-        yield f"{names[0]} -> {', '.join(names[1:])}{f' over {over}' if over else ''}:"
-        yield (
-            f"{facts['examples']} examples{units} that all models read. Heads are named "
-            "layer-head, counted from 0."
-        )
-        limits = {name: facts[name] for name in ("threshold", "distance_margin")}
-        yield about_level(replace(self.options, **limits), facts["score"], self._has_offsets)
-        dropped = []
-        for name, n_examples in facts["dropped_examples"].items():
-            roles = facts["dropped_roles"][name]
-            parts = [f"{n_examples} examples"] * bool(n_examples)
-            parts += [f"{len(roles)} roles ({listed(roles)})"] * bool(roles)
-            dropped += [f"of {name} {' and '.join(parts)}"] * bool(parts)
-        if dropped:
-            yield f"Dropped: {'; '.join(dropped)}."
-
-    def _about_means(self, checkpoint: str) -> Iterator[str]:
-        """Count means by their change, and name layers and the largest change.
-
-        Contrasts, and pooled roles whose parts are tested, do not count.
-        """
-        others, arcs = split_roles(self.roles)
-        rows = self.frame[self.frame["checkpoint"] == checkpoint]
-        rows = rows[rows["role"].isin([*others, *arcs])]
-        changed = rows[rows["changed"]].sort_values("difference", key=abs, ascending=False)
-        layers = sorted(changed["layer"].unique())
-        named = f" (layer{'s' * (len(layers) > 1)} {', '.join(map(str, layers))})" if layers else ""
-        yield (
-            f"Of {len(rows)} mean scores, {len(changed)} moved by more than "
-            f"{self.facts['margin']:g}{named}, {rows['equivalent'].sum()} by less; the others are "
-            "undecided."
-        )
-        if (self.frame["certified"] != "").any() and len(changed):
-            n_certified = is_certified(changed).sum()
-            yield f"Certified to differ from 0: {n_certified} of the {len(changed)}."
-        for layer, head, role, difference in (
-            changed[["layer", "head", "role", "difference"]].head(1).itertuples(index=False)
-        ):
-            unit = " times uniform attention" * (self.facts["score"] == BIAS.name)
-            where = f"{head_name((layer, head))} {in_words(role)}"
-            yield f"Largest: {where} ({difference:+.2g}{unit})."
+        yield from summarized(self)
 
 
-def find_role_changes(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the change of each role of each head, no role counted in two ways.
+def role_status(before: ArrayLike, after: ArrayLike) -> NDArray[np.str_]:
+    """Return the status of each role (tests,), from the answers before and after.
 
-    Columns ``checkpoint, layer, head, role, group, before, after, status``. ``group`` is the
-    role in words; all roles of arcs are one group. Pooled roles are left out if the table has their
-    parts.
+    ``"kept"`` (yes, yes), ``"gained"`` (no, yes), ``"lost"`` (yes, no) and ``"absent"`` (no, no)
+    rest on two shown answers. A role that is undecided at one end is ``"undecided"``: that it
+    could not be shown again is no evidence that it was lost. ``"untestable"`` goes before.
+
+    Two answers stand behind each status, so with a family-wise correction, of p-values that hold
+    (those of betting do on skewed scores, those of t do not), the chance that any role is wrongly
+    called lost is at most 2 alpha, and the same for gained. A false discovery rate is that of a
+    whole role table: among the few roles that were lost it may be higher.
+
+    >>> role_status(["yes", "yes", "no"], ["no", "undecided", "yes"]).tolist()
+    ['lost', 'undecided', 'gained']
     """
-    others, arcs = split_roles(list(frame["role"].unique()))
-    rows = frame[frame["role"].isin([*others, *arcs])].reset_index(drop=True)
-    changes = rows[["checkpoint", "layer", "head", "role"]].copy()
-    changes["group"] = [SYNTACTIC if is_arc(role) else in_words(role) for role in rows["role"]]
-    for end in ("before", "after"):
-        changes[end] = rows[f"answer_{end}"]
-    changes["status"] = role_status(changes["before"], changes["after"])
-    return changes
+    (had, lacked, untested), (has, lacks, untestable) = (
+        (end == YES, np.isin(end, (NO, POSITIONAL)), end == UNTESTABLE)
+        for end in map(np.asarray, (before, after))
+    )
+    cases = (untested | untestable, had & has, lacked & has, had & lacks, lacked & lacks)
+    answers = ("untestable", "kept", "gained", "lost", "absent")
+    return np.select(cases, answers, default="undecided")
 
 
-def _grid(title: str, groups: Any) -> Grid:
-    """Count roles by group; arcs come first."""
-    rows = []
-    for name, changes in groups:
-        had, has, status = changes["before"] == YES, changes["after"] == YES, changes["status"]
-        if not (had | has).any():
-            continue
-        n = changes["role"].nunique()
-        by_relation = f", by relation ({n})" * (name == SYNTACTIC and n > 1)
-        by_status = (status == each for each in ("kept", "lost", "gained"))
-        counted = (had, *by_status, has, (status == UNDECIDED) & (had | has))
-        rows.append((f"{name}{by_relation}", *(str(int(each.sum())) for each in counted)))
-    rows.sort(key=lambda row: not row[0].startswith(SYNTACTIC))
-    return Grid((title, *_COUNTED), tuple(rows))
+def is_certified(frame: pd.DataFrame) -> pd.Series[bool]:
+    """Tell which rows are changes that are certified to differ from 0."""
+    return frame["changed"] & frame["certified"].isin(("changed", _TRIVIAL))
 
 
-def _named(changes: pd.DataFrame) -> str:
-    """Name heads with their roles, those of arcs first."""
-    ordered = changes.sort_values("group", key=lambda group: group != SYNTACTIC, kind="stable")
-    named = [
-        f"{head_name((row['layer'], row['head']))} {in_words(row['role'])}"
-        for row in ordered.to_dict("records")
-    ]
-    more = len(named) - _MOST_NAMED
-    return "; ".join(named[:_MOST_NAMED]) + f"; and {more} more" * (more > 0)
+def changed_most(frame: pd.DataFrame) -> list[str]:
+    """Order roles by how often heads gained or lost them, then changed: syntactic first.
+
+    >>> import pandas as pd
+    >>> roles = ["local", "syntactic:obj:to_governor"]
+    >>> changed_most(pd.DataFrame({"role": roles, "status": ["lost", "kept"],
+    ...     "change": ["changed", "undecided"]}))
+    ['syntactic:obj:to_governor', 'local']
+    """
+    happened = frame["status"].isin(["gained", "lost"]).groupby(frame["role"], sort=False).sum()
+    changed = (frame["change"] == "changed").groupby(frame["role"], sort=False).sum()
+    return sorted(
+        map(str, changed.index),
+        key=lambda role: (not is_arc(role), -happened[role], -changed[role]),
+    )
+
+
+def _distances(frame: pd.DataFrame) -> pd.Series[float]:
+    """Return absolute standardised differences: 0 if nothing varies or changed, else NaN."""
+    still = ~frame["changed"] & (frame["change"] != UNTESTABLE)
+    return frame["effect_size"].abs().mask(frame["effect_size"].isna() & still, 0.0)
 
 
 @takes(CompareOptions)
@@ -285,10 +296,10 @@ def compare_roles(
     """Compare score sets: test for every head and role whether the mean and the role changed.
 
     The unit is the pair: the scores of one example before and after, clustered by documents as in
-    `assign_roles`. Two questions are tested and corrected separately. Has the mean changed? A
-    paired test of H0: difference = 0. Did it move by less than ``margin``? Two one-sided tests of
-    H0: abs(difference) >= margin (Schuirmann 1987). `assign_roles` assigns roles before and after,
-    with the same options, over the same examples.
+    `assign_roles`. Two questions are tested and corrected separately. Has the mean changed by more
+    than ``margin``? Paired tests against both ends of the margin. Did it move by less? Two
+    one-sided tests of H0: abs(difference) >= margin (Schuirmann 1987). `assign_roles` assigns roles
+    before and after, with the same options, over the same examples.
 
     ``block:evenness`` is not a role and is skipped. If all differences are equal, the number of
     examples decides. ``docs/comparing.md`` explains the result.
@@ -321,23 +332,27 @@ def compare_roles(
     0      0     0    changed    lost
     1      0     1  undecided  absent
     """
-    sides = [before, after, *later]
-    scores = list(map(scores_of, sides))
-    named = dict(zip(name_sides(len(sides), options), scores, strict=True))
-    joined = join_scores(named, options.on_mismatch)
-    as_roles = options.as_group(AssignOptions)
-    tables = {name: assign_roles(scores, as_roles) for name, scores in joined.sets.items()}
-    score, first = scores[0].score, joined.sets[BEFORE]
-    margin = score.margin if options.margin is None else options.margin
-    clusters = clusters_of(first, options)
-    frame, warnings = shift_frame(
-        joined.sets,
-        {name: table.frame for name, table in tables.items()},
-        clusters,
-        options.tests,
-        margin,
+    sides = list(map(scores_of, (before, after, *later)))
+    joined = join_scores(
+        dict(zip(name_sides(len(sides), options), sides, strict=True)), options.on_mismatch
     )
-    of_tables = {name: table.tests.warnings for name, table in tables.items()}
+    tables = {
+        name: assign_roles(scores, options.as_group(AssignOptions))
+        for name, scores in joined.sets.items()
+    }
+    score, first = sides[0].score, joined.sets[BEFORE]
+    margin = score.margin if options.margin is None else options.margin
+    hypotheses, frame = _differences(joined.sets, options)
+    frame = frame.assign(
+        **_paired_tests(hypotheses, options, margin),
+        **_certified(hypotheses, options, margin),
+    )
+    for name, scores in joined.sets.items():
+        among = True if name == BEFORE else frame["checkpoint"] == name
+        note_removed(frame, scores.record, among)
+    frame = _with_answers(frame, {name: table.frame for name, table in tables.items()})
+    warnings = {name: table.tests.warnings for name, table in tables.items()}
+    warnings["differences"] = find_warnings(hypotheses, options, sides=2)
     record = Record.now(
         kind="comparison",
         options=options.record(),
@@ -347,15 +362,12 @@ def compare_roles(
             "distance_margin": tables[BEFORE].tests.distance_margin,
             "margin": margin,
             "examples": first.n_examples,
-            "clustered_by": "none" if clusters is None else "document",
-            "n_clusters": first.n_examples if clusters is None else len(np.unique(clusters)),
+            "clustered_by": "document" if hypotheses.is_clustered else "none",
+            "n_clusters": hypotheses.n_clusters,
             "dropped_examples": joined.dropped_examples,
             "dropped_roles": joined.dropped_roles,
         },
-        warnings=[
-            *_same_weights({name: scores.record for name, scores in joined.sets.items()}),
-            *_name_warnings({**of_tables, "differences": warnings}),
-        ],
+        warnings=[*_same_weights(joined.sets), *_name_warnings(warnings)],
         sources={name: scores.record for name, scores in joined.sets.items()},
     )
     return RoleComparison(frame[list(RoleComparison.columns)], record)
@@ -374,25 +386,149 @@ def name_sides(n: int, options: CompareOptions) -> tuple[str, ...]:
     return (BEFORE, *names)
 
 
-def _same_weights(sets: Mapping[str, ScoresRecord]) -> list[str]:
+def _differences(
+    sets: Mapping[str, HeadScores], options: TestOptions
+) -> tuple[Hypotheses, pd.DataFrame]:
+    """Return H0: no mean differs from that before, and the first columns of the table."""
+    (_, before), *checkpoints = sets.items()
+    columns = HeadColumns.of(before)
+    first, *later = (columns.values(scores) for scores in sets.values())
+    means = np.concatenate([_means(first, after) for after in later], axis=1)
+    hypotheses = Hypotheses.of(
+        np.concatenate([after.astype(np.float64) - first for after in later], axis=1),
+        0,
+        labels=np.tile(columns.places[0], len(later)),
+        names=columns.ids,
+        clusters=clusters_of(before, options),
+        size=np.fmax(2.0, means[2]),  # uniform attention is 1, before and after
+        bounds=_bounds(list(sets.values()), columns),
+    )
+    labels = [pd.DataFrame({"checkpoint": name, **columns.labels}) for name, _ in checkpoints]
+    frame = pd.concat(labels, ignore_index=True)
+    return hypotheses, frame.assign(mean_before=means[0], mean_after=means[1])
+
+
+def _means(before: Float32Array, after: Float32Array) -> FloatArray:
+    """Return (3, T): means of the scores (examples, T) before, after, and of their absolute sums.
+
+    Means are over the examples with both scores; NaN without any.
+    """
+    has_both = ~np.isnan(before + after)
+    n = np.where(has_both.any(axis=0), has_both.sum(axis=0), np.nan)
+    each = (before, after, np.abs(before) + np.abs(after))
+    sums = [np.where(has_both, own, 0).sum(axis=0, dtype=np.float64) for own in each]
+    return np.stack(sums) / n
+
+
+def _bounds(sets: Sequence[HeadScores], columns: HeadColumns) -> Bounds | None:
+    """Return bounds of the differences from the first of ``sets``; None where they are unknown."""
+    before, *after = (columns.bounds(scores) for scores in sets)
+    known = [own for own in after if own is not None]
+    if before is None or len(known) < len(after):
+        return None
+    n_roles = len(columns.roles)
+    return Bounds(
+        low=np.concatenate([own.low - before.high for own in known], axis=1),
+        high=np.concatenate([own.high - before.low for own in known], axis=1),
+        least=np.concatenate([own.least - before.most for own in known]),
+        most=np.concatenate([own.most - before.least for own in known]),
+        kinds=np.concatenate([columns.places[0] + n_roles * k for k in range(len(known))]),
+        cap=_CAP * sets[0].score.margin,
+    )
+
+
+def _paired_tests(
+    hypotheses: Hypotheses, options: TestOptions, margin: float
+) -> dict[str, NDArray[np.generic] | float]:
+    """Return the results of the tests, by column; each question is corrected by itself.
+
+    If all differences are equal, as in frozen layers, tests other than betting need the size of
+    the scores, not their bounds.
+    """
+    if options.test != BETTING:
+        hypotheses = replace(hypotheses, bounds=None)
+    moments = hypotheses.moments
+    against_0 = find_p_values(hypotheses, options, "two-sided")
+    change = find_change(hypotheses, options, margin)
+    equivalence = find_equivalence(hypotheses, options, margin)
+    changed, equivalent = change.shows(options.alpha), equivalence.shows(options.alpha)
+    intervals = hypotheses.intervals(options.alpha)
+    return {
+        "n": moments.n,
+        "n_clusters": moments.n_clusters,
+        "difference": moments.mean,
+        "sd": moments.sd,
+        "standard_error": moments.standard_error,
+        "effect_size": hypotheses.effect_size,
+        "ci_low": intervals.ci_low,
+        "ci_high": intervals.ci_high,
+        "statistic": against_0.statistic,
+        "p_value": against_0.single,
+        "margin": margin,
+        "p_changed": change.single,
+        "p_changed_adjusted": change.adjusted,
+        "changed": changed,
+        "p_equivalent": equivalence.single,
+        "p_equivalent_adjusted": equivalence.adjusted,
+        "equivalent": equivalent,
+        "change": _in_words(moments.status == UNTESTABLE, changed, equivalent),
+        "note": find_notes(hypotheses),
+    }
+
+
+def _certified(
+    hypotheses: Hypotheses, options: TestOptions, margin: float
+) -> dict[str, NDArray[np.generic] | str | float]:
+    """Return the answers of betting and the weighted mean difference; nothing without bounds."""
+    if hypotheses.bounds is None:
+        return {"certified": "", "certified_difference": np.nan}
+    asked = by_betting(options)
+    against_0 = find_p_values(hypotheses, asked, "two-sided")
+    equivalence = find_equivalence(hypotheses, asked, margin)
+    changed, equivalent = against_0.shows(options.alpha), equivalence.shows(options.alpha)
+    words = _in_words(np.isnan(against_0.single), changed, equivalent)
+    words[changed & equivalent] = _TRIVIAL
+    mean = hypotheses.betting.mean
+    return {"certified": words, "certified_difference": mean}
+
+
+def _in_words(untestable: BoolArray, changed: BoolArray, equivalent: BoolArray) -> NDArray[Any]:
+    """Return the answer about each difference (tests,)."""
+    cases, answers = (untestable, changed, equivalent), (UNTESTABLE, "changed", "equivalent")
+    return np.select(cases, answers, default="undecided").astype(object)
+
+
+def _with_answers(frame: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Add thresholds, the answers of role tables before and after, and the status of the role."""
+    key = ["layer", "head", "role"]
+    first = tables[BEFORE][[*key, "threshold", "answer"]]
+    later = pd.concat(table.assign(checkpoint=name) for name, table in tables.items())
+    frame = frame.merge(first, how="left", on=key).merge(
+        later[["checkpoint", *key, "answer"]],
+        how="left",
+        on=["checkpoint", *key],
+        suffixes=("_before", "_after"),
+    )
+    # A role table has no row for a role that no example has.
+    frame["answer_after"] = frame["answer_after"].fillna(UNTESTABLE)
+    frame["status"] = role_status(frame["answer_before"], frame["answer_after"]).astype(object)
+    return frame
+
+
+def _same_weights(sets: Mapping[str, HeadScores]) -> Iterator[str]:
     """Warn of sets that come from one and the same model."""
-    before = sets[BEFORE]
-    digest = before.model.weights_sha256
-    same = [
-        name
-        for name, other in sets.items()
-        if name != BEFORE
-        and digest is not None
-        and other.model.weights_sha256 == digest
-        and other.measure == before.measure
-    ]
-    return [f"{name} has the very weights of {BEFORE}: check the paths" for name in same]
+    before = sets[BEFORE].record
+    for name, record in ((name, scores.record) for name, scores in sets.items()):
+        if (
+            name != BEFORE
+            and record.model.weights_sha256 == before.model.weights_sha256 is not None
+            and record.measure == before.measure
+        ):
+            yield f"{name} has the very weights of {BEFORE}: check the paths"
 
 
-def _name_warnings(warnings: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return each warning once, after the names of the sets that it is about."""
-    named: dict[str, list[str]] = {}
-    for name, texts in warnings.items():
-        for text in texts:
-            named.setdefault(text, []).append(name)
-    return [f"{', '.join(names)}: {text}" for text, names in named.items()]
+def _name_warnings(warnings: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield each warning once, after the names of the sets that it is about."""
+    for text in dict.fromkeys(text for own in warnings.values() for text in own):
+        names = [name for name, own in warnings.items() if text in own]
+        yield f"{', '.join(names)}: {text}"

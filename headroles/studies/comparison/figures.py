@@ -24,7 +24,7 @@ from headroles.drawing.style import (
 from headroles.errors import UsageError
 from headroles.roles import find_role, in_words
 from headroles.studies.classification.page import group_of
-from headroles.studies.comparison.answers import changed_most
+from headroles.studies.comparison.compare import changed_most
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
@@ -35,18 +35,15 @@ if TYPE_CHECKING:
 
 MOST_HEADS = 20
 """Default number of heads in a figure of changes."""
-_LOOKS = {
-    "gained": (DARK, "solid"),
-    "lost": (BRIGHT, "dashed"),
-}
-_OTHER, _NEITHER = ("0.6", "solid"), "neither gained nor lost"
+_NEITHER = "neither gained nor lost"
+_LOOKS = {"gained": (DARK, "solid"), "lost": (BRIGHT, "dashed"), _NEITHER: ("0.6", "solid")}
 _N_ROLES = 3
 _SIGNS = {"gained": "▲", "lost": "▼", "kept": "●"}
 _CHANGED = "*"
 LEGEND = (
     ("▲", "gained the role", True),
     ("▼", "lost the role", True),
-    (_CHANGED, "changed, neither gained nor lost", True),
+    (_CHANGED, f"changed, {_NEITHER}", True),
     ("●", "kept the role, not shown to change beyond the margin", False),
     ("", "not shown to change beyond the margin", False),
 )
@@ -72,28 +69,25 @@ def draw_changes(
     >>> draw_changes(shifts, "local").get_ylabel()
     'head'
     """
-    rows = _rows(shifts, role)
+    role, rows = _rows(shifts, role)
     name = _checkpoint(shifts, checkpoint)
     rows = rows[rows["checkpoint"] == name]
-    is_first = rows["status"].isin(list(_LOOKS))
-    order = rows["difference"].abs().where(~is_first, np.inf)
-    rows = rows.loc[order.nlargest(most).index].sort_values(["layer", "head"])
+    looks = rows["status"].where(rows["status"].isin(list(_LOOKS)), _NEITHER)
+    order = rows["difference"].abs().where(looks == _NEITHER, np.inf)
+    rows = rows.assign(look=looks).loc[order.nlargest(most).index].sort_values(["layer", "head"])
     ax = new_axes(ax, 6.5, 1.4 + 0.26 * len(rows))
-    for place, row in enumerate(rows.itertuples()):
-        color, look = _LOOKS.get(str(row.status), _OTHER)
-        ax.annotate(
-            "",
-            xy=(row.mean_after, place),
-            xytext=(row.mean_before, place),
-            arrowprops={"arrowstyle": "->", "color": color, "linestyle": look, "shrinkA": 0},
-        )
-    _points_before(ax, rows)
+    for look, own in rows.assign(place=range(len(rows))).groupby("look", sort=False):
+        color, line = _LOOKS[str(look)]
+        arrow = {"arrowstyle": "->", "color": color, "linestyle": line, "shrinkA": 0}
+        for row in own.itertuples():
+            after, before = (row.mean_after, row.place), (row.mean_before, row.place)
+            ax.annotate("", xy=after, xytext=before, arrowprops=arrow)
+        ax.plot(own["mean_before"], own["place"], "o", color=color, markersize=4, label=look)
+        ax.plot(own["mean_after"], own["place"], " ", label="_after")  # so that arrows fit
     ax.axvline(float(rows["threshold"].median()), color=THRESHOLD, linestyle="dotted")
     ax.set_yticks(range(len(rows)), [f"{row.layer}-{row.head}" for row in rows.itertuples()])
     ax.set(ylim=(len(rows) - 0.5, -0.5), ylabel="head", xlabel=score_label(shifts.facts["score"]))
-    ax.set_title(
-        f"{role_label(find_role(role, shifts.roles))}\nfrom before (point) to {plain(name)} (arrow)"
-    )
+    ax.set_title(f"{role_label(role)}\nfrom before (point) to {plain(name)} (arrow)")
     ax.margins(x=0.05)
     legend_below(ax)
     return ax
@@ -112,47 +106,29 @@ def draw_trajectory(
     >>> len(draw_trajectory(shifts, "local").figure.legends[0].get_texts())
     2
     """
-    rows = _rows(shifts, role)
-    moved = rows.groupby(["layer", "head"])["difference"].agg(lambda own: own.abs().max())
+    role, rows = _rows(shifts, role)
+    moved = rows.assign(moved=rows["difference"].abs()).groupby(["layer", "head"])["moved"].max()
     names = ["before", *shifts.checkpoints]
     ax = new_axes(ax, 6.5, 3.8)
     for k, (layer, head) in enumerate(moved.nlargest(most).index):
         own = rows[(rows["layer"] == layer) & (rows["head"] == head)].set_index("checkpoint")
         means = [own["mean_before"].iloc[0], *own["mean_after"].reindex(names[1:])]
-        shade = 0.75 * k / max(1, most)
-        ax.plot(
-            range(len(names)),
-            means,
-            marker="osD^v<>P"[k % 8],
-            color=str(shade),
-            label=f"{layer}-{head}",
-        )
+        marker, shade = "osD^v<>P"[k % 8], str(0.75 * k / max(1, most))
+        ax.plot(range(len(names)), means, marker=marker, color=shade, label=f"{layer}-{head}")
     ax.axhline(float(rows["threshold"].median()), color=THRESHOLD, linestyle="dotted")
     ax.set_xticks(range(len(names)), [plain(name) for name in names])
-    ax.set(
-        ylabel=score_label(shifts.facts["score"]), title=role_label(find_role(role, shifts.roles))
-    )
+    ax.set(ylabel=score_label(shifts.facts["score"]), title=role_label(role))
     legend_below(ax, title="head", ncols=4)
     return ax
 
 
-def _points_before(ax: Axes, rows: pd.DataFrame) -> None:
-    """Draw points at the means before, with a legend of the status of the role."""
-    status = rows["status"].where(rows["status"].isin(list(_LOOKS)), _NEITHER)
-    for name in dict.fromkeys(status):
-        own = (status == name).to_numpy()
-        color, _ = _LOOKS.get(name, _OTHER)
-        places = np.flatnonzero(own)
-        ax.plot(rows["mean_before"][own], places, "o", color=color, markersize=4, label=name)
-        ax.plot(rows["mean_after"][own], places, " ", label="_after")  # so that arrows fit
-
-
-def _rows(shifts: RoleComparison, role: str) -> pd.DataFrame:
+def _rows(shifts: RoleComparison, role: str) -> tuple[str, pd.DataFrame]:
+    """Return the id of a role, and its rows with means."""
     role = find_role(role, shifts.roles)
     rows = shifts.frame[(shifts.frame["role"] == role) & shifts.frame["difference"].notna()]
     if not len(rows):
         raise UsageError(f"no head has means of {role} before and after")
-    return rows
+    return role, rows
 
 
 def draw_changed_heads(
@@ -170,9 +146,7 @@ def draw_changed_heads(
     """
     name = _checkpoint(shifts, checkpoint)
     rows = shifts.frame[shifts.frame["checkpoint"] == name]
-    changed = (
-        (rows["change"] == "changed").astype(float).groupby([rows["layer"], rows["head"]]).sum()
-    )
+    changed = rows["changed"].astype(float).groupby([rows["layer"], rows["head"]]).sum()
     title = f"roles that changed, before to {plain(name)}"
     return draw_counts(ax, grid_of(shifts.frame, changed), title, "roles that changed")
 
@@ -197,33 +171,29 @@ def comparison_map(shifts: RoleComparison) -> HeadMap:
 
 def _view(shifts: RoleComparison, rows: pd.DataFrame, checkpoint: str, role: str) -> View:
     own = rows.set_index(["layer", "head"])
-    marks = own["status"].map(_SIGNS).fillna("")
-    is_changed = (own["change"] == "changed") & ~own["status"].isin(["gained", "lost"])
+    is_changed = own["changed"] & ~own["status"].isin(["gained", "lost"])
+    marks = own["status"].map(_SIGNS).fillna("").mask(is_changed, _CHANGED)
     several = len(shifts.checkpoints) > 1
-
-    def numbers(name: str) -> np.ndarray:
-        return grid_of(shifts.frame, own[name])
-
-    def texts(name: str) -> tuple[np.ndarray]:
-        return (text_grid_of(shifts.frame, own[name]),)
-
+    texts = {"change": "change", "role": "status", "certified": "certified"}
+    low, high, before, after = (
+        grid_of(shifts.frame, own[name])
+        for name in ("ci_low", "ci_high", "mean_before", "mean_after")
+    )
     return View(
         name=f"{role} {checkpoint}" if several else role,
         words=f"{in_words(role)}, to {checkpoint}" if several else in_words(role),
         group=f"to {checkpoint}" if several else group_of(role),
-        values=numbers("difference"),
-        marks=text_grid_of(shifts.frame, marks.mask(is_changed, _CHANGED)),
+        values=grid_of(shifts.frame, own["difference"]),
+        marks=text_grid_of(shifts.frame, marks),
         facts={
-            "interval": (numbers("ci_low"), numbers("ci_high")),
-            "before": (numbers("mean_before"),),
-            "after": (numbers("mean_after"),),
-            "change": texts("change"),
-            "role": texts("status"),
-            "certified": texts("certified"),
+            "interval": (low, high),
+            "before": (before,),
+            "after": (after,),
+            **{name: (text_grid_of(shifts.frame, own[text]),) for name, text in texts.items()},
         },
         unit=f"difference of {score_label(shifts.facts['score'])}",
         line=float(own["threshold"].median()),
-        arrow=(numbers("mean_before"), numbers("mean_after")),
+        arrow=(before, after),
     )
 
 
@@ -234,12 +204,10 @@ def comparison_page(shifts: RoleComparison) -> Page:
 
 def _pictures(shifts: RoleComparison) -> Iterator[Picture]:
     last = shifts.checkpoints[-1]
-    yield Picture(
-        (figure_of(draw_changed_heads(shifts)),),
-        f"In how many roles each head changed, from before to {last}.",
-    )
+    drawn = figure_of(draw_changed_heads(shifts))
+    yield Picture((drawn,), f"In how many roles each head changed, from before to {last}.")
     moved = shifts.frame[shifts.frame["difference"].notna()]
-    changed = set(moved.loc[moved["change"] == "changed", "role"])
+    changed = set(moved.loc[moved["changed"], "role"])
     for role in [role for role in changed_most(moved) if role in changed][:_N_ROLES]:
         yield Picture(
             (figure_of(draw_changes(shifts, role)),),
@@ -247,7 +215,5 @@ def _pictures(shifts: RoleComparison) -> Iterator[Picture]:
             "that moved most; the dotted line is the threshold.",
         )
         if len(shifts.checkpoints) > 1:
-            yield Picture(
-                (figure_of(draw_trajectory(shifts, role)),),
-                f"{in_words(role)}: mean scores by checkpoint.",
-            )
+            drawn = figure_of(draw_trajectory(shifts, role))
+            yield Picture((drawn,), f"{in_words(role)}: mean scores by checkpoint.")

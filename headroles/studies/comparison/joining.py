@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from headroles.arrays import IndexArray
 from headroles.errors import UsageError
-from headroles.record import ScoresRecord
 from headroles.roles import Role
 from headroles.scoring.scores import HeadScores
 from headroles.storage import plain
 
 _POOLED = "relations"
 """Meaning of roles that pool relations; if relations differ, such roles are dropped alone."""
-
-_Difference: TypeAlias = tuple[str, Any, Any]
-"""What differs, and its two values."""
+COMPARE_SHARED = "compare what both have: `on_mismatch='intersect'`"
 
 
 @dataclass(frozen=True)
@@ -32,19 +29,6 @@ class JoinedScores:
     sets: dict[str, HeadScores]
     dropped_examples: dict[str, int]
     dropped_roles: dict[str, list[str]]
-
-
-def refuse_other_shape(
-    first: str, shape: tuple[int, int], second: str, other: tuple[int, int]
-) -> None:
-    """Raise UsageError for two models with other numbers of layers, or of heads of each."""
-    for counted, n, n_other in zip(("layers", "heads"), shape, other, strict=True):
-        if n != n_other:
-            raise UsageError(
-                f"{first!r} and {second!r} differ in their number of {counted}: {n} and {n_other}; "
-                "only models of one architecture can be compared head by head; count heads by "
-                "layer with: headroles replicate"
-            )
 
 
 def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = "error") -> JoinedScores:
@@ -63,19 +47,25 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = "error") -> 
             (``"error"``) or have nothing in common, or sets without digests of examples.
     """
     for name, scores in named.items():
-        _check_digests(name, scores)
+        if len(scores.digests) != scores.n_examples:
+            raise UsageError(
+                f"the scores {name!r} do not name their examples: they were made by hand; score "
+                "again"
+            )
     (first_name, first), *others = named.items()
     for name, scores in others:
-        refuse_other_shape(first_name, _shape(first), name, _shape(scores))
-        _refuse(first_name, name, _deep_differences(first, scores), "score both alike")
+        shapes = [(own.n_layers, own.n_heads) for own in (first, scores)]
+        refuse_other_shape(first_name, shapes[0], name, shapes[1])
+        cure = "score both alike"
+        differences = [(text, cure) for text in _deep_differences(first, scores)]
         if on_mismatch == "error":
-            _refuse(
-                first_name,
-                name,
-                _role_differences(first, scores),
-                f"score both alike, or {COMPARE_SHARED}",
-            )
-    roles = _shared_roles(list(named.values()))
+            cure += f", or {COMPARE_SHARED}"
+            differences += [(text, cure) for text in _role_differences(first, scores)]
+        for text, cure in differences[:1]:
+            raise UsageError(f"{first_name!r} and {name!r} differ in {text}; {cure}")
+    roles = [role for role in first.roles if all(role in other.roles for _, other in others)]
+    if not roles:
+        raise UsageError("the scores have no role in common; score the same roles with each model")
     rows = _shared_rows(named)
     if on_mismatch == "error":
         _check_same_examples(named, rows)
@@ -96,70 +86,60 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = "error") -> 
     )
 
 
-COMPARE_SHARED = "compare what both have: `on_mismatch='intersect'`"
+def refuse_other_shape(
+    first: str, shape: tuple[int, int], second: str, other: tuple[int, int]
+) -> None:
+    """Raise UsageError for two models with other numbers of layers, or of heads of each."""
+    for counted, n, n_other in zip(("layers", "heads"), shape, other, strict=True):
+        if n != n_other:
+            raise UsageError(
+                f"{first!r} and {second!r} differ in their number of {counted}: {n} and {n_other}; "
+                "only models of one architecture can be compared head by head; count heads by "
+                "layer with: headroles replicate"
+            )
 
 
-def _shape(scores: HeadScores) -> tuple[int, int]:
-    return scores.n_layers, scores.n_heads
+def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[str]:
+    """Name differences, with both values, that make scores of the same name incomparable."""
+    settings = [
+        {
+            "their kind of score": repr(scores.score.name),
+            "their pairing of sentences": scores.record.pairing,
+            "the label scheme of their corpus": scores.record.corpus.scheme,
+            "how far the attention of their layers reaches": scores.record.reaches,
+            "what their scores are rounded to": scores.record.rounded,
+            **{
+                f"the {name} of {role.id}": value
+                for role in scores.roles
+                for name, value in role.meaning.items()
+                if name != _POOLED
+            },
+        }
+        for scores in (first, second)
+    ]
+    for name, value in settings[0].items():
+        other = settings[1].get(name, value)
+        if value != other:
+            one, two = ("none" if own in (None, "") else own for own in (value, other))
+            yield f"{name}: {one} and {two}"
 
 
-def _check_digests(name: str, scores: HeadScores) -> None:
-    if len(scores.digests) != scores.n_examples:
-        raise UsageError(
-            f"the scores {name!r} do not name their examples: they were made by hand; score again"
-        )
-
-
-def _refuse(first: str, second: str, differences: Iterator[_Difference], remedy: str) -> None:
-    for name, one, other in differences:
-        raise UsageError(f"{first!r} and {second!r} differ in {name}: {one} and {other}; {remedy}")
-
-
-def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[_Difference]:
-    """Yield differences that make scores of the same name incomparable."""
-    if first.score != second.score:
-        yield "their kind of score", repr(first.score.name), repr(second.score.name)
-    yield from _differences_of_meaning(first, second)
-    settings = [_settings(scores.record) for scores in (first, second)]
-    for name in settings[0]:
-        one, other = (own[name] for own in settings)
-        if one != other:
-            yield name, one or "none", other or "none"
-
-
-def _settings(record: ScoresRecord) -> dict[str, Any]:
-    return {
-        "their pairing of sentences": record.pairing,
-        "the label scheme of their corpus": record.corpus.scheme,
-        "how far the attention of their layers reaches": record.reaches,
-        "what their scores are rounded to": record.rounded,
-    }
-
-
-def _differences_of_meaning(first: HeadScores, second: HeadScores) -> Iterator[_Difference]:
-    """Yield differences of meaning between roles of the same name."""
-    others = {role.id: role.meaning for role in second.roles}
+def _role_differences(first: HeadScores, second: HeadScores) -> Iterator[str]:
+    """Name differences of the relations and the roles of scores, with both values."""
+    relations, others = (_relations(scores.roles) for scores in (first, second))
+    if relations != others:
+        yield f"their relations: {relations} and {others}"
+    only = [
+        ", ".join(name for name in own.role_ids if name not in other.role_ids) or "none besides"
+        for own, other in ((first, second), (second, first))
+    ]
+    if set(only) != {"none besides"}:
+        yield f"their roles: {only[0]} and {only[1]}"
+    by_id = {role.id: role for role in second.roles}
     for role in first.roles:
-        for name, one in role.meaning.items():
-            other = others.get(role.id, {}).get(name, one)
-            if one != other and name != _POOLED:
-                yield f"the {name} of {role.id}", one, other
-
-
-def _role_differences(first: HeadScores, second: HeadScores) -> Iterator[_Difference]:
-    one, other = (_relations(scores.roles) for scores in (first, second))
-    if one != other:
-        yield "their relations", one, other
-    only_first = [name for name in first.role_ids if name not in second.role_ids]
-    only_second = [name for name in second.role_ids if name not in first.role_ids]
-    if only_first or only_second:
-        one, other = (", ".join(only) or "none besides" for only in (only_first, only_second))
-        yield "their roles", one, other
-    others = {role.id: role for role in second.roles}
-    for role in first.roles:
-        if role != others[role.id]:
-            one, other = (plain(own.to_record()) for own in (role, others[role.id]))
-            yield f"what {role.id} means", one, other
+        if role != (other := by_id.get(role.id)) and other is not None:
+            meanings = [plain(own.to_record()) for own in (role, other)]
+            yield f"what {role.id} means: {meanings[0]} and {meanings[1]}"
 
 
 def _relations(roles: Sequence[Role]) -> Any:
@@ -167,19 +147,14 @@ def _relations(roles: Sequence[Role]) -> Any:
     return next((role.meaning[_POOLED] for role in roles if _POOLED in role.meaning), None)
 
 
-def _shared_roles(sets: Sequence[HeadScores]) -> tuple[Role, ...]:
-    """Return roles that all ``sets`` have with the same meaning, in the order of the first."""
-    roles = tuple(role for role in sets[0].roles if all(role in other.roles for other in sets[1:]))
-    if not roles:
-        raise UsageError("the scores have no role in common; score the same roles with each model")
-    return roles
-
-
 def _shared_rows(named: Mapping[str, HeadScores]) -> dict[str, IndexArray]:
     """Return the places of the shared examples in each set, in the order of the first."""
-    keys = [list(zip(scores.ids, scores.digests, strict=True)) for scores in named.values()]
-    places = [{key: place for place, key in enumerate(own)} for own in keys]
-    shared = [key for key in keys[0] if all(key in own for own in places[1:])]
+    places = {
+        name: {key: row for row, key in enumerate(zip(scores.ids, scores.digests, strict=True))}
+        for name, scores in named.items()
+    }
+    first = next(iter(places.values()))
+    shared = [key for key in first if all(key in own for own in places.values())]
     if not shared:
         raise UsageError(
             "the scores have no example in common, of the same name, tokens, tree and labels; "
@@ -187,21 +162,20 @@ def _shared_rows(named: Mapping[str, HeadScores]) -> dict[str, IndexArray]:
             "headroles replicate"
         )
     return {
-        name: np.array([own[key] for key in shared], dtype=np.intp)
-        for name, own in zip(named, places, strict=True)
+        name: np.array([own[key] for key in shared], dtype=np.intp) for name, own in places.items()
     }
 
 
 def _check_same_examples(named: Mapping[str, HeadScores], rows: Mapping[str, IndexArray]) -> None:
     for name, scores in named.items():
         shared = set(rows[name].tolist())
-        left_out = [own for place, own in enumerate(scores.ids) if place not in shared]
-        if not left_out:
+        unmatched = [own for row, own in enumerate(scores.ids) if row not in shared]
+        if not unmatched:
             continue
-        lacking = [other for other in named if left_out[0] not in named[other].ids]
+        lacking = [other for other in named if unmatched[0] not in named[other].ids]
         why = f"{lacking[0]!r} lacks it" if lacking else "its tokens, its tree or its labels differ"
         raise UsageError(
-            f"not all score sets have the same examples: {len(left_out)} of the "
-            f"{scores.n_examples} of {name!r} have no match, first {left_out[0]!r} ({why}); "
+            f"not all score sets have the same examples: {len(unmatched)} of the "
+            f"{scores.n_examples} of {name!r} have no match, first {unmatched[0]!r} ({why}); "
             f"score the same corpus with the same tokenizer, or {COMPARE_SHARED}"
         )

@@ -32,8 +32,3 @@ class CompareOptions(TestOptions, ThresholdOptions):
     """
     on_mismatch: Literal["error", "intersect"] = "error"
     """Treatment of examples or roles that not all have; intersect skips them."""
-
-    @property
-    def tests(self) -> TestOptions:
-        """The options of the tests of differences, and of roles."""
-        return self.as_group(TestOptions)

@@ -36,7 +36,7 @@ def test_means_are_tested_by_betting() -> None:
         30,
         "documents",
     )
-    for limit, side in ((found.low, 1), (found.high, -1)):
+    for limit, side in ((found.ci_low, 1), (found.ci_high, -1)):
         reach = limit if side > 0 else 1 - limit
         bets = [np.prod(1 + side * stake * (of_documents - limit) / reach) for stake in STAKES]
         assert 1 / np.mean(bets) == pytest.approx(ALPHA / 2, rel=0.05)

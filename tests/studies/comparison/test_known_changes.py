@@ -57,34 +57,24 @@ def before(part: Path, tokenizer: PreTrainedTokenizerBase) -> HeadScores:
     return score(make_bert(layers=LAYERS, heads=HEADS), part, tokenizer)
 
 
-@pytest.fixture(scope="module")
-def noisy(part: Path, tokenizer: PreTrainedTokenizerBase) -> list[HeadScores]:
-    return [score(with_noisy_head(noise), part, tokenizer) for noise in NOISE]
-
-
-class TestOneNoisyHead:
-    def test_it_is_found_and_no_other(self, before: HeadScores, noisy: list[HeadScores]) -> None:
-        frame = compare_roles(before, noisy[-1], margin=1e-3).frame
-        touched = (frame.layer == LAYERS - 1) & (frame["head"] == HEAD)
-        assert (frame[touched].p_value < 0.05 / len(frame)).any()
-        assert not frame[~touched].changed.any()
-        assert (frame[~touched].difference == 0).all()
-
-    def test_it_is_the_one_that_moved_most(
-        self, before: HeadScores, noisy: list[HeadScores]
-    ) -> None:
-        shifts = compare_roles(before, *noisy)
-        moved = shifts.moved(2)
-        first = moved.groupby("checkpoint").nth(0)
-        assert first[["layer", "head"]].values.tolist() == [[LAYERS - 1, HEAD]] * len(NOISE)
-        assert (moved.groupby("checkpoint").nth(1).effect_size == 0).all()
-
-    def test_more_noise_moves_it_farther(self, before: HeadScores, noisy: list[HeadScores]) -> None:
-        layers = compare_roles(before, *noisy).layers()
-        last = layers[layers.layer == LAYERS - 1]
-        assert last.rms_difference.is_monotonic_increasing
-        assert last.rms_difference.is_unique
-        assert (layers[layers.layer < LAYERS - 1].rms_difference == 0).all()
+def test_one_noisy_head_is_found_and_no_other(
+    before: HeadScores, part: Path, tokenizer: Any
+) -> None:
+    noisy = [score(with_noisy_head(noise), part, tokenizer) for noise in NOISE]
+    frame = compare_roles(before, noisy[-1], margin=1e-3).frame
+    touched = (frame.layer == LAYERS - 1) & (frame["head"] == HEAD)
+    assert (frame[touched].p_value < 0.05 / len(frame)).any()
+    assert not frame[~touched].changed.any()
+    assert (frame[~touched].difference == 0).all()
+    shifts = compare_roles(before, *noisy)
+    moved = shifts.moved(2).groupby("checkpoint")
+    assert moved.nth(0)[["layer", "head"]].values.tolist() == [[LAYERS - 1, HEAD]] * len(NOISE)
+    assert (moved.nth(1).effect_size == 0).all()
+    layers = shifts.layers()
+    last = layers[layers.layer == LAYERS - 1]
+    assert last.rms_difference.is_monotonic_increasing  # with the noise
+    assert last.rms_difference.is_unique
+    assert (layers[layers.layer < LAYERS - 1].rms_difference == 0).all()
 
 
 def test_two_runs_of_one_model_are_the_same(

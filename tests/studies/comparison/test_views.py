@@ -1,0 +1,249 @@
+"""What a comparison shows: views against counts by hand and statsmodels, summary, files, record."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from statsmodels.stats.inter_rater import cohens_kappa
+
+from headroles import Classification, RoleComparison, assign_roles, compare_roles
+from headroles.errors import UsageError
+from headroles.roles import contrast_of
+from headroles.studies.comparison.compare import CHANGES, STATUSES, role_status
+from headroles.studies.comparison.summary import rows_counted_once
+from headroles.testing.answers import ANSWERS
+from tests.conftest import flat, in_full
+from tests.studies.comparison.made import make_scores, random_scores, reordered, shifted
+
+STATUS_OF = {
+    ("yes", "yes"): "kept",
+    ("no", "yes"): "gained",
+    ("yes", "no"): "lost",
+    ("no", "no"): "absent",
+}
+ARC = "syntactic:nsubj:to_governor"
+
+
+def test_status_of_all_answers() -> None:
+    """Not shown again is not shown to be gone, and not shown before is not shown to be new."""
+    for pair in product(ANSWERS, ANSWERS):
+        expected = "untestable" if "untestable" in pair else STATUS_OF.get(pair, "undecided")
+        assert role_status(*([end] for end in pair)).tolist() == [expected]
+        assert expected in STATUSES
+
+
+@pytest.fixture(scope="module")
+def shifts() -> RoleComparison:
+    """Two checkpoints; ``block`` has one example and is not tested."""
+    before = random_scores(n=60, documents=6)
+    before.values[1:, ..., 1] = np.nan
+    before.values[0, ..., 1] = 3
+    before.counts[:, 1] = np.arange(60) == 0
+    by = 1.5 * (3 - np.nanmean(before.values, axis=0))  # to the other side of the threshold
+    return compare_roles(
+        before,
+        shifted(before, by, noise=0.5),
+        shifted(before, by / 3, noise=0.5, seed=2),
+        clusters="none",
+    )
+
+
+def test_counts_are_counts(shifts: RoleComparison) -> None:
+    counts, frame = shifts.counts(), shifts.frame
+    assert len(counts) == 2 * 3 * 2
+    assert (counts.heads == 3).all()
+    assert (counts[list(STATUSES)].sum(axis=1) == counts.heads).all()
+    for row in counts.itertuples():
+        mine = frame.query(
+            "checkpoint == @row.checkpoint & role == @row.role & layer == @row.layer"
+        )
+        for name in STATUSES:
+            assert getattr(row, name) == (mine.status == name).sum()
+        for column, answer in CHANGES.items():
+            assert getattr(row, column) == (mine.change == answer).sum()
+        assert (row.changed, row.equivalent) == (mine.changed.sum(), mine.equivalent.sum())
+    assert counts[["gained", "lost"]].sum().min() > 0
+    assert (counts[counts.role == "block"].untestable == 3).all()
+
+
+def test_layers_hold_means_over_heads_and_roles(shifts: RoleComparison) -> None:
+    layers, frame = shifts.layers(), shifts.frame
+    assert layers[["checkpoint", "layer"]].values.tolist() == [[c, k] for c in "12" for k in (0, 1)]
+    for row in layers.itertuples():
+        mine = frame[(frame.checkpoint == row.checkpoint) & (frame.layer == row.layer)]
+        tested = mine[mine.change != "untestable"]
+        assert row.tests == len(tested) == 6
+        assert row.changed == pytest.approx(tested.changed.mean())
+        assert row.equivalent == pytest.approx(tested.equivalent.mean())
+        assert row.effect_size == pytest.approx(tested.effect_size.abs().mean())
+        assert row.chance == pytest.approx(np.sqrt(2 / np.pi / 60))
+        assert row.rms_difference == pytest.approx(np.sqrt((tested.difference**2).mean()))
+        assert row.gained == (tested.status == "gained").sum()
+        assert row.lost == (tested.status == "lost").sum()
+
+
+@pytest.mark.parametrize("documents", [1, 30])
+def test_chance_is_what_unchanged_means_give(documents: int) -> None:
+    """With clusters too: their standard error is larger than sd / sqrt(n)."""
+    rng = np.random.default_rng(0)
+    own = rng.normal(0, 1, (90, 1, 400, 1))
+    shared = rng.normal(0, 1, (90, 1, 400, 1))[np.arange(90) % documents]
+    differences = own + (shared if documents > 1 else 0)
+    before = make_scores(np.zeros_like(own), ("local",), documents=documents)
+    layer = compare_roles(before, shifted(before, differences)).layers().iloc[0]
+    # the mean of 400 absolute t values: a standard error of about 0.03 of it
+    assert layer.effect_size == pytest.approx(layer.chance, rel=0.1)
+
+
+def test_what_stands_still_has_moved_by_nothing() -> None:
+    scores = random_scores(n=1000)
+    shifts = compare_roles(scores, scores)
+    layers = shifts.layers()
+    assert (layers[["effect_size", "rms_difference", "changed"]] == 0).all(axis=None)
+    assert (layers.equivalent == 1).all()
+    assert (shifts.moved().effect_size == 0).all()
+
+
+def test_heads_that_moved_farthest_come_first(shifts: RoleComparison) -> None:
+    before = random_scores(n=60)
+    by = np.zeros((2, 3, 3))
+    by[1, 2] = 0.1, 0.2, -2.0
+    by[0, 1, 0] = 1.0
+    found = compare_roles(before, shifted(before, by, noise=0.5))
+    moved = found.moved(2)
+    assert moved[["layer", "head", "role"]].values.tolist() == [
+        [1, 2, "syntactic:any:to_governor"],
+        [0, 1, "local"],
+    ]
+    mine = found.frame[(found.frame.layer == 1) & (found.frame["head"] == 2)]
+    assert moved.effect_size[0] == pytest.approx(np.sqrt((mine.effect_size**2).mean()))
+    assert moved.changed[0] == mine.changed.sum()
+    assert moved.role_effect_size[0] == mine.effect_size.iloc[2] < 0
+    assert moved.role_difference[0] == mine.difference.iloc[2]
+    both = shifts.moved(5)
+    assert both.checkpoint.tolist() == ["1"] * 5 + ["2"] * 5
+    assert all(heads.is_monotonic_decreasing for _, heads in both.groupby("checkpoint").effect_size)
+    assert not both["role"].eq("block").any()  # which is untestable
+
+
+@pytest.mark.parametrize(
+    "counts", [(20, 5, 10, 15), (3, 0, 0, 69), (0, 3, 0, 69), (0, 0, 0, 72), (72, 0, 0, 0)]
+)
+def test_agreement_of_role_tables(
+    shifts: RoleComparison, counts: tuple[int, int, int, int]
+) -> None:
+    """Of so many heads with the role both times, before only, after only, and never.
+
+    A yes that is undecided at the other end is no role there; untestable heads do not count.
+    """
+    pairs = np.repeat([[1, 1], [1, 0], [0, 1], [0, 0]], counts, axis=0).astype(bool)
+    words = np.where(pairs, "yes", "undecided")
+    rows = [*map(tuple, words), ("untestable", "yes")]
+    frame = pd.DataFrame(rows, columns=["answer_before", "answer_after"])
+    frame["status"] = role_status(frame["answer_before"], frame["answer_after"])
+    made = RoleComparison(frame.assign(checkpoint="after", role="local"), shifts.record)
+    found = made.agreement().iloc[0]
+    had, has = pairs.T
+    assert (found.heads, found.had, found.has, found.both) == (
+        *(sum(counts), had.sum(), has.sum()),
+        counts[0],
+    )
+    assert found.undecided == sum(counts) - counts[0]
+    expected = counts[0] / pairs.any(axis=1).sum() if pairs.any() else np.nan
+    assert found.jaccard == pytest.approx(expected, nan_ok=True)
+    if max(counts[0], counts[3]) < sum(counts):
+        assert found.kappa == pytest.approx(cohens_kappa(np.reshape(counts, (2, 2))).kappa)
+    assert np.isnan(found.kappa) == (max(counts[0], counts[3]) == sum(counts))
+    of_block = shifts.agreement().set_index("role").loc["block"]
+    assert (of_block[["heads", "had", "has"]] == 0).all(axis=None)
+    assert of_block[["jaccard", "kappa"]].isna().all(axis=None)
+
+
+def test_by_status(shifts: RoleComparison) -> None:
+    lost = shifts.with_status("lost")
+    assert len(lost) == shifts.counts()["lost"].sum() > 0
+    assert lost.effect_size.abs().is_monotonic_decreasing
+    with pytest.raises(UsageError, match="status is 'gone'; it must be one of kept, gained"):
+        shifts.with_status("gone")
+
+
+@pytest.fixture(scope="module")
+def of_arcs() -> RoleComparison:
+    """Heads that have an arc role before or after, with and without its contrast."""
+    rng, roles = np.random.default_rng(5), ("local", ARC, contrast_of(ARC))
+    shape = (60, 4, 12, len(roles))
+    ends = []
+    for _ in range(2):
+        means = rng.choice([2.0, 3.0, 4.0], size=shape[1:])
+        means[..., 2] = rng.choice([-1.0, 0.0, 1.0], size=shape[1:3])
+        ends.append(means + rng.normal(scale=0.3, size=shape))
+    return compare_roles(*(make_scores(values.astype(np.float32), roles) for values in ends))
+
+
+def test_the_summary_counts_and_names_roles_once(of_arcs: RoleComparison) -> None:
+    """A positional answer is one of a head without the role."""
+    rows = rows_counted_once(of_arcs.frame)
+    assert set(rows["role"]) == {"local", ARC}
+    ends = rows[["answer_before", "answer_after"]].replace("positional", "no")
+    expected = [STATUS_OF.get(tuple(pair), "undecided") for pair in ends.itertuples(index=False)]
+    assert rows["status"].tolist() == expected
+    assert set(expected) >= {"kept", "lost", "gained", "absent", "undecided"}
+    arcs = rows[rows["role"] == ARC]
+    lines = repr(of_arcs).splitlines()
+    row = next(line for line in lines if line.startswith("  syntactic partners")).split()[-6:]
+    assert row[1:4] == [str((arcs["status"] == name).sum()) for name in ("kept", "lost", "gained")]
+    first = arcs[arcs["status"] == "lost"].iloc[0]
+    named = next(line for line in lines if line.startswith("Lost: "))
+    assert f"{first['layer']}-{first['head']} subject -> its verb" in named
+    heads = rows.groupby(["layer", "head"])["status"].agg(set)
+    lost, gained = (sum(name in own for own in heads) for name in ("lost", "gained"))
+    assert f"{lost} heads lost a role, {gained} gained one." in lines
+    shown, n_changed = flat(of_arcs), rows["changed"].sum()
+    assert f"Of 96 mean scores, {n_changed} moved by more than 0.5 (layers 0, 1" in shown
+    largest = rows.loc[rows["difference"].abs().idxmax()]
+    assert f"Largest: {largest['layer']}-{largest['head']} " in shown
+    assert max(map(len, lines)) <= 100
+    assert len(lines) <= 20
+
+
+def test_the_summary_says_where_distance_was_not_controlled(of_arcs: RoleComparison) -> None:
+    assert "Score with beyond_offset" not in flat(of_arcs)
+    assert "of arcs 0.5 beyond distance" in flat(of_arcs)
+    arcs = make_scores(random_scores(documents=6).values, ("local", "block", ARC))
+    shown = flat(compare_roles(arcs, arcs))
+    assert "No head was shown to lose or gain a role." in shown
+    assert "Lost: " not in shown
+    assert "Score with beyond_offset" in shown
+
+
+def test_views_are_the_same_after_loading(shifts: RoleComparison, tmp_path: Path) -> None:
+    loaded = RoleComparison.load(shifts.save(tmp_path / "out"))
+    assert loaded.record == shifts.record
+    for view in RoleComparison.views:
+        pd.testing.assert_frame_equal(loaded.view(view), shifts.view(view), check_exact=True)
+        assert all(len(shifts.export(fmt, view)) > 100 for fmt in ("csv", "json", "latex"))
+    for part in ("60 examples that all models read", "Agreement", "Moved"):
+        assert part in in_full(shifts)
+
+
+def test_the_record_has_both_sides_and_what_was_dropped() -> None:
+    before = random_scores(documents=6)
+    after = reordered(shifted(before, 0.5, noise=0.3), np.arange(30))
+    shifts = compare_roles(before, after, on_mismatch="intersect")
+    assert list(shifts.record.sources) == ["before", "after"]
+    expected = {"dropped_examples": {"before": 10, "after": 0}, "threshold": 3.0, "margin": 0.5}
+    expected |= {"dropped_roles": {"before": [], "after": []}, "examples": 30, "n_clusters": 6}
+    assert {**shifts.facts, **expected, "clustered_by": "document"} == shifts.facts
+    assert set(shifts.frame.n) <= {30, 15}
+    assert any("fewer than 20 documents" in warning for warning in shifts.warnings)
+
+
+def test_classifications_are_compared_by_their_scores() -> None:
+    sides = random_scores(), shifted(random_scores(), 0.5, noise=0.3)
+    classified = [Classification(scores, assign_roles(scores)) for scores in sides]
+    expected = compare_roles(*sides).frame
+    pd.testing.assert_frame_equal(compare_roles(*classified).frame, expected)

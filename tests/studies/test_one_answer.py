@@ -1,0 +1,138 @@
+"""One sense of "has the role": all faces of a table, and studies, name the same heads.
+
+`faces` collects the heads that each of them names; `python -m tests.studies.test_one_answer DIR`
+prints them for a stored role table.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headroles import HeadScores, RoleTable, assign_roles, compare_roles, replicate_roles
+from headroles.roles import contrast_of, is_arc
+from headroles.studies.claims import Measured
+from headroles.studies.classification.figures import draw_head, draw_heads, draw_role
+from headroles.studies.classification.page import role_map
+from tests.conftest import flat, make_scores
+
+ARC, BACK = "syntactic:nsubj:to_governor", "syntactic:nsubj:to_dependent"
+ROLES = ("local", ARC, contrast_of(ARC), BACK, contrast_of(BACK))
+Heads = frozenset[tuple[int, int]]
+
+
+def faces(table: RoleTable, role: str) -> Iterator[tuple[str, Heads]]:
+    """Yield each way to see which heads have a role, with these heads."""
+    yield "answer", frozenset(pairs(table.frame[table.frame["answer"] == "yes"], role))
+    yield "heads_with", frozenset(table.heads_with(role))
+    yield "where", frozenset(pairs(table.where(role, only_assigned=True).frame, role))
+    yield "assigned", frozenset(pairs(table.view("assigned"), role))
+    wide = table.view("wide")
+    yield "wide", frozenset(zip(wide["layer"][wide[role]], wide["head"][wide[role]], strict=True))
+    text = table.export("csv", "assigned").decode()
+    rows = [own for own in csv.DictReader(io.StringIO(text)) if own["role"] == role]
+    yield "CSV", frozenset((int(own["layer"]), int(own["head"])) for own in rows)
+    listed = json.loads(table.export("json", "assigned"))["rows"]
+    yield "JSON", frozenset((own["layer"], own["head"]) for own in listed if own["role"] == role)
+    facts = table.to_json()
+    listed = [own for own in facts["assigned"] if own["role"] == role]
+    yield "--json", frozenset((own["layer"], own["head"]) for own in listed)
+    assert facts["heads_per_role"][role] == len(listed)
+    latex = table.where(role).export("latex", "assigned").decode()
+    cells = re.findall(r"^(\d+)-(\d+) &", latex, flags=re.MULTILINE)
+    yield "LaTeX", frozenset((int(layer), int(head)) for layer, head in cells)
+    content = role_map(table)
+    view = next(own for own in content.views if own.name == role)
+    having = {sign for sign, _, has in content.legend if has}
+    yield "map", frozenset(zip(*np.nonzero(np.isin(view.marks, [*having])), strict=True))
+    drawn = draw_role(table, role).collections[1:]
+    marks = [own.get_offsets() for own in drawn if str(own.get_label()).startswith("yes")]
+    yield (
+        "figure",
+        frozenset((int(y), int(x)) for x, y in np.concatenate([*marks, np.empty((0, 2))])),
+    )
+    assert table.counts().loc[role, "total"] == len(listed)
+    assert table.colocation().loc[role, role] == len(listed)
+
+
+def pairs(frame: Any, role: str) -> Iterator[tuple[int, int]]:
+    rows = frame[frame["role"] == role]
+    return zip(rows["layer"].tolist(), rows["head"].tolist(), strict=True)
+
+
+@pytest.fixture(scope="module")
+def scores() -> HeadScores:
+    """Heads of an arc role: with it, positional, without, undecided of mean, and of contrast."""
+    means, beyond = [[5, 5, 1, 3, 5, 5]], [[3, 0, 3, 3, 0.5, 2]]
+    values = np.stack([np.full((1, 6), 4.0), means, beyond, np.ones((1, 6)), beyond], axis=-1)
+    noise = np.random.default_rng(0).normal(0, 0.25, (40, *values.shape))
+    noise[:, 0, 3, 1] += 3 - (values + noise)[:, 0, 3, 1].mean()  # exactly at the threshold
+    noise[:, 0, 4, 2] += 0.5 - (values + noise)[:, 0, 4, 2].mean()
+    made = make_scores(values + noise, ROLES)
+    low = [0 if contrast_of(role) in ROLES or role == "local" else -20 for role in ROLES]
+    bounds = np.stack([low, np.full(len(ROLES), 20)], axis=-1).astype(np.float32)
+    digests = tuple(f"{example:016x}" for example in range(40))
+    return replace(made, bounds=np.broadcast_to(bounds, (40, *bounds.shape)), digests=digests)
+
+
+def test_every_face_names_the_same_heads(scores: HeadScores) -> None:
+    table = assign_roles(scores)
+    arc = table.frame[table.frame["role"] == ARC]
+    words = ["yes", "positional", "no", "undecided", "undecided", "yes"]
+    assert arc["answer"].tolist() == words
+    for role in table.roles:
+        found = dict(faces(table, role))
+        assert len(set(found.values())) == 1, found
+    # The group is what the summary counts, and a positional head is named as not counted.
+    assert table.heads_with("syntactic") == table.heads_with("nsubj") == [(0, 0), (0, 5)]
+    assert re.search(r"syntactic partners 2 .*0-0 0-5", flat(table))
+    assert "Positional, not counted: 0-1" in flat(table)
+    n_roles = np.asarray(draw_heads(table).collections[0].get_array()).ravel()
+    assert n_roles.tolist() == table.frame.groupby("head")["assigned"].sum().tolist()
+    drawn = {str(line.get_label()) for line in draw_head(table, 0, 1).lines}
+    assert "positional" in drawn  # every answer has a form of point
+
+
+def test_studies_read_the_same_answer(scores: HeadScores) -> None:
+    table = assign_roles(scores)
+    frame = compare_roles(scores, scores).frame
+    assert frame["answer_before"].tolist() == table.frame["answer"].tolist()
+    assert set(frame["status"]) <= {"kept", "absent", "undecided"}
+    sets = [replace(scores, digests=tuple(f"{name}{k}" for k in range(40))) for name in "ab"]
+    found = replicate_roles(sets, ["a", "b"]).sets()
+    certified = table.frame["certified"] == "yes"
+    assert certified.any()
+    for name in ("a", "b"):
+        assert found[name].to_dict() == certified.groupby(table.frame["role"]).sum().to_dict()
+    measured: Any = SimpleNamespace(roles=table, shape=(1, 6))
+    for role in ("local", "syntactic"):
+        has = Measured.has(measured, role)
+        assert list(zip(*np.nonzero(has), strict=True)) == table.heads_with(role)
+
+
+def main(folder: str) -> None:
+    """Print the heads that each face of a stored role table names."""
+    table = RoleTable.load(folder)
+    lines = [flat(table)[:900]]
+    for role in table.roles:
+        named = dict(faces(table, role))
+        same = "the same heads" if len(set(named.values())) == 1 else f"OTHER HEADS: {named}"
+        lines.append(f"{role}: {len(named['answer'])} by {', '.join(named)}: {same}")
+    either = {head for role in table.roles if is_arc(role) for head in table.heads_with(role)}
+    same = either == set(table.heads_with("syntactic"))
+    lines.append(f"heads_with('syntactic'): {len(either)}, those of all roles of arcs: {same}")
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
