@@ -104,21 +104,18 @@ class PowerAnalysis(Result):
     def summarize(self) -> Iterator[Shown]:
         """Give the examples that decide nine tenths of heads and roles, and tabulate roles."""
         needed, pilot = _enough_for(0.9, self.frame), self.facts["examples"]
-        if np.isnan(needed):
-            yield "No head can be planned for with this pilot."
-        else:
-            size = f"{needed:,.0f} examples" if np.isfinite(needed) else "no number of examples"
-            yield (
-                f"Nine tenths of all heads and roles are decided by {size} "
-                f"({self.options.power:g} power each, level {self.options.alpha:g}); "
-                f"the pilot had {pilot}."
+        size = f"{needed:,.0f} examples" if np.isfinite(needed) else "no number of examples"
+        yield (
+            "No head can be planned for with this pilot."
+            if np.isnan(needed)
+            else (
+                f"Nine tenths of all heads and roles are decided by {size} ({self.options.power:g} "
+                f"power each, level {self.options.alpha:g}); the pilot had {pilot}."
             )
-        summary = self.summary()
-        order = summary.sort_values("nine_tenths", ascending=False, kind="stable")
-        rows = tuple(
-            (in_words(str(role)), *map(_whole, row))
-            for role, row in zip(order.index, order[[*SHARES]].to_numpy(), strict=True)
         )
+        order = self.summary().sort_values("nine_tenths", ascending=False, kind="stable")
+        cells = order[[*SHARES]].map(_whole)
+        rows = tuple((in_words(str(role)), *shares) for role, *shares in cells.itertuples())
         yield Grid(("Examples to decide of", "half the heads", "nine tenths", "all"), rows)
         yield "The means of the pilot are uncertain: take these numbers as lower bounds."
 
@@ -187,60 +184,54 @@ def power_analysis(scores: HeadScores, options: PowerOptions) -> PowerAnalysis:
 
 def _frame(tested: RoleHypotheses, options: PowerOptions) -> pd.DataFrame:
     pilot = tested.means
-    moments, ok = pilot.moments, pilot.is_tested
-    side = answers(ok, pilot.direction)
-    direction = np.where(ok & (side != UNDECIDED), side, "")
+    ok, side = pilot.is_tested, answers(pilot.is_tested, pilot.direction)
     own = np.where(ok & (side == UNDECIDED), _AT_THRESHOLD, "").astype(object)
     frame = pd.DataFrame(
         {
             **tested.columns.labels,
-            "n": moments.n,
-            "n_clusters": moments.n_clusters,
-            "df": moments.df,
-            "mean": moments.mean,
-            "effect_size": pilot.effect_size,
+            **_measured(pilot),
+            "mean": pilot.moments.mean,
             "threshold": pilot.threshold,
-            "direction": direction.astype(object),
+            "direction": np.where(ok & (side != UNDECIDED), side, "").astype(object),
             "alpha_per_test": np.nan,
-            "design_effect": design_effect(moments),
             "examples_with_score": np.where(ok, np.inf, np.nan),
             "corpus_examples": np.where(ok, np.inf, np.nan),
             "note": find_notes(pilot, own),
         }
     )
     if tested.contrasts is not None:
-        _take_contrasts(frame, tested.contrasts, tested.places)
-        direction = frame["direction"].to_numpy()
+        # The harder test of heads above is planned for, or that the contrast is below its margin.
+        beyond, of_means = tested.contrasts, frame.loc[tested.places]
+        words = np.where(beyond.direction < 0, POSITIONAL, YES)
+        of_contrasts = of_means.assign(**_measured(beyond), direction=words)
+        is_harder = _ease(of_contrasts) < _ease(of_means)
+        takes = (of_means["direction"] == YES) & beyond.is_tested
+        takes &= is_harder | (beyond.direction < 0)
+        frame.loc[of_means.index[takes], of_contrasts.columns] = of_contrasts[takes]
     for wanted in (YES, POSITIONAL, NO):
-        tests = np.flatnonzero(direction == wanted)
+        tests = np.flatnonzero(frame["direction"] == wanted)
         if len(tests):
             levels = _levels(options, int(ok.sum()), len(tests))
             _plan(frame, tests, levels, options.power, pilot.sample.n_examples)
     return frame
 
 
-def _take_contrasts(frame: pd.DataFrame, pilot: Hypotheses, places: IntArray) -> None:
-    """Plan for the contrast in rows with a mean above where it is the harder of the two tests.
-
-    A contrast below the margin is to be shown, too: the answer is then ``positional``.
-    """
-    own, moments = frame.loc[places], pilot.moments
-    found = own.assign(
-        n=moments.n,
-        n_clusters=moments.n_clusters,
-        df=moments.df,
-        effect_size=pilot.effect_size,
-        design_effect=design_effect(moments),
-        direction=np.where(pilot.direction < 0, POSITIONAL, YES),
-    )
-    is_harder = _ease(found) < _ease(own)
-    takes = (own["direction"] == YES) & pilot.is_tested & (is_harder | (pilot.direction < 0))
-    frame.loc[own.index[takes], found.columns] = found[takes]
+def _measured(pilot: Hypotheses) -> dict[str, FloatArray | IntArray]:
+    """Return the columns of a test that its plan follows from."""
+    moments = pilot.moments
+    return {
+        "n": moments.n,
+        "n_clusters": moments.n_clusters,
+        "df": moments.df,
+        "effect_size": pilot.effect_size,
+        "design_effect": design_effect(moments),
+    }
 
 
-def _ease(rows: pd.DataFrame) -> FloatArray:
+def _ease(rows: pd.DataFrame) -> pd.Series[float]:
     """Return the effect sizes of tests, as if examples were independent."""
-    return np.asarray(rows["effect_size"].abs() / np.sqrt(rows["design_effect"]))
+    ease: pd.Series[float] = rows["effect_size"].abs() / np.sqrt(rows["design_effect"])
+    return ease
 
 
 def _levels(options: PowerOptions, n_tests: int, n_heads: int) -> FloatArray:

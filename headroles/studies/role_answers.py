@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.arrays import BoolArray, FloatArray, IndexArray
+from headroles.arrays import FloatArray, IndexArray
 from headroles.roles import Score, contrast_of
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import HeadColumns, clusters_of, hypotheses_about, hypotheses_of
@@ -77,8 +77,7 @@ class RoleHypotheses:
     @property
     def beyond(self) -> FloatArray:
         """Mean contrast (T,), NaN without one."""
-        none = np.full(self.means.n_tests, np.nan)
-        return none if self.contrasts is None else self.spread(self.contrasts.moments.mean)
+        return self.spread(np.nan if self.contrasts is None else self.contrasts.moments.mean)
 
     @property
     def log_e(self) -> FloatArray:
@@ -89,39 +88,43 @@ class RoleHypotheses:
         beyond = self.spread(self.contrasts.betting.above, np.inf)
         return np.minimum(log_e, beyond)
 
-    def spread(self, of_contrasts: NDArray[np.floating], others: float = np.nan) -> FloatArray:
+    def spread(self, of_contrasts: FloatArray | float, others: float = np.nan) -> FloatArray:
         """Return (T,): a value of each contrast (C,), ``others`` where there is none."""
         spread = np.full(self.means.n_tests, others)
         spread[self.places] = of_contrasts
         return spread
 
     def answered(self, options: TestOptions) -> Answered:
-        """Answer by the tests of ``options``."""
+        """Answer by the tests of ``options``; without a contrast, the mean alone decides."""
         above, below = (find_p_values(self.means, options, side) for side in ("greater", "less"))
-        missing = np.isnan(below.adjusted) & np.isnan(below.by_bound)
-        if self.contrasts is None:
-            is_open = {"mean": ~above.shows(options.alpha)}
-            return _answered(missing, (above, below), options.alpha, is_open)
-        beyond, within = (
-            find_p_values(self.contrasts, options, side) for side in ("greater", "less")
-        )
+        having, alpha, p_beyond = above, options.alpha, np.full(self.means.n_tests, np.nan)
         positional = np.zeros(self.means.n_tests, dtype=bool)
-        positional[self.places] = both(above.take(self.places), within, options).shows(
-            options.alpha
+        notes = np.full(self.means.n_tests, "", dtype=object)
+        if self.contrasts is not None:
+            beyond, within = (
+                find_p_values(self.contrasts, options, side) for side in ("greater", "less")
+            )
+            is_within = both(above.take(self.places), within, options)
+            positional[self.places] = is_within.shows(alpha)
+            of_all = PValues(
+                statistic=self.spread(beyond.statistic),
+                single=self.spread(beyond.single, 0.0),
+                adjusted=self.spread(beyond.adjusted, 0.0),
+                direction=above.direction,
+                by_bound=self.spread(beyond.by_bound),
+            )
+            having, p_beyond = both(above, of_all, options), self.spread(beyond.single)
+            is_open = 2 * of_all.shows(alpha) + above.shows(alpha)
+            texts = ("open: mean and contrast", "open: contrast", "open: mean", "")
+            notes = np.array(texts, dtype=object)[is_open]
+        untestable = np.isnan(below.adjusted) & np.isnan(below.by_bound)
+        found = np.select(
+            [untestable, having.shows(alpha), below.shows(alpha), positional],
+            [UNTESTABLE, YES, NO, POSITIONAL],
+            UNDECIDED,
         )
-        # where a role has no contrast, the mean alone decides
-        of_all = PValues(
-            statistic=self.spread(beyond.statistic),
-            single=self.spread(beyond.single, 0.0),
-            adjusted=self.spread(beyond.adjusted, 0.0),
-            direction=above.direction,
-            by_bound=self.spread(beyond.by_bound),
-        )
-        is_open = {"mean": ~above.shows(options.alpha), "contrast": ~of_all.shows(options.alpha)}
-        tested = both(above, of_all, options), below
-        return _answered(
-            missing, tested, options.alpha, is_open, positional, self.spread(beyond.single)
-        )
+        notes[found != UNDECIDED] = ""
+        return Answered(found, having, below, p_beyond, notes)
 
     def certified(self, options: TestOptions) -> NDArray[np.str_]:
         """Answer by betting, at the level of ``options``; empty texts without bounds."""
@@ -143,25 +146,3 @@ class Answered:
     below: PValues
     p_beyond: FloatArray
     notes: NDArray[np.object_]
-
-
-def _answered(
-    missing: BoolArray,
-    tested: tuple[PValues, PValues],
-    alpha: float,
-    is_open: dict[str, BoolArray],
-    positional: BoolArray | None = None,
-    p_beyond: FloatArray | None = None,
-) -> Answered:
-    above, below = tested
-    shown = [missing, above.shows(alpha), below.shows(alpha)]
-    words = [UNTESTABLE, YES, NO]
-    if positional is not None:
-        shown, words = [*shown, positional], [*words, POSITIONAL]
-    found = np.select(shown, words, UNDECIDED)
-    notes = np.full(len(found), "", dtype=object)
-    for name, of_name in is_open.items():
-        noted = (found == UNDECIDED) & of_name & (len(is_open) > 1)
-        notes[noted] = [f"{one} and {name}" if one else f"open: {name}" for one in notes[noted]]
-    nothing = np.full(len(found), np.nan)
-    return Answered(found, above, below, nothing if p_beyond is None else p_beyond, notes)
