@@ -46,6 +46,8 @@ from headroles.studies.sharing.collaborate import collaborate_heads
 from headroles.studies.sharing.options import CollaborateOptions, RedundancyOptions
 from headroles.studies.sharing.redundancy import find_redundancy
 from headroles.testing.options import UnitOptions
+from headroles.wording import speaking_of_flags
+from tests.commands import run_well
 from tests.studies.conftest import classifier, labelled, labelled_twice, roles
 
 __all__ = ["classifier", "labelled", "labelled_twice", "roles"]
@@ -317,11 +319,15 @@ ELSEWHERE = ("score", "classify", "attention", "prune", "gate")
 
 
 @pytest.mark.parametrize("name", [one for one in STUDIES if one not in ELSEWHERE])
-def test_a_result_comes_back_from_its_folder_and_has_a_page(name: str, place: Place) -> None:
+def test_a_result_comes_back_from_its_folder_is_shown_again_and_has_a_page(
+    name: str, place: Place
+) -> None:
     study = STUDIES[name]
     found = study.run(place, make(study, place, study.settings[0]))
     found = found[1] if isinstance(found, tuple) else found
     loaded = load(found.save(place.new / "out"))
     assert same(loaded, found)
     assert repr(loaded) == repr(found)
+    with speaking_of_flags():
+        assert run_well("show", place.new / "out").stdout.rstrip() == repr(found).rstrip()
     assert "<table" in make_report(place.new / "out").to_html()

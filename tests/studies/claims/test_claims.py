@@ -18,6 +18,7 @@ from headroles.results.stored import load
 from headroles.studies.claims import CLAIMS, ClaimOptions, ClaimTable, NotTestable, combine_claims
 from headroles.studies.claims.measured import ClaimTask
 from headroles.studies.controls import change_of_weights, with_noise
+from headroles.wording import speaking_of_flags
 from tests.commands import run
 from tests.conftest import make_bert, make_tokenizer
 from tests.rounding import tolerance
@@ -66,6 +67,8 @@ def test_everything_that_can_be_tested_is_beside_its_control(
     assert not (rows["verdict"] == "shown").any()
     table.save(tmp_path / "out")
     assert load(tmp_path / "out") == table
+    with speaking_of_flags():
+        assert run("show", str(tmp_path / "out")).stdout.rstrip() == repr(table).rstrip()
     first, *lines = repr(table).splitlines()
     assert first.startswith(f"Of {len(CLAIMS)} claims, 0 are shown, ")
     assert any("contradicted" in line and "separators-middle" in line for line in lines)
