@@ -208,51 +208,38 @@ class TestSimulation:
 
 
 class TestWhatCannotBePlanned:
-    @pytest.fixture
-    def plan(self) -> PowerAnalysis:
+    def test_has_a_note_and_no_number(self) -> None:
         values = np.full((4, 1, 5, 1), np.nan)
         values[0, 0, 0] = 9  # one example
         values[:, 0, 1] = 9  # no variance
         values[:, 0, 2, 0] = [2, 4, 1, 5]  # at the threshold
         values[:, 0, 3, 0] = [4, 5, 6, 7]
         values[:, 0, 4, 0] = [1, 2, 1, 2]
-        return plan_for(values)
-
-    def test_has_a_note(self, plan: PowerAnalysis) -> None:
+        plan = plan_for(values)
         frame = plan.frame
         assert frame["corpus_examples"].isna().tolist() == [True, True, False, False, False]
         assert np.isinf(frame["corpus_examples"]).tolist() == [False, False, True, False, False]
         assert frame["direction"].tolist() == ["", "", "", "yes", "no"]
-        assert frame["note"].str.split(":").str[0].tolist() == [
-            "untestable",
-            "degenerate",
-            "the pilot mean is at the threshold",
-            "",
-            "",
-        ]
+        notes = ["untestable", "degenerate", "the pilot mean is at the threshold", "", ""]
+        assert frame["note"].str.split(":").str[0].tolist() == notes
         # The correction counts the three tests that can be made.
         assert frame["alpha_per_test"].tolist()[3:] == pytest.approx([0.05 / 3] * 2)
-
-    def test_summary(self, plan: PowerAnalysis) -> None:
-        row = plan.summary().loc["r0"]
-        needed = sorted(plan.frame["corpus_examples"].dropna())
+        row, needed = plan.summary().loc["r0"], sorted(frame["corpus_examples"].dropna())
         assert (row["above"], row["below"], row["unplanned"]) == (1, 1, 2)
         assert (row["half"], row["nine_tenths"], row["all"]) == (needed[1], np.inf, np.inf)
-
-    def test_a_role_without_a_plan(self) -> None:
-        values = np.random.default_rng(0).normal(3, 1, (9, 1, 2, 2))
-        values[1:, ..., 1] = np.nan
-        row = plan_for(values).summary().loc["r1"]
-        assert row[["half", "nine_tenths", "all"]].isna().all()
-        assert row["unplanned"] == 2
+        rows = json.loads(plan.export("json"), parse_constant=pytest.fail)["rows"]
+        assert [own["corpus_examples"] is None for own in rows] == [True] * 3 + [False] * 2
 
     @pytest.mark.parametrize("correction", CORRECTIONS)
-    def test_a_family_without_a_test(self, correction: str) -> None:
+    def test_a_role_without_a_test(self, correction: str) -> None:
         values = np.random.default_rng(0).normal(4, 1, (9, 1, 2, 2))
         values[1:, ..., 1] = np.nan  # one example
-        frame = plan_for(values, correction=correction).frame
-        assert np.isfinite(frame["corpus_examples"]).tolist() == [True, True, False, False]
-        assert frame["alpha_per_test"].isna().tolist() == [False, False, True, True]
+        plan = plan_for(values, correction=correction)
+        assert np.isfinite(plan.frame["corpus_examples"]).tolist() == [True, True, False, False]
+        assert plan.frame["alpha_per_test"].isna().tolist() == [False, False, True, True]
+        row = plan.summary().loc["r1"]
+        assert row[["half", "nine_tenths", "all"]].isna().all()
+        assert row["unplanned"] == 2
         alone = plan_for(values[:1], correction=correction).frame
         assert alone["corpus_examples"].isna().all()
 
@@ -261,13 +248,6 @@ class TestWhatCannotBePlanned:
         frame = plan_for(values, threshold=0.1).frame
         assert frame["note"].str.startswith("degenerate").all()
         assert frame["corpus_examples"].isna().all()
-
-    def test_json_has_no_infinity(self, plan: PowerAnalysis) -> None:
-        def refuse(constant: str) -> None:
-            raise AssertionError(constant)
-
-        rows = json.loads(plan.export("json"), parse_constant=refuse)["rows"]
-        assert [row["corpus_examples"] is None for row in rows] == [True] * 3 + [False] * 2
 
     def test_a_head_that_hardly_varies(self) -> None:
         """Its effect is beyond what the noncentral t distribution is computed for."""
@@ -288,13 +268,6 @@ def test_quantiles_of_a_role() -> None:
     assert row[["above", "below", "unplanned"]].tolist() == [20, 0, 0]
 
 
-@pytest.mark.parametrize(("threshold", "expected"), [(None, 3.0), (0.1, 0.1)])
-def test_thresholds_are_those_of_the_tests(threshold: float | None, expected: float) -> None:
-    values = np.random.default_rng(0).normal(0.5, 1, (30, 1, 3, 1))
-    frame = power_analysis(make_scores(values, ["local"]), threshold=threshold).frame
-    assert frame["threshold"].tolist() == [expected] * 3
-
-
 def test_of_mean_and_contrast_the_harder_test_is_planned() -> None:
     """Contrasts that are easy, hard, and below the margin; and a mean that is below."""
     arc = "syntactic:nsubj:to_governor"
@@ -307,20 +280,11 @@ def test_of_mean_and_contrast_the_harder_test_is_planned() -> None:
     assert both["corpus_examples"][1] > 10 * alone["corpus_examples"][1]
 
 
-def test_columns_record_and_display() -> None:
-    values = np.random.default_rng(0).normal(3, 1, (30, 2, 3, 2))
-    plan = plan_for(values, 3)
-    assert tuple(plan.frame.columns) == PowerAnalysis.columns
-    assert len(plan) == 12
-    assert (plan.options.power, plan.options.correction) == (0.8, "fdr_bh")
-    assert plan.facts == {
-        "score": "bias",
-        "threshold": 3.0,
-        "clustered_by": "document",
-        "n_clusters": 10,
-        "effective_clusters": 10.0,
-        "examples": 30,
-    }
+def test_record_and_display() -> None:
+    plan = plan_for(np.random.default_rng(0).normal(3, 1, (30, 2, 3, 2)), 3, threshold=2.5)
+    assert set(plan.frame["threshold"]) == {2.5}
+    expected = {"score": "bias", "threshold": 2.5, "clustered_by": "document", "n_clusters": 10}
+    assert plan.facts == {**expected, "effective_clusters": 10.0, "examples": 30}
     assert "(0.8 power each, level 0.05); the pilot had 30." in flat(plan)
 
 
