@@ -262,7 +262,8 @@ def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
     if value is None:
         return chosen
     if {"ci_low", "ci_high"} <= set(frame):
-        low, high = (frame[name].map("{:.3g}".format) for name in ("ci_low", "ci_high"))
+        ends = (frame[name].map("{:.3g}".format) for name in ("ci_low", "ci_high"))
+        low, high = (end.astype(str) for end in ends)  # an empty column has no texts
         chosen = chosen.assign(interval=low + " to " + high)
     telling = [name for name in chosen if len(chosen[name].unique()) > 1]
     answers = [name for name in _ANSWERS if name in telling][:1]
