@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from statsmodels.stats.power import TTestPower
 
@@ -137,12 +136,6 @@ class TestFalseDiscoveryRate:
         assert (needed["fdr_by"] >= needed["fdr_bh"]).all()
 
 
-def adjusted_by_role(frame: pd.DataFrame, p: str, correction: str) -> FloatArray:
-    """p-values (roles, heads), each role corrected by itself."""
-    by_role = frame[p].to_numpy().reshape(frame["role"].nunique(), -1)
-    return np.stack([adjust_p_values(family, correction) for family in by_role])
-
-
 class TestSimulation:
     """Corpora of the planned size; every role is a corpus of its own, with its own family."""
 
@@ -178,8 +171,8 @@ class TestSimulation:
 
         def corpora(n_documents: int, n_corpora: int) -> FloatArray:
             rng = np.random.default_rng(n_documents)
-            shared = rng.normal(0, np.sqrt(0.3), (n_documents, 1, 1, n_corpora))
-            own = rng.normal(0, np.sqrt(0.7), (5 * n_documents, 1, 1, n_corpora))
+            shared = rng.normal(0, np.sqrt(0.3), (n_documents, 1, n_corpora, 1))
+            own = rng.normal(0, np.sqrt(0.7), (5 * n_documents, 1, n_corpora, 1))
             return np.asarray(3.2 + np.repeat(shared, 5, axis=0) + own)
 
         plan = plan_for(corpora(20_000, 1), 5, correction="none").frame
@@ -198,10 +191,11 @@ class TestSimulation:
         plan = plan_for(pilot, 4, **options).frame
         n_documents = int(np.ceil(plan["corpus_examples"].max() / 4))
         assert n_documents < FEW
-        shape = (4 * n_documents, 1, 5, self.N_CORPORA)
-        values = 3.8 + np.random.default_rng(1).normal(size=shape)
-        frame = assign_roles(scores_of(values, 4)).frame
-        share = (adjusted_by_role(frame, "p_value", correction) <= 0.001).mean()
+        values = 3.8 + np.random.default_rng(1).normal(size=(4 * n_documents, self.N_CORPORA * 5))
+        sample = Sample.of(values, np.arange(len(values)) // 4)
+        p_values = t_test(sample, 3, alternative="greater").p_value.reshape(-1, 5)
+        adjusted = np.stack([adjust_p_values(family, correction) for family in p_values])
+        share = (adjusted <= 0.001).mean()
         exact = power_of(4 * n_documents, 0.8, plan["alpha_per_test"].max(), cluster_size=4)
         assert 0.8 < exact < 0.88  # whole documents are a little more than the plan
         assert share == pytest.approx(float(exact), abs=0.02)
