@@ -47,7 +47,7 @@ def faces(table: RoleTable, role: str) -> Iterator[tuple[str, Heads]]:
     facts = table.to_json()
     listed = [own for own in facts["assigned"] if own["role"] == role]
     yield "--json", frozenset((own["layer"], own["head"]) for own in listed)
-    assert facts["heads_per_role"][role] == len(listed)
+    assert facts["answers_per_role"][role]["yes"] == len(listed)
     latex = table.where(role).export("latex", "assigned").decode()
     cells = re.findall(r"^(\d+)-(\d+) &", latex, flags=re.MULTILINE)
     yield "LaTeX", frozenset((int(layer), int(head)) for layer, head in cells)
@@ -61,7 +61,7 @@ def faces(table: RoleTable, role: str) -> Iterator[tuple[str, Heads]]:
         "figure",
         frozenset((int(y), int(x)) for x, y in np.concatenate([*marks, np.empty((0, 2))])),
     )
-    assert table.counts().loc[role, "total"] == len(listed)
+    assert table.answers().loc[role, "yes"] == len(listed)
     assert table.colocation().loc[role, role] == len(listed)
 
 
