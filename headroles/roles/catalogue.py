@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -46,17 +46,13 @@ class LocalOptions(PresetOptions):
 
 
 def local_roles(options: LocalOptions, context: Context) -> Iterator[Role]:
-    """Yield the local role with the chosen window."""
-    yield local(options.window, options.is_published)
+    """Yield the role whose tokens look for those in a window around them, themselves included.
 
-
-def local(window: int, published_edge: bool = False) -> Role:
-    """Return the role whose tokens look for tokens at most ``window`` away, themselves included.
-
-    ``published_edge`` takes the size of the window as in the released notebooks, which is one too
-    large for the last ``window`` tokens.
+    The published preset takes the size of the window as in the released notebooks, which is one too
+    large for the last tokens.
     """
-    return Role(
+    window, published_edge = options.window, options.is_published
+    yield Role(
         id="local",
         words=f"tokens at most {window} positions away",
         meaning={"window": window, "published_edge": published_edge},
@@ -278,25 +274,23 @@ def rare_roles(options: FrequencyOptions, context: Context) -> Iterator[Role]:
         unit="words",
         needs=f"sentences with a word beyond the {FREQUENT} most frequent",
         meaning={"frequencies": source},
-        sieve=Sets(partial(sets_of_sentences, find=Rarest(counts)), WORDS),
+        sieve=Sets(partial(sets_of_sentences, find=find_rarest(counts)), WORDS),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Rarest:
-    """Finder of the rarest word of each sentence, the first if several are equally rare."""
+def find_rarest(counts: Counter[str]) -> Callable[[Sentence], tuple[int, ...]]:
+    """Return a finder of the place of a sentence's rarest word, the first of equally rare ones.
 
-    counts: Mapping[str, int] = field(repr=False)
+    It finds none if all words of the sentence are frequent.
+    """
+    frequent = {word for word, _ in counts.most_common(FREQUENT)}
 
-    @cached_property
-    def _frequent(self) -> set[str]:
-        return {word for word, _ in Counter(self.counts).most_common(FREQUENT)}
-
-    def __call__(self, sentence: Sentence) -> tuple[int, ...]:
-        """Return the place of the rarest word; empty if all words are frequent."""
+    def find(sentence: Sentence) -> tuple[int, ...]:
         words = [fold(word) for word in sentence.words]
-        place = min(range(len(words)), key=lambda k: self.counts.get(words[k], 0))
-        return () if words[place] in self._frequent else (place,)
+        place = min(range(len(words)), key=lambda k: counts.get(words[k], 0))
+        return () if words[place] in frequent else (place,)
+
+    return find
 
 
 # Quantities that describe any head and are never tested; none depends on the score
@@ -304,23 +298,23 @@ class Rarest:
 
 def confidence_roles(options: Options, context: Context) -> Iterator[Role]:
     """Yield the mean of the largest weights of rows, without special tokens (Voita et al. 2019)."""
-    yield _quantity("confidence", "largest weight of a row", RowQuantity("largest", _of_words))
+    sieve = RowQuantity("largest", _of_words)
+    yield Role("confidence", "largest weight of a row", is_described=True, sieve=sieve)
 
 
 def entropy_roles(options: Options, context: Context) -> Iterator[Role]:
     """Yield the mean entropy of rows in nats, and as a share of that of a uniform row."""
-    yield _quantity("entropy", "entropy of a row in nats", RowQuantity("entropies", _of_rows))
-    share = "entropy of a row, as a share of that of an even one"
-    yield _quantity("entropy:share", share, RowQuantity("entropies", _of_shares))
+    for name, words, weigh in (
+        ("entropy", "entropy of a row in nats", _of_rows),
+        ("entropy:share", "entropy of a row, as a share of that of an even one", _of_shares),
+    ):
+        yield Role(name, words, is_described=True, sieve=RowQuantity("entropies", weigh))
 
 
 def distance_roles(options: Options, context: Context) -> Iterator[Role]:
     """Yield the mean distance of keys in tokens, weighted by the row."""
-    yield _quantity("distance", "tokens between query and key", RowQuantity("distances", _of_rows))
-
-
-def _quantity(name: str, words: str, sieve: Sieve) -> Role:
-    return Role(name, words, is_described=True, sieve=sieve)
+    sieve = RowQuantity("distances", _of_rows)
+    yield Role("distance", "tokens between query and key", is_described=True, sieve=sieve)
 
 
 @dataclass(frozen=True)

@@ -81,10 +81,7 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
 _ONLY_FOR = {
     "frequencies": "rare",
     "window": "local",
-    "relations": "syntactic",
-    "arcs": "syntactic",
-    "keep_subtypes": "syntactic",
-    "columns": "syntactic",
+    **dict.fromkeys(("relations", "arcs", "keep_subtypes", "columns"), GROUP),
 }
 
 
@@ -104,9 +101,13 @@ def choose_roles(
     context = Context(relations, score, sentences)
     chosen: list[Role] = []
     for group, make in ROLE_GROUPS.items():
-        asked = [name for name in named if name == ALL or name.partition(":")[0] == group]
-        if asked:
-            chosen += _choose(group, tuple(make(options, context)), asked)
+        asked = {name for name in named if name == ALL or name.partition(":")[0] == group}
+        roles = tuple(make(options, context)) if asked else ()
+        known = [group, *(role.id for role in roles)]
+        for name in asked.difference(known, [ALL]):
+            near = get_close_matches(name, known, n=3) or known
+            raise UsageError(f"there is no role {name!r}; did you mean {listed(near)}?")
+        chosen += [role for role in roles if {group, ALL, role.id, role.measure_of} & asked]
     for name in named:
         if name != ALL and name.partition(":")[0] not in ROLE_GROUPS:
             _refuse_unknown(name)
@@ -148,16 +149,6 @@ def role_of(name: str, score: Score) -> Role:
 def is_own(name: str) -> bool:
     """Tell whether a name or id of a role names a user's Python function."""
     return ":" in name and name.partition(":")[0] not in ROLE_GROUPS
-
-
-def _choose(group: str, roles: Sequence[Role], asked: Sequence[str]) -> list[Role]:
-    """Return the roles of a group that are asked for. Raises UsageError for unknown names."""
-    known = [group, *(role.id for role in roles)]
-    for name in asked:
-        if name not in known and name != ALL:
-            near = get_close_matches(name, known, n=3) or known
-            raise UsageError(f"there is no role {name!r}; did you mean {listed(near)}?")
-    return [role for role in roles if {group, ALL, role.id, role.measure_of} & set(asked)]
 
 
 def _refuse_unknown(name: str) -> None:

@@ -15,6 +15,10 @@ from headroles.roles import BIAS
 from headroles.storage import plain
 from headroles.wording import listed
 
+_ALL_AT_ONCE = (
+    "attention read from the model's output, all layers at once: {:.1f} MiB of memory for a text "
+    "of 128 tokens"
+)
 MUCH = 0.1
 """Share of unknown or skipped text beyond which a warning is given."""
 
@@ -59,36 +63,35 @@ def about_length(record: ScoresRecord) -> str:
 
 def warnings_of_run(record: CorpusRecord) -> list[str]:
     """List warnings of a run; empty for scores made by hand."""
-    of_model = record.model.warnings
-    found = (
-        *of_model,
-        _other_language(record),
-        _unknown_pieces(record) or _many_pieces(record),
-        _without_pieces(record),
-        _too_long(record),
-        _of_part(record),
-        _half_precision(record),
-    )
-    return [warning for warning in found if warning]
+    found = [*record.model.warnings, *_of_language(record), *_of_pieces(record), *_too_long(record)]
+    if part := record.part:
+        found.append(
+            f"this is part {part.number} of {part.of} of the corpus; headroles merge joins all of "
+            "them"
+        )
+    if record.model.dtype in ("bfloat16", "float16"):
+        found.append(
+            f"the model ran in {record.model.dtype}: answers near a limit may differ from those of "
+            "float32"
+        )
+    return found
 
 
-def _other_language(record: CorpusRecord) -> str:
+def _of_language(record: CorpusRecord) -> Iterator[str]:
     """Warn of text that is not of its parser's language, or of a parser for another model."""
     corpus, known = record.corpus, record.model.languages
-    share = corpus.frequent_share
+    language, share = corpus.language or _of_treebank(corpus.files), corpus.frequent_share
     if share is not None and share < MUCH and corpus.words >= _FEWEST_WORDS:
-        return (
+        yield (
             f"only {share:.0%} of the words are frequent words of the parser's language "
             f"({corpus.language}): if the text is in another language, its trees are wrong. Name "
             "a pipeline for that language with `parser`."
         )
-    language = corpus.language or _of_treebank(corpus.files)
-    if language and known and language not in known:
-        return (
+    elif language and known and language not in known:
+        yield (
             f"the corpus is in the language {language}, and the model reads "
             f"{listed(known, 8)}, by its card. Score a model for {language}."
         )
-    return ""
 
 
 def _of_treebank(files: list[str]) -> str:
@@ -100,68 +103,39 @@ def _of_treebank(files: list[str]) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def _unknown_pieces(record: CorpusRecord) -> str:
-    counts = record.pieces
-    if not counts:
-        return ""
-    pieces, words = counts.unknown_shares
-    if max(pieces, words) <= MUCH:
-        return ""
-    return (
-        f"the tokenizer does not know {pieces:.0%} of the word pieces, and no piece of {words:.0%} "
-        "of the words: results about these mean little; check that the tokenizer belongs to the "
-        "model and fits the language, script and case of the corpus"
-    )
-
-
-def _many_pieces(record: CorpusRecord) -> str:
+def _of_pieces(record: CorpusRecord) -> Iterator[str]:
+    """Warn of a tokenizer that does not know the text, cuts words into pieces, or loses words."""
     counts = record.pieces or PieceCounts(0, 0, 0, 0)
+    pieces, words = counts.unknown_shares
     per_word = counts.pieces / max(counts.words, 1)
-    if per_word <= _MANY_PIECES or counts.words < _FEWEST_WORDS:
-        return ""
-    return (
-        f"the tokenizer cuts a word into {per_word:.1f} pieces on average, as it does with German "
-        "text under an English model; attention between fragments of words says little about "
-        "syntax. Score a model for the language and script of the corpus"
-    )
+    if max(pieces, words) > MUCH:
+        yield (
+            f"the tokenizer does not know {pieces:.0%} of the word pieces, and no piece of "
+            f"{words:.0%} of the words: results about these mean little; check that the tokenizer "
+            "belongs to the model and fits the language, script and case of the corpus"
+        )
+    elif per_word > _MANY_PIECES and counts.words >= _FEWEST_WORDS:
+        yield (
+            f"the tokenizer cuts a word into {per_word:.1f} pieces on average, as it does with "
+            "German text under an English model; attention between fragments of words says little "
+            "about syntax. Score a model for the language and script of the corpus"
+        )
+    if counts.pieceless_share > MUCH:
+        yield (
+            f"the tokenizer makes no piece of {counts.pieceless_share:.0%} of the words, such as "
+            "zero-width spaces and control characters, so they are not scored; check how the "
+            "corpus was split into words"
+        )
 
 
-def _without_pieces(record: CorpusRecord) -> str:
-    counts = record.pieces
-    if not counts or counts.pieceless_share <= MUCH:
-        return ""
-    return (
-        f"the tokenizer makes no piece of {counts.pieceless_share:.0%} of the words, such as "
-        "zero-width spaces and control characters, so they are not scored; check how the corpus "
-        "was split into words"
-    )
-
-
-def _too_long(record: CorpusRecord) -> str:
+def _too_long(record: CorpusRecord) -> Iterator[str]:
     skipped = record.skipped.get(TOO_LONG, 0)
     n_examples = skipped + record.examples
-    if skipped <= MUCH * n_examples:
-        return ""
-    return (
-        f"{skipped} of {n_examples} examples are too long for the model and were skipped"
-        f"{advice_on_length(record)}; the scored examples are shorter than the corpus"
-    )
-
-
-def _of_part(record: CorpusRecord) -> str:
-    part = record.part
-    if not part:
-        return ""
-    return (
-        f"this is part {part.number} of {part.of} of the corpus; headroles merge joins all of them"
-    )
-
-
-def _half_precision(record: CorpusRecord) -> str:
-    dtype = record.model.dtype
-    if dtype not in ("bfloat16", "float16"):
-        return ""
-    return f"the model ran in {dtype}: answers near a limit may differ from those of float32"
+    if skipped > MUCH * n_examples:
+        yield (
+            f"{skipped} of {n_examples} examples are too long for the model and were skipped"
+            f"{advice_on_length(record)}; the scored examples are shorter than the corpus"
+        )
 
 
 def advice_on_length(record: CorpusRecord) -> str:
@@ -176,9 +150,10 @@ def describe_run(record: ScoresRecord) -> str:
     model, corpus = record.model, record.corpus
     if record.is_by_hand:
         return "scores made by hand\n"
+    mib = record.layers * record.heads * 4 * 128**2 / 2**20
     lines = [
         f"model   {model.model} ({model.family}, {record.layers} layers x {record.heads} heads)",
-        *_describe_reading(record),
+        *(["        " + _ALL_AT_ONCE.format(mib)] if "returned" in model.read_through else []),
         f"corpus  {listed(corpus.files) or 'sentences in memory'}",
         *(f"        {line}" for line in describe_folders(corpus)),
         f"        {corpus.sentences} sentences, {corpus.documents} documents, "
@@ -201,16 +176,6 @@ def describe_run(record: ScoresRecord) -> str:
         lines.append(f"scores  rounded to {rounded}, each by at most one part in 2,048")
     lines.append(f"skipped {', '.join(skipped) if skipped else 'nothing'}\n")
     return "\n".join(lines)
-
-
-def _describe_reading(record: ScoresRecord) -> Iterator[str]:
-    """Describe how attention was read, if it was read from the model's output."""
-    if "returned" in record.model.read_through:
-        mib = record.layers * record.heads * 4 * 128**2 / 2**20
-        yield (
-            "        attention read from the model's output, all layers at once: "
-            f"{mib:.1f} MiB of memory for a text of 128 tokens"
-        )
 
 
 def facts_of_run(record: ScoresRecord) -> dict[str, Any]:

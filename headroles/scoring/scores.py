@@ -36,10 +36,10 @@ from headroles.scoring.options import HALF
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.tables import (
     SCORES_FILE,
-    ScoreWriter,
     long_table,
     read_fields,
     read_row_groups,
+    write_blocks,
 )
 from headroles.wording import as_given
 
@@ -306,9 +306,7 @@ class HeadScores(Stored):
 
     def write_files(self, folder: Path) -> list[str]:
         """Write ``scores.parquet``, ``examples.parquet`` and, if any, the offset shares."""
-        with ScoreWriter(folder, self.record.rounded == HALF) as writer:
-            writer.write(self)
-        return writer.files
+        return write_blocks(folder, [self], self.record.rounded == HALF)
 
     @classmethod
     def read_files(cls, folder: Path, record: Record) -> HeadScores:
@@ -364,10 +362,7 @@ def write_scores(
     ``record`` is called when all are written. Memory does not grow with their number, and the files
     are those of `HeadScores.save`.
     """
-    with ScoreWriter(folder, is_half) as writer:
-        for block in blocks:
-            writer.write(block)
-    files = storage.digests_of(folder, writer.files)
+    files = storage.digests_of(folder, write_blocks(folder, blocks, is_half))
     made = record()
     storage.write_run(folder, made, {HeadScores.kind: files})
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,36 +28,30 @@ _BOUNDS = ("low", "high")
 """Columns of the table of examples that hold, as lists, the bounds of scores role by role."""
 
 
-class ScoreWriter:
-    """Writer of blocks of scores to Parquet files as they come.
+def write_blocks(folder: Path, blocks: Iterable[HeadScores], is_half: bool = False) -> list[str]:
+    """Write blocks of scores to Parquet files as they come; return the names of the files.
 
     Within a block, rows are sorted by role, layer, head and example: index columns then compress to
-    almost nothing, and a file is smaller than four bytes per score.
+    almost nothing, and a file is smaller than four bytes per score. ``is_half`` stores scores as
+    float16.
     """
-
-    def __init__(self, folder: Path, is_half: bool = False) -> None:
-        """Open the files; ``is_half`` stores scores as float16."""
-        self._is_half = is_half
-        self._scores = storage.TableWriter(folder / SCORES_FILE, ["score"])
-        self._examples = storage.TableWriter(folder / EXAMPLES_FILE)
-        self._offsets = storage.TableWriter(folder / OFFSETS_FILE)
-        self.files = [SCORES_FILE, EXAMPLES_FILE]
-
-    def __enter__(self) -> ScoreWriter:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._scores.close()
-        self._examples.close()
-        self._offsets.close()
-
-    def write(self, block: HeadScores) -> None:
-        """Append one block."""
-        self._scores.write(long_table(block, self._is_half))
-        self._examples.write(_examples_table(block))
-        if block.offset_shares is not None:
-            self._offsets.write(_shares_table(block, block.offset_shares))
-            self.files = [SCORES_FILE, EXAMPLES_FILE, OFFSETS_FILE]
+    of_measurements = {SCORES_FILE: ["score"], EXAMPLES_FILE: [], OFFSETS_FILE: []}
+    tables: dict[str, pa.Table] = {}
+    with ExitStack() as stack:
+        writers = {
+            name: stack.enter_context(closing(storage.TableWriter(folder / name, columns)))
+            for name, columns in of_measurements.items()
+        }
+        for block in blocks:
+            tables = {
+                SCORES_FILE: long_table(block, is_half),
+                EXAMPLES_FILE: _examples_table(block),
+            }
+            if block.offset_shares is not None:
+                tables[OFFSETS_FILE] = _shares_table(block, block.offset_shares)
+            for name, table in tables.items():
+                writers[name].write(table)
+    return list(tables)
 
 
 def read_fields(folder: Path, record: ScoresRecord) -> dict[str, Any]:
@@ -136,16 +131,12 @@ def _shares_table(block: HeadScores, shares: Float32Array) -> pa.Table:
 
     example, role = np.nonzero(~np.isnan(shares[..., 0]))
     found = shares[example, role].T
-    columns = {_named(offset): own for offset, own in zip(OFFSETS, found, strict=True)}
+    columns = {f"{offset:+d}": own for offset, own in zip(OFFSETS, found, strict=True)}
     index = {
         "example": pa.DictionaryArray.from_arrays(example.astype(np.int32), list(block.ids)),
         "role": pa.DictionaryArray.from_arrays(role.astype(np.int16), list(block.role_ids)),
     }
     return pa.table({**index, **columns})
-
-
-def _named(offset: int) -> str:
-    return f"{offset:+d}"
 
 
 def _from_shares(table: pa.Table, ids: Sequence[str], roles: Sequence[str]) -> Float32Array:
@@ -155,7 +146,7 @@ def _from_shares(table: pa.Table, ids: Sequence[str], roles: Sequence[str]) -> F
         example = _decode(batch.column("example"), examples)
         role = _decode(batch.column("role"), places)
         for place, offset in enumerate(OFFSETS):
-            shares[example, role, place] = batch.column(_named(offset)).to_numpy()
+            shares[example, role, place] = batch.column(f"{offset:+d}").to_numpy()
     return shares
 
 

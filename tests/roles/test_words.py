@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from itertools import cycle
@@ -26,7 +27,7 @@ from headroles.roles import (
     choose_roles,
     make_readout,
 )
-from headroles.roles.catalogue import Rarest, read_frequencies
+from headroles.roles.catalogue import find_rarest, read_frequencies
 from headroles.roles.own import Finder
 from headroles.roles.pairs import BACK, FORTH, Pairs
 from headroles.roles.sets import sets_of_sentences
@@ -126,7 +127,7 @@ def test_words_equal_the_reference(
     expected = reference_word_set(attention[0], tokens, [(list(range(n_words)), marks)], asked)
     assert_value(punctuation, example, attention, score, reach, expected)
     counts = {"a": 3, "b": 1, "c": 2}
-    rarest = Rarest(counts | {f"x{k}": 9 for k in range(500)})
+    rarest = find_rarest(Counter(counts | {f"x{k}": 9 for k in range(500)}))
     sets, before = [], 0
     for sentence in example.sentences:
         own = [counts.get(word, 0) for word in sentence.words]
@@ -210,10 +211,13 @@ def test_words_of_ones_own_are_looked_for_in_their_sentence() -> None:
 class TestRare:
     def test_rarest_word(self) -> None:
         sentence = replace(ANN, words=("the", "Old", "old", "cat"))
-        assert Rarest({"the": 9, "old": 2, "cat": 3})(sentence) == ()  # all are frequent
         many = {f"w{k}": 100 for k in range(500)}
-        assert Rarest({"the": 9, "old": 2, "cat": 3} | many)(sentence) == (1,)
-        assert Rarest({"the": 9, "old": 2} | many)(sentence) == (3,)
+        for counts, places in (
+            ({"the": 9, "old": 2, "cat": 3}, ()),  # all are frequent
+            ({"the": 9, "old": 2, "cat": 3} | many, (1,)),
+            ({"the": 9, "old": 2} | many, (3,)),
+        ):
+            assert find_rarest(Counter(counts))(sentence) == places
 
     def test_frequencies_of_a_file(self, tmp_path: Path) -> None:
         file = tmp_path / "counts.tsv"
@@ -253,18 +257,6 @@ class TestFunctions:
         assert [role.unit for role in self.choose("names")] == ["words"]
 
     @pytest.mark.parametrize(
-        ("name", "message"),
-        [
-            ("nothing", r"my_test_roles:nothing finds nothing in any sentence"),
-            ("absent", r"'my_test_roles:absent' cannot be loaded"),
-            ("__name__", r"my_test_roles:__name__ is a str; it must be a function"),
-        ],
-    )
-    def test_names_of_no_function(self, name: str, message: str) -> None:
-        with pytest.raises(UsageError, match=message):
-            self.choose(name)
-
-    @pytest.mark.parametrize(
         ("function", "message"),
         [
             (lambda one: one.wrds, r"fails at sentence 's': AttributeError: .*wrds.*; correct"),
@@ -283,39 +275,36 @@ class TestFunctions:
     def test_functions_that_do_not_do(self, function: Any, message: str) -> None:
         with pytest.raises(UsageError, match=f"the role f {message}"):
             Finder("f", function).raw(ANN)
+        with pytest.raises(UsageError, match="return one kind only"):
+            Finder("f", lambda _: [0], kind=tuple).of(ANN)
 
     def test_numbers_of_numpy_are_places(self) -> None:
         assert Finder("f", lambda _: np.array([0, 2])).of(ANN) == [0, 2]
         assert Finder("f", lambda _: [(np.int64(0), np.uint8(1))]).of(ANN) == [(0, 1)]
-
-    def test_another_kind_in_a_later_sentence(self) -> None:
-        found = Finder("f", lambda _: [0], kind=tuple)
-        with pytest.raises(UsageError, match="return one kind only"):
-            found.of(ANN)
 
     def test_a_role_named_twice_is_scored_once(self) -> None:
         twice = RoleOptions(roles="my_test_roles:names,my_test_roles:names,position:1,position:+1")
         assert twice.roles == ("my_test_roles:names", "position:+1")
 
     @pytest.mark.parametrize(
-        ("line", "message"),
+        ("name", "line", "message"),
         [
-            ("raise SystemExit", "SystemExit"),
-            ("raise BaseException('no\x1b[31m')", r"BaseException: no\\x1b"),
-            ("1 +", "SyntaxError"),
-            ("import sys; sys.path.clear()", "AttributeError"),
+            ("my_test_roles:nothing", "", r"my_test_roles:nothing finds nothing in any sentence"),
+            ("my_test_roles:__name__", "", r"my_test_roles:__name__ is a str; it must be a func"),
+            ("my_test_roles:absent", "", "cannot be loaded: AttributeError"),
+            ("my_broken_roles:f", "raise SystemExit", "cannot be loaded: SystemExit"),
+            ("my_broken_roles:f", "raise BaseException('no\x1b[31m')", r"BaseException: no\\x1b"),
+            ("my_broken_roles:f", "1 +", "cannot be loaded: SyntaxError"),
+            ("my_broken_roles:f", "import sys; sys.path.clear()", "cannot be loaded: Attribute"),
+            *((name, "", "cannot be loaded") for name in (":f", "..:f", "a b:f", "\x1b:f", "m:")),
+            ("x" * 9000 + ":f", "", "cannot be loaded"),
         ],
     )
-    def test_modules_that_cannot_be_imported(
-        self, line: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    def test_names_of_no_function(
+        self, name: str, line: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sys, "path", list(sys.path))
         (tmp_path / "my_broken_roles.py").write_text(line)
         monkeypatch.delitem(sys.modules, "my_broken_roles", raising=False)
-        with pytest.raises(UsageError, match=rf"'my_broken_roles:f' cannot be loaded: {message}"):
-            choose_roles(RoleOptions(roles="my_broken_roles:f"), (), SCORES["bias"], [ANN])
-
-    @pytest.mark.parametrize("name", [":f", "..:f", "a b:f", "\x1b:f", "x" * 9000 + ":f", "m:"])
-    def test_names_of_no_module(self, name: str) -> None:
-        with pytest.raises(UsageError, match="cannot be loaded"):
+        with pytest.raises(UsageError, match=message):
             choose_roles(RoleOptions(roles=[name]), (), SCORES["bias"], [ANN])

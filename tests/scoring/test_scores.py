@@ -13,7 +13,7 @@ from headroles.errors import StorageError, UsageError
 from headroles.record import ScoresRecord
 from headroles.roles import BIAS
 from headroles.scoring.scores import HeadScores
-from headroles.scoring.tables import EXAMPLES_FILE, SCORES_FILE, ScoreWriter
+from headroles.scoring.tables import EXAMPLES_FILE, SCORES_FILE, write_blocks
 from headroles.storage import RUN_FILE, digests_of, read_run, write_run
 from tests.conftest import make_roles
 
@@ -48,10 +48,7 @@ def make_scores(*blocks: HeadScores) -> HeadScores:
 
 def write(folder: Path, blocks: list[HeadScores], scores: HeadScores) -> None:
     """Block by block."""
-    with ScoreWriter(folder) as writer:
-        for block in blocks:
-            writer.write(block)
-    files = digests_of(folder, writer.files)
+    files = digests_of(folder, write_blocks(folder, blocks))
     write_run(folder, scores.record, {HeadScores.kind: files})
 
 
@@ -143,8 +140,7 @@ def test_a_score_takes_less_than_six_bytes(tmp_path: Path) -> None:
         values=rng.gamma(2.0, size=(200, 6, 12, 16)).astype(np.float32),
         counts=rng.integers(1, 30, (200, 16)),
     )
-    with ScoreWriter(tmp_path) as writer:
-        writer.write(block)
+    write_blocks(tmp_path, [block])
     assert (tmp_path / SCORES_FILE).stat().st_size < 6 * block.values.size
 
 
