@@ -54,7 +54,8 @@ class BeyondOffset(Pairs):
         """Find the weights of all links with controls, and of their controls."""
         pieces = scope.of(find_pieces, self.find)
         controls = scope.of(find_controls, self.find)
-        cells = cells_of(scope.batch, pieces.owners, pieces.queries, pieces.keys)
+        batch, n_roles = scope.batch, len(alike)
+        cells = controls.numbers[cells_of(batch, pieces.owners, pieces.queries, pieces.keys)]
         lacks_control = controls.totals[cells] == 0
         is_scored = pieces.is_scored.copy()
         is_scored[pieces.links[lacks_control]] = False
@@ -66,23 +67,24 @@ class BeyondOffset(Pairs):
         }
         found = find_weights(alike, scope, pieces, is_scored)
         # the mean of a cell has the weights of all pairs of links in it
-        pair, role = np.nonzero(found.counted)
-        sums = np.bincount(
-            cells[pair] * len(alike) + role,
-            weights=found.weights[pieces.owners[pair], pieces.places[pair], role],
-            minlength=len(controls.totals) * len(alike),
-        ).reshape(-1, len(alike))
-        taken = divide(sums, controls.totals[:, None]).astype(np.float32)
+        entries = cells[found.pairs] * n_roles + found.roles
+        sums = np.bincount(entries, found.weights, len(controls.totals) * n_roles)
+        taken = divide(sums.reshape(-1, n_roles), controls.totals[:, None]).astype(np.float32)
         n_controls = np.bincount(controls.cells, minlength=len(taken))[:, None] * (taken != 0)
-        n_terms = n_controls[:-1].reshape(scope.batch.size, -1, len(alike)).sum(axis=1)
-        n_terms += (found.weights != 0).sum(axis=1) + MODEL_TERMS
-        totals = found.weights.sum(axis=1).astype(np.float32)
+        scores = pieces.owners[found.pairs] * n_roles + found.roles
+        totals, n_terms = (
+            np.bincount(scores, weights, batch.size * n_roles).reshape(-1, n_roles)
+            for weights in (found.weights, None)
+        )
+        in_cells = np.arange(batch.size)[:, None] == controls.sides[:-1] // 2
+        n_terms = n_terms + in_cells.astype(np.float64) @ n_controls[:-1] + MODEL_TERMS
+        totals = totals.astype(np.float32)
         return SieveReadout(
             function=_contrasts,
             arrays=(
                 pieces.pairs,
-                found.weights.astype(np.float32),
-                *_in_runs(scope.batch, controls, taken),
+                found.padded,
+                *_in_runs(batch, controls, taken),
                 rounding_bound(1, n_terms).astype(np.float32),
             ),
             # the score's constant is part of both sides of the difference and cancels; all
@@ -123,16 +125,20 @@ def _contrasts(
 class Controls(NamedTuple):
     """The controls of a batch, ordered by cell: one offset between tokens of one sentence.
 
-    Of each control (C,): its ``cells``, ``queries``, ``keys`` and ``weights``. A pair of words
-    counts once, however many pieces the words have: ``totals`` (cells + 1,) are numbers of pairs of
-    words, 0 in cells without controls, and in the last one, that of pairs across two sentences.
+    Of each control (C,): its ``cells``, ``queries``, ``keys`` and ``weights``. Of the cells in
+    which links are (S + 1,), the last of which is for pairs across sentences: ``sides``, which are
+    2 * example ahead and 2 * example + 1 back; and ``totals``, numbers of pairs of words, 0 without
+    controls. A pair of words counts once, however many pieces the words have. ``numbers`` are the
+    numbers of the cells of `cells_of` among these.
     """
 
     cells: IntArray
     queries: IntArray
     keys: IntArray
     weights: FloatArray
+    sides: IntArray
     totals: FloatArray
+    numbers: IntArray
 
 
 def cells_of(batch: PaddedBatch, owners: IntArray, queries: IntArray, keys: IntArray) -> IntArray:
@@ -152,19 +158,26 @@ def find_controls(scope: Scope, find: FindLinks) -> Controls:
     words, n_pieces = batch.words, batch.n_pieces
     of_links = np.zeros(4 * batch.size * batch.width + 1, dtype=bool)
     of_links[cells_of(batch, pieces.owners, pieces.queries, pieces.keys)] = True
-    of_links[-1] = False
+    of_links[-1] = True
+    numbers = np.cumsum(of_links) - 1
     # two words of one sentence, neither the governor of the other
+    place = np.arange(batch.width)
     unjoined = (words[:, :, None] != words[:, None]) & ~batch.of(find.joined)
-    unjoined &= batch.in_words[:, :, None] & batch.in_words[:, None]
-    owners, queries, keys = np.nonzero(unjoined)
-    cells = cells_of(batch, owners, queries, keys)
-    chosen = np.flatnonzero(of_links[cells])
-    chosen = chosen[np.argsort(cells[chosen], kind="stable")]
-    owners, cells, queries, keys = (one[chosen] for one in (owners, cells, queries, keys))
+    unjoined &= batch.segments[:, :, None] == batch.segments[:, None]
+    unjoined &= batch.in_words[:, :, None] & (place[:, None] < place)
+    owners, first, second = np.nonzero(unjoined)
+    ahead = cells_of(batch, owners, first, second)
+    chosen = np.flatnonzero(of_links[ahead])
+    owners, ahead, first, second = (one[chosen] for one in (owners, ahead, first, second))
     # pieces of long words must not outvote short words
-    weights = 1 / (n_pieces[owners, queries] * n_pieces[owners, keys])
-    totals = np.bincount(cells, weights=weights, minlength=len(of_links)).astype(np.float64)
-    return Controls(cells, queries, keys, weights, totals)
+    weights = np.tile(1 / (n_pieces[owners, first] * n_pieces[owners, second]), 2)
+    # what is a control ahead is one back, in a cell of its own
+    cells = numbers[np.concatenate([ahead, ahead + 2 * batch.width])]
+    totals = np.bincount(cells, weights=weights, minlength=numbers[-1] + 1).astype(np.float64)
+    order = np.argsort(cells, kind="stable")
+    queries, keys = np.concatenate([first, second])[order], np.concatenate([second, first])[order]
+    sides = np.flatnonzero(of_links) // (2 * batch.width)
+    return Controls(cells[order], queries, keys, weights[order], sides, totals, numbers)
 
 
 def _in_runs(
@@ -172,12 +185,12 @@ def _in_runs(
 ) -> tuple[IntArray, Float32Array, Float32Array]:
     """Return the pairs and weights of controls in runs, and of runs, as `_contrasts` takes them.
 
-    Each run has the weight of its cell, ``taken`` (cells + 1, r).
+    Each run has the weight of its cell, ``taken`` (S + 1, r).
     """
     sizes = np.bincount(controls.cells, minlength=len(taken))
     n_runs = -(-sizes // RUN)  # rounded up: the last run of a cell may be shorter
     cells, _ = expand(n_runs)
-    owners = cells // (2 * batch.width)  # the examples, each ahead and back
+    owners = controls.sides[cells]
     _, places = expand(np.bincount(owners, minlength=2 * batch.size))
     most = int(places.max(initial=-1)) + 1
     run_weights = np.zeros((2 * batch.size, most, taken.shape[-1]), dtype=np.float32)

@@ -38,6 +38,16 @@ def expand(sizes: IntArray) -> tuple[IntArray, IntArray]:
     return owner, np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
+def pairs_of_pieces(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the link, and a piece of each end, of all pairs of pieces of links.
+
+    Ends (L, 2) are first pieces and numbers of pieces.
+    """
+    link, within = expand(first[:, 1] * second[:, 1])
+    size = second[link, 1]
+    return link, first[link, 0] + within // size, second[link, 0] + within % size
+
+
 @dataclass(frozen=True)
 class Offsets(Sieve):
     """Sieve of the tokens at some ``offsets`` from the query, in ascending order.
@@ -126,16 +136,12 @@ class FindLinks(ABC):
         return {frozenset(link[:2]) for link in self.of_sentence(sentence)}
 
     def joined(self, batch: PaddedBatch) -> BoolArray:
-        """Mark (B, N, N) the pairs of pieces of words that a link joins, in either direction.
-
-        Pairs of other tokens are undefined.
-        """
-        table, words = batch.of(self), batch.words
-        linked = np.zeros((batch.size, *[words.max() + 2] * 2), dtype=np.bool_)
-        ends = words[table.owners, table.first[:, 0]], words[table.owners, table.second[:, 0]]
-        linked[table.owners, *ends] = linked[table.owners, *ends[::-1]] = True
-        example = np.arange(batch.size)[:, None, None]
-        return np.asarray(linked[example, words[:, :, None], words[:, None]])
+        """Mark (B, N, N) the pairs of pieces of words that a link joins, in either direction."""
+        table = batch.of(self)
+        link, first, second = pairs_of_pieces(table.first, table.second)
+        owner, joined = table.owners[link], np.zeros((batch.size, *[batch.width] * 2), np.bool_)
+        joined[owner, first, second] = joined[owner, second, first] = True
+        return joined
 
     def of_example(self, example: EncodedExample) -> IntArray:
         """Return the links of an example (links, 3)."""
@@ -190,7 +196,7 @@ class Pairs(Sieve):
             shares = find_offset_shares(scope.batch, *ends, found.counted)
         return SieveReadout(
             function=in_product,
-            arrays=(pieces.pairs, found.weights.astype(np.float32)),
+            arrays=(pieces.pairs, found.padded),
             limits=found.limits,
             counts=found.counts,
             skipped=+Counter({PIECELESS_ARCS: scope.batch.of(self.find).n_lost}),
@@ -290,16 +296,14 @@ def _pairs_in_reach(
 
     The ends of links, ``queries`` and ``keys`` (L, 2), are first pieces and numbers of pieces.
     """
-    (query_start, query_size), (key_start, key_size) = queries.T, keys.T
     if scope.score.of_first_choice:
+        (query_start, query_size), (key_start, key_size) = queries.T, keys.T
         # choices are between words: the first pieces stand for them, and a word is in reach if
         # any of its pieces is
         gaps = np.maximum(key_start - query_start - query_size, query_start - key_start - key_size)
         link = np.flatnonzero(gaps < (scope.reach or scope.batch.width))
         return link, query_start[link], key_start[link]
-    link, within = expand(query_size * key_size)
-    query = query_start[link] + within // key_size[link]
-    key = key_start[link] + within % key_size[link]
+    link, query, key = pairs_of_pieces(queries, keys)
     if scope.reach is None:
         return link, query, key
     seen = np.abs(query - key) <= scope.reach
@@ -307,15 +311,19 @@ def _pairs_in_reach(
 
 
 class Weights(NamedTuple):
-    """Weights of pairs of pieces in the scores of r roles, 0 for pairs that do not count.
+    """Weights of pairs of pieces in the scores of r roles.
 
-    ``counted`` (P, r) marks the pairs that count, ``weights`` (B, most, r) are padded as
-    `Pieces.pairs`; ``limits`` (3, B, r) are constants, least and greatest scores, and ``counts``
-    (B, r) numbers of links.
+    There is an entry for each pair and role it counts for: its ``pairs``, ``roles`` and
+    ``weights``. ``counted`` (P, r) marks the entries, ``padded`` (B, most, r) has their weights at
+    the places of `Pieces.pairs`. ``limits`` (3, B, r) are constants, least and greatest scores, and
+    ``counts`` (B, r) numbers of links.
     """
 
-    counted: BoolArray
+    pairs: IntArray
+    roles: IntArray
     weights: FloatArray
+    counted: BoolArray
+    padded: Float32Array
     limits: Float32Array
     counts: IntArray
 
@@ -340,8 +348,10 @@ def find_weights(
         for of_links in pieces.limits
     ]
     counted = counted[pieces.links]
-    weights = np.zeros((*pieces.pairs.shape, len(sieves)))
-    weights[pieces.owners, pieces.places] = divide(
-        pieces.weights[:, None] * counted, counts[pieces.owners]
-    )
-    return Weights(counted, weights, divide(np.array(sums), counts).astype(np.float32), counts)
+    pair, role = np.nonzero(counted)
+    owner = pieces.owners[pair]
+    weights = pieces.weights[pair] / counts[owner, role]
+    padded = np.zeros((*pieces.pairs.shape, len(sieves)), dtype=np.float32)
+    padded[owner, pieces.places[pair], role] = weights
+    limits = divide(np.array(sums), counts).astype(np.float32)
+    return Weights(pair, role, weights, counted, padded, limits, counts)
