@@ -20,6 +20,7 @@ from headroles import (
     collaborate_heads,
     find_importance,
     find_pruning_curves,
+    find_redundancy,
     gate_heads,
     prune_heads,
     score_attention,
@@ -295,6 +296,7 @@ def test_tasks_need_a_model(kind: str, tmp_path: Path) -> None:
         lambda: prune_heads(given, tmp_path / "out", order="random", keep=1),
         lambda: find_pruning_curves(given, task, task),
         lambda: collaborate_heads(given, None, rank=1),
+        lambda: find_redundancy(given),
     ):
         with pytest.raises(UsageError, match="gives attention weights alone; norms, tasks"):
             ask()

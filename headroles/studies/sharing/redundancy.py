@@ -15,7 +15,7 @@ from headroles.errors import UsageError
 from headroles.inference.permutation import shuffle_labels
 from headroles.models.attention.reader import open_reader
 from headroles.models.heads.surgery import removed_from
-from headroles.models.loading.encoder import Model, load_encoder
+from headroles.models.loading.encoder import Model, check_is_model, load_encoder
 from headroles.models.shared.factorisation import head_singular
 from headroles.models.shared.sites import find_sites
 from headroles.models.shared.subspaces import (
@@ -168,6 +168,7 @@ def find_redundancy(model: Model, options: RedundancyOptions) -> Redundancy:
     >>> len(found), bool(found.frame["query_shared"].any())
     (18, False)
     """
+    check_is_model(model)
     table = None if options.roles_from is None else RoleTable.load(options.roles_from)
     encoder = load_encoder(model, options)
     with open_reader(encoder.model) as reader:
