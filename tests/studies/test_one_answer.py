@@ -114,7 +114,7 @@ def test_studies_read_the_same_answer(scores: HeadScores) -> None:
     assert certified.any()
     for name in ("a", "b"):
         assert found[name].to_dict() == certified.groupby(table.frame["role"]).sum().to_dict()
-    measured: Any = SimpleNamespace(roles=table, shape=(1, 6))
+    measured: Any = SimpleNamespace(roles=table)
     for role in ("local", "syntactic"):
         has = Measured.has(measured, role)
         assert list(zip(*np.nonzero(has), strict=True)) == table.heads_with(role)

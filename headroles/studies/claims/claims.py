@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from string import Template
 from textwrap import shorten
 from typing import ClassVar
 
@@ -25,25 +24,21 @@ from headroles.results.columns import NUMBER, TEXT, Column, one_of
 from headroles.results.result import Result
 from headroles.results.shown import SEE_FULL, Grid, Shown, Warned, in_digits
 from headroles.roles.own import load_function
-from headroles.studies.claims import published
-from headroles.studies.claims.finding import Finding, at_least, two_sides, untestable
+from headroles.studies.claims.finding import Finding, at_least, two_sides
 from headroles.studies.claims.measured import Measured
 from headroles.studies.claims.options import ClaimOptions
+from headroles.studies.claims.published import TESTS
 from headroles.testing.answers import answers
 from headroles.testing.evidence import PValues, corrected_together
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import CorrectionOptions
 from headroles.wording import listed, not_among, with_type
 
-SHOWN, CONTRADICTED, UNDECIDED, DESCRIBED, NOT_TESTABLE = VERDICTS = (
-    "shown",
-    "contradicted",
-    "undecided",
-    "described",
-    "not testable",
-)
+VERDICTS = ("shown", "contradicted", "undecided", "described", "not testable")
+SHOWN, CONTRADICTED, _, DESCRIBED, NOT_TESTABLE = VERDICTS
 P_VALUES = ("p_shown", "p_shown_adjusted", "p_contradicted", "p_contradicted_adjusted")
 NUMBERS = ("effect", "control", "ci_low", "ci_high")
+MEASURED = (*NUMBERS, "n", "unit", "note")
 TEXT_COLUMNS = ("published", "effect_is", "control_is", "statement", "source", "rule")
 _FEW_WORDS = 32
 _FEWEST_MODELS = 3
@@ -102,12 +97,10 @@ class ClaimTable(Result):
         tested = tested.sort_values(
             "verdict", key=lambda own: own.map(VERDICTS.index), kind="stable"
         )
+        limits = zip(tested["ci_low"], tested["ci_high"], strict=True)
         rows = tested.assign(
             **{name: [in_digits(one, 3) for one in tested[name]] for name in NUMBERS[:2]},
-            interval=[
-                "" if np.isnan(low) else f"{low:.3f} to {high:.3f}"
-                for low, high in zip(tested["ci_low"], tested["ci_high"], strict=True)
-            ],
+            interval=["" if np.isnan(low) else f"{low:.3f} to {high:.3f}" for low, high in limits],
             number=[shorten(one, _FEW_WORDS, placeholder=" ...") for one in tested["effect_is"]],
         )
         names = ("claim", "verdict", "effect", "control", "interval")
@@ -140,54 +133,53 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     statement: str
+    test: Callable[[Measured], Finding]
     source: str = ""
     published: str = ""
     needs: str = "a corpus"
     effect: str = ""
     control: str = ""
     rule: str = ""
-    test: Callable[[Measured], Finding] | None = None
 
     def find(self, measured: Measured) -> Finding:
         """Return the finding, without an effect if the claim cannot be tested."""
-        assert self.test is not None
         try:
             found = self.test(measured)
         except HeadRolesError as error:
-            return untestable(str(error))
-        except Exception as error:
+            return Finding(note=str(error))
+        except Exception as error:  # any error of a user's code
             if self.id in CLAIMS:
                 raise
-            return untestable(f"the claim fails: {with_type(error)}")  # any error of a user's code
+            return Finding(
+                note=f"the claim fails: {with_type(error)}"
+            )  # any error of a user's code
         if not isinstance(found, Finding):
-            return untestable(f"the claim returned {type(found).__name__}, not a Finding")
+            return Finding(note=f"the claim returned {type(found).__name__}, not a Finding")
         return found
 
 
-def _published() -> Iterator[Claim]:
-    texts = tomllib.loads(files(__package__).joinpath("texts.toml").read_text("utf-8"))
-    for name, own in texts["claims"].items():
-        words = {key: Template(text).substitute(texts["common"]) for key, text in own.items()}
-        yield Claim(id=name, test=getattr(published, name.replace("-", "_")), **words)
-
-
-CLAIMS = {claim.id: claim for claim in _published()}
+_TEXTS = tomllib.loads(files(__package__).joinpath("texts.toml").read_text("utf-8"))
+CLAIMS = {
+    name: Claim(
+        id=name,
+        test=TESTS[name],
+        **_TEXTS["usual"] | {key: _TEXTS["common"].get(text, text) for key, text in own.items()},
+    )
+    for name, own in _TEXTS["claims"].items()
+}
 """Every published claim by its id, in the order of the table."""
 
 
 def choose_claims(named: Sequence[str] | None) -> list[Claim]:
     """Return the claims of these ids, or all. Raises UsageError for an unknown name."""
-    if named is None:
-        return list(CLAIMS.values())
-    if not named:
+    names = CLAIMS if named is None else dict.fromkeys(named)
+    if not names:
         raise UsageError("`claims` names no claim; leave it out for all of them")
-    return [_claim(name) for name in dict.fromkeys(named)]
+    return [CLAIMS.get(name) or _own_claim(name) for name in names]
 
 
-def _claim(name: str) -> Claim:
-    """Return a published claim, or that of a user's function; its docstring is the statement."""
-    if name in CLAIMS:
-        return CLAIMS[name]
+def _own_claim(name: str) -> Claim:
+    """Return the claim of a user's function; its docstring is the statement."""
     if ":" not in name:
         raise UsageError(not_among("claim", name, list(CLAIMS)))
     function = load_function(name, "claim")
@@ -207,11 +199,8 @@ def test_claims(
 ) -> ClaimTable:
     """Test claims of papers about attention heads on a model, each beside its control.
 
-    Each claim has a hypothesis and its opposite. The tests show the claim, contradict it, or leave
-    it undecided; if the input does not suffice for a test, the table says why. A claim is shown
-    only if its effect also differs from the same effect in a control, where the claim cannot hold.
-    Trends over layers are described; `combine_claims` tests them over models. p-values are
-    corrected over the claims, separately for the claims and for their opposites.
+    `ClaimTable` describes the verdicts. Trends over layers are described; `combine_claims` tests
+    them over models.
 
     Args:
         model: a folder, a hub id, or a loaded model in evaluation mode. For tasks it needs the
@@ -229,7 +218,9 @@ def test_claims(
     tasks = (task,) if isinstance(task, str | Path) else tuple(task)
     measured = Measured(model, corpus, options, after, tasks)
     scored = measured.scores.record
-    frame = claim_frame([(one, one.find(measured)) for one in chosen], options)
+    names = {"id": "claim", "effect": "effect_is", "control": "control_is"}
+    texts = pd.DataFrame(map(msgspec.structs.asdict, chosen)).rename(columns=names)
+    frame = claim_frame(texts, [one.find(measured) for one in chosen], options)
     record = Record.of_scores("claims", scored, options, model=scored.model.model or "")
     return ClaimTable(frame, record)
 
@@ -237,36 +228,22 @@ def test_claims(
 test_claims.__test__ = False  # type: ignore[attr-defined]  # no test case, despite its name
 
 
-def claim_frame(found: Sequence[tuple[Claim, Finding]], options: CorrectionOptions) -> pd.DataFrame:
-    """Make the table of claims with their findings."""
-    claims, findings = zip(*found, strict=True)
-    above, below = (
-        corrected_together([getattr(one, side) for one in findings], options)
-        for side in ("shown", "contradicted")
-    )
+def claim_frame(
+    texts: pd.DataFrame, findings: Sequence[Finding], options: CorrectionOptions
+) -> pd.DataFrame:
+    """Make the table of claims, which have a row of texts each, with their findings."""
+    above = corrected_together([one.shown for one in findings], options)
+    below = corrected_together([one.contradicted for one in findings], options)
     yes, no = above.shows(options.alpha), below.shows(options.alpha)
-    verdicts = answers(yes | no, yes * 1.0 - no, (SHOWN, CONTRADICTED))
     untested = np.isnan(above.single) & np.isnan(below.single)
     without = [NOT_TESTABLE if np.isnan(one.effect) else DESCRIBED for one in findings]
-    frame = pd.DataFrame(
-        {
-            "claim": [claim.id for claim in claims],
-            "verdict": np.where(untested, without, verdicts),
-            **{
-                name: [getattr(one, name) for one in findings]
-                for name in (*NUMBERS, "n", "unit", "note")
-            },
-            "p_shown": above.single,
-            "p_shown_adjusted": above.adjusted,
-            "p_contradicted": below.single,
-            "p_contradicted_adjusted": below.adjusted,
-            **{
-                name: [getattr(claim, name.removesuffix("_is")) for claim in claims]
-                for name in TEXT_COLUMNS
-            },
-        }
-    )
-    return frame[list(ClaimTable.columns)]
+    verdicts = answers(yes | no, yes * 1.0 - no, (SHOWN, CONTRADICTED))
+    numbers = (above.single, above.adjusted, below.single, below.adjusted)
+    return texts.assign(
+        verdict=np.where(untested, without, verdicts),
+        **{name: [getattr(one, name) for one in findings] for name in MEASURED},
+        **dict(zip(P_VALUES, numbers, strict=True)),
+    )[list(ClaimTable.columns)]
 
 
 # Several models.
@@ -301,10 +278,8 @@ def combine_claims(
     if len(set(names)) < len(tables) or len(set(weights)) < len(tables):
         raise UsageError("two of the tables are of the same model; give each model once")
     rows = pd.concat([one.frame for one in tables])
-    found = []
-    for claim, own in rows.groupby("claim", sort=False):
-        texts = {name.removesuffix("_is"): own[name].iloc[0] for name in TEXT_COLUMNS}
-        found.append((Claim(id=str(claim), **texts), _over_models(own)))
+    texts = rows.drop_duplicates("claim", ignore_index=True)
+    findings = [_over_models(own) for _, own in rows.groupby("claim", sort=False)]
     record = Record.now(
         kind="claims",
         options=options.record(),
@@ -312,7 +287,7 @@ def combine_claims(
         warnings=["Verdicts hold for models that were trained independently."],
         sources={name: one.record for name, one in zip(names, tables, strict=True)},
     )
-    return ClaimTable(claim_frame(found, options), record)
+    return ClaimTable(claim_frame(texts, findings, options), record)
 
 
 def _over_models(rows: pd.DataFrame) -> Finding:
@@ -320,7 +295,7 @@ def _over_models(rows: pd.DataFrame) -> Finding:
     rows = rows[rows["verdict"] != NOT_TESTABLE]
     n = len(rows)
     if n < _FEWEST_MODELS:
-        return untestable(f"{n} models have a value; give {_FEWEST_MODELS} or more")
+        return Finding(note=f"{n} models have a value; give {_FEWEST_MODELS} or more")
     effect, control = float(rows["effect"].mean()), float(rows["control"].mean())
     if (rows["verdict"] == DESCRIBED).all():
         less = (rows["effect"] - rows["control"]).to_numpy()[:, None]

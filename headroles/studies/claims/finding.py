@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.errors import HeadRolesError
-from headroles.inference.sample import Bounds
+from headroles.inference.sample import Alternative, Bounds
 from headroles.testing.catalogue import BETTING, NEW, RANK
 from headroles.testing.evidence import PValues, find_p_values, in_at_least
 from headroles.testing.hypotheses import Hypotheses, size_of
@@ -22,6 +21,7 @@ SHARES, DIFFERENCES = (0.0, 1.0), (-1.0, 1.0)
 """The smallest and the largest possible value."""
 SHUFFLES = 9999
 _HALVINGS = 12
+SIDES: tuple[Alternative, Alternative] = ("greater", "less")
 _SINGLE = TestOptions(correction="none", clusters="none")
 _BETTING = replace(_SINGLE, test=BETTING)
 NOTHING = PValues.alone(np.full(1, np.nan), np.full(1, np.nan))
@@ -41,10 +41,10 @@ class Finding:
     an effect it could not be tested. ``n`` is the number of random units, and ``unit`` their name.
     """
 
-    effect: float
-    control: float
-    n: int
-    unit: str
+    effect: float = np.nan
+    control: float = np.nan
+    n: int = 0
+    unit: str = ""
     shown: PValues = NOTHING
     contradicted: PValues = NOTHING
     ci_low: float = np.nan
@@ -57,26 +57,16 @@ class Finding:
         return replace(self, shown=self.contradicted, contradicted=self.shown)
 
 
-def untestable(reason: str) -> Finding:
-    """Return the finding about a claim that cannot be tested."""
-    return Finding(np.nan, np.nan, 0, "", note=reason)
-
-
 def two_sides(tested: Hypotheses, test: str | None = None) -> tuple[PValues, PValues]:
     """Return single p-values of H1: the mean is above the threshold, and of H1: it is below."""
-    above = find_p_values(tested, _SINGLE, "greater", test)
-    return above, find_p_values(tested, _SINGLE, "less", test)
+    above, below = (find_p_values(tested, _SINGLE, side, test) for side in SIDES)
+    return above, below
 
 
 def at_least(several: Sequence[PValues], n: int) -> PValues:
     """Return one p-value of H1: ``n`` of the single H1 hold, whatever their dependence."""
     p = np.concatenate([one.evidence for one in several])
     return in_at_least(PValues.alone(p, p), n)
-
-
-def both(one: PValues, other: PValues) -> PValues:
-    """Return one p-value of H1: both H1 hold (the larger)."""
-    return at_least([one, other], 2)
 
 
 def mean_beyond(
@@ -105,24 +95,20 @@ def mean_beyond(
     tested = _bounded(column[there], threshold, units, bounds)
     shown, contradicted = two_sides(tested, BETTING)
     mean = float(tested.betting.mean[0])
-    low = _limit(tested, "greater", bounds[0], mean, alpha)
-    high = _limit(tested, "less", bounds[1], mean, alpha)
+    low, high = (_limit(tested, *end, mean, alpha) for end in zip(SIDES, bounds, strict=True))
     n, unit = int(tested.moments.n_clusters[0]), "examples" if units is None else "documents"
     return Finding(mean, np.nan, n, unit, shown, contradicted, low, high)
 
 
 def _limit(
-    tested: Hypotheses, side: Literal["greater", "less"], end: float, mean: float, alpha: float
+    tested: Hypotheses, side: Alternative, end: float, accepted: float, alpha: float
 ) -> float:
     """Return the mean nearest to ``end`` that betting does not reject, at half of alpha."""
-    rejected, accepted = end, mean
     for _ in range(_HALVINGS):
-        middle = (rejected + accepted) / 2
-        if find_p_values(tested.against(middle), _BETTING, side).shows(alpha / 2)[0]:
-            rejected = middle
-        else:
-            accepted = middle
-    return rejected
+        middle = (end + accepted) / 2
+        rejects = find_p_values(tested.against(middle), _BETTING, side).shows(alpha / 2)[0]
+        end, accepted = (middle, accepted) if rejects else (end, middle)
+    return end
 
 
 def _bounded(
@@ -142,7 +128,9 @@ def beyond_values(
     """Show a claim only if the values (examples,) exceed those of the control, too."""
     differences = np.asarray(values, dtype=np.float64) - np.asarray(control, dtype=np.float64)
     more = mean_beyond(differences, 0.0, clusters, DIFFERENCES)
-    return replace(found, control=found.effect - more.effect, shown=both(found.shown, more.shown))
+    return replace(
+        found, control=found.effect - more.effect, shown=at_least([found.shown, more.shown], 2)
+    )
 
 
 def beyond_draws(
@@ -155,8 +143,8 @@ def beyond_draws(
     """
     drawn = np.asarray(draws, dtype=np.float64)
     above, below = two_sides(Hypotheses.of_draws(own, drawn[:, None], size=1.0), NEW)
-    less = both(found.contradicted, below) if both_sides else found.contradicted
-    shown = both(found.shown, above)
+    less = at_least([found.contradicted, below], 2) if both_sides else found.contradicted
+    shown = at_least([found.shown, above], 2)
     return replace(found, control=float(drawn.mean()), shown=shown, contradicted=less)
 
 
@@ -213,6 +201,8 @@ def all_of(findings: Mapping[str, Finding]) -> Finding:
 
     Effect, control and interval are those of the smallest effect.
     """
+    if len(findings) == 1:
+        return next(iter(findings.values()))
     name = min(findings, key=lambda one: findings[one].effect)
     weakest, every = findings[name], list(findings.values())
     note = ", ".join(filter(None, (weakest.note, f"smallest of {', '.join(findings)}: {name}")))
@@ -228,11 +218,11 @@ def beyond_shuffles(
 
     The shuffles of both are the same: their differences are those under H0.
     """
+    differences = drawn - of_control
     more, less = two_sides(Hypotheses.of_draws(effect, drawn[:, None], size=1.0), RANK)
-    differences = (drawn - of_control)[:, None]
-    tested = Hypotheses.of_draws(effect - control, differences, size=1.0)
+    tested = Hypotheses.of_draws(effect - control, differences[:, None], size=1.0)
     beyond, _ = two_sides(tested, RANK)
-    return Finding(effect, control, n, "heads", both(more, beyond), less)
+    return Finding(effect, control, n, "heads", at_least([more, beyond], 2), less)
 
 
 def mean_of_known(values: ArrayLike, axis: int | tuple[int, ...]) -> FloatArray:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -13,37 +13,24 @@ from typing import Any
 import numpy as np
 
 from headroles.arrays import BoolArray, FloatArray, IndexArray
-from headroles.corpus import (
-    DEFAULT_RELATIONS,
-    Corpus,
-    Sentence,
-    Skipped,
-    as_corpus,
-    fold_subtype,
-    prepared,
-)
+from headroles.corpus import DEFAULT_RELATIONS, Corpus, as_corpus, fold_subtype, prepared
 from headroles.models.heads.remaining import Head
 from headroles.models.loading.encoder import Attending, Model, load_encoder, own_attention_of
 from headroles.roles.catalogue import count_words
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import score_heads
 from headroles.scoring.scores import HeadScores
+from headroles.studies import controls
 from headroles.studies.claims.finding import DIFFERENCES, Halves, NotTestable, mean_beyond
 from headroles.studies.claims.options import ClaimOptions
 from headroles.studies.classification.assignment import assign_roles
 from headroles.studies.classification.role_table import RoleTable
-from headroles.studies.controls import (
-    change_of_weights,
-    with_noise,
-    with_permuted_weights,
-    with_permuted_words,
-)
 from headroles.studies.heads import clusters_in, second_half
 from headroles.studies.importance.importance import ABSOLUTE, values_of
 from headroles.studies.inspection.tokens import QUANTITIES, read_corpus
 from headroles.studies.removals import sorted_by, without_each
 from headroles.tasks.options import CLASSIFICATION, TaskOptions
-from headroles.tasks.running import TaskRun, open_run
+from headroles.tasks.running import open_run
 
 RELATIONS = (("det",), ("obj", "dobj"), ("nmod:poss", "poss"))
 """Determiners, objects and possessives: their names in UD and in CLEAR."""
@@ -71,17 +58,12 @@ class Measured:
         tasks: Sequence[str | Path] = (),
     ) -> None:
         self._model, self.corpus, self.options = model, as_corpus(corpus), options
-        self._after, self._tasks = after, tuple(tasks)
+        self._after, self._tasks, self.alpha = after, tuple(tasks), options.alpha
 
     @property
     def model(self) -> Any:
         """The model; controls are made anew each time, so that few are in memory."""
         return self._model() if isinstance(self._model, partial) else self._model
-
-    @property
-    def alpha(self) -> float:
-        """The level of tests and intervals."""
-        return self.options.alpha
 
     # The controls: each is measured as the model is.
 
@@ -93,12 +75,12 @@ class Measured:
     @cached_property
     def permuted(self) -> list[Measured]:
         """Copies of the model with permuted weights."""
-        return self._drawn(lambda seed: with_permuted_weights(self._network, seed))
+        return self._drawn(lambda seed: controls.with_permuted_weights(self._network, seed))
 
     @cached_property
     def reordered(self) -> Measured:
         """The same model over the corpus with permuted words."""
-        corpus = with_permuted_words(self.corpus, self.options.seed)
+        corpus = controls.with_permuted_words(self.corpus, self.options.seed)
         found = Measured(self._model, corpus, self.options)
         if found.hits.documents != self.hits.documents:
             raise NotTestable("with permuted words other examples fit the model")
@@ -106,19 +88,15 @@ class Measured:
 
     @cached_property
     def noisy(self) -> list[Measured]:
-        """Copies of the model with as much noise in the weights of all layers as `later` changed.
-
-        Raises NotTestable if there is no second model, or no fine-tuned copy.
-        """
+        """Copies with as much noise in all layers as `later` has changes; it must be fine-tuned."""
         if self._after is None:
             raise NotTestable("pass a second model with `after`")
-        change = change_of_weights(self._network, load_encoder(self._after, self.options).model)
+        after = load_encoder(self._after, self.options).model
+        change = controls.change_of_weights(self._network, after)
         if not 0 < change <= FINE_TUNED:
-            raise NotTestable(
-                f"the weights of the second model differ by {change:.0%}; give a fine-tuned copy "
-                "of the first"
-            )
-        return self._drawn(lambda seed: with_noise(self._network, change, seed))
+            said = f"the weights of the second model differ by {change:.0%}"
+            raise NotTestable(f"{said}; give a fine-tuned copy of the first")
+        return self._drawn(lambda seed: controls.with_noise(self._network, change, seed))
 
     @property
     def _network(self) -> Any:
@@ -169,23 +147,13 @@ class Measured:
         return assign_roles(self.scores, clusters=self.options.clusters)
 
     def has(self, role: str) -> BoolArray:
-        """Tell which heads (layers, heads) have a role, or any role of a kind, as ``syntactic``.
-
-        Raises NotTestable if no example has such a role.
-        """
+        """Tell which heads (layers, heads) have a role, or any role of a kind, as ``syntactic``."""
         named = [one for one in self.roles.roles if f"{one}:".startswith(f"{role}:")]
         if not named:
             raise NotTestable(f"no example has a score for the role {role}")
-        found = np.zeros(self.shape, dtype=bool)
-        for head in (head for one in named for head in self.roles.heads_with(one)):
-            found[head] = True
-        return found
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Layers, and heads of each."""
-        record = self.scores.record
-        return record.layers, record.heads
+        having = {head for role in named for head in self.roles.heads_with(role)}
+        layers, heads = map(range, (self.roles.record.layers, self.roles.record.heads))
+        return np.array([[(layer, head) in having for head in heads] for layer in layers])
 
     def hits_of(self, role: str) -> FloatArray:
         """Return hits (examples, heads) of a role. Raises NotTestable if no example has it."""
@@ -233,7 +201,7 @@ class Measured:
         if own_attention_of(self._model):
             raise NotTestable("claims about tasks need a model, not its attention alone")
         options = self.options.as_group(TaskOptions)
-        found = [ClaimTask.open(self.model, file, options) for file in self._tasks]
+        found = [ClaimTask(self.model, file, options) for file in self._tasks]
         for one in found:
             one.refuse_useless(self.options.probability_margin, self.alpha)
         return found
@@ -241,9 +209,7 @@ class Measured:
     @cached_property
     def untrained_tasks(self) -> list[ClaimTask]:
         """Each task, for the same encoder with an untrained classifier."""
-        options, seed = self.options.as_group(TaskOptions), self.options.seed
-        pairs = zip(self.tasks, self._tasks, strict=True)
-        return [task.untrained(file, options, seed) for task, file in pairs]
+        return [task.untrained(self.options.seed) for task in self.tasks]
 
 
 def few_documents(corpus: Corpus, most: int) -> Corpus:
@@ -252,56 +218,39 @@ def few_documents(corpus: Corpus, most: int) -> Corpus:
         sizes = Counter(sentence.document for sentence in ready)
     chosen = frozenset(list(sizes)[:: -(-sizes.total() // most)])
 
-    def read(skipped: Skipped) -> Iterator[Sentence]:
-        sentences = corpus.read(skipped)
-        return islice((one for one in sentences if one.document in chosen), most)
-
-    return replace(corpus, read=read)
+    return replace(
+        corpus,
+        read=lambda skipped: islice(
+            (one for one in corpus.read(skipped) if one.document in chosen), most
+        ),
+    )
 
 
 # Tasks: probabilities of the right answers without heads, of a model that needs its heads.
 
 
-@dataclass
 class ClaimTask:
     """A model on a task with classes. Heads are chosen on the examples in ``first`` (examples,)."""
 
-    run: TaskRun
-
-    @classmethod
-    def open(cls, model: Model, file: str | Path, options: TaskOptions) -> ClaimTask:
-        """Open the model on the examples of a file; errors are those of `open_run`."""
-        run = open_run(model, file, options)
-        if run.objective != CLASSIFICATION:
+    def __init__(self, model: Model, file: str | Path, options: TaskOptions) -> None:
+        self._file, self._options = file, options
+        self.run = open_run(model, file, options)
+        if self.run.objective != CLASSIFICATION:
             raise NotTestable("claims about removed heads need a task with classes")
-        return cls(run)
-
-    @cached_property
-    def heads(self) -> list[Head]:
-        """The heads that the model has."""
-        return self.run.heads
-
-    @property
-    def first(self) -> BoolArray:
-        """Every other example (examples,)."""
-        return np.asarray(np.arange(len(self.run.task)) % 2 == 0)
+        self.heads: list[Head] = self.run.heads
+        self.first: BoolArray = np.arange(len(self.run.task)) % 2 == 0
 
     def refuse_useless(self, margin: float, alpha: float) -> None:
-        """Raise NotTestable for a model that does not need its heads for this task.
-
-        It must be shown to be better than the majority class, and to lose more than the margin of
-        the probability of right answers without any head.
-        """
+        """Raise NotTestable for a model that is not shown to need its heads for this task."""
         outcomes = self.run.outcomes(without_each([[], self.heads], self.run.shape))
         classes = self.run.targets.astype(np.int64)
         is_right = outcomes.predictions[:, 0] == classes
         by_majority = classes == np.bincount(classes).argmax()
         better = mean_beyond(is_right * 1.0 - by_majority, 0.0, None, DIFFERENCES)
         if not better.shown.shows(alpha)[0]:
-            raise NotTestable(
-                f"the model is not shown to beat the majority class ({is_right.mean():.3f} right, "
-                f"majority {by_majority.mean():.3f}); give one trained for the task"
-            )
+            shares = f"{is_right.mean():.3f} right, majority {by_majority.mean():.3f}"
+            said = f"the model is not shown to beat the majority class ({shares})"
+            raise NotTestable(f"{said}; give one trained for the task")
         right, without = np.exp(-outcomes.losses).T
         loss = mean_beyond(right - without, margin, None, DIFFERENCES)
         if not loss.shown.shows(alpha)[0]:
@@ -330,9 +279,11 @@ class ClaimTask:
         means = values[self.first].mean(axis=0).reshape(self.run.shape)
         return sorted_by(means, self.heads)[: round(share * len(self.heads))]
 
-    def untrained(self, file: str | Path, options: TaskOptions, seed: int) -> ClaimTask:
-        """Return the same encoder on a task with an untrained classifier: permuted weights."""
+    def untrained(self, seed: int) -> ClaimTask:
+        """Return the same encoder on the task with an untrained classifier: permuted weights."""
         network = self.run.encoder.model
         prefix = f"{network.base_model_prefix}."
-        untrained = with_permuted_weights(network, seed, lambda name: not name.startswith(prefix))
-        return ClaimTask.open(untrained, file, options)
+        untrained = controls.with_permuted_weights(
+            network, seed, lambda name: not name.startswith(prefix)
+        )
+        return ClaimTask(untrained, self._file, self._options)

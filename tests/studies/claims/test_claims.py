@@ -117,7 +117,7 @@ def test_no_trees_and_no_pairs_are_told_and_the_rest_goes_on(bert_folder: Path) 
 def test_probabilities_of_right_answers(tmp_path: Path) -> None:
     model = make_task_model()
     task = write_labelled(tmp_path / "task.tsv", SENTENCES)
-    opened = ClaimTask.open(str(save(model, tmp_path / "model")), task, ClaimOptions())
+    opened = ClaimTask(str(save(model, tmp_path / "model")), task, ClaimOptions())
     inputs = make_tokenizer()([text for text, _ in SENTENCES], padding=True, return_tensors="pt")
     right = []
     for removed in (False, True):
@@ -146,11 +146,11 @@ def test_claims_of_removal_need_a_model_that_needs_its_heads(tmp_path: Path, sam
         answers = model(**inputs).logits.argmax(-1).tolist()
     texts = [text for text, _ in SENTENCES]
     rows = [(text, ["bad", "good"][one]) for text, one in zip(texts, answers, strict=True)] * 30
-    opened = ClaimTask.open(str(folder), write_labelled(tmp_path / "own.tsv", rows), ClaimOptions())
+    opened = ClaimTask(str(folder), write_labelled(tmp_path / "own.tsv", rows), ClaimOptions())
     if len(set(answers)) == 2:
         with pytest.raises(NotTestable, match="does not need its heads"):
             opened.refuse_useless(0.9, 0.05)
-        untrained = opened.untrained(tmp_path / "own.tsv", ClaimOptions(), 0)
+        untrained = opened.untrained(0)
         assert untrained.run.encoder.model.bert.pooler.dense.weight.equal(
             opened.run.encoder.model.bert.pooler.dense.weight
         )
