@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 import headroles as hr
 from headroles.errors import UsageError
+from headroles.roles import contrast_of
+from headroles.studies.classification.assignment import assign
+from headroles.studies.classification.options import AssignOptions
 from headroles.studies.controls import with_permuted_weights, with_permuted_words
-from tests.conftest import make_bert
+from tests.conftest import flat, make_bert, make_scores
 
 
 def matrices_of(model: object) -> dict[str, Tensor]:
@@ -61,3 +65,19 @@ def test_weights_are_permuted_within_matrices() -> None:
         is_moved = weights.ndim > 1
         assert torch.equal(after[name], weights) != is_moved
         assert torch.equal(after[name], other[name]) != is_moved
+
+
+@pytest.mark.parametrize(("n_found", "warned"), [(1, False), (2, False), (3, True), (8, True)])
+def test_a_control_that_finds_more_than_a_quarter_is_warned_of(n_found: int, warned: bool) -> None:
+    """Of 8 heads with a role of arcs, a control finds some; the page and methods count them."""
+    role = "syntactic:nsubj:to_governor"
+    noise = np.random.default_rng(0).normal(0, 0.1, (40, 1, 8, 2))
+    of_control = np.where(np.arange(8) < n_found, 9.0, 1.0)[:, None] * [1, 0] + [0, 1.0]
+    own, other = (
+        make_scores(level + noise, [role, contrast_of(role)]) for level in ([9.0, 1.0], of_control)
+    )
+    table = assign(own, AssignOptions(), {"words": other})
+    assert table.controls.iloc[0][["heads", "words"]].tolist() == [8, n_found]
+    found = f"With permuted words {n_found} head"
+    assert found in flat(table)
+    assert any("Controls find heads" in one for one in table.tests.warnings) == warned

@@ -201,8 +201,6 @@ def all_of(findings: Mapping[str, Finding]) -> Finding:
 
     Effect, control and interval are those of the smallest effect.
     """
-    if len(findings) == 1:
-        return next(iter(findings.values()))
     name = min(findings, key=lambda one: findings[one].effect)
     weakest, every = findings[name], list(findings.values())
     note = ", ".join(filter(None, (weakest.note, f"smallest of {', '.join(findings)}: {name}")))

@@ -82,7 +82,8 @@ def first_choices(measured: Measured, share: float, roles: dict[str, str]) -> Fi
         name: finding.some_head(measured.hits_of(role), share, halves, alpha=alpha)
         for name, role in roles.items()
     }
-    return beyond_permuted(finding.all_of(found), measured, best)
+    whole = finding.all_of(found) if len(roles) > 1 else found.popitem()[1]
+    return beyond_permuted(whole, measured, best)
 
 
 def beyond_permuted(
