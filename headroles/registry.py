@@ -1,4 +1,4 @@
-"""All commands, in the order of work, and all kinds of results. Importing this loads none of them.
+"""All commands, in the order of their list, and all kinds of results. Importing this loads none.
 
 The command of a study is made from the signature of the study (`headroles.cli.studies`); others
 are functions in `headroles.cli`.
@@ -21,12 +21,14 @@ class Command(NamedTuple):
             ``module:function``.
         help: its first paragraph is shown in the list of commands.
         kind: the kind of the result of the study; by default the name of the command.
+        title: the title of this command and the next ones in the list of commands.
     """
 
     name: str
     place: str
     help: str
     kind: str = ""
+    title: str = ""
 
     @property
     def is_made(self) -> bool:
@@ -41,14 +43,30 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command(
+        "demo",
+        "cli.about:demo",
+        "Run classify on the bundled treebank and model.",
+        title="Start here",
+    ),
+    Command(
         "classify",
         "cli.scoring:classify",
         "Score the heads of MODEL over CORPUS and test their roles.",
     ),
     Command(
+        "examples",
+        "cli.inspection:examples",
+        "Show the sentences behind a head's scores, and its weights.",
+    ),
+    Command(
+        "compare", "cli.comparison:compare", "Test what changed in the heads, as by fine-tuning."
+    ),
+    Command("report", "cli.results:report", "Make one HTML file of results, to read and to send."),
+    Command(
         "score",
         "cli.scoring:score",
         "Score the heads of MODEL over CORPUS, without tests. For corpora of any size.",
+        title="Roles of heads",
     ),
     Command("merge", "cli.scoring:merge", "Join parts of a corpus that were scored apart."),
     Command(
@@ -68,11 +86,6 @@ COMMANDS = (
         kind="description",
     ),
     Command(
-        "examples",
-        "cli.inspection:examples",
-        "Show the sentences behind a head's scores, and its weights.",
-    ),
-    Command(
         "tokens",
         "studies.inspection.tokens:measure_token_groups",
         "Compare weights and norms that go to each kind of token.\n\nNorms are weights times the "
@@ -80,15 +93,14 @@ COMMANDS = (
         kind="token groups",
     ),
     Command(
-        "compare", "cli.comparison:compare", "Test what changed in the heads, as by fine-tuning."
-    ),
-    Command(
         "replicate",
         "studies.replicate:replicate_roles",
         "Test in how many of several corpora heads have a role.\n\nDIR DIR are folders that score "
         "or classify wrote. Corpora may be languages that one multilingual model reads.",
         kind="replication",
+        title="Other corpora, and papers",
     ),
+    Command("claims", "cli.claims:claims", "Test what papers say of attention heads on MODEL."),
     Command(
         "power",
         "studies.power:power_analysis",
@@ -99,6 +111,7 @@ COMMANDS = (
         "studies.importance.importance:find_importance",
         "Tell how much the loss of TASK depends on each head.\n\nMODEL was trained for the task. "
         "Take examples that it was trained on, or others that you use for no test.",
+        title="Importance of heads for a task",
     ),
     Command(
         "ablate",
@@ -134,6 +147,7 @@ COMMANDS = (
         "Remove heads from MODEL and write the smaller model.\n\nIt may be fine-tuned before. The "
         "folder is a model for every command, in which heads keep their numbers.",
         kind="pruning",
+        title="Smaller models",
     ),
     Command(
         "gate",
@@ -144,7 +158,6 @@ COMMANDS = (
         "keep different heads.",
         kind="gating",
     ),
-    Command("claims", "cli.claims:claims", "Test what papers say of attention heads on MODEL."),
     Command(
         "collaborate",
         "cli.sharing:collaborate",
@@ -155,8 +168,7 @@ COMMANDS = (
         "studies.sharing.redundancy:find_redundancy",
         "Tell how much the queries and keys of MODEL's heads have in common. Reads no text.",
     ),
-    Command("show", "cli.results:show", "Print the summary of results again."),
-    Command("report", "cli.results:report", "Make one HTML file of results, to read and to send."),
+    Command("show", "cli.results:show", "Print the summary of results again.", title="Results"),
     Command("figure", "cli.results:figure", "Draw a figure of results for a paper."),
     Command(
         "export",
@@ -165,7 +177,6 @@ COMMANDS = (
     ),
     Command("models", "cli.about:models", "List the encoder families."),
     Command("info", "cli.about:info", "Print versions, processor and devices for bug reports."),
-    Command("demo", "cli.about:demo", "Run classify on the bundled treebank and model."),
 )
 
 RESULTS = {

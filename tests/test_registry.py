@@ -15,9 +15,10 @@ from pkgutil import resolve_name
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import headroles.studies
-from headroles.cli.app import COMMANDS, find_function, make_command
+from headroles.cli.app import COMMANDS, app, find_function, make_command
 from headroles.registry import RESULTS, result_type
 from headroles.results.result import Result, describe, figure_function
 from tests.conftest import make_scores
@@ -55,6 +56,16 @@ def test_every_kind_of_table_is_declared() -> None:
         if one.__module__.startswith("headroles.") and hasattr(one, "kind"):
             kinds.add(one.kind)
     assert kinds == {*RESULTS}
+
+
+def test_the_list_begins_with_the_commands_that_people_need_first() -> None:
+    shown = CliRunner().invoke(app, ["--help"]).output
+    listed = [
+        line.split()[0] for line in shown.splitlines() if re.match(r"  [a-z]+(-[a-z]+)?  ", line)
+    ]
+    assert listed == [*COMMANDS]
+    assert re.findall(r"^(\w.*):$", shown, re.M)[1] == "Start here"
+    assert listed[:5] == ["demo", "classify", "examples", "compare", "report"]
 
 
 def blocks() -> list[str]:

@@ -20,7 +20,7 @@ from headroles.wording import addressed
 
 
 class Commands(SphinxDirective):
-    """A section for each command, in the order of work."""
+    """A section for each command, in the order of the list of commands."""
 
     def run(self) -> list[nodes.Node]:
         """Parse the Markdown of all commands where the directive stands."""

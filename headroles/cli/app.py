@@ -20,7 +20,7 @@ SETTINGS: dict[str, Any] = {
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
 COMMANDS = {command.name: command for command in registry.COMMANDS}
-"""All commands, in the order of work."""
+"""All commands, in the order of the list of commands."""
 
 
 def find_function(name: str) -> Callable[..., None]:
@@ -59,6 +59,19 @@ class LazyGroup(TyperGroup):
         """Run a command; errors that a user can cause end it in one line and an exit code."""
         with console.reported_errors():
             return super().invoke(ctx)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands, under their titles."""
+        width = formatter.width - max(map(len, COMMANDS)) - 6
+        sections: dict[str, list[tuple[str, str]]] = {}
+        title = ""
+        for name, command in COMMANDS.items():
+            title = command.title or title
+            text = self.commands[name].get_short_help_str(width)
+            sections.setdefault(title, []).append((name, text))
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Make the command that is called."""
