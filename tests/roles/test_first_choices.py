@@ -133,6 +133,17 @@ class TestColumns:
         found = score_of(attention, [example], "hit", columns=True)[0, 0]
         assert found[roles.index("syntactic:r0:from_governor")] == 1
 
+    def test_the_rule_to_beat_is_that_of_rows(self) -> None:
+        example = make_example([S, 0, 0, 0, 0, S], None, [1, 2, -1, 2], {0: "r0", 1: "r0"})
+        readout = readout_of([example], "hit", columns=True)
+        ids = [role.id for role in roles_of("hit", columns=True)]
+        shares = readout.offset_shares
+        assert shares is not None
+        rows, columns = (
+            shares[0, ids.index(f"syntactic:r0:{end}")] for end in ("to_governor", "from_governor")
+        )
+        assert np.array_equal(rows, columns)
+
     def test_are_of_first_choices_only(self) -> None:
         assert not any("from_governor" in role.id for role in roles_of("hit"))
         with pytest.raises(UsageError, match=r"columns need first choices"):

@@ -279,3 +279,11 @@ def test_even_and_single_attention() -> None:
     assert even["distance"] == pytest.approx(1.6)
     itself = quantities(np.eye(5)[None, None], segments)
     assert list(itself.values()) == pytest.approx([1, 0, 0, 0], abs=tolerance())
+
+
+def test_a_window_wider_than_the_sequence_holds_all_of_it() -> None:
+    """A window of ten million positions is no longer than the sequence: it would not fit memory."""
+    example = make_example([S, 0, 0, S])
+    attention = np.full((1, 1, 4, 4), 0.25)
+    wide, whole = (score_of(attention, [example], window=window) for window in (10**7, 4))
+    assert np.array_equal(wide, whole, equal_nan=True)
