@@ -127,18 +127,9 @@ def without_tokenizer(folder: Path) -> None:
         file.unlink()
 
 
-def with_a_slow_tokenizer(folder: Path) -> None:
-    """CTRL's tokenizer has no fast version."""
-    without_tokenizer(folder)
-    (folder / "vocab.json").write_text('{"<unk>": 0, "a</w>": 1}')
-    (folder / "merges.txt").write_text("#version: 0.2\n")
-    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "CTRLTokenizer"}')
-
-
 MODELS: dict[str, tuple[Callable[[Path], object], str]] = {  # tests/models has all defects
     "half a weight file": (with_half_a_weight_file, "the weights of {} cannot be loaded"),
     "NaN": (with_nan, "{}: the weights encoder.layer.2.attention.self.key.bias hold NaN"),
-    "slow tokenizer": (with_a_slow_tokenizer, "is a slow tokenizer"),
     "decoder": (GPT2Config().save_pretrained, "gpt2 is a decoder"),
 }
 

@@ -34,7 +34,7 @@ class Classification:
     >>> from headroles import classify_heads
     >>> found = classify_heads(model, corpus, roles="local,punctuation")
     >>> found.scores
-    HeadScores(3 layers x 4 heads, 2 roles, 79 examples)
+    HeadScores(3 layers x 4 heads, 2 roles, 127 examples)
     >>> found.roles.roles
     ('local', 'punctuation')
     """

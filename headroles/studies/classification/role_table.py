@@ -441,8 +441,10 @@ class RoleTable(Result):
         arcs = [role for role in has.index if role in single]
         for role in [*arcs, *(role for role in others if role in has.index)][:1]:
             head = head_name((has.loc[role, "layer"], has.loc[role, "head"]))
-            function = f" --roles {':'.join(role.split(':')[:2])}" * is_own(role)
-            yield f"         headroles examples {folder} --head {head} --role {role}{function}"
+            words = [f"headroles examples {folder} --head {head} --role {role}"]
+            if is_own(role):
+                words += ["--roles", ":".join(role.split(":")[:2])]
+            yield f"         {' '.join(words)}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the result for scripts, with the heads of every role."""

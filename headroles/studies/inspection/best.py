@@ -98,7 +98,7 @@ def find_best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
     >>> best[["role", "half", "offset"]].head(2)
                             role  half  offset
     0  syntactic:any:to_governor     1       1
-    1  syntactic:any:to_governor     2       1
+    1  syntactic:any:to_governor     2       2
     >>> bool((best["gain"] < 0).all())
     True
     """
