@@ -96,5 +96,5 @@ def demo(output: FolderOptions, out: Out = Path("headroles-demo")) -> None:
         CorpusOptions(),
         ClassifyOptions(),
         ReportedOptions(**vars(output), report=True),
-        ResumeOptions(),
+        ResumeOptions(resume=True),
     )

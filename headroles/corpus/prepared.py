@@ -69,9 +69,7 @@ def prepared(corpus: Corpus) -> Iterator[PreparedCorpus]:
     with _full_disk_reported():
         spool = tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n")  # noqa: SIM115
     with spool:
-        with _full_disk_reported():
-            ready = _read_through(corpus, spool)
-        yield ready
+        yield _read_through(corpus, spool)
 
 
 def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
@@ -83,7 +81,8 @@ def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
     prefixes: Counter[str] = Counter()
     n_sentences = n_words = n_multiword = n_frequent = 0
     for sentence in corpus.read(skipped):
-        spool.write(_to_line(sentence, sentence.document, sentence.annotations))
+        with _full_disk_reported():
+            spool.write(_to_line(sentence, sentence.document, sentence.annotations))
         if sentence.document in corpus.undivided:
             prefixes[prefix_of(sentence.id)] += 1
         _check_schemes(sentence, relations, schemes)
@@ -96,7 +95,8 @@ def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
         # documents are digested by number, so that a renamed file has the same digest
         number = documents.setdefault(sentence.document, len(documents) + 1)
         digest.update(_to_line(sentence, number).encode())
-    spool.flush()
+    with _full_disk_reported():
+        spool.flush()
     if not n_sentences:
         files = listed(corpus.source.get("files", []))
         where = files or f"the {corpus.source.get('format', 'sentences')} given"

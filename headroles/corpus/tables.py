@@ -136,6 +136,11 @@ def read_json_lines(file: CorpusFile) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             record = json.loads(line)
             json.dumps(record, ensure_ascii=False).encode()  # fails for halves of characters
+        except UnicodeEncodeError as error:
+            raise CorpusError(
+                f"{file}, line {number} has half of a character (such as \\ud800), which no text "
+                "may have; correct it"
+            ) from error
         except (ValueError, RecursionError) as error:
             raise CorpusError(
                 f"{file}, line {number}: {in_one_line(error)}; JSON lines have one object a line"

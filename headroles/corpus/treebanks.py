@@ -42,7 +42,7 @@ SCHEME = "headroles.scheme"
 _NEEDED = ("id", "form", "head", "deprel")
 _AS_TEXT = dict.fromkeys(CONLLU_COLUMNS, lambda cells, place: cells[place])
 """Parsers of columns: numbers are checked here, with the line of a wrong one."""
-_NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
+_NO_WORD = re.compile(r"([0-9]{1,9})([-.])([0-9]{1,9})")
 _HEAD = re.compile(r"[0-9]{1,9}")
 _MOST_KEYS = 100
 _OF_SENTENCES = frozenset(("text", "sent_id", "newpar", "newpar id", "text_en"))
@@ -106,8 +106,8 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
                 else:
                     yield sentence
         documents.check_comments()
-        if len(schemes) == 1 and schemes <= SCHEMES:  # known when all is read
-            source["scheme"] = schemes.pop()
+        if scheme := _common_scheme(schemes):  # known when all is read
+            source["scheme"] = scheme
 
     source: CorpusSource = {
         "format": "conllu",
@@ -147,6 +147,17 @@ def _blocks(file: CorpusFile) -> Iterator[_Block]:
 def _name(file: CorpusFile, count: int, block: _Block, ids: str) -> str:
     given = block.metadata.get("sent_id") if ids == "given" else None
     return given or f"{file.stem}-{count}"
+
+
+def _common_scheme(declared: set[str]) -> str:
+    """Return the scheme of all files; empty if one declares none. Raises CorpusError for two."""
+    known = declared & SCHEMES
+    if len(known) > 1:
+        raise CorpusError(
+            f"the label schemes {' and '.join(sorted(known))} stand in one corpus; score corpora "
+            "of different schemes in separate runs"
+        )
+    return "" if declared != known else "".join(known)
 
 
 def _refuse_repeated(name: str, files: Iterable[CorpusFile], options: ConlluOptions) -> NoReturn:
@@ -262,8 +273,11 @@ def _sentence(
     words: dict[int, conllu.Token] = {}  # by line
     n_multiword = 0
     for line, token in _tokens(block, columns):
-        if _NO_WORD.fullmatch(token["id"]):  # a multiword range or an empty node
-            n_multiword += "-" in token["id"]
+        if no_word := _NO_WORD.fullmatch(token["id"]):  # a multiword range or an empty node
+            first, mark, last = no_word.groups()
+            if mark == "-" and int(last) <= int(first):
+                raise _Defect(f"has the range {token['id']} of words", line)
+            n_multiword += mark == "-"
         else:
             words[line] = token
     if not words:

@@ -99,13 +99,18 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
     folder = Path(folder)
     result = _with_figure(folder, options.kind).load(folder)
     draw = figure_function(type(result), options.kind)
+    arguments = dict(figure_arguments(options, result))
     with of_width(options.width):
-        drawn = draw(result, **dict(figure_arguments(options, result)))
+        drawn = draw(result, **arguments)
     figure = drawn if hasattr(drawn, "savefig") else figure_of(drawn)
     if options.heading is not None:
         titled = [ax for ax in figure.axes if ax.get_title()]
-        set_title = titled[0].set_title if len(titled) == 1 else figure.suptitle
-        set_title(options.heading)
+        if len(titled) != 1:
+            figure.suptitle(options.heading)
+        elif "role" in arguments:  # whose direction no heading should hide
+            titled[0].set_title(f"{options.heading}\n{titled[0].get_title()}")
+        else:
+            titled[0].set_title(options.heading)
     return figure
 
 

@@ -6,6 +6,7 @@ import base64
 import html
 import inspect
 import io
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -34,7 +35,7 @@ from headroles.results.formats import (
 from headroles.results.shown import Grid, Shown, Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
 from headroles.role_names import find_roles
-from headroles.wording import addressed, not_among
+from headroles.wording import addressed, in_one_line, not_among
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -263,6 +264,12 @@ class Result(Stored, Summary):
                 cls.options_type(**record.options)
         except (ValueError, TypeError, UsageError) as error:
             raise StorageError(f"{file}: {error}; {remedy}") from error
+        try:
+            deque(made.summarize(), maxlen=0)  # which reads the facts of the record
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+            raise StorageError(
+                f"run.json in {folder} does not fit {file.name} ({in_one_line(error)}); {remedy}"
+            ) from error
         return made
 
     def axes(self) -> Axes:

@@ -95,6 +95,17 @@ def count_arcs(source: str, sentences: Iterable[Sentence]) -> Counter[str]:
 
 
 @dataclass(frozen=True)
+class _AllArcs(FindLinks):
+    """Finder of the arcs of every relation."""
+
+    source: str
+
+    def of_sentence(self, sentence: Sentence) -> list[Link]:
+        """Return dependent and governor of each arc of a sentence."""
+        return [(arc.dependent, arc.governor, 0) for arc in arcs_of(self.source, sentence)]
+
+
+@dataclass(frozen=True)
 class Arcs(FindLinks):
     """Finder of the arcs of some ``relations``: links from the dependent to its governor.
 
@@ -137,9 +148,12 @@ class Arcs(FindLinks):
         return {frozenset(arc[:2]) for arc in arcs_of(self.source, sentence)}
 
     def joined(self, batch: PaddedBatch) -> BoolArray:
-        """Mark the pairs of pieces of words that an arc of the tree joins, of any relation."""
+        """Mark the pairs of pieces of words that an arc joins, of any relation.
+
+        Arcs are those of the tree, or of a corpus without trees those that it lists.
+        """
         if self.source == LISTED:
-            return super().joined(batch)
+            return _AllArcs(self.source).joined(batch)
         # the word -1 of special tokens reads the -1 appended
         governors = pad([np.append(one.governors, -1)[one.words] for one in batch.examples], -1)
         to_governor = governors[:, :, None] == batch.words[:, None]

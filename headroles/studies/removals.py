@@ -152,7 +152,7 @@ def tabulate_steps(title: str, steps: Mapping[str, Mapping[str, float]]) -> Grid
     """Tabulate loss and metrics at several steps, of which some may not have been measured."""
     measured = {name: values for name, values in steps.items() if values}
     rows = ((name, *(f"{x:.4f}" for x in values.values())) for name, values in measured.items())
-    return Grid((title, *next(iter(measured.values()))), tuple(rows))
+    return Grid((title, *next(iter(measured.values()), ())), tuple(rows))
 
 
 def describe_loss_change(change: Mapping[str, float]) -> str:

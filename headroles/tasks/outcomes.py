@@ -33,8 +33,9 @@ class Outcomes:
     targets: FloatArray
 
     def __post_init__(self) -> None:
-        shape = (len(self.targets), self.losses.shape[-1])
-        if not self.losses.shape == self.predictions.shape == shape or self.targets.ndim != 1:
+        shapes = {self.losses.shape[:-1], self.predictions.shape[:-1], self.targets.shape}
+        is_of_examples = self.targets.ndim == 1 and len(shapes) == 1
+        if not (is_of_examples and self.losses.shape == self.predictions.shape):
             raise ValueError("its losses, predictions and targets do not fit")
 
     def measures(self, metrics: Sequence[str]) -> dict[str, FloatArray]:

@@ -125,3 +125,31 @@ def test_contacts_are_found_by_the_head_that_attends_to_them() -> None:
     assert answers(made, made) == [True, False, False]
     others = [{**one, "arcs": other["arcs"]} for one, other in pairwise(made)]
     assert answers(made, others) == [False, False, False]
+
+
+def beyond_distance(weights: np.ndarray, arcs: list[list[Any]]) -> float:
+    """Attention along contacts less that to pairs at their distance that no arc joins, times n."""
+    joined = {frozenset(arc[:2]) for arc in arcs}
+    n, found = len(weights), []
+    for first, second, label in arcs:
+        starts = range(max(0, first - second), min(n, n + first - second))
+        pairs = ((k, k + second - first) for k in starts)
+        controls = [weights[pair] for pair in pairs if frozenset(pair) not in joined]
+        if label == "contact" and controls:
+            found.append(n * (weights[first, second] - np.mean(controls)))
+    return float(np.mean(found))
+
+
+def test_arcs_of_other_relations_are_no_controls() -> None:
+    made, arrays, both = proteins(), {}, []
+    for one, other in pairwise(made):
+        bonds = [[*arc[:2], "bond"] for arc in other["arcs"]]
+        arrays[one["id"]] = attend({**one, "arcs": bonds})
+        both.append({**one, "arcs": one["arcs"] + bonds})
+    alignment = {one["id"]: list(range(len(one["tokens"]))) for one in both}
+    corpus = make_corpus(both, least_distance=6)
+    scores = score_attention(arrays, corpus, alignment, relations="contact", pairing="none")
+    frame = assign_roles(scores).frame.set_index(["head", "role"])
+    expected = np.mean([beyond_distance(arrays[one["id"]][0, 0], one["arcs"]) for one in both])
+    found = frame.loc[(0, "syntactic:contact:to_governor"), "beyond_distance"]
+    assert found == pytest.approx(expected, abs=1e-5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,7 @@ def test_ranges_and_empty_nodes_are_not_words(tmp_path: Path) -> None:
             "has 1 tab-separated columns instead of 10, and spaces between them",
         ),
         (["Plain text."], 6, "has 1 .*; a file of plain text must be called .txt"),
+        ([row("1", "x", "0", "root"), row("3-2", "xy", "_", "_")], 7, "has the range 3-2 of words"),
         ([row("1", "10  000", "0", "root")], 6, "has two spaces in a row inside a column"),
         ([row("1", "x", "4", "dep")], 5, "word 1 has head 4, but the sentence has 1 words"),
         ([row("1", "x", "1", "dep")], 5, "has a cycle through word 1"),
@@ -346,6 +348,16 @@ def test_saved_sentences_are_read_back(tmp_path: Path, scheme: str) -> None:
     assert [one.words for one in found] == [CATS.words, TWO_TREES.words, OTHER.words]
     assert (found[0].lemmas, found[0].feats[0]) == (("cat", "_"), {"Number": "Plur"})
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_two_declared_schemes_are_refused(tmp_path: Path) -> None:
+    texts = [
+        to_conllu(replace(CATS, id=scheme), {"headroles.scheme": scheme})
+        for scheme in ("clear", "ud")
+    ]
+    files = [write(tmp_path, text, name=f"{k}.conllu") for k, text in enumerate(texts)]
+    with pytest.raises(CorpusError, match="the label schemes clear and ud stand in one corpus"):
+        list(read_conllu(files))
 
 
 def test_saved_files_have_the_columns_of_conllu() -> None:

@@ -41,7 +41,7 @@ def test_title_width_and_role(table: RoleTable, tmp_path: Path) -> None:
     assert titles(plain) == ["special tokens"]
     options = FigureOptions(kind="role", role="local", heading="Neighbours", width=3.3)
     figure = draw_figure(folder, options)
-    assert titles(figure) == ["Neighbours"]
+    assert titles(figure) == ["Neighbours\nneighbouring words"]  # the role is always named
     width, height = figure.get_size_inches()
     across, high = plain.get_size_inches()
     assert (width, height) == pytest.approx((3.3, max(0.7, 3.3 / across) * high))

@@ -25,6 +25,7 @@ from headroles.models.heads.surgery import remove_heads
 from headroles.passes.saved_batches import SavedBatches
 from headroles.storage import Parts
 from headroles.tasks.options import TaskOptions
+from headroles.tasks.outcomes import Outcomes
 from headroles.tasks.running import open_run
 from tests.conftest import make_tokenizer
 from tests.rounding import WEIGHTS, near, tolerance
@@ -285,3 +286,9 @@ def test_heads_that_are_removed_later_are_gone(
     assert not np.allclose(found, whole)
     assert not run.derivatives().by_gate[:, 1, 2].any()
     assert run.shape == (3, 4)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (3, 2, 1), (2, 3)])
+def test_outcomes_of_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="do not fit"):
+        Outcomes(np.zeros(shape), np.zeros((3, 2)), np.zeros(3))

@@ -88,7 +88,8 @@ def read_model(
         def make() -> PreTrainedModel:
             return class_of(config)(copy.deepcopy(config))
 
-        _check_number_of_weights(name, None, lambda: low_rank_model(folder, make()))
+        # without weights to compare with, only small models are made
+        _check_number_of_weights(name, None, lambda: low_rank_model(folder, make()), fewest=1)
         model = load_collaborative(folder, make)
         cast(nn.Module, model).to(getattr(torch, options.dtype))
         if head:
@@ -133,18 +134,19 @@ def _from_pretrained(
 
 
 def _check_number_of_weights(
-    name: str, revision: str | None, make: Callable[[], nn.Module]
+    name: str, revision: str | None, make: Callable[[], nn.Module], fewest: int = 0
 ) -> None:
     """Raise ModelError for a configuration of many more weights than the files have.
 
     Only shapes are made, and only headers are read, so that no memory is taken for them. Files of
-    the hub are downloaded first.
+    the hub are downloaded first. Files without weights count as ``fewest``; with 0 of them the
+    configuration is not checked, since transformers refuses them before it makes the model.
     """
     try:
         of_hub = (
             None if Path(name).is_dir() else cached_file(name, SAFE_WEIGHTS_NAME, revision=revision)
         )
-        stored = stored_weights(Path(name) if of_hub is None else Path(of_hub).parent)
+        stored = stored_weights(Path(name) if of_hub is None else Path(of_hub).parent) or fewest
         with quiet_transformers(), torch.device("meta"):
             made = make()
     except Exception:  # reported where the weights are read

@@ -320,15 +320,13 @@ class RoleTable(Result):
 
     def about_controls(self) -> Iterator[str]:
         """Say in a sentence how many heads would be called syntactic in each control."""
-        pairs, named = pairs_among(self.frame), self.tests.controls
+        pairs = pairs_among(self.frame)
+        named = [name for name in CONTROLS_IN_WORDS if name in self.tests.controls]
         if not pairs or not named:
             return
         counts = self.controls.iloc[0]
         called = "be called syntactic" if all(map(is_arc, pairs)) else "have roles of pairs"
-        found = [
-            (words, int(counts[name])) for name, words in CONTROLS_IN_WORDS.items() if name in named
-        ]
-        (first, n), *others = found
+        (first, n), *others = ((CONTROLS_IN_WORDS[name], int(counts[name])) for name in named)
         rest = "".join(f", with {words} {number}" for words, number in others)
         lacking = ""
         if TREES in named and (alone := self.record.without_other_tree):

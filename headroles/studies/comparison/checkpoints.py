@@ -15,6 +15,7 @@ from headroles.encoding import ExampleEncoder
 from headroles.errors import UsageError
 from headroles.models.attention.reader import open_reader
 from headroles.models.loading.encoder import load_encoder
+from headroles.models.loading.tokenizers import tokenizer_digest
 from headroles.passes.options import OnProgress
 from headroles.roles import choose_relations
 from headroles.scoring.options import ScoreOptions
@@ -104,7 +105,7 @@ class _Side(NamedTuple):
         loaded = load_encoder(model, options)
         with open_reader(loaded.model) as reader:
             shape = (reader.n_layers, reader.n_heads)
-        pieces = loaded.tokenizer.backend_tokenizer.to_str()
+        pieces = tokenizer_digest(loaded.tokenizer)
         return cls(model, shape, loaded.example_encoder(), pieces, loaded.max_tokens)
 
 

@@ -198,11 +198,10 @@ class RoleComparison(Result):
         moved["role"] = farthest["role"]
         moved["role_effect_size"] = farthest["effect_size"]
         moved["role_difference"] = farthest["difference"]
-        most = [
-            heads.sort_values("effect_size", ascending=False, kind="stable").head(n)
-            for _, heads in moved.reset_index().groupby("checkpoint", sort=False)
-        ]
-        return pd.concat(most, ignore_index=True)
+        moved["order"] = moved.groupby("checkpoint", sort=False).ngroup()
+        moved = moved.sort_values(["order", "effect_size"], ascending=[True, False], kind="stable")
+        most = moved.groupby("checkpoint", sort=False).head(n)
+        return most.drop(columns="order").reset_index()
 
     def agreement(self) -> pd.DataFrame:
         """Measure how far the role tables before and after name the same heads.

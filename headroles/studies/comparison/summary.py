@@ -118,7 +118,7 @@ def _about_means(shifts: RoleComparison, rows: pd.DataFrame) -> str:
     layers = ", ".join(map(str, sorted(changed["layer"].unique())))
     named = f" (layer{'s' * (', ' in layers)} {layers})" * bool(layers)
     text = (
-        f"Of {len(rows)} mean scores, {len(changed)} moved by more than "
+        f"Of {len(rows)} mean scores of single roles, {len(changed)} moved by more than "
         f"{shifts.facts['margin']:g}{named}, {rows['equivalent'].sum()} by less; the others are "
         "undecided."
     )

@@ -24,8 +24,10 @@ from headroles.corpus import (
     Skipped,
     make_examples,
     prepared,
+    read_arcs,
     read_conllu,
 )
+from headroles.corpus.arcs import KEY as ARCS
 from headroles.drawing.grids import draw_grid
 from headroles.drawing.style import BRIGHT, DARK, figure_of, new_axes, plain, role_label
 from headroles.encoding import SPECIAL, AlignedEncoder, EncodedExample
@@ -193,10 +195,11 @@ def read_again(scores: HeadScores, wanted: Sequence[Wanted]) -> list[ExamplesAga
         rows = choose_examples(scores, head, name, options)
         chosen.append(((int(head[0]), int(head[1])), name, rows))
     corpus, recorded = scores.record.corpus, scores.record.options
-    if corpus.format != "conllu":
+    is_listed = corpus.format == ARCS and bool(corpus.files)
+    if corpus.format != "conllu" and not is_listed:
         raise UsageError(
-            "sentences come from the treebank that was scored, and these scores are of parsed text "
-            "or made by hand; score a treebank"
+            "sentences come from the files that were scored, and these scores are of parsed text "
+            "or made by hand; score a treebank, or a file of tokens and arcs"
         )
     first = wanted[0][2] if wanted else ExampleOptions()
     known = {field.name for field in fields_of(RoleOptions)} - {"relations"}
@@ -209,8 +212,12 @@ def read_again(scores: HeadScores, wanted: Sequence[Wanted]) -> list[ExamplesAga
             raise CorpusError(
                 f"{file}, which was scored, does not exist{here}; name it with `corpus`"
             )
-    by = {"documents": corpus.documents_by or NEWDOC, "ids": corpus.ids_by or GIVEN}
-    with prepared(read_conllu(files, on_bad_sentence="skip", **by)) as ready:
+    if is_listed:
+        source = read_arcs(files, least_distance=corpus.least_distance or 1)
+    else:
+        by = {"documents": corpus.documents_by or NEWDOC, "ids": corpus.ids_by or GIVEN}
+        source = read_conllu(files, on_bad_sentence="skip", **by)
+    with prepared(source) as ready:
         if ready.record.digest != corpus.digest:
             raise CorpusError(
                 f"{', '.join(map(str, files))} has other sentences than when it was scored; name "
@@ -220,8 +227,10 @@ def read_again(scores: HeadScores, wanted: Sequence[Wanted]) -> list[ExamplesAga
         made = make_examples(ready, scores.record.pairing or "adjacent")
         examples = {example.id: example for example in made if example.id in ids}
         relations = tuple(recorded.get("relations") or ())
-        named_again = replace(given, roles=names)
-        roles = () if names == [] else choose_roles(named_again, relations, scores.score, ready)
+        roles = ()
+        if names != []:
+            again = replace(given, roles=names)
+            roles = choose_roles(again, relations, scores.score, ready)
     by_id = {role.id: role for role in roles}
     return [
         ExamplesAgain(head, _sieve(by_id, name), rows, [examples[scores.ids[row]] for row in rows])

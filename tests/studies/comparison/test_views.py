@@ -99,6 +99,13 @@ def test_chance_is_what_unchanged_means_give(documents: int) -> None:
     assert layer.effect_size == pytest.approx(layer.chance, rel=0.1)
 
 
+def test_a_single_example_moves_nothing() -> None:
+    alone = random_scores(n=1)
+    shifts = compare_roles(alone, alone)
+    assert not len(shifts.moved())
+    assert "untestable" in shifts.in_full()
+
+
 def test_what_stands_still_has_moved_by_nothing() -> None:
     scores = random_scores(n=1000)
     shifts = compare_roles(scores, scores)
@@ -203,7 +210,10 @@ def test_the_summary_counts_and_names_roles_once(of_arcs: RoleComparison) -> Non
     lost, gained = (sum(name in own for own in heads) for name in ("lost", "gained"))
     assert f"{lost} heads lost a role, {gained} gained one." in lines
     shown, n_changed = flat(of_arcs), rows["changed"].sum()
-    assert f"Of 96 mean scores, {n_changed} moved by more than 0.5 (layers 0, 1" in shown
+    assert (
+        f"Of 96 mean scores of single roles, {n_changed} moved by more than 0.5 (layers 0, 1"
+        in shown
+    )
     largest = rows.loc[rows["difference"].abs().idxmax()]
     assert f"Largest: {largest['layer']}-{largest['head']} " in shown
     assert max(map(len, lines)) <= 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from headroles import (
     WordAttention,
     assign_roles,
     find_examples,
+    read_arcs,
     read_attention,
     read_conllu,
     score_heads,
@@ -237,8 +239,18 @@ def test_a_removed_head_is_refused_by_name(scores: HeadScores) -> None:
         find_examples(pruned, (1, 0), OBJ)
 
 
+def test_tokens_of_a_file_without_trees_are_read_again(bert_folder: Path, tmp_path: Path) -> None:
+    file, tokens = tmp_path / "t.jsonl", "the of and to a in".split()
+    lines = ({"tokens": tokens, "arcs": [[k, 5, "contact"], [0, 2, "near"]]} for k in range(4))
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    corpus = read_arcs(file, least_distance=3)
+    scored = score_heads(bert_folder, corpus, relations="contact", pairing="none")
+    (text,) = find_examples(scored, (0, 0), "contact", n=1).frame["text"]
+    assert text.replace("[", "").replace("]", "").split() == tokens
+
+
 def test_scores_made_by_hand_have_no_sentences() -> None:
-    with pytest.raises(UsageError, match="come from the treebank that was scored"):
+    with pytest.raises(UsageError, match="come from the files that were scored"):
         find_examples(make_scores(np.ones((2, 1, 1, 1)), ["local"]), (0, 0), "local")
 
 
@@ -293,6 +305,13 @@ class TestRolesOfOnesOwn:
         with pytest.raises(UsageError, match=r"'os:getcwd' is no user's role that was"):
             find_examples(scored, (0, 0), "local", roles="os:getcwd")
         assert not (tmp_path / "imported").exists()
+
+    def test_no_role_is_imported_where_there_is_no_other(
+        self, scored: HeadScores, bert_folder: Path, treebank: Path
+    ) -> None:
+        alone = score_heads(bert_folder, read_conllu(treebank), roles="sent_roles:first")
+        with pytest.raises(UsageError, match=r"imports none by itself; .* name it with roles"):
+            find_examples(alone, (0, 0), "sent_roles:first")
 
     def test_a_role_that_is_named_again_is_imported(self, scored: HeadScores) -> None:
         found = find_examples(scored, (0, 0), "sent_roles:first", roles="sent_roles:first", n=1)
