@@ -227,7 +227,7 @@ def read_again(scores: HeadScores, wanted: Sequence[Wanted]) -> list[ExamplesAga
         made = make_examples(ready, scores.record.pairing or "adjacent")
         examples = {example.id: example for example in made if example.id in ids}
         relations = tuple(recorded.get("relations") or ())
-        roles = ()
+        roles: Sequence[Role] = ()
         if names != []:
             again = replace(given, roles=names)
             roles = choose_roles(again, relations, scores.score, ready)
