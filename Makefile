@@ -1,7 +1,7 @@
 # Two commands do everything on a machine with Python 3.11 and make:
 #   make demo    sets up, classifies the heads of a real encoder over the sample treebank
-#   make test    sets up, checks style, types and imports, runs all tests
-# and a third builds the documentation site, build/site/index.html:
+#   make test    sets up, checks style, types and imports, runs the tests of the package
+# and a third runs the code of the pages and the notebooks, and builds the site, build/site/index.html:
 #   make docs
 # and a fourth asks whether numbers hold on other machines: under other instruction sets, and with noise:
 #   make test-processors
@@ -27,7 +27,7 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.test lint
 	# Two processes of one thread each: models as small as those of the tests gain nothing by more.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --nbmake --nbmake-timeout=300 tests headroles notebooks
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --ignore=tests/docs tests headroles
 
 # What a processor does not have is ignored, and the best that it has is taken.
 PROCESSORS := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 ATEN_CPU_CAPABILITY=avx512 \
@@ -58,7 +58,8 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: $(VENV)/.docs
+docs: $(VENV)/.docs $(VENV)/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --nbmake --nbmake-timeout=300 tests/docs notebooks
 	$(BIN)/python -m sphinx -b html -W --keep-going -q -d build/doctrees -c docs . build/site
 
 # The wheel alone, in an environment without the clone: commands, the demo, every public name, some tests.
