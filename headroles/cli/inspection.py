@@ -16,8 +16,6 @@ from headroles.models.options import ModelOptions
 from headroles.studies.inspection.examples import SentenceOptions
 from headroles.studies.options import read_head
 
-_ROLE = "The role: its id, its words as in summaries, or a relation such as nsubj."
-
 
 def examples(
     context: typer.Context,

@@ -37,7 +37,7 @@ ARGUMENTS: dict[str, tuple[Any, Any]] = {
     "names": (None, flags.Names),
     "out": (flags.Out, flags.OptionalOut),
 }
-"""What a subject of a study is on the command line, and what it is if it may be left out."""
+"""Arguments of the command line by the name of a study's subject: required ones, optional ones."""
 _FOLDERS = ("scores", "sets", "ablations")
 """Subjects that are results, of the class in the signature, read from a folder or from several."""
 

@@ -414,7 +414,7 @@ class Counts:
 
 
 class ScoredWindow(NamedTuple):
-    """Scores of a window, of no example if all were skipped, and what was counted."""
+    """Scores of a window (of no example if all were skipped), and its counts."""
 
     scores: HeadScores
     counts: Counts

@@ -199,7 +199,7 @@ def _finish(folder: Path) -> None:
 
 
 def _refuse_in_the_way(target: Path, source: Path) -> None:
-    """Raise StorageError if what is no result in ``target`` has the name of one in ``source``."""
+    """Raise StorageError if a file in ``target`` that is no result has the name of a new one."""
     listed = result_files(target)
     for file in source.iterdir():
         place = target / file.name

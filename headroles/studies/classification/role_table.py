@@ -1,4 +1,4 @@
-"""RoleTable: the tests of every head on every role, and what they say about the heads."""
+"""RoleTable: the tests of every head on every role, their summary and their views."""
 
 from __future__ import annotations
 
