@@ -14,8 +14,8 @@ from .sample import sample_treebank as sample_treebank
 from .scoring.run import score_heads as score_heads
 from .scoring.saved import score_attention as score_attention
 from .scoring.scores import HeadScores as HeadScores
-from .studies.claims import ClaimTable as ClaimTable
-from .studies.claims import test_claims as test_claims
+from .studies.claims.claims import ClaimTable as ClaimTable
+from .studies.claims.claims import test_claims as test_claims
 from .studies.classification.assignment import assign_roles as assign_roles
 from .studies.classification.classify import Classification as Classification
 from .studies.classification.classify import classify_heads as classify_heads

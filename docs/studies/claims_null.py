@@ -22,9 +22,15 @@ import numpy as np
 
 from headroles import read_conllu
 from headroles.models.loading.encoder import load_encoder
-from headroles.studies.claims import CLAIMS, ClaimOptions, Halves, Measured
-from headroles.studies.claims.finding import two_sides
-from headroles.studies.claims.measured import CONTROL_SENTENCES, N_CONTROLS, few_documents
+from headroles.studies.claims.claims import CLAIMS
+from headroles.studies.claims.finding import Halves, two_sides
+from headroles.studies.claims.measured import (
+    CONTROL_SENTENCES,
+    N_CONTROLS,
+    ClaimOptions,
+    Measured,
+    few_documents,
+)
 from headroles.studies.controls import with_permuted_weights
 from headroles.testing.evidence import PValues
 from headroles.testing.hypotheses import Hypotheses

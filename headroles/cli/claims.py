@@ -11,14 +11,14 @@ import typer
 from headroles.cli import console, flags
 from headroles.cli.studies import fill, fill_folder, names_of, write_results
 from headroles.corpus import CorpusOptions
-from headroles.studies.claims import ClaimOptions
+from headroles.studies.claims.measured import ClaimOptions
 
 
 def _list(wanted: bool) -> None:
     """Print every claim with its source and its needs, and end."""
     if not wanted:
         return
-    from headroles.studies.claims import CLAIMS
+    from headroles.studies.claims.claims import CLAIMS
 
     for claim in CLAIMS.values():
         console.say(f"{claim.id}: {claim.statement}")
@@ -58,7 +58,12 @@ def claims(
     """
     from headroles.corpus import open_corpus
     from headroles.options import split_names
-    from headroles.studies.claims import ClaimTable, choose_claims, combine_claims, test_claims
+    from headroles.studies.claims.claims import (
+        ClaimTable,
+        choose_claims,
+        combine_claims,
+        test_claims,
+    )
     from headroles.testing.options import CorrectionOptions
 
     folders = [Path(model), *corpus]

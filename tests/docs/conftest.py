@@ -26,7 +26,7 @@ def negation(sentence):
             yield place, sentence.governors[place]
 """
 OWN_CLAIM = """
-from headroles.studies.claims import beyond_values, mean_beyond
+from headroles.studies.claims.finding import beyond_values, mean_beyond
 
 def first_layer_separators(measured):
     shares = measured.of_tokens("separators", "weights")

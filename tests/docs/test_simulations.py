@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from docs.studies.claims_null import rates, simulations
-from headroles.studies.claims import CLAIMS
+from headroles.studies.claims.claims import CLAIMS
 
 
 def test_simulations_of_claims_run() -> None:

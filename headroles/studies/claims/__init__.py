@@ -1,5 +1,1 @@
 """Claims of papers about attention heads, tested as hypotheses on a model."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -25,8 +25,7 @@ from headroles.results.result import Result
 from headroles.results.shown import SEE_FULL, Grid, Shown, Warned, in_digits
 from headroles.roles.own import load_function
 from headroles.studies.claims.finding import Finding, at_least, two_sides
-from headroles.studies.claims.measured import Measured
-from headroles.studies.claims.options import ClaimOptions
+from headroles.studies.claims.measured import ClaimOptions, Measured
 from headroles.studies.claims.published import TESTS
 from headroles.testing.answers import answers
 from headroles.testing.evidence import PValues, corrected_together
@@ -71,32 +70,15 @@ class ClaimTable(Result):
         **dict.fromkeys(("effect", "control"), Column(NUMBER, gaps=True)),
         **dict.fromkeys(P_VALUES, Column(NUMBER, 0, 1, gaps=True)),
     }
-    views: ClassVar[tuple[str, ...]] = ("long", "verdicts", "reasons")
-
-    def verdicts(self) -> pd.DataFrame:
-        """Return claim, verdict, effect with control and interval, and the published figure."""
-        return self.frame[["claim", "verdict", *NUMBERS, "published", "effect_is"]]
-
-    def reasons(self) -> pd.DataFrame:
-        """Return the claims that could not be tested, with the reasons."""
-        rows = self.frame[self.frame["verdict"] == NOT_TESTABLE]
-        return rows[["claim", "note"]].reset_index(drop=True)
 
     def summarize(self) -> Iterator[Shown]:
         """Count the verdicts, and tabulate the effects beside their controls."""
         counts = self.frame["verdict"].value_counts().reindex(VERDICTS, fill_value=0)
-        said = ", ".join(f"{counts[one]} {one}" for one in VERDICTS[1:-1])
-        lacking = f"; {counts[NOT_TESTABLE]} cannot be tested with the given input"
-        yield (
-            f"Of {len(self.frame)} claims, {counts[SHOWN]} {'is' if counts[SHOWN] == 1 else 'are'} "
-            f"shown, {said}{lacking * bool(counts[NOT_TESTABLE])}."
-        )
-        yield f"Model: {self.facts['model']}."
+        numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
+        yield f"{len(self.frame)} claims about {self.facts['model']}: {numbers}."
         yield f"Tests: alpha {self.options.alpha:g}, {self.options.correction} over the claims."
-        tested = self.frame[self.frame["verdict"] != NOT_TESTABLE]
-        tested = tested.sort_values(
-            "verdict", key=lambda own: own.map(VERDICTS.index), kind="stable"
-        )
+        by_verdict = self.frame.iloc[self.frame["verdict"].map(VERDICTS.index).argsort("stable")]
+        tested = by_verdict[by_verdict["verdict"] != NOT_TESTABLE]
         limits = zip(tested["ci_low"], tested["ci_high"], strict=True)
         rows = tested.assign(
             **{name: [in_digits(one, 3) for one in tested[name]] for name in NUMBERS[:2]},
@@ -115,17 +97,10 @@ class ClaimTable(Result):
             yield f"{row.claim}: {row.statement} ({row.source})"
             yield f"  effect: {row.effect_is}. Published: {row.published}."
             yield f"  control: {row.control_is}. {row.rule}"
-            note = f"; {row.note}" * bool(row.note)
-            if row.verdict == NOT_TESTABLE:
-                yield f"  Not testable: {row.note}."
-            elif row.verdict == DESCRIBED:
-                yield f"  {row.n} {row.unit}{note}"
-            else:
-                yield (
-                    f"  p {row.p_shown:.2g} for the claim, {row.p_contradicted:.2g} against it "
-                    f"(corrected {row.p_shown_adjusted:.2g}, {row.p_contradicted_adjusted:.2g}); "
-                    f"{row.n} {row.unit}{note}"
-                )
+            against = f"{row.p_contradicted_adjusted:.2g} against it"
+            p_values = f"corrected p {row.p_shown_adjusted:.2g} for the claim, {against}; "
+            sample = f"{p_values * (row.verdict in VERDICTS[:3])}{row.n} {row.unit}; "
+            yield f"  {row.verdict}: {sample * (row.verdict != NOT_TESTABLE)}{row.note}"
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,9 +125,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         except Exception as error:  # any error of a user's code
             if self.id in CLAIMS:
                 raise
-            return Finding(
-                note=f"the claim fails: {with_type(error)}"
-            )  # any error of a user's code
+            return Finding(note=f"the claim fails: {with_type(error)}")
         if not isinstance(found, Finding):
             return Finding(note=f"the claim returned {type(found).__name__}, not a Finding")
         return found
@@ -172,10 +145,9 @@ CLAIMS = {
 
 def choose_claims(named: Sequence[str] | None) -> list[Claim]:
     """Return the claims of these ids, or all. Raises UsageError for an unknown name."""
-    names = CLAIMS if named is None else dict.fromkeys(named)
-    if not names:
+    if named is not None and not named:
         raise UsageError("`claims` names no claim; leave it out for all of them")
-    return [CLAIMS.get(name) or _own_claim(name) for name in names]
+    return [CLAIMS.get(name) or _own_claim(name) for name in dict.fromkeys(named or CLAIMS)]
 
 
 def _own_claim(name: str) -> Claim:
@@ -244,9 +216,6 @@ def claim_frame(
         **{name: [getattr(one, name) for one in findings] for name in MEASURED},
         **dict(zip(P_VALUES, numbers, strict=True)),
     )[list(ClaimTable.columns)]
-
-
-# Several models.
 
 
 @takes(CorrectionOptions)

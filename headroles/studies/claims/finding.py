@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.errors import HeadRolesError
 from headroles.inference.sample import Alternative, Bounds
-from headroles.testing.catalogue import BETTING, NEW, RANK
+from headroles.testing.catalogue import BETTING, NEW
 from headroles.testing.evidence import PValues, find_p_values, in_at_least
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.options import TestOptions
@@ -209,29 +209,8 @@ def all_of(findings: Mapping[str, Finding]) -> Finding:
     return replace(weakest, shown=shown, contradicted=contradicted, note=note)
 
 
-def beyond_shuffles(
-    effect: float, drawn: FloatArray, control: float, of_control: FloatArray, n: int
-) -> Finding:
-    """Test whether an effect of heads exceeds those of shuffled heads (B,), as does its control.
-
-    The shuffles of both are the same: their differences are those under H0.
-    """
-    differences = drawn - of_control
-    more, less = two_sides(Hypotheses.of_draws(effect, drawn[:, None], size=1.0), RANK)
-    tested = Hypotheses.of_draws(effect - control, differences[:, None], size=1.0)
-    beyond, _ = two_sides(tested, RANK)
-    return Finding(effect, control, n, "heads", at_least([more, beyond], 2), less)
-
-
 def mean_of_known(values: ArrayLike, axis: int | tuple[int, ...]) -> FloatArray:
     """Return means without missing values, NaN where all are missing."""
     numbers = np.asarray(values, dtype=np.float64)
     n = (~np.isnan(numbers)).sum(axis=axis)
     return np.where(n, np.nansum(numbers, axis=axis) / np.maximum(n, 1), np.nan)
-
-
-def correlation(values: ArrayLike, places: ArrayLike) -> float:
-    """Correlate values with places; 0 where either is flat."""
-    one, other = (np.asarray(own, dtype=np.float64) for own in (values, places))
-    is_flat = min(np.ptp(one), np.ptp(other)) < 1e-12
-    return 0.0 if is_flat else float(np.corrcoef(one, other)[0, 1])

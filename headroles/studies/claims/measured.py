@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.corpus import DEFAULT_RELATIONS, Corpus, as_corpus, fold_subtype, prepared
 from headroles.models.heads.remaining import Head
 from headroles.models.loading.encoder import Attending, Model, load_encoder, own_attention_of
+from headroles.options import Convert, Seed, split_names
 from headroles.roles.catalogue import count_words
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import score_heads
 from headroles.scoring.scores import HeadScores
 from headroles.studies import controls
 from headroles.studies.claims.finding import DIFFERENCES, Halves, NotTestable, mean_beyond
-from headroles.studies.claims.options import ClaimOptions
 from headroles.studies.classification.assignment import assign_roles
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.heads import clusters_in, second_half
 from headroles.studies.importance.importance import ABSOLUTE, values_of
-from headroles.studies.inspection.tokens import QUANTITIES, read_corpus
+from headroles.studies.inspection.tokens import QUANTITIES, TokenOptions, read_corpus
 from headroles.studies.removals import sorted_by, without_each
 from headroles.tasks.options import CLASSIFICATION, TaskOptions
 from headroles.tasks.running import open_run
+from headroles.testing.options import CorrectionOptions
 
 RELATIONS = (("det",), ("obj", "dobj"), ("nmod:poss", "poss"))
 """Determiners, objects and possessives: their names in UD and in CLEAR."""
@@ -41,6 +43,25 @@ CONTROL_SENTENCES = 300
 """Sentences that control models read at most; the model is compared with them on the same ones."""
 FINE_TUNED = 0.5
 """Largest change of the weights of a fine-tuned copy, as a share of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimOptions(CorrectionOptions, TokenOptions, TaskOptions):
+    """The claims to test, and the options of their tests."""
+
+    claims: Annotated[Sequence[str] | None, Convert(split_names)] = None
+    """Claims to test, separated by commas: ids, or MODULE:FUNCTION of your code.
+
+    None takes all there are. `headroles claims --list` prints them.
+    """
+    seed: Seed = 0
+    """Seed of the controls."""
+    probability_margin: Annotated[float, Meta(gt=0)] = 0.05
+    """Smallest change of the probability of a task's right answers that matters.
+
+    A model must lose more than this without any head, and a claim that heads can go is contradicted
+    by a larger loss. Choose the margin before you see the data.
+    """
 
 
 class Measured:
@@ -218,19 +239,14 @@ def few_documents(corpus: Corpus, most: int) -> Corpus:
         sizes = Counter(sentence.document for sentence in ready)
     chosen = frozenset(list(sizes)[:: -(-sizes.total() // most)])
 
-    return replace(
-        corpus,
-        read=lambda skipped: islice(
-            (one for one in corpus.read(skipped) if one.document in chosen), most
-        ),
-    )
+    def read(skipped: Any) -> Iterator[Any]:
+        return islice((each for each in corpus.read(skipped) if each.document in chosen), most)
 
-
-# Tasks: probabilities of the right answers without heads, of a model that needs its heads.
+    return replace(corpus, read=read)
 
 
 class ClaimTask:
-    """A model on a task with classes. Heads are chosen on the examples in ``first`` (examples,)."""
+    """A model on a task with classes; its heads are chosen on the examples in ``first`` (n,)."""
 
     def __init__(self, model: Model, file: str | Path, options: TaskOptions) -> None:
         self._file, self._options = file, options

@@ -17,12 +17,13 @@ from headroles.studies.claims.finding import DIFFERENCES, Finding, NotTestable, 
 from headroles.studies.claims.measured import N_CONTROLS, RELATIONS, Measured
 from headroles.studies.heads import HeadColumns
 from headroles.studies.inspection import tokens
+from headroles.testing.catalogue import RANK
+from headroles.testing.hypotheses import Hypotheses
 from headroles.wording import head_name
 
 KINDS = ("local", "syntactic", "delimiter", "block")
 POSITIONS = {"one back": "position:-1", "one ahead": "position:+1"}
-POSITIONAL, CONFIDENT, RARE, ACCURATE, HALF = 0.9, 0.8, 0.5, 0.75, 0.5
-PRUNABLE = 0.4
+POSITIONAL, CONFIDENT, RARE, ACCURATE, HALF, PRUNABLE = 0.9, 0.8, 0.5, 0.75, 0.5, 0.4
 
 
 # Trends over layers: models are the units, so one model is described.
@@ -31,9 +32,13 @@ PRUNABLE = 0.4
 def trend(
     profiles: Sequence[FloatArray], place: Callable[[int], IndexArray] = np.arange
 ) -> Finding:
-    """Describe how profiles (layers,) of the model and its controls correlate with the place."""
+    """Describe how profiles (layers,) correlate with the place: the model's, then its controls'."""
     n_layers = len(profiles[0])
-    effect, *control = [finding.correlation(one, place(n_layers)) for one in profiles]
+    is_flat = [min(np.ptp(profile), n_layers - 1) < 1e-12 for profile in profiles]
+    effect, *control = [
+        0.0 if flat else float(np.corrcoef(profile, place(n_layers))[0, 1])
+        for profile, flat in zip(profiles, is_flat, strict=True)
+    ]
     return Finding(effect, float(np.mean(control)), n_layers, "layers")
 
 
@@ -165,9 +170,6 @@ def with_frequency(measured: Measured) -> FloatArray:
     return mean_of_known(measured.of_tokens(tokens.OTHER, quantity), 1)
 
 
-# Fine-tuning.
-
-
 def separators_spread(measured: Measured) -> Finding:
     """Test whether scores of former separator heads fall in most documents."""
     noisy, few, role = measured.noisy, measured.few, "delimiter:sep"
@@ -222,8 +224,15 @@ def tasks_agree(measured: Measured) -> Finding:
     tasks = [task.one_by_one for task in (*measured.tasks[:2], *measured.untrained_tasks[:2])]
     rng = np.random.default_rng(measured.options.seed)
     orders = rng.random((finding.SHUFFLES, *tasks[0].shape)).argsort(axis=2)
-    own, control = (agreement(tasks[k], tasks[k + 1], orders) for k in (0, 2))
-    return finding.beyond_shuffles(*own, *control, tasks[0].size)
+    # The shuffles of both are the same: the differences of their correlations are those under H0.
+    (effect, drawn), (control, others) = (agreement(*tasks[k : k + 2], orders) for k in (0, 2))
+    tests = ((effect, drawn), (effect - control, drawn - others))
+    (more, less), (beyond, _) = (
+        finding.two_sides(Hypotheses.of_draws(own, draws[:, None], size=1.0), RANK)
+        for own, draws in tests
+    )
+    both = finding.at_least([more, beyond], 2)
+    return Finding(effect, control, tasks[0].size, "heads", both, less)
 
 
 def agreement(one: FloatArray, other: FloatArray, orders: IndexArray) -> tuple[float, FloatArray]:

@@ -7,11 +7,12 @@ import pytest
 from scipy import stats
 
 from headroles.inference.betting import STAKES
-from headroles.studies.claims import Finding, Halves, NotTestable
 from headroles.studies.claims.finding import (
+    Finding,
+    Halves,
+    NotTestable,
     all_of,
     beyond_draws,
-    beyond_shuffles,
     beyond_values,
     mean_beyond,
     some_head,
@@ -103,10 +104,3 @@ def test_all_of_several_is_the_largest_p_value_and_any_of_them_bonferroni() -> N
     shown, contradicted = zip(*map(p_of, parts), strict=True)
     assert p_of(found) == (max(shown), pytest.approx(min(1, 2 * min(contradicted))))
     assert (found.effect, found.note) == (parts[0].effect, "smallest of first, second: first")
-
-
-def test_an_effect_of_heads_must_exceed_its_control_by_more_than_shuffles() -> None:
-    rng = np.random.default_rng(4)
-    drawn, of_control = rng.normal(0, 0.1, (2, 999))
-    assert p_of(beyond_shuffles(0.6, drawn, 0.0, of_control, 72)) == (0.001, 1)
-    assert p_of(beyond_shuffles(0.6, drawn, 0.6, of_control, 72))[0] > 0.3

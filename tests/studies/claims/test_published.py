@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headroles.studies.claims import CLAIMS, Finding, Halves, NotTestable
+from headroles.studies.claims.claims import CLAIMS
+from headroles.studies.claims.finding import Finding, Halves, NotTestable
 from headroles.studies.claims.published import as_many, middle
 from headroles.studies.inspection.tokens import QUANTITIES
 
