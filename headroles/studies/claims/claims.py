@@ -77,7 +77,9 @@ class ClaimTable(Result):
         numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
         yield f"{len(self.frame)} claims about {self.facts['model']}: {numbers}."
         yield f"Tests: alpha {self.options.alpha:g}, {self.options.correction} over the claims."
-        by_verdict = self.frame.iloc[self.frame["verdict"].map(VERDICTS.index).argsort("stable")]
+        by_verdict = self.frame.iloc[
+            self.frame["verdict"].map(VERDICTS.index).argsort(kind="stable")
+        ]
         tested = by_verdict[by_verdict["verdict"] != NOT_TESTABLE]
         limits = zip(tested["ci_low"], tested["ci_high"], strict=True)
         rows = tested.assign(

@@ -225,7 +225,7 @@ def tasks_agree(measured: Measured) -> Finding:
     rng = np.random.default_rng(measured.options.seed)
     orders = rng.random((finding.SHUFFLES, *tasks[0].shape)).argsort(axis=2)
     # The shuffles of both are the same: the differences of their correlations are those under H0.
-    (effect, drawn), (control, others) = (agreement(*tasks[k : k + 2], orders) for k in (0, 2))
+    (effect, drawn), (control, others) = (agreement(tasks[k], tasks[k + 1], orders) for k in (0, 2))
     tests = ((effect, drawn), (effect - control, drawn - others))
     (more, less), (beyond, _) = (
         finding.two_sides(Hypotheses.of_draws(own, draws[:, None], size=1.0), RANK)
@@ -263,4 +263,3 @@ TESTS: dict[str, Callable[[Measured], Finding]] = {
     "prunable-share": prunable_share,
     "tasks-agree": tasks_agree,
 }
-"""The test of each claim."""
