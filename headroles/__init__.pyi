@@ -7,6 +7,7 @@ from .corpus import read_text as read_text
 from .errors import HeadRolesError as HeadRolesError
 from .models.attention.own import SavedAttention as SavedAttention
 from .models.loading.encoder import load_model as load_model
+from .models.loading.tokenizers import encode as encode
 from .results.stored import load as load
 from .roles import Role as Role
 from .sample import demo_model as demo_model
@@ -31,6 +32,7 @@ from .studies.importance.by_task import drops_by_task as drops_by_task
 from .studies.importance.importance import Importance as Importance
 from .studies.importance.importance import find_importance as find_importance
 from .studies.inspection.attention import WordAttention as WordAttention
+from .studies.inspection.attention import attention_of as attention_of
 from .studies.inspection.attention import read_attention as read_attention
 from .studies.inspection.best import BestHeads as BestHeads
 from .studies.inspection.best import find_best_heads as find_best_heads

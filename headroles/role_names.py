@@ -18,6 +18,8 @@ _NAMES = {
     "rare": "the rarest word of the sentence",
     "block": "the same sentence",
     "block:ratio": "the same sentence",
+    "same": "word -> the same word in the second text",
+    "same:back": "word -> the same word in the first text",
     "syntactic:any:to_governor": "word -> its governor",
     "syntactic:any:to_dependent": "word -> its dependents",
     "syntactic:any:from_governor": "word <- its governor",

@@ -49,8 +49,9 @@ def examples(
     """Show the sentences behind a head's scores, and its weights."""
     from headroles.drawing.saving import check_figure_file, save_figure
     from headroles.scoring.scores import HeadScores
-    from headroles.studies.inspection.attention import draw_attention, read_attention
+    from headroles.studies.inspection.attention import read_attention
     from headroles.studies.inspection.examples import Examples, find_examples
+    from headroles.studies.inspection.figures import draw_attention
 
     if figure is not None:
         check_figure_file(figure)

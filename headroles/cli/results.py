@@ -57,10 +57,10 @@ class ExportOptions(Options):
     title: ClassVar[str] = "Output"
 
     format: Literal["csv", "parquet", "json", "markdown", "latex", "html"] | None = None
-    """Of the table; left out: as the file of --out ends, or csv."""
+    """Of the table; left out: as the file of --out ends, or csv (json of the view heads)."""
     view: str = "long"
-    """Which of its tables: long has a row per test, and of roles wide one per head; any other word
-    lists them all."""
+    """Which of its tables: long has a row per test, and of roles wide one per head, and heads is
+    {role: [[layer, head], ...]}; any other word lists them all."""
     value: str | None = None
     """What a wide table shows: a column of the long one."""
     columns: Annotated[tuple[str, ...] | None, Convert(split_names)] = None
@@ -83,7 +83,7 @@ def export(folder: Results, options: ExportOptions, out: flags.TableOut = None) 
     from headroles import storage
     from headroles.results.stored import load
 
-    fmt = _format(options.format, out)
+    fmt = _format(options.format, out, "json" if options.view == "heads" else FORMATS[0])
     if out is not None and out.resolve().name in storage.result_files(out.resolve().parent):
         raise StorageError(
             f"{out} is a file of the results in {out.resolve().parent}, which it would replace; "
@@ -106,16 +106,16 @@ def export(folder: Results, options: ExportOptions, out: flags.TableOut = None) 
     sys.stdout.buffer.write(content)
 
 
-def _format(wanted: str | None, out: Path | None) -> str:
-    """Return the format: the one asked for, or that of the file extension."""
+def _format(wanted: str | None, out: Path | None, usual: str) -> str:
+    """Return the format: the one asked for, or that of the file extension, or the usual one."""
     from headroles.storage import is_special
 
     if out is None or is_special(out):
-        return wanted or FORMATS[0]
+        return wanted or usual
     ending = ENDINGS.get(out.suffix.lower())
     if wanted is None and ending is None:
         known = ", ".join(ENDINGS)
         raise UsageError(f"{out} has no known file extension ({known}); name it with --format")
     if wanted is not None and ending is not None and wanted != ending:
         raise UsageError(f"{out} ends as {ending} does, and --format says {wanted}; leave one out")
-    return wanted or ending or FORMATS[0]
+    return wanted or ending or usual

@@ -200,10 +200,14 @@ def find_marks(batch: PaddedBatch) -> list[Shared]:
 
 
 def marks_in(example: EncodedExample) -> list[bool]:
+    """Tell of each word whether it is punctuation."""
+    return [mark for sentence in example.sentences for mark in marks_of(sentence)]
+
+
+def marks_of(sentence: Sentence) -> list[bool]:
     """Tell of each word whether it is punctuation: by its part of speech, else its characters."""
     return [
         upos == "PUNCT" if upos != MISSING else all(category(one).startswith("P") for one in word)
-        for sentence in example.sentences
         for word, upos in zip(sentence.words, sentence.upos, strict=True)
     ]
 

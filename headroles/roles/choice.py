@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 from headroles.corpus import Sentence
 from headroles.errors import CorpusError, UsageError
-from headroles.options import DEFAULT, PUBLISHED, Convert, fields_of, split_names
+from headroles.options import DEFAULT, PUBLISHED, Convert, fields_of
 from headroles.role_names import GROUP, POOLED, contrast_of, meant_by, relation_of
 from headroles.roles import catalogue, syntactic
 from headroles.roles.catalogue import FrequencyOptions, LocalOptions, is_position, offset_of
-from headroles.roles.own import own_roles
+from headroles.roles.own import SAME, names_of_roles, own_roles, same_roles
 from headroles.roles.role import BIAS, Context, Role, Score
 from headroles.roles.syntactic import SyntacticOptions
 from headroles.wording import listed
@@ -27,6 +27,7 @@ ROLE_GROUPS: dict[str, Callable[[Any, Context], Iterator[Role]]] = {
     "self": catalogue.self_roles,
     "punctuation": catalogue.punctuation_roles,
     "rare": catalogue.rare_roles,
+    SAME: same_roles,
     "confidence": catalogue.confidence_roles,
     "entropy": catalogue.entropy_roles,
     "distance": catalogue.distance_roles,
@@ -41,7 +42,7 @@ ALL = "all"
 
 def _names(given: Any) -> tuple[str, ...]:
     """Return names of groups or roles, with positions written as in tables."""
-    names = split_names(given)
+    names = names_of_roles(given)
     if not names:
         raise UsageError("`roles` names no role; name at least one, or omit it")
     plain = (
@@ -57,11 +58,12 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
 
     roles: Annotated[Sequence[str] | None, Convert(_names)] = None
     """Roles to score, separated by commas: groups (local, delimiter, block, syntactic, position,
-    self, punctuation, rare, confidence, entropy, distance), ids such as position:-2, all, or
-    MODULE:FUNCTION for a function of yours.
+    self, punctuation, rare, same, confidence, entropy, distance), ids such as position:-2, all,
+    or MODULE:FUNCTION for a function of yours.
 
     By default: local, delimiter, block, syntactic. A group stands for all of its roles: delimiter
-    also scores delimiter:cls and delimiter:sep.
+    also scores delimiter:cls and delimiter:sep. In Python, a function of yours may stand in the
+    list itself.
     """
 
     def check(self) -> None:
@@ -69,7 +71,7 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
         super().check()
         named = {name.partition(":")[0] for name in self.roles or DEFAULT_GROUPS}
         for one in fields_of(RoleOptions):
-            group = _ONLY_FOR.get(one.name, ALL)
+            group = ONLY_FOR.get(one.name, ALL)
             is_used = group == ALL or named & {group, ALL}
             if not is_used and getattr(self, one.name) not in (one.default, ()):
                 raise UsageError(
@@ -78,7 +80,7 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
                 )
 
 
-_ONLY_FOR = {
+ONLY_FOR = {
     "frequencies": "rare",
     "window": "local",
     **dict.fromkeys(("relations", "arcs", "keep_subtypes", "columns"), GROUP),
@@ -130,20 +132,28 @@ def role_of(name: str, score: Score) -> Role:
     """
     if is_own(name):
         return Role(name)
-    plain, group = name.removesuffix(contrast_of("")), name.partition(":")[0]
-    relation = relation_of(plain) if group == GROUP and relation_of(plain) != POOLED else ""
+    plain = name.removesuffix(contrast_of(""))
+    relation = relation_of(plain) if needed_name(name) == GROUP else POOLED
     options = RoleOptions(
-        roles=(group if group == GROUP else plain,),
+        roles=(needed_name(name),),
         preset=PUBLISHED if (name, score) == ("block", BIAS) else DEFAULT,
     )
     try:
-        known = choose_roles(options, (relation,) if relation else _SOME, score)
+        known = choose_roles(options, _SOME if relation == POOLED else (relation,), score)
     except CorpusError:  # the role needs a corpus to be scored, not to be tested
         known = (Role(plain),)
     for role in known:
         if role.id == name:
             return replace(role, meaning={}, sieve=None)
     raise UsageError(f"there is no role {name!r}; give an id as in tables, or MODULE:FUNCTION")
+
+
+def needed_name(role: str) -> str:
+    """Return the name of ``roles`` that makes the role with an id."""
+    if is_own(role):
+        return ":".join(role.split(":")[:2])
+    group = role.partition(":")[0]
+    return group if group in (GROUP, SAME) else role.removesuffix(contrast_of(""))
 
 
 def is_own(name: str) -> bool:

@@ -10,7 +10,7 @@ at the same offset j - i that no arc joins:
 with the weights w of the role. Attention that depends on the offset alone scores exactly 0. A
 contrast is a difference of two sieves, and so a sieve with negative weights. Of links that are no
 arcs of the tree, such as pairs of a user's own role, controls are pairs of words that no such link
-joins.
+joins. Of links across the two sentences of an example, controls are all such pairs across them.
 
 A contrast smaller than the rounding error of its two sums is set to 0, because a head that looks at
 positions alone leaves only rounding error.
@@ -76,8 +76,8 @@ class BeyondOffset(Pairs):
             np.bincount(scores, weights, batch.size * n_roles).reshape(-1, n_roles)
             for weights in (found.weights, None)
         )
-        in_cells = np.arange(batch.size)[:, None] == controls.sides[:-1] // 2
-        n_terms = n_terms + in_cells.astype(np.float64) @ n_controls[:-1] + MODEL_TERMS
+        in_cells = np.arange(batch.size)[:, None] == controls.sides // 2
+        n_terms = n_terms + in_cells.astype(np.float64) @ n_controls + MODEL_TERMS
         totals = totals.astype(np.float32)
         return SieveReadout(
             function=_contrasts,
@@ -123,13 +123,12 @@ def _contrasts(
 
 
 class Controls(NamedTuple):
-    """The controls of a batch, ordered by cell: one offset between tokens of one sentence.
+    """The controls of a batch, ordered by cell: one offset in a sentence, or all across two.
 
     Of each control (C,): its ``cells``, ``queries``, ``keys`` and ``weights``. Of the cells in
-    which links are (S + 1,), the last of which is for pairs across sentences: ``sides``, which are
-    2 * example ahead and 2 * example + 1 back; and ``totals``, numbers of pairs of words, 0 without
-    controls. A pair of words counts once, however many pieces the words have. ``numbers`` are the
-    numbers of the cells of `cells_of` among these.
+    which links are (S,): ``sides``, which are 2 * example ahead and 2 * example + 1 back; and
+    ``totals``, numbers of pairs of words, 0 without controls. A pair of words counts once, however
+    many pieces the words have. ``numbers`` are the numbers of the cells of `cells_of` among these.
     """
 
     cells: IntArray
@@ -142,29 +141,31 @@ class Controls(NamedTuple):
 
 
 def cells_of(batch: PaddedBatch, owners: IntArray, queries: IntArray, keys: IntArray) -> IntArray:
-    """Return the cells of pairs of pieces of words, ascending by example; -1 across sentences.
+    """Return the cells of pairs of pieces of words, ascending by example.
 
-    Of an example, cells ahead come before cells back.
+    Of an example, cells ahead come before cells back. Pairs across sentences, whatever their
+    offset, are in the cell of the offset 0.
     """
     segments = batch.segments[owners, queries]
-    of_examples = 2 * (2 * owners + (keys < queries)) + segments
-    cells = of_examples * batch.width + np.abs(keys - queries)
-    return np.where(segments == batch.segments[owners, keys], cells, -1)
+    is_within = segments == batch.segments[owners, keys]
+    of_examples = 2 * (2 * owners + (keys < queries)) + segments * is_within
+    cells: IntArray = of_examples * batch.width + np.abs(keys - queries) * is_within
+    return cells
 
 
 def find_controls(scope: Scope, find: FindLinks) -> Controls:
     """Find the controls in the cells of all links."""
     batch, pieces = scope.batch, scope.of(find_pieces, find)
     words, n_pieces = batch.words, batch.n_pieces
-    of_links = np.zeros(4 * batch.size * batch.width + 1, dtype=bool)
+    of_links = np.zeros(4 * batch.size * batch.width, dtype=bool)
     of_links[cells_of(batch, pieces.owners, pieces.queries, pieces.keys)] = True
-    of_links[-1] = True
     numbers = np.cumsum(of_links) - 1
-    # two words of one sentence, neither the governor of the other
+    # two words, neither the governor of the other
     place = np.arange(batch.width)
     unjoined = (words[:, :, None] != words[:, None]) & ~batch.of(find.joined)
-    unjoined &= batch.segments[:, :, None] == batch.segments[:, None]
-    unjoined &= batch.in_words[:, :, None] & (place[:, None] < place)
+    unjoined &= batch.in_words[:, :, None] & batch.in_words[:, None] & (place[:, None] < place)
+    if not of_links.reshape(-1, batch.width)[:, 0].any():  # no link is across sentences
+        unjoined &= batch.segments[:, :, None] == batch.segments[:, None]
     owners, first, second = np.nonzero(unjoined)
     ahead = cells_of(batch, owners, first, second)
     chosen = np.flatnonzero(of_links[ahead])
@@ -185,7 +186,7 @@ def _in_runs(
 ) -> tuple[IntArray, Float32Array, Float32Array]:
     """Return the pairs and weights of controls in runs, and of runs, as `_contrasts` takes them.
 
-    Each run has the weight of its cell, ``taken`` (S + 1, r).
+    Each run has the weight of its cell, ``taken`` (S, r).
     """
     sizes = np.bincount(controls.cells, minlength=len(taken))
     n_runs = -(-sizes // RUN)  # rounded up: the last run of a cell may be shorter

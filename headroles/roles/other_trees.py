@@ -80,6 +80,14 @@ class BorrowedLinks(FindLinks):
         joined = self.find.joined_in(sentence)
         return [link for link in self.find.of_sentence(lender) if frozenset(link[:2]) not in joined]
 
+    def of_pair(self, first: Sentence, second: Sentence) -> list[Link]:
+        """Return the links to a lender in the place of the second sentence, without real ones."""
+        lender = self.lenders.lender_of(second)
+        if lender is None:
+            return []
+        real = {link[:2] for link in self.find.of_pair(first, second)}
+        return [link for link in self.find.of_pair(first, lender) if link[:2] not in real]
+
     def joined(self, batch: PaddedBatch) -> BoolArray:
         """Mark the pairs of pieces of words that a borrowed link or one of their own joins."""
         return super().joined(batch) | batch.of(self.find.joined)

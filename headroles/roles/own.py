@@ -3,36 +3,78 @@
 The function takes a `Sentence` and returns pairs of words or a set of words, by their places in the
 sentence from 0. With pairs ``(one, other)``, the first word looks for the second, and the second
 for the first in the role ``...:back``; with pairs ``{one, other}`` each looks for the other, in one
-role; with a set of places, every word of the sentence looks for the words in it. Roles of pairs
-have contrasts with other words at the same offset, as those of arcs have.
+role; with a set of places, every word of the sentence looks for the words in it. A function of two
+sentences takes both texts of a pair, and returns pairs of a word of the first text and a word of
+the second. Roles of pairs have contrasts with other words at the same offset, as those of arcs
+have, or across texts with all other words of the other text.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import numbers
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import islice, permutations
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from headroles.corpus import Sentence
+from headroles.corpus import MISSING, Sentence, make_examples
 from headroles.errors import UsageError
+from headroles.options import split_names
+from headroles.roles.catalogue import marks_of
 from headroles.roles.first_choices import WORDS
 from headroles.roles.pairs import BACK, FORTH, FindLinks, Link, Pairs
-from headroles.roles.role import ARCS, Context, Role
+from headroles.roles.role import ARCS, PAIRS, Context, Role
 from headroles.roles.sets import Sets, sets_of_sentences
 from headroles.roles.syntactic import beyond_offset
 from headroles.wording import as_given, shortened, with_type
 
 _MOST_REPEATED = 10_000
 """Number of repeated places or pairs that a function may return for one sentence."""
-Find: TypeAlias = Callable[[Sentence], Iterable[Any]]
-"""Function from a sentence to pairs of places of words, or to places of words."""
+Find: TypeAlias = Callable[..., Iterable[Any]]
+"""Function from a sentence, or the two of a pair, to pairs of places of words, or to places."""
+SAME = "same"
+
+
+class OwnName(str):
+    """The name ``module:function`` of a role, with the function itself."""
+
+    function: Find
+
+    @classmethod
+    def of(cls, function: Any) -> OwnName:
+        """Return the name of a function; a name stays as it is."""
+        if isinstance(function, cls):
+            return function
+        module = getattr(function, "__module__", None) or "__main__"
+        of_type = type(function).__qualname__
+        name = cls(f"{module}:{getattr(function, '__qualname__', of_type)}")
+        name.function = function
+        return name
+
+
+def names_of_roles(given: Any) -> tuple[str, ...]:
+    """Return the names of roles in a text or a sequence; functions have names of their own.
+
+    Raises UsageError for two functions of one name.
+    """
+    parts = [given] if callable(given) else given
+    if isinstance(parts, str) or not isinstance(parts, Iterable):
+        return split_names(parts)
+    names: dict[str, str] = {}
+    for part in parts:
+        if not callable(part) and not isinstance(part, OwnName):
+            names |= {name: name for name in split_names([part])}
+            continue
+        own = OwnName.of(part)
+        if getattr(names.setdefault(own, own), "function", None) is not own.function:
+            raise UsageError(f"two functions have the name {own}; rename one of them")
+    return tuple(names.values())
 
 
 def own_roles(name: str, context: Context, with_contrasts: bool) -> Iterator[Role]:
@@ -40,23 +82,59 @@ def own_roles(name: str, context: Context, with_contrasts: bool) -> Iterator[Rol
 
     Raises UsageError if the function does not exist, fails, or finds nothing in the whole corpus.
     """
-    function: Find = load_function(name)
+    function: Find = getattr(name, "function", None) or load_function(name)
+    name = str(name)
     find = Finder(name, function)
-    first = next((one for sentence in context.sentences for one in find.raw(sentence)), None)
+    if find.is_across:
+        examples = make_examples(context.sentences, "adjacent")
+        looked = (example.sentences for example in examples if len(example.sentences) > 1)
+    else:
+        looked = ((sentence,) for sentence in context.sentences)
+    first = next((one for sentences in looked for one in find.raw(*sentences)), None)
     if first is None:
+        unit = "pair of sentences" if find.is_across else "sentence"
         raise UsageError(
-            f"the role {name} finds nothing in any sentence of the corpus; correct the function"
+            f"the role {name} finds nothing in any {unit} of the corpus; correct the function"
         )
     find = Finder(name, function, kind=type(first))
     if find.kind is int:
         sets = partial(sets_of_sentences, find=find.of)
         yield Role(name, "its words", "words", sieve=Sets(sets, WORDS))
         return
+    yield from _of_pairs(find, with_contrasts)
+
+
+def same_roles(options: Any, context: Context) -> Iterator[Role]:
+    """Yield the roles of words that both texts of a pair have, in both directions."""
+    with_contrasts = options.beyond_offset and not context.score.of_first_choice
+    yield from _of_pairs(Finder(SAME, same, kind=tuple), with_contrasts)
+
+
+def same(first: Sentence, second: Sentence) -> Iterator[tuple[int, int]]:
+    """Yield the words of two texts with the same lemma, or form if lemmas are missing.
+
+    Punctuation is excluded.
+    """
+    one, other = (
+        [
+            "" if is_mark else (word if lemma == MISSING else lemma).casefold()
+            for word, lemma, is_mark in zip(text.words, text.lemmas, marks_of(text), strict=True)
+        ]
+        for text in (first, second)
+    )
+    for place, lemma in enumerate(one):
+        yield from ((place, k) for k, found in enumerate(other) if lemma and found == lemma)
+
+
+def _of_pairs(find: Finder, with_contrasts: bool) -> Iterator[Role]:
+    """Yield the roles of pairs of words, and their contrasts."""
+    needs = PAIRS if find.is_across else ""
     words = "its pairs of words" + ", both ways" * (find.kind is frozenset)
-    own = [Role(name, words, ARCS, sieve=Pairs(find, frozenset([0]), FORTH))]
+    forth = Pairs(find, frozenset([0]), FORTH)
+    own = [Role(find.name, words, ARCS, needs=needs, sieve=forth)]
     if find.kind is tuple:
-        back = "its pairs of words, backwards"
-        own.append(Role(f"{name}:back", back, ARCS, sieve=Pairs(find, frozenset([0]), BACK)))
+        name, back = f"{find.name}:back", replace(forth, direction=BACK)
+        own.append(Role(name, "its pairs of words, backwards", ARCS, needs=needs, sieve=back))
     yield from own
     if with_contrasts:
         yield from map(beyond_offset, own)
@@ -101,9 +179,23 @@ class Finder(FindLinks):
     function: Find = field(compare=False)
     kind: type | None = None
 
+    @cached_property
+    def is_across(self) -> bool:
+        """Whether the function takes both sentences of a pair."""
+        try:
+            given = inspect.signature(self.function).parameters.values()
+        except Exception:  # a user's object may raise anything
+            return False
+        by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return sum(one.kind in by_place and one.default is one.empty for one in given) > 1
+
     def of_sentence(self, sentence: Sentence) -> list[Link]:
         """Return the pairs of places as links with the label 0."""
-        return [(first, second, 0) for first, second in self.of(sentence)]
+        return [] if self.is_across else [(one, other, 0) for one, other in self.of(sentence)]
+
+    def of_pair(self, first: Sentence, second: Sentence) -> list[Link]:
+        """Return the pairs of places in two sentences as links with the label 0."""
+        return [(*pair, 0) for pair in self.raw(first, second)] if self.is_across else []
 
     def of(self, sentence: Sentence) -> list[Any]:
         """Return the places, or the pairs of places, those without order both ways."""
@@ -113,48 +205,56 @@ class Finder(FindLinks):
             for both in (permutations(sorted(one)) if isinstance(one, frozenset) else (one,))
         ]
 
-    def raw(self, sentence: Sentence) -> list[Any]:
+    def raw(self, *sentences: Sentence) -> list[Any]:
         """Return the places or the pairs of places that the function finds, without repeats."""
-        most = len(sentence.words) ** 2 + _MOST_REPEATED
+        sizes = [len(sentence.words) for sentence in sentences for _ in range(3 - len(sentences))]
+        where = f"sentence {'+'.join(sentence.id for sentence in sentences)!r}"
+        most = sizes[0] * sizes[1] + _MOST_REPEATED
         try:
-            given = list(islice(iter(self.function(sentence)), most + 1))
+            given = list(islice(iter(self.function(*sentences)), most + 1))
         except BaseException as error:  # a user's function may raise anything
             if isinstance(error, KeyboardInterrupt):
                 raise
             raise UsageError(
-                f"the role {self.name} fails at sentence {sentence.id!r}: {with_type(error)}; "
-                "correct the function"
+                f"the role {self.name} fails at {where}: {with_type(error)}; correct the function"
             ) from error
         if len(given) > most:
             raise UsageError(
-                f"the role {self.name} returns more than {most} places or pairs for sentence "
-                f"{sentence.id!r}; make the function stop earlier"
+                f"the role {self.name} returns more than {most} places or pairs for {where}; make "
+                "the function stop earlier"
             )
-        found = list(dict.fromkeys(self._checked(one, sentence) for one in given))
+        found = list(dict.fromkeys(self._checked(one, sizes, where) for one in given))
         if len({type(one) for one in found} | ({self.kind} - {None})) > 1:
             raise UsageError(
                 f"the role {self.name} returns words, pairs (one, other) and pairs {{one, other}} "
-                f"mixed (sentence {sentence.id!r}); return one kind only"
+                f"mixed ({where}); return one kind only"
             )
         return found
 
-    def _checked(self, one: Any, sentence: Sentence) -> int | tuple[int, ...] | frozenset[int]:
+    def _checked(
+        self, one: Any, sizes: Sequence[int], where: str
+    ) -> int | tuple[int, ...] | frozenset[int]:
         """Return a place or a pair of places as Python integers. Raises UsageError for others."""
         has_order = isinstance(one, tuple)
         is_pair = (has_order and len(one) == 2) or isinstance(one, set | frozenset)
         places = tuple(one) if is_pair else (one,)
-        n_words = len(sentence.words)
-        is_known = all(_is_whole(place) and 0 <= place < n_words for place in places)
-        if not is_known or len(places) != 1 + is_pair:
+        is_known = len(places) == 1 + is_pair and all(
+            _is_whole(place) and 0 <= place < size
+            for place, size in zip(places, sizes, strict=False)
+        )
+        if not is_known or (self.is_across and not (is_pair and has_order)):
+            wanted = f"places of words from 0 to {sizes[0] - 1}, or pairs of them"
+            if self.is_across:
+                limits = " and ".join(f"from 0 to {size - 1}" for size in sizes)
+                wanted = f"pairs (place in the first text, place in the second), {limits}"
             raise UsageError(
-                f"the role {self.name} returns {as_given(one)} for sentence {sentence.id!r}; "
-                f"return places of words from 0 to {n_words - 1}, or pairs of them"
+                f"the role {self.name} returns {as_given(one)} for {where}; return {wanted}"
             )
         found = tuple(map(int, places))
-        if is_pair and found[0] == found[1]:
+        if is_pair and not self.is_across and found[0] == found[1]:
             raise UsageError(
-                f"the role {self.name} joins word {found[0]} of sentence {sentence.id!r} to "
-                "itself; join two different words"
+                f"the role {self.name} joins word {found[0]} of {where} to itself; join two "
+                "different words"
             )
         if not is_pair:
             return found[0]

@@ -131,6 +131,10 @@ class FindLinks(ABC):
     def of_sentence(self, sentence: Sentence) -> Sequence[Link]:
         """Return the links of a sentence."""
 
+    def of_pair(self, first: Sentence, second: Sentence) -> Sequence[Link]:
+        """Return the links from words of one sentence to words of the next, by places in each."""
+        return ()
+
     def joined_in(self, sentence: Sentence) -> set[frozenset[int]]:
         """Return the pairs of words of a sentence that are not to be taken for unrelated."""
         return {frozenset(link[:2]) for link in self.of_sentence(sentence)}
@@ -150,6 +154,10 @@ class FindLinks(ABC):
             for before, sentence in placed_sentences(example)
             for first, second, label in self.of_sentence(sentence)
         ]
+        if len(example.sentences) > 1:
+            before = len(example.sentences[0].words)
+            across = self.of_pair(*example.sentences)
+            links += [(first, before + second, label) for first, second, label in across]
         return np.array(links, dtype=np.int64).reshape(-1, 3)
 
     def __call__(self, batch: PaddedBatch) -> LinkTable:

@@ -152,6 +152,8 @@ def plain(content: Any) -> Any:
         return {name: plain(value) for name, value in content.items()}
     if isinstance(content, list | tuple):
         return [plain(value) for value in content]
+    if isinstance(content, str):
+        return str(content)  # of a subclass too
     return None if isinstance(content, float) and not math.isfinite(content) else content
 
 

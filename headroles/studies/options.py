@@ -10,7 +10,8 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from headroles.errors import UsageError
-from headroles.options import CIRCUMSTANCE, Convert, Flag, Options, split_names
+from headroles.options import CIRCUMSTANCE, Convert, Flag, Options
+from headroles.roles.own import names_of_roles
 from headroles.wording import shortened
 
 _HEAD = re.compile(r"(\d{1,6})-(\d{1,6})")
@@ -60,10 +61,10 @@ class ImportOptions(Options):
 
     title: ClassVar[str] = "Roles"
 
-    roles: Annotated[Sequence[str] | None, Convert(split_names), CIRCUMSTANCE] = None
+    roles: Annotated[Sequence[str] | None, Convert(names_of_roles), CIRCUMSTANCE] = None
     """Roles of users that may be imported again, as MODULE:FUNCTION.
 
-    Reading results imports no code unless it is named here.
+    Reading results imports no code unless it is named here. In Python, functions themselves.
     """
 
 

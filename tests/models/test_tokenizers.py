@@ -11,6 +11,8 @@ from transformers import PreTrainedTokenizerFast
 
 from headroles.corpus import ROOT, Example, Sentence
 from headroles.encoding import SPECIAL, EncodedExample, ExampleEncoder
+from headroles.errors import TokenizerError
+from headroles.models.loading.tokenizers import encode as cut_words
 from headroles.models.loading.tokenizers import fit_to_words, with_prefix_space
 from tests.conftest import make_tokenizer
 
@@ -53,6 +55,20 @@ def byte_level(kind: str, add_prefix_space: bool = False) -> PreTrainedTokenizer
 
 
 BYTE_LEVEL = ["bare", "split", "normalized"]
+
+
+@pytest.mark.parametrize("kind", BYTE_LEVEL)
+def test_words_are_cut_by_hand_as_they_are_scored(kind: str) -> None:
+    """Called by itself, such a tokenizer takes all words for continuations of one another."""
+    words, tokenizer = ["a", "dog", "don't"], byte_level(kind)
+    pieces, alignment = cut_words(tokenizer, iter(words))
+    expected = encode(Example((sentence("a dog don't"),)), fit_to_words(tokenizer))
+    assert pieces["input_ids"].tolist() == [expected.input_ids.tolist()]
+    assert alignment == [None if word < 0 else word for word in expected.words]
+    by_itself = tokenizer(words, is_split_into_words=True)["input_ids"]
+    assert by_itself != pieces["input_ids"][0].tolist()
+    with pytest.raises(TokenizerError, match="no word pieces"):
+        cut_words(make_tokenizer(), ["\u200b"])
 
 
 @pytest.mark.parametrize("kind", BYTE_LEVEL)

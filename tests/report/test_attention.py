@@ -17,7 +17,7 @@ from headroles import WordAttention
 from headroles.cli import app
 from headroles.drawing import saving
 from headroles.drawing.saving import save_figure
-from headroles.studies.inspection.attention import draw_arcs, draw_attention, draw_matrix
+from headroles.studies.inspection.figures import draw_arcs, draw_attention, draw_matrix
 
 ROLE = "syntactic:obj:to_governor"
 CHINESE = "\u4e2d\u56fd"

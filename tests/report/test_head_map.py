@@ -20,7 +20,7 @@ from headroles.drawing.head_map import HeadMap, Quoted, View
 from headroles.report.pages import make_report
 from headroles.studies.classification.page import LEGEND, role_map
 from headroles.studies.comparison.figures import comparison_map
-from headroles.studies.inspection.attention import ExampleOptions
+from headroles.studies.inspection.again import ExampleOptions
 from headroles.studies.inspection.examples import quote
 from tests.report.test_pages import EVIL
 

@@ -49,6 +49,7 @@ def test_all_is_every_group_after_the_default() -> None:
     assert found[: len(DEFAULT)] == DEFAULT
     assert found[len(DEFAULT) :] == [
         *("position:-1", "position:+1", "position:+4", "self", "punctuation", "rare"),
+        *("same", "same:back", "same:beyond_offset", "same:back:beyond_offset"),
         *("confidence", "entropy", "entropy:share", "distance"),
     ]
 

@@ -21,7 +21,6 @@ from tests.roles.examples import (
     examples,
     make_example,
     random_attention,
-    readout_of,
     score_of,
     sizes_in,
     tokens_of,
@@ -95,11 +94,3 @@ def test_what_is_only_rounding_is_zero(score: str) -> None:
     found = contrasts_of(attention, [example], score)[0, :, 0]
     assert found[0] == 0
     assert found[1] == pytest.approx(4 * bound * (1 if score == "bias" else 1 / 5), rel=0.1)
-
-
-def test_an_arc_between_sentences_has_no_control() -> None:
-    example = make_example([S, 0, 0, S, 0, 0, S], governors=[1, -1, -1, -1])
-    across = make_example([S, 0, 0, S, 1, 1, S], governors=[3, -1, -1, -1], relations={0: "r0"})
-    counts = readout_of([example, across]).counts[1]
-    assert counts[ROLES.index("syntactic:any:to_governor")] == 1
-    assert counts[FIRST] == 0

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from headroles.corpus import ROOT, Sentence
@@ -26,13 +26,21 @@ from headroles.roles import (
     Scope,
     choose_roles,
     make_readout,
+    role_of,
 )
 from headroles.roles.catalogue import find_rarest, read_frequencies
-from headroles.roles.own import Finder
+from headroles.roles.other_trees import BorrowedLinks, Lenders
+from headroles.roles.own import Finder, same
 from headroles.roles.pairs import BACK, FORTH, Pairs
 from headroles.roles.sets import sets_of_sentences
 from headroles.roles.syntactic import beyond_offset
-from tests.reference import Asked, reference_scores, reference_word_set
+from tests.reference import (
+    Asked,
+    first_choices,
+    mean,
+    reference_scores,
+    reference_word_set,
+)
 from tests.roles.examples import (
     HAND_SEGMENTS,
     examples,
@@ -69,6 +77,7 @@ def fail(error: BaseException) -> Any:
     raise error
 
 
+LEMMAS, WORDS = ("the", "dog", "_", "."), ("a", "ran", "b", "c")
 ANN = Sentence(
     "s",
     "d",
@@ -179,6 +188,60 @@ def test_pairs_of_ones_own_are_like_arcs(example: EncodedExample, seed: int, sco
             assert_value(beyond_offset(role), example, attention, score, None, contrast)
 
 
+@given(examples(min_words=2), st.integers(0, 2**16), st.sampled_from(sorted(SCORES)))
+@settings(deadline=None, max_examples=30)
+def test_pairs_across_two_texts_by_loops(example: EncodedExample, seed: int, score: str) -> None:
+    """Their controls are all other pairs of a word of one text and a word of the other."""
+    assume(example.segments.max() == 1)
+    n_words, tokens = len(example.starts), tokens_of(example)
+    example = with_sentences(example, ["X"] * n_words, ["a"] * n_words)
+    n_first = len(example.sentences[0].words)
+    every = [(i, j) for i in range(n_first) for j in range(n_words - n_first)]
+    own = [every[k] for k in sorted({seed % len(every), seed // 7 % len(every)})]
+    attention = random_attention(len(example), seed)
+    chosen = first_choices(attention[0], tokens)
+    find = Finder("f", lambda first, second: own, kind=tuple)
+    for direction in (FORTH, BACK):
+        plain, contrasts = [], []
+        links = [(i, n_first + j)[:: 1 - 2 * direction] for i, j in own]
+        pieces = {
+            (i, n_first + j): [tokens.pieces(k) for k in (i, n_first + j)[:: 1 - 2 * direction]]
+            for i, j in every
+        }
+        means = [
+            attention[0][:, queries][:, :, keys].mean((1, 2))
+            for (i, j), (queries, keys) in pieces.items()
+            if (i, j - n_first) not in own
+        ]
+        for query, key in links:
+            queries, keys = tokens.pieces(query), tokens.pieces(key)
+            if score == "hit":
+                plain.append((chosen[query] == key).astype(float))
+                continue
+            plain.append(mean([Asked(score).row(attention[0], i, keys) for i in queries]))
+            scale = Asked(score).scale(queries[0], tokens.n, len(keys))
+            if means:
+                mass = attention[0][:, queries][:, :, keys].sum(-1).mean(-1)
+                contrasts.append(scale * (mass - len(keys) * np.mean(means, axis=0)))
+        role = Role("own", sieve=Pairs(find, frozenset([0]), direction))
+        assert_value(role, example, attention, score, None, mean(plain))
+        if score != "hit":
+            assert_value(beyond_offset(role), example, attention, score, None, mean(contrasts))
+
+
+def test_the_same_word_in_the_other_text() -> None:
+    one = replace(ANN, words=("The", "dogs", "ran", "."), annotations={"lemma": LEMMAS})
+    other = Sentence("t", "d", 1, ("THE", "."), (-1, 0), ("root", "punct"))
+    assert list(same(one, other)) == [(0, 0)]
+    assert list(same(one, one)) == [(0, 0), (1, 1), (2, 2)]
+    roles = choose_roles(RoleOptions(roles="same"), (), SCORES["bias"])
+    ids = ["same", "same:back", "same:beyond_offset", "same:back:beyond_offset"]
+    assert [role.id for role in roles] == ids
+    assert all(role_of(name, SCORES["bias"]).id == name for name in ids)
+    control = BorrowedLinks(Finder("same", same), Lenders([one, other, replace(ANN, words=WORDS)]))
+    assert control.of_pair(one, one) == [(2, 1, 0)]  # "ran", without real pairs
+
+
 @given(examples(min_words=4), st.integers(0, 2**16))
 @settings(deadline=None, max_examples=10)
 def test_pairs_without_order_are_pairs_in_both_orders(example: EncodedExample, seed: int) -> None:
@@ -277,6 +340,32 @@ class TestFunctions:
             Finder("f", function).raw(ANN)
         with pytest.raises(UsageError, match="return one kind only"):
             Finder("f", lambda _: [0], kind=tuple).of(ANN)
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ([{0, 1}], r"returns \{0, 1\} for sentence 's\+s'; return pairs \(place in the first"),
+            ([0], r"returns 0 for sentence 's\+s'; return pairs"),
+            ([(0, 4)], r"returns \(0, 4\) for .* second\), from 0 to 3 and from 0 to 3"),
+        ],
+    )
+    def test_functions_of_two_texts_that_do_not_do(self, given: Any, message: str) -> None:
+        with pytest.raises(UsageError, match=f"the role f {message}"):
+            Finder("f", lambda first, second: given).of_pair(ANN, ANN)
+        found = Finder("f", lambda first, second: [(1, 1)])
+        assert (found.of_sentence(ANN), found.of_pair(ANN, ANN)) == ([], [(1, 1, 0)])
+
+    def test_functions_stand_in_the_list(self) -> None:
+        def first(sentence: Sentence) -> set[int]:
+            return {0}
+
+        name = f"{__name__}:TestFunctions.test_functions_stand_in_the_list.<locals>.first"
+        options = RoleOptions(roles=[first, "local", first])
+        assert options.record()["roles"] == [name, "local"]
+        again = options.as_group(RoleOptions)
+        assert [one.id for one in choose_roles(again, (), SCORES["bias"], [ANN])] == ["local", name]
+        with pytest.raises(UsageError, match=r"two functions have the name .*<lambda>; rename"):
+            RoleOptions(roles=[lambda _: {0}, lambda _: {1}])
 
     def test_numbers_of_numpy_are_places(self) -> None:
         assert Finder("f", lambda _: np.array([0, 2])).of(ANN) == [0, 2]

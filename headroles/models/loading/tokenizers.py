@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,8 +22,9 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from headroles.arrays import IntArray
 from headroles.corpus import ROOT, Example, Sentence
-from headroles.encoding import ExampleEncoder
+from headroles.encoding import ExampleEncoder, collate
 from headroles.errors import TokenizerError
 from headroles.models.families import quiet_transformers
 from headroles.models.loading.folders import local_folder, says_no_casing
@@ -91,6 +93,45 @@ def fit_to_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
             "with `tokenizer`"
         ) from error
     return fitted
+
+
+_fitted = functools.lru_cache(4)(
+    lambda source: fit_to_words(load_tokenizer(source, ModelOptions()))
+)
+
+
+def encode(
+    tokenizer: str | Path | PreTrainedTokenizerBase, words: Iterable[str]
+) -> tuple[dict[str, IntArray], list[int | None]]:
+    """Cut the words of a sentence into pieces, as headroles does.
+
+    A tokenizer called by hand may need a space before each word, and silently take all words for
+    continuations of the first.
+
+    Args:
+        tokenizer: a folder, a hub id, or a loaded tokenizer.
+        words: the words of a sentence.
+
+    Returns:
+        The inputs of a model, arrays (1, pieces); and for each piece the place of its word, None
+        for a special token: the alignment that `score_attention` takes.
+
+    Raises TokenizerError as `fit_to_words`, and for words without any piece.
+
+    With ``model`` the folder of an encoder:
+
+    >>> from headroles import encode
+    >>> encode(model, ["the", "of"])[1]
+    [None, 0, 1, None]
+    """
+    fitted, own = _fitted(tokenizer), tuple(words)
+    sentence = Sentence("s", "d", 0, own, (ROOT,) * len(own), ("",) * len(own))
+    has_types = "token_type_ids" in fitted.model_input_names
+    cut = ExampleEncoder(fitted, 10**9, has_types).encode([Example((sentence,))], Counter())
+    if not cut:
+        raise TokenizerError("the words have no word pieces; give others")
+    alignment = [None if word < 0 else word for word in cut[0].words.tolist()]
+    return collate(cut, fitted.pad_token_id or 0), alignment
 
 
 def stand_in_tokenizer() -> PreTrainedTokenizerBase:

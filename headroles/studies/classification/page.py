@@ -28,7 +28,7 @@ from headroles.studies.classification.role_table import (
     unit_of,
     with_interval,
 )
-from headroles.studies.inspection.attention import LARGEST, ExampleOptions, Wanted
+from headroles.studies.inspection.again import LARGEST, ExampleOptions, Wanted
 from headroles.studies.inspection.examples import quote
 from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
 from headroles.wording import head_name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,7 +146,7 @@ class RoleTable(Result):
         "offset": Column(TEXT),
     }
     views: ClassVar[tuple[str, ...]] = tuple(
-        "long wide assigned answers colocation controls".split()
+        "long wide assigned heads answers colocation controls".split()
     )
 
     @property
@@ -206,6 +207,21 @@ class RoleTable(Result):
         return count_controls(self.frame, self.tests.controls)
 
     # The heads with each role.
+
+    @property
+    def heads(self) -> pd.DataFrame:
+        """The heads with each role: a row for each, with the columns role, layer and head."""
+        return self.frame.loc[self.frame["assigned"], ["role", "layer", "head"]]
+
+    def export(self, fmt: str, view: str = "long", *args: Any, **given: Any) -> bytes:
+        """Return a view in a format, as `Result.export` does.
+
+        In JSON, the view ``heads`` is ``{role: [[layer, head], ...]}``.
+        """
+        if (fmt, view) != ("json", "heads"):
+            return super().export(fmt, view, *args, **given)
+        heads = {role: heads_in(own) for role, own in self.heads.groupby("role", sort=False)}
+        return f"{json.dumps(heads)}\n".encode()
 
     def heads_with(self, role: str) -> list[Head]:
         """Return (layer, head) of the heads that ``role`` was assigned to, each once.

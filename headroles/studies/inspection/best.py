@@ -1,41 +1,75 @@
-"""Which head finds each relation best? Scores of first choices -> BestHeads."""
+"""Which head finds each relation best, and do several together? Scores -> BestHeads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from msgspec import Meta
 
-from headroles.arrays import BoolArray, IndexArray
+from headroles.arrays import BoolArray, Float32Array, FloatArray, IndexArray, IntArray
+from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
-from headroles.inference.intervals import difference_interval, wilson_interval
+from headroles.inference.intervals import difference_interval, t_interval, wilson_interval
 from headroles.inference.sample import Sample
-from headroles.options import Options, takes
+from headroles.models.options import WEIGHTS
+from headroles.options import Options, fields_of, takes
 from headroles.record import Record
+from headroles.results.columns import NUMBER, TEXT, Column
 from headroles.results.result import Result
 from headroles.results.shown import SEE_FULL, Grid, Shown
-from headroles.roles import OFFSETS, in_words, is_other_trees
+from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, contrast_of, in_words, is_other_trees
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import HeadColumns, baseline_of, clusters_of, dealt_by, second_half
+from headroles.studies.inspection.again import AgainOptions, Head, load_again, read_again
+from headroles.studies.inspection.attention import average_between_words, encode_again, read_heads
 from headroles.testing.options import UnitOptions
 from headroles.wording import head_name
 
 _SHOWN = 8
 
 
+@dataclass(frozen=True, kw_only=True)
+class BestOptions(UnitOptions, AgainOptions):
+    """Options of the choice of heads."""
+
+    title: ClassVar[str] = "Heads"
+
+    top: Annotated[int | None, Meta(ge=1)] = None
+    """Average this many of the best heads too, and tell how often their strongest pairs are right;
+    this reads text and model again."""
+
+    def check(self) -> None:
+        """Reject text and model where neither is read."""
+        super().check()
+        for one in fields_of(AgainOptions):
+            if self.top is None and getattr(self, one.name) != one.default:
+                raise UsageError(f"`{one.name}` has no effect without `top`; omit it")
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class BestHeads(Result):
     """The best head and the best fixed offset of every role between words, on unseen documents.
 
-    Both are chosen on one half of the documents, by their mean over examples, and reported on the
-    other ``half``, 1 or 2; each role has a row for each. ``mean`` is the share of hits of the head,
-    a mean over ``n`` examples, and ``offset_mean`` that of the rule; ``gain`` is the mean
-    difference. ``share_of_arcs`` counts every arc once, as published accuracies do. Intervals are
-    of means, robust to clusters, and NaN where there are fewer than two: Wilson's for shares
-    (`wilson_interval`), and of Wilson's limits for gains (`difference_interval`).
+    Heads are chosen on one half of the documents, by their mean over examples of what is beyond
+    distance (the contrast, or hits beyond the best fixed offset), and reported on the other
+    ``half``, 1 or 2; each role has a row for each. ``mean`` is the mean score of the head over
+    ``n`` examples, and ``gain`` the mean of what is beyond distance. Of first choices,
+    ``offset_mean`` are the hits of the rule, and ``share_of_arcs`` counts every arc once, as
+    published accuracies do.
+
+    With ``top`` heads, ``precision`` is the share of words with such arcs whose strongest other
+    word, by the average of these heads, is at the end of such an arc: a mean over examples, beside
+    ``share_of_words``, which counts every word once. ``head_precision`` and ``offset_precision``
+    are those of the single head and of the best fixed offset, and ``top_gain`` is the mean
+    difference from the single head.
+
+    Intervals are of means, robust to clusters, and NaN where there are fewer than two: Wilson's for
+    shares (`wilson_interval`), of Wilson's limits for their differences (`difference_interval`),
+    else t's.
 
     With ``best`` as `find_best_heads` returns it:
 
@@ -45,49 +79,79 @@ class BestHeads(Result):
 
     kind: ClassVar[str] = "best"
     question: ClassVar[str] = "Which head finds each relation best?"
-    options_type: ClassVar[type[Options]] = UnitOptions
+    options_type: ClassVar[type[Options]] = BestOptions
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "role half layer head n n_clusters mean ci_low ci_high arcs share_of_arcs offset "
-            "offset_mean offset_share_of_arcs gain gain_ci_low gain_ci_high"
+            "offset_mean offset_share_of_arcs gain gain_ci_low gain_ci_high top words_read "
+            "precision precision_low precision_high share_of_words head_precision "
+            "offset_precision top_gain top_gain_low top_gain_high"
         ).split()
     )
+    own: ClassVar[Mapping[str, Column]] = {
+        "offset": Column(NUMBER, gaps=True),
+        "top": Column(TEXT),
+        **dict.fromkeys(columns[18:], Column(NUMBER, -1, gaps=True)),
+        "words_read": Column(NUMBER, 0, gaps=True),
+    }
 
     def summarize(self) -> Iterator[Shown]:
-        """Tabulate the best head of each role, with its hits and those of the best fixed offset."""
-        frame = self.frame
-        documents = dealt_by(self.record.sources["scores"].corpus.documents)
-        yield (
-            f"The best head of each role, chosen on one half of the {documents}: its share of "
-            "first choices on the\nother half, beside the best fixed offset (means of both halves)."
-        )
+        """Tabulate the best heads of each role, on the half that did not choose them."""
+        frame, source, top = self.frame, self.record.sources["scores"], self.options.top
+        is_hit, documents = source.score == HIT.name, dealt_by(source.corpus.documents)
+        chosen = f"chosen on one half of the {documents}: "
+        if top is not None:
+            columns = {f"{top} heads": "precision", "one head": "head_precision"}
+            columns |= {"best offset": "offset_precision"}
+            least, compared, in_digits = "top_gain_low", "more than one", "{:.0%}".format
+            yield (
+                f"The {top} best heads of each role, {chosen}how often the word that\nthey attend "
+                "to most on average is right on the other half, beside the best head and the best "
+                "fixed\noffset (means of both halves)."
+            )
+        elif is_hit:
+            columns = {"hits": "mean", "best offset": "offset_mean"}
+            least, compared, in_digits = "gain_ci_low", "more than offset", "{:.0%}".format
+            yield (
+                f"The best head of each role, {chosen}its share of first choices on the\n"
+                "other half, beside the best fixed offset (means of both halves)."
+            )
+        else:
+            columns = {f"{source.score} score": "mean", "beyond distance": "gain"}
+            least, compared, in_digits = "gain_ci_low", "more than distance", "{:.2f}".format
+            yield (
+                f"The best head of each role, {chosen}its mean score on the\nother half, and what "
+                "of it is beyond distance (means of both halves)."
+            )
         order = frame.groupby("role", sort=False)["gain"].mean().sort_values(ascending=False)
         rows = []
         for role in order.index[:_SHOWN]:
             halves = frame[frame["role"] == role]
             heads = map(head_name, zip(halves["layer"], halves["head"], strict=True))
-            shares = (f"{halves[name].mean():.0%}" for name in ("mean", "offset_mean"))
-            is_more = "yes" if (halves["gain_ci_low"] > 0).all() else "not shown"
-            rows.append((in_words(role), " or ".join(dict.fromkeys(heads)), *shares, is_more))
-        columns = ("Role", "head", "hits", "best offset", "more than offset")
-        yield Grid(columns, tuple(rows), left=frozenset(["head", "more than offset"]))
+            means = (in_digits(halves[name].mean()) for name in columns.values())
+            is_more = "yes" if (halves[least] > 0).all() else "not shown"
+            rows.append((in_words(role), " or ".join(dict.fromkeys(heads)), *means, is_more))
+        left = frozenset(["head", compared])
+        yield Grid(("Role", "head", *columns, compared), tuple(rows), left=left)
         if len(order) > _SHOWN:
             yield f"{len(order) - _SHOWN} more roles: {SEE_FULL}"
 
 
-@takes(UnitOptions)
-def find_best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
-    """Return the head that hits most arcs of each role, chosen on one half, reported on the other.
+@takes(BestOptions)
+def find_best_heads(scores: HeadScores, options: BestOptions) -> BestHeads:
+    """Return the best heads of each role of pairs, chosen on one half, reported on the other.
 
     The best of many heads looks better than it is on the data that it was chosen on: here no
-    document is used both to choose a head and to report its hits.
+    document is used both to choose a head and to report its score.
 
     Args:
-        scores: first choices, from `score_heads` with ``score="hit"``.
+        scores: from `score_heads`: first choices, or scores with contrasts.
         options: keyword arguments, described below.
 
     Raises:
-        UsageError: scores of another kind, or examples that cannot be clustered as asked.
+        UsageError: scores without roles of pairs of words that can be ranked, or examples that
+            cannot be clustered as asked.
+        CorpusError, ModelError: with ``top``, text or model are missing or have changed.
 
     With ``model`` an encoder with random weights, of which no head beats the best fixed offset:
 
@@ -102,27 +166,27 @@ def find_best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
     >>> bool((best["gain"] < 0).all())
     True
     """
-    if scores.offset_shares is None:
-        raise UsageError(
-            f"best heads need scores of first choices, and these are {scores.score.name} scores; "
-            "score again with `score='hit'`"
-        )
     clusters, in_second = clusters_of(scores, options), second_half(scores)
     roles = [
         role
         for role in HeadColumns.of(scores).ids
-        if baseline_of(scores, role) is not None and not is_other_trees(role)
+        if not is_other_trees(role)
+        and (contrast_of(role) in scores.role_ids or baseline_of(scores, role) is not None)
     ]
     if not roles:
         raise UsageError(
-            "these scores have no role of pairs of words; score one, such as syntactic"
+            "these scores have no role of pairs of words with a contrast; score one, such as "
+            "syntactic, with `beyond_offset` or `score='hit'`"
         )
-    rows = [
+    found = (
         _row(scores, role, half, reported, clusters, options.alpha)
         for role in roles
         for half, reported in ((1, ~in_second), (2, in_second))
-    ]
-    frame = pd.DataFrame([row for row in rows if row], columns=list(BestHeads.columns))
+    )
+    rows = [row for row in found if row]
+    if options.top is not None:
+        _add_precisions(scores, rows, clusters, options, options.top)
+    frame = pd.DataFrame(rows, columns=list(BestHeads.columns))
     return BestHeads(frame, Record.of_scores("best", scores.record, options))
 
 
@@ -134,38 +198,156 @@ def _row(
     clusters: IndexArray | None,
     alpha: float,
 ) -> dict[str, Any] | None:
-    """Return one row, None where either half has no score for the role."""
-    place = scores.role_ids.index(role)
-    assert scores.offset_shares is not None
-    hits, shares = scores.column(role), scores.offset_shares[:, place]
-    has_score = scores.counts[:, place] > 0
+    """Return one row, with the ranking of all heads; None where a half has no score."""
+    place, is_hit = scores.role_ids.index(role), scores.offset_shares is not None
+    ranked_by = role if is_hit else contrast_of(role)
+    has_score = scores.counts[:, scores.role_ids.index(ranked_by)] > 0
     chosen, reported = has_score & ~reported, has_score & reported
     if not chosen.any() or not reported.any():
         return None
-    layer, head = divmod(int(np.nanargmax(np.nanmean(hits[chosen], axis=0))), scores.n_heads)
-    offset = int(shares[chosen].mean(axis=0, dtype=np.float64).argmax())
-    of_head = hits[reported, layer * scores.n_heads + head]
-    of_offset, arcs = shares[reported, offset], scores.counts[reported, place]
+    beyond = scores.column(ranked_by)
+    means = pd.DataFrame(beyond[chosen]).mean().to_numpy()
+    ranking = [k for k in np.argsort(-means, kind="stable").tolist() if not np.isnan(means[k])]
+    of_head, gains = (one[reported, ranking[0]] for one in (scores.column(role), beyond))
+    arcs, offset = scores.counts[reported, place], {}
+    if scores.offset_shares is not None:
+        shares = scores.offset_shares[:, place]
+        best = int(shares[chosen].mean(axis=0, dtype=np.float64).argmax())
+        of_offset = shares[reported, best]
+        gains = of_head - of_offset
+        offset = {
+            "share_of_arcs": np.average(of_head, weights=arcs),
+            "offset": OFFSETS[best],
+            "offset_mean": of_offset.mean(dtype=np.float64),
+            "offset_share_of_arcs": np.average(of_offset, weights=arcs),
+        }
     units = None if clusters is None else clusters[reported]
-    hit, gain = (Sample.of(x[:, None], units) for x in (of_head, of_head - of_offset))
-    moments, limits = hit.moments, wilson_interval(hit, confidence=1 - alpha)
-    of_gains = difference_interval(gain, confidence=1 - alpha)
+    sample, gain = (Sample.of(one[:, None], units) for one in (of_head, gains))
+    limits = (wilson_interval if is_hit else t_interval)(sample, confidence=1 - alpha)
+    of_gains = (difference_interval if is_hit else t_interval)(gain, confidence=1 - alpha)
+    layer, head = divmod(ranking[0], scores.n_heads)
     return {
         "role": role,
         "half": half,
         "layer": layer,
         "head": head,
-        "n": int(moments.n[0]),
-        "n_clusters": int(moments.n_clusters[0]),
-        "mean": moments.mean[0],
+        "n": int(sample.moments.n[0]),
+        "n_clusters": int(sample.moments.n_clusters[0]),
+        "mean": sample.moments.mean[0],
         "ci_low": limits.ci_low[0],
         "ci_high": limits.ci_high[0],
         "arcs": int(arcs.sum()),
-        "share_of_arcs": np.average(of_head, weights=arcs),
-        "offset": OFFSETS[offset],
-        "offset_mean": of_offset.mean(dtype=np.float64),
-        "offset_share_of_arcs": np.average(of_offset, weights=arcs),
+        **offset,
         "gain": gain.moments.mean[0],
         "gain_ci_low": of_gains.ci_low[0],
         "gain_ci_high": of_gains.ci_high[0],
+        "top": "",
+        "ranking": [divmod(k, scores.n_heads) for k in ranking],
     }
+
+
+def _add_precisions(
+    scores: HeadScores,
+    rows: list[dict[str, Any]],
+    clusters: IndexArray | None,
+    options: BestOptions,
+    top: int,
+) -> None:
+    """Add to each row how often the strongest pairs of its best heads are right.
+
+    Words that have no pieces are neither queries nor keys.
+    """
+    in_second = second_half(scores)
+    heads = {(row["role"], row["half"] == 2): row["ranking"][:top] for row in rows}
+    right = _count_right(scores, heads, in_second, options)
+    for row in rows:
+        table, is_reported = right[row["role"]], in_second == (row["half"] == 2)
+        known = table[:, 0] > 0
+        words, shares = table[:, 0], table[:, 1:] / np.maximum(table[:, :1], 1)
+        own, other = known & is_reported, known & ~is_reported
+        if not own.any() or not other.any():
+            continue
+        best = (
+            OFFSETS.index(row["offset"])
+            if "offset" in row
+            else int(shares[other, 2:].mean(axis=0).argmax())
+        )
+        units = None if clusters is None else clusters[own]
+        single, together = shares[own, 0], shares[own, 1]
+        sample, gain = (Sample.of(x[:, None], units) for x in (together, together - single))
+        limits = wilson_interval(sample, confidence=1 - options.alpha)
+        of_gains = difference_interval(gain, confidence=1 - options.alpha)
+        row |= {
+            "top": " ".join(map(head_name, row["ranking"][:top])),
+            "words_read": int(words[own].sum()),
+            "precision": sample.moments.mean[0],
+            "precision_low": limits.ci_low[0],
+            "precision_high": limits.ci_high[0],
+            "share_of_words": np.average(together, weights=words[own]),
+            "head_precision": single.mean(),
+            "offset": OFFSETS[best],
+            "offset_precision": shares[own, 2 + best].mean(),
+            "top_gain": gain.moments.mean[0],
+            "top_gain_low": of_gains.ci_low[0],
+            "top_gain_high": of_gains.ci_high[0],
+        }
+
+
+def _count_right(
+    scores: HeadScores,
+    heads: dict[tuple[str, bool], list[Head]],
+    in_second: BoolArray,
+    options: BestOptions,
+) -> dict[str, FloatArray]:
+    """Count words with such pairs in each example, and those whose strongest pair is right.
+
+    Returns for each role an array (examples, 3 + offsets): the words; those that the first of the
+    ``heads`` of the role and the half gets right, and their average; those that each of `OFFSETS`
+    does.
+    """
+    from headroles.models.attention.reader import open_reader  # which imports torch
+
+    roles = dict.fromkeys(role for role, _ in heads)
+    scored = scores.counts[:, [scores.role_ids.index(role) for role in roles]] > 0
+    wanted = np.flatnonzero(scored.any(axis=1)).tolist()
+    sieves, examples = read_again(scores, roles, wanted, options)
+    encoder = load_again(scores, options)
+    digests = [scores.digests[row] for row in examples if scores.digests]
+    encoded = dict(
+        zip(examples, encode_again(encoder, list(examples.values()), digests), strict=True)
+    )
+    counts = {role: np.zeros((scores.n_examples, 3 + len(OFFSETS))) for role in roles}
+    every = {head for chosen in heads.values() for head in chosen}
+    with open_reader(encoder.network, scores.record.measure or WEIGHTS) as reader:
+        for row, read in read_heads(encoder, reader, encoded, every):
+            example = encoded[row]
+            for role in roles:
+                keys = _keys_of(example, sieves[role])
+                chosen = heads[role, bool(in_second[row])]
+                strongest = [
+                    _strongest_words(example, [read[head] for head in some])
+                    for some in (chosen[:1], chosen)
+                    if keys
+                ]
+                strongest += [np.arange(len(example.sizes)) + offset for offset in OFFSETS if keys]
+                right = [sum(one[word] in own for word, own in keys.items()) for one in strongest]
+                counts[role][row] = [len(keys), *right] if keys else 0
+    return counts
+
+
+def _keys_of(example: EncodedExample, role: Role) -> dict[int, set[int]]:
+    """Return for each word of an example that looks for others in a role the words it looks for."""
+    assert role.sieve is not None
+    keys: dict[int, set[int]] = {}
+    for query, key in role.sieve.words(PaddedBatch([example]))[1]:
+        keys.setdefault(query, set()).add(key)
+    return keys
+
+
+def _strongest_words(example: EncodedExample, weights: list[Float32Array]) -> IntArray:
+    """Return for each word (W,) the other word that the average of heads attends to most."""
+    between = average_between_words(example, weights)
+    np.fill_diagonal(between, -1)
+    between[:, example.sizes == 0] = -1
+    strongest: IntArray = between.argmax(axis=1)
+    return strongest

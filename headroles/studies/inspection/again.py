@@ -1,0 +1,295 @@
+"""What was scored, read again: its sentences, the sieves of its roles, and its model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple
+
+import numpy as np
+from msgspec import Meta
+
+from headroles.corpus import (
+    GIVEN,
+    NEWDOC,
+    Corpus,
+    Example,
+    make_corpus,
+    make_examples,
+    prepared,
+    read_arcs,
+    read_conllu,
+)
+from headroles.corpus.arcs import KEY as ARCS
+from headroles.errors import CorpusError, ModelError, UsageError
+from headroles.models.options import ModelOptions
+from headroles.options import CIRCUMSTANCE, Convert, Options, fields_of, split_names
+from headroles.roles import Role, RoleOptions, choose_roles, is_own
+from headroles.roles.choice import ALL, ONLY_FOR, needed_name
+from headroles.scoring.scores import HeadScores
+from headroles.studies.options import ImportOptions
+from headroles.wording import head_name, listed, printable, shortened
+
+if TYPE_CHECKING:
+    from headroles.models.loading.encoder import LoadedEncoder
+
+LARGEST: Final = "largest"
+MEDIAN: Final = "median"
+SMALLEST: Final = "smallest"
+TYPED = -1
+"""Row of a sentence that was not scored."""
+
+
+def _paths(given: Any) -> tuple[Path, ...]:
+    if isinstance(given, PathLike):
+        return (Path(given),)
+    return tuple(map(Path, split_names(given) if isinstance(given, str) else given))
+
+
+def _words(given: Any) -> tuple[str, ...]:
+    return tuple(given.split() if isinstance(given, str) else map(str, given))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgainOptions(ImportOptions, ModelOptions):
+    """Options of the text and the model that were scored."""
+
+    title: ClassVar[str] = "Model"
+
+    corpus: Annotated[Sequence[Path] | None, Convert(_paths), CIRCUMSTANCE] = None
+    """Treebank that was scored, files or folders, if it has moved."""
+    model: Annotated[Any, CIRCUMSTANCE] = None
+    """Model that was scored, if it has moved.
+
+    A folder, a hub id or, from Python, a loaded model in evaluation mode.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExampleOptions(Options):
+    """Options of the choice of examples."""
+
+    title: ClassVar[str] = "Output"
+
+    n: Annotated[int, Meta(ge=1)] = 5
+    """Number of examples."""
+    which: Literal["largest", "median", "smallest"] = "median"
+    """Typical ones, with scores nearest the median, or those with the largest or smallest."""
+    example: str | None = None
+    """The example with this id, with any score, and no other."""
+    text: str | None = None
+    """A sentence of yours in place of examples, parsed by the pipeline of the run."""
+    tokens: Annotated[Sequence[str] | None, Convert(_words)] = None
+    """The words of a sentence of yours in place of examples, with blanks between them; they have no
+    tree."""
+    parser: str | None = None
+    """spaCy pipeline that parses `text`; left out: that of the run."""
+
+    def check(self) -> None:
+        """Reject a choice among examples where one is named or given."""
+        super().check()
+        named = [name for name in ("example", "text", "tokens") if getattr(self, name) is not None]
+        if len(named) > 1 or (named and self.which != MEDIAN):
+            other = named[1] if len(named) > 1 else "which"
+            raise UsageError(f"`{named[0]}` names the one to show; leave `{other}` out")
+
+
+Head = tuple[int, int]
+Wanted = tuple[Head, str, ExampleOptions]
+"""Head, role, and which examples of them."""
+
+
+class Shown(NamedTuple):
+    """Examples to show of a head and a role; ``rows`` are their places among the scores."""
+
+    head: Head
+    role: Role
+    rows: list[int]
+    examples: list[Example]
+
+
+def examples_of(scores: HeadScores, wanted: Sequence[Wanted], options: AgainOptions) -> list[Shown]:
+    """Choose examples of several heads and roles, and read them in one pass over the treebank.
+
+    Raises errors as `choose_examples` and `read_again`.
+    """
+    typed = _typed_corpus(scores, wanted[0][2]) if wanted else None
+    chosen = []
+    for head, named, choice in wanted:
+        role = scores.role_of(head, named)
+        rows = choose_examples(scores, head, role, choice)
+        chosen.append(((int(head[0]), int(head[1])), role, [TYPED] if typed else rows))
+    every = {row for _, _, rows in chosen for row in rows}
+    roles, examples = read_again(scores, [role for _, role, _ in chosen], every, options, typed)
+    return [
+        Shown(head, roles[role], rows, [examples[row] for row in rows])
+        for head, role, rows in chosen
+    ]
+
+
+def choose_examples(
+    scores: HeadScores, head: Head, role: str, options: ExampleOptions
+) -> list[int]:
+    """Return places of the wanted examples among all of ``scores``.
+
+    Raises UsageError for a head or role that the scores do not have, and an example without score.
+    """
+    values = scores.of_head(head, role)
+    if list(head) in map(list, scores.record.removed_heads or ()):
+        raise UsageError(
+            f"head {head_name(head)} was removed from the model and has no scores; name another"
+        )
+    if (name := options.example) is not None:
+        if name not in scores.ids or np.isnan(values[scores.ids.index(name)]):
+            raise UsageError(
+                f"head {head_name(head)} has no score of {role} in an example {shortened(name)!r}; "
+                "name one from the column example of: headroles examples"
+            )
+        return [scores.ids.index(name)]
+    rows = np.flatnonzero(~np.isnan(values))
+    values = values[rows]
+    if options.which == MEDIAN and len(rows):
+        values = np.abs(values - np.median(values))
+    order = np.argsort(-values if options.which == LARGEST else values, kind="stable")
+    return [int(row) for row in rows[order][: options.n]]
+
+
+def read_again(
+    scores: HeadScores,
+    roles: Collection[str],
+    rows: Iterable[int],
+    options: AgainOptions,
+    typed: Corpus | None = None,
+) -> tuple[dict[str, Role], dict[int, Example]]:
+    """Return roles with their sieves, and the examples at ``rows``, or the one of ``typed``.
+
+    A role of a user is read only if its ``MODULE:FUNCTION`` is among ``roles`` of the options:
+    scores may come from elsewhere, and the name that they record must not decide which code runs.
+
+    Raises UsageError for scores of parsed text or made by hand and for roles that were not scored,
+    and CorpusError for a treebank that is missing or has changed.
+    """
+    recorded = scores.record.options
+    names = _names_again(roles, recorded, options)
+    groups = {ALL, *(name.partition(":")[0] for name in names)}
+    known = {field.name for field in fields_of(RoleOptions)} - {"relations", "roles"}
+    known &= {name for name in recorded if ONLY_FOR.get(name, ALL) in groups}
+    given = RoleOptions(roles=names, **{name: recorded[name] for name in known})
+    with prepared(typed or _source(scores, options)) as ready:
+        if typed is None and ready.record.digest != scores.record.corpus.digest:
+            raise CorpusError(
+                f"{', '.join(ready.record.files)} has other sentences than when it was scored; "
+                "name the file that was scored with `corpus`, or score again"
+            )
+        pairing = "none" if typed else scores.record.pairing or "adjacent"
+        places = {scores.ids[row]: row for row in rows if row != TYPED}
+        examples = {
+            TYPED if typed else places[example.id]: example
+            for example in make_examples(ready, pairing)
+            if typed or example.id in places
+        }
+        relations = tuple(recorded.get("relations") or ())
+        made = choose_roles(given, relations, scores.score, ready) if names else ()
+    by_id = {role.id: role for role in made}
+    for role in roles:
+        if role not in by_id:
+            raise UsageError(f"the recorded options make no role {role!r}; score again")
+    return by_id, examples
+
+
+def _source(scores: HeadScores, options: AgainOptions) -> Corpus:
+    """Return the treebank that was scored. Raises UsageError or CorpusError if there is none."""
+    corpus = scores.record.corpus
+    is_listed = corpus.format == ARCS and bool(corpus.files)
+    if corpus.format != "conllu" and not is_listed:
+        raise UsageError(
+            "sentences come from the files that were scored, and these scores are of parsed text "
+            "or made by hand; score a treebank, or a file of tokens and arcs"
+        )
+    files = options.corpus or list(map(Path, corpus.files))
+    for file in [] if options.corpus else files:
+        if not file.exists():
+            here = " in this folder" * (not file.is_absolute())
+            raise CorpusError(
+                f"{file}, which was scored, does not exist{here}; name it with `corpus`"
+            )
+    if is_listed:
+        return read_arcs(files, least_distance=corpus.least_distance or 1)
+    by = {"documents": corpus.documents_by or NEWDOC, "ids": corpus.ids_by or GIVEN}
+    return read_conllu(files, on_bad_sentence="skip", **by)
+
+
+def _typed_corpus(scores: HeadScores, choice: ExampleOptions) -> Corpus | None:
+    """Return a corpus of the sentence that a user gives; None without one."""
+    if choice.tokens is not None:
+        return make_corpus(
+            [{"tokens": choice.tokens, "arcs": [], "id": "tokens"}], documents=["tokens"]
+        )
+    if choice.text is None:
+        return None
+    parser = choice.parser or (scores.record.corpus.parser or "").partition(" ")[0]
+    if not parser:
+        raise UsageError(
+            "no pipeline parsed the text that was scored; name one with `parser`, or give `tokens`"
+        )
+    return make_corpus([choice.text], parser=parser, lines=True)
+
+
+def _names_again(
+    roles: Iterable[str], recorded: dict[str, Any], options: AgainOptions
+) -> list[str]:
+    """Return names that make these roles again; of users' roles those that may be imported."""
+    of_users = [name for name in recorded.get("roles") or () if is_own(name)]
+    imported = {str(name): name for name in options.roles or ()}
+    for name in imported:
+        if name not in of_users:
+            known = f"; name one of: {listed(of_users)}" if of_users else ""
+            raise UsageError(f"{name!r} is no user's role that was scored{known}")
+    names = dict.fromkeys(map(needed_name, roles))
+    for name in filter(is_own, names):
+        if name not in imported:
+            raise UsageError(not_imported(name))
+    return [imported.get(name, name) for name in names]
+
+
+def not_imported(role: str) -> str:
+    """Return the reason why a user's role has no sentences, with advice."""
+    name = printable(":".join(role.split(":")[:2]))
+    return (
+        f"{name} is a Python function, and reading results imports none by itself; if you trust "
+        "it, name it with `roles`"
+    )
+
+
+def load_again(scores: HeadScores, options: AgainOptions) -> LoadedEncoder:
+    """Return the model that was scored. Raises ModelError for another one."""
+    from headroles.models.attention.own import OWN
+    from headroles.models.loading.encoder import load_encoder
+
+    recorded, usual = scores.record.model, ModelOptions()
+    advice = "name the model that was scored with `model`"
+    if options.model is None:
+        if recorded.model_type == OWN:
+            raise ModelError(
+                f"{recorded.model} that was scored is a {recorded.class_}, which results do not "
+                "hold; pass it again as model, with its tokenizer"
+            )
+        as_scored = {
+            name: getattr(recorded, name) or getattr(usual, name)
+            for name in ("dtype", "revision", "tokenizer")
+            if getattr(options, name) == getattr(usual, name)
+        }
+        options = replace(options, model=recorded.model or "", **as_scored)
+    try:
+        encoder = load_encoder(options.model, options)
+    except ModelError as error:
+        raise ModelError(f"{error}; or {advice}") from error
+    now = encoder.description
+    if now.weights_sha256 != recorded.weights_sha256:
+        raise ModelError(
+            f"{now.model} is not the model that was scored: its weights differ (scored: "
+            f"{recorded.model} in {recorded.dtype}, now in {now.dtype}); {advice}, or score again"
+        )
+    return encoder
