@@ -36,9 +36,7 @@ from headroles.storage import HIDDEN, committed, parts_in
 
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
 CODES = {"SIGKILL": -9, "SIGTERM": 143, "SIGINT": 130}
-CIRCUMSTANCES = ("created", "command", "passes", "speed")
-TIMES = ("seconds",)
-"""Columns of how long something took."""
+CIRCUMSTANCES = ("created", "command")
 DIGESTS = ("digest", "holds")
 """What a run file says of itself and of the files beside it, which are compared themselves."""
 PROVENANCE = b"headroles"
@@ -247,7 +245,6 @@ def content(file: Path) -> object:
     if PROVENANCE not in (metadata or {}):
         return file.read_bytes()
     table = pq.read_table(file).replace_schema_metadata(None)
-    table = table.drop_columns([name for name in TIMES if name in table.column_names])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from headroles.models.reports import Pass
+from headroles.models.attention.interface import Pass
 
 MACHINES = 3e-7
 """What the last digits of float32 weights differ by: no test of numbers may fail over it."""

@@ -22,6 +22,7 @@ import copy
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import set_seed
 from transformers.utils import logging
 
+from benchmarks.speeds import seconds_of
 from docs.studies.fine_tuning import (
     Recipe,
     choose_balanced,
@@ -42,15 +44,16 @@ from docs.studies.fine_tuning import (
     read_sst2,
 )
 from headroles import read_conllu, storage
+from headroles.models.families import encoder_of
 from headroles.models.heads.surgery import heads_of, remove_heads
-from headroles.models.loading.encoder import LoadedEncoder, load_encoder, load_whole
+from headroles.models.loading.encoder import LoadedEncoder, load_encoder
 from headroles.models.options import PER_HEAD, SHARED, ModelOptions
 from headroles.models.shared.factorisation import InputMoments, factorise, score_error
 from headroles.models.shared.sites import Site, find_sites, install
-from headroles.passes.timing import LENGTHS, time_in_turns
 from headroles.studies.pruning.orders import choose_heads
 from headroles.studies.pruning.prune import PruneOptions
 from headroles.studies.sharing.collaborate import (
+    LENGTHS,
     SampleText,
     count_parameters,
     divergences,
@@ -100,8 +103,9 @@ class Study:
     @classmethod
     def of(cls, given: argparse.Namespace) -> Study:
         """Load the model, and collect the moments of its inputs once for all factors."""
-        original, tokenizer = load_whole(given.model, ModelOptions())
-        encoder = load_encoder(original, ModelOptions(tokenizer=tokenizer))
+        whole = load_encoder(given.model, head=None)
+        original = whole.model
+        encoder = load_encoder(original, ModelOptions(tokenizer=whole.tokenizer))
         sites = find_sites(original)
         text = read_sample(encoder, read_conllu(given.sample), CollaborateOptions(rank=1))
         learnt, held_out = (
@@ -160,8 +164,10 @@ class Study:
         for tokens in LENGTHS:
             row[f"mult. {tokens}"] = _products(made, tokens) / _products(self.original, tokens)
         for tokens in (one for one in LENGTHS if one <= self.encoder.max_tokens):
-            speed = time_in_turns(self.original, made, tokens)
-            row[f"time {tokens}"] = speed.after / speed.before
+            inputs = self.encoder.tokenizer.pad({"input_ids": [[5] * tokens]}, return_tensors="pt")
+            passes = [partial(encoder_of(one), **inputs) for one in (self.original, made)]
+            before, after = np.min([[seconds_of(one) for one in passes] for _ in range(3)], axis=0)
+            row[f"time {tokens}"] = after / before
         return row
 
     def task_of(self, made: Any) -> dict[str, float]:

@@ -1,10 +1,9 @@
 """Encoder families: the paths at which each stores its attention. No other module knows them.
 
 Most families of transformers pass queries and keys to a function that can be replaced by name (its
-attention interface); they need an entry only to be listed, not to be scored. Others are read
-through the attentions that they return. A family that computes attention inside its own module and
-does not return it needs the path of the dropout that its weights pass. `models.projections` reads
-the projections of queries, keys, values and outputs.
+attention interface); others are read through the attentions that they return. Either needs an entry
+only to be listed, not to be scored. `models.heads.projections` reads the projections of queries,
+keys, values and outputs.
 """
 
 from __future__ import annotations
@@ -70,8 +69,7 @@ _T5_PATHS = _inside("block.{}.layer.0.SelfAttention", "q", "k", "v", "o")
 _XLM_PATHS = _inside("attentions.{}", "q_lin", "k_lin", "v_lin", "out_lin")
 
 
-INTERFACE, DROPOUT = "attention interface", "attention dropout"
-RETURNED = "returned attentions"
+INTERFACE, RETURNED = "attention interface", "returned attentions"
 """Ways to reach attention weights."""
 
 
@@ -86,8 +84,6 @@ class Family:
     """Reason why norms, gates and the removal of heads are not possible with linear maps alone."""
     read_through: str = INTERFACE
     """Short description of how its attention weights are reached."""
-    dropout: str = f"{_SELF}.dropout"
-    """Path of the dropout that attention weights pass, if they are read there."""
     position_bias: str = ""
     """Argument of its attention module with a bias for every head and pair of positions."""
     note: str = ""
@@ -101,9 +97,8 @@ class Family:
     """Whether its attention module fails without heads, and with queries of low rank."""
     returns_scores: bool = False
     """Whether the attentions that it returns are inputs of the softmax instead of its outputs."""
-    convolutions: tuple[str, ...] = ()
-    """Modules of a layer whose inputs or outputs at padding are set to zero, so that the attention
-    of a sequence does not depend on its batch.
+    mixes_padding: bool = False
+    """Whether its convolutions mix the padding of a batch into the words: it reads sequences alone.
     """
 
 
@@ -148,8 +143,7 @@ FAMILIES = {
     "mpnet": Family(
         "MPNet",
         _inside("encoder.layer.{}.attention.attn", "q", "k", "v", "o"),
-        read_through=DROPOUT,
-        dropout="encoder.layer.{}.attention.attn.dropout",
+        read_through=RETURNED,
         position_bias="position_bias",
         positions="a bias of relative positions",
     ),
@@ -163,7 +157,7 @@ FAMILIES = {
             value_bias=f"{_SELF}.v_bias",
             positions=(f"{_SELF}.pos_proj", f"{_SELF}.pos_q_proj"),
         ),
-        read_through=DROPOUT,
+        read_through=RETURNED,
         positions="terms of relative positions",
     ),
     "deberta-v2": Family(
@@ -175,7 +169,7 @@ FAMILIES = {
             "encoder.layer.{}.attention.output.dense",
             positions=(f"{_SELF}.pos_key_proj", f"{_SELF}.pos_query_proj"),
         ),
-        read_through=DROPOUT,
+        read_through=RETURNED,
         positions="terms of relative positions",
     ),
     "ernie": Family("ERNIE"),
@@ -188,12 +182,12 @@ FAMILIES = {
         note="grouped keys are repeated for the heads that share them",
         positions="rotary positions",
     ),
-    "roformer": Family("RoFormer", read_through=DROPOUT, positions="rotary positions"),
-    "rembert": Family("RemBERT", read_through=DROPOUT),
-    "megatron-bert": Family("MegatronBERT", read_through=DROPOUT),
+    "roformer": Family("RoFormer", read_through=RETURNED, positions="rotary positions"),
+    "rembert": Family("RemBERT", read_through=RETURNED),
+    "megatron-bert": Family("MegatronBERT", read_through=RETURNED),
     "t5": _t5("T5"),
     "mt5": _t5("mT5"),
-    "umt5": _t5("UMT5", has_own_forward=True),
+    "umt5": _t5("UMT5", has_own_forward=True, read_through=RETURNED),
     "bart": _bart("BART"),
     "mbart": _bart("mBART"),
     "marian": _bart("Marian"),
@@ -209,18 +203,18 @@ FAMILIES = {
         "SqueezeBERT",
         None,
         "its projections are grouped convolutions",
-        read_through=DROPOUT,
-        dropout="encoder.layers.{}.attention.dropout",
+        read_through=RETURNED,
+        returns_scores=True,
     ),
-    "luke": Family("LUKE", has_own_forward=True, read_through=DROPOUT),
+    "luke": Family("LUKE", has_own_forward=True, read_through=RETURNED),
     "xmod": Family("X-MOD", note="its language is default_language of its configuration"),
     "convbert": Family(
         "ConvBERT",
         None,
         "its output projection takes up convolutions beside the heads",
-        read_through=DROPOUT,
+        read_through=RETURNED,
         note="half of the output of a layer comes from convolutions, which have no attention",
-        convolutions=(f"{_SELF}.key_conv_attn_layer", f"{_SELF}.conv_out_layer"),
+        mixes_padding=True,
     ),
     "fsmt": Family(
         "FSMT",
@@ -243,7 +237,7 @@ FAMILIES = {
         "convolutions of its values are added to the outputs of its heads",
         note="where num_landmarks is segment_means_seq_len, as in config.json of its checkpoints",
         read_through=RETURNED,
-        convolutions=(f"{_SELF}.value",),
+        mixes_padding=True,
     ),
     "xlnet": Family(
         "XLNet", None, "its projections are tensors and no linear maps", read_through=RETURNED
@@ -258,7 +252,7 @@ FAMILIES = {
         "LayoutLMv3",
         None,
         "biases of places on the page are made for all its heads together",
-        read_through=DROPOUT,
+        read_through=RETURNED,
     ),
     "neomme": Family(
         "NeoMME", None, "the outputs of its heads go through gates before the output projection"

@@ -105,7 +105,7 @@ COLUMNS: Mapping[str, Column] = {
     **_each(
         Column(NUMBER, 0, gaps=True),
         "df sd standard_error sd_draws evenness margin design_effect tensor_error score_error "
-        "divergence score_error_held_out divergence_held_out seconds",
+        "divergence score_error_held_out divergence_held_out",
     ),
     **_each(
         Column(NUMBER, 0, math.inf, gaps=True),

@@ -167,7 +167,6 @@ _VALUES = "mean difference importance loss_change removed_difference relative_dr
 _ANSWERS = "beyond answer change interval".split()
 _UNITS = {
     **dict.fromkeys(("loss", "loss_change", "removed_difference", "loss_difference"), "nats"),
-    "seconds": "s",
     "relative_drop": "share of the score",
 }
 _OF_SCORES = "mean mean_before mean_after difference beyond threshold".split()

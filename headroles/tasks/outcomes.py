@@ -10,7 +10,6 @@ import numpy as np
 from scipy import stats
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from headroles.passes.saved_batches import ArrayTypes
 from headroles.tasks.options import MASKED_LM, REGRESSION
 
 LOSS, ACCURACY = "loss", "accuracy"
@@ -83,20 +82,10 @@ class Derivatives:
     predictions: FloatArray
 
     def __post_init__(self) -> None:
-        for name, (_, shape) in self.types(self.by_gate.shape[1:]).items():
-            if getattr(self, name).shape != (len(self.by_gate), *shape) or self.by_gate.ndim != 3:
-                raise ValueError(f"its {name} do not fit the other arrays")
-
-    @staticmethod
-    def types(shape: tuple[int, ...]) -> ArrayTypes:
-        """Return the type and shape of each array, for an example of a model of (layers, heads)."""
-        return {
-            "by_gate": (np.float32, shape),
-            "by_token": (np.float32, shape),
-            "tokens": (np.int64, ()),
-            "losses": (np.float64, ()),
-            "predictions": (np.float64, ()),
-        }
+        of_examples = (self.tokens, self.losses, self.predictions)
+        shapes = {(len(array), array.ndim) for array in of_examples} | {self.by_token.shape}
+        if self.by_gate.ndim != 3 or shapes != {(len(self.by_gate), 1), self.by_gate.shape}:
+            raise ValueError("its derivatives, tokens, losses and predictions do not fit")
 
 
 def accuracy(predicted: FloatArray, target: FloatArray) -> float:

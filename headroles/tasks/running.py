@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from msgspec import structs
+from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.arrays import FloatArray
@@ -27,7 +28,7 @@ from headroles.models.heads.gates import (
     first_tokens_alone,
     gate_gradients,
     gated,
-    mean_outputs,
+    sum_outputs,
 )
 from headroles.models.heads.remaining import Head
 from headroles.models.heads.surgery import heads_of
@@ -41,16 +42,16 @@ from headroles.models.loading.encoder import (
 from headroles.models.loading.weights import load_config
 from headroles.models.options import MEAN, UNIFORM, ZERO
 from headroles.passes.options import Progress, shown_in_notebooks
-from headroles.passes.saved_batches import Arrays, ArrayTypes, SavedBatches
 from headroles.record import RecordedTask, TaskRecord, versions
 from headroles.rounding import MODEL_TERMS, rounding_bound
-from headroles.storage import OpenParts
+from headroles.storage import OpenParts, decode_arrays, encode_arrays
 from headroles.tasks.batches import IGNORED, Batches, TaskBatch
 from headroles.tasks.options import CLASSIFICATION, MASKED_LM, REGRESSION, RunOptions, TaskOptions
 from headroles.tasks.outcomes import DERIVATIVES, LOSS, METRICS, Derivatives, Outcomes, metrics_of
 from headroles.tasks.reading import Task, find_targets, objective_of, read_task
 
 OnPass = Callable[[float], None]
+Arrays = dict[str, NDArray[Any]]
 _REFERENCE_BATCHES = 16
 
 
@@ -69,7 +70,8 @@ class TaskRun:
         self.passes, self.n_cut = made.passes()
         self.batches = self.passes.batches()
         self.batch_tokens = self.passes.budget.tokens
-        self.saved = SavedBatches()
+        self.parts: OpenParts | None = None
+        """Where finished batches are saved."""
         self.rounds = Progress(options.on_progress)
 
     def over(self, file: str | Path, options: TaskOptions) -> TaskRun:
@@ -163,8 +165,7 @@ class TaskRun:
             by_setting = (np.stack(values, axis=1)[:, places] for values in zip(*read, strict=True))
             return dict(zip(("losses", "predictions"), by_setting, strict=True))
 
-        types = dict.fromkeys(("losses", "predictions"), (np.float64, (len(gates),)))
-        arrays = self._over_batches(compute, ablation, gates, types, costs.sum())
+        arrays = self._over_batches(compute, ablation, gates, costs.sum())
         return Outcomes(**arrays, targets=self.targets)
 
     def n_passes(self, gates: Tensor) -> float:
@@ -204,10 +205,7 @@ class TaskRun:
             }
 
         at = torch.ones(self.shape) if gates is None else gates
-        types = Derivatives.types(self.shape)
-        derivatives = Derivatives(
-            **self._over_batches(compute, "derivatives", at, types, DERIVATIVES)
-        )
+        derivatives = Derivatives(**self._over_batches(compute, "derivatives", at, DERIVATIVES))
         if not np.isfinite(derivatives.by_gate).all():
             raise ModelError(
                 "derivatives of the loss are not finite; run the model in float32 "
@@ -220,27 +218,35 @@ class TaskRun:
         compute: Callable[[TaskBatch, OnPass], Arrays],
         computed: str,
         gates: Tensor,
-        types: ArrayTypes,
         n_passes: float,
     ) -> Arrays:
-        """Compute arrays of ``types`` for every batch; join them in the order of the examples.
+        """Compute arrays for every batch; join them in the order of the examples.
 
-        Saved batches are not computed again. ``compute`` reports how many of its ``n_passes`` over
-        a batch are done.
+        Batches that ``parts`` has are not computed again, under a name that no other arrays have.
+        ``compute`` reports how many of its ``n_passes`` over a batch are done.
         """
-        name = self._name_of(computed, gates)
-        arrays: Arrays = {
-            column: np.empty((len(self.task), *shape), kind)
-            for column, (kind, shape) in types.items()
-        }
+        stem, arrays = "", list[Arrays]()
+        if self.parts is not None:
+            weights = weight_digest(self.encoder.model)  # weights may have been tuned since loading
+            inputs = [computed, weights, self.task.digest, self.task.lines, self.batch_tokens]
+            stem = hashlib.sha256(repr([*inputs, gates.tolist()]).encode()).hexdigest()[:32]
         with self._reported(len(self.batches) * n_passes) as report:
             for number, batch in enumerate(self.batches):
-                make = partial(self._computed, batch, compute, report, number * n_passes, n_passes)
-                parts = self.saved.get(f"{name}-{number + 1}", make, types, len(batch.indices))
+                name = f"{stem}-{number + 1}"
+                if self.parts is not None and name in self.parts:
+                    arrays.append(self.parts.read(name, decode_arrays))
+                else:
+                    arrays.append(
+                        self._computed(batch, compute, report, number * n_passes, n_passes)
+                    )
+                    if self.parts is not None:
+                        self.parts.write(name, encode_arrays(arrays[-1]))
                 report((number + 1) * n_passes)
-                for column, values in parts.items():
-                    arrays[column][batch.indices] = values
-        return arrays
+        places = np.argsort([index for batch in self.batches for index in batch.indices])
+        return {
+            column: np.concatenate([of_batch[column] for of_batch in arrays])[places]
+            for column in arrays[0]
+        }
 
     @contextmanager
     def _reported(self, amount: float) -> Iterator[Progress]:
@@ -269,25 +275,19 @@ class TaskRun:
             pieces.append(arrays)
         return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
-    def _name_of(self, computed: str, gates: Tensor) -> str:
-        """Return a name for arrays of these examples at ``gates`` that no other arrays have."""
-        if self.saved.parts is None:
-            return ""
-        weights = weight_digest(self.encoder.model)  # weights may have been tuned since loading
-        inputs = [computed, weights, self.task.digest, self.task.lines, self.batch_tokens]
-        return hashlib.sha256(repr([*inputs, gates.tolist()]).encode()).hexdigest()[:32]
-
     def _ablation(self, kind: str) -> Ablation:
         if kind != MEAN:
             return Ablation(kind)
         some = self.batches[:: max(1, len(self.batches) // _REFERENCE_BATCHES)]
+        sites, n_tokens, totals = self.sites, 0, dict[int, Tensor]()
         with torch.inference_mode():
-            means = mean_outputs(
-                self.sites,
-                lambda read: (
-                    sums for _, sums in self.passes.run(some, lambda batch: read(batch.inputs))
-                ),
-            )
+            for _, (n, sums) in self.passes.run(
+                some, lambda batch: sum_outputs(sites, batch.inputs)
+            ):
+                n_tokens += n
+                totals = {layer: totals.get(layer, 0) + own for layer, own in sums.items()}
+        nothing = torch.zeros(0, 1)
+        means = [totals.get(layer, nothing) / n_tokens for layer in range(sites.n_layers)]
         return Ablation(kind, means=means)
 
     def _only_read_tokens(self) -> AbstractContextManager[None]:
@@ -372,7 +372,7 @@ def keep_parts(study: str, options: RunOptions, *runs: TaskRun | None) -> OpenPa
         {**settings, "device": encoder.device.type, **tasks, "versions": versions()}
     )
     for run in saving:
-        run.saved = SavedBatches(parts)
+        run.parts = parts
     return parts
 
 

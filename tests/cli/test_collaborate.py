@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from headroles.models.heads.surgery import removed_from, zero_heads
+from headroles.models.heads.remaining import removed_heads
+from headroles.models.heads.surgery import zero_heads
 from headroles.models.loading.encoder import load_model
 from tests.commands import names, run, run_well
 from tests.conftest import make_tokenizer
@@ -123,7 +124,7 @@ class TestFolderInEveryCommand:
 
     def test_pruning_equals_masking(self, made: Path, out: Path) -> None:
         run_well("prune", made, "--order", "top", "--keep", 7, "--out", out)
-        removed = removed_from(load_model(out))
+        removed = removed_heads(load_model(out).config)
         assert len(removed) == 5
         masked = load_model(made)
         zero_heads(masked, removed)

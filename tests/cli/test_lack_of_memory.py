@@ -30,7 +30,7 @@ from tests.tasks.conftest import make_task_model, save
 
 __all__ = ["classifier", "labelled", "labelled_twice", "roles"]
 
-CIRCUMSTANCES = "out seconds speed time passes created digest command path".split()
+CIRCUMSTANCES = "out time created digest command path".split()
 
 
 @contextmanager

@@ -10,8 +10,8 @@ import torch
 from transformers import AutoModel, PreTrainedModel, Trainer, TrainingArguments
 
 from headroles.errors import ModelError
-from headroles.models.loading.encoder import load_encoder, load_model, load_whole
-from headroles.models.options import FACTOR_METHODS, PER_HEAD, SHARED, ModelOptions
+from headroles.models.loading.encoder import load_encoder, load_model
+from headroles.models.options import FACTOR_METHODS, PER_HEAD, SHARED
 from headroles.models.shared.collaborative import (
     RECORD_FILE,
     WEIGHTS_FILE,
@@ -63,9 +63,10 @@ def test_what_was_written_is_loaded(kind: str, method: str, tmp_path: Path) -> N
 
 def test_a_task_head_stays(tmp_path: Path) -> None:
     model = make_and_save("ForSequenceClassification", tmp_path)
-    loaded, tokenizer = load_whole(tmp_path, ModelOptions())
+    whole = load_encoder(tmp_path, head=None)
+    loaded = whole.model
     assert type(loaded) is type(model)
-    assert tokenizer.get_vocab() == make_tokenizer().get_vocab()
+    assert whole.tokenizer.get_vocab() == make_tokenizer().get_vocab()
     with torch.no_grad():
         assert torch.equal(loaded(**make_inputs()).logits, model(**make_inputs()).logits)
 

@@ -12,11 +12,12 @@ from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
 from headroles.models.families import FAMILIES
-from headroles.models.heads.surgery import heads_of, remove_heads, removed_from, zero_heads
+from headroles.models.heads.remaining import removed_heads
+from headroles.models.heads.surgery import heads_of, remove_heads, zero_heads
 from headroles.models.loading.encoder import load_model
 from headroles.models.options import FACTOR_METHODS
 from headroles.models.shared.factorisation import InputMoments, factorise
-from headroles.models.shared.sites import collect_moments, find_sites, install
+from headroles.models.shared.sites import find_sites, install, reading_inputs
 from tests.models.families import HEADS, LAYERS, PROJECTED, make_model
 from tests.models.test_attention import LENGTHS, capture, make_inputs
 from tests.models.test_surgery import A_LAYER, SOME, of_family
@@ -98,7 +99,7 @@ class TestWithoutSomeHeads:
         removed.save_pretrained(tmp_path / "removed")
         read = load_model(tmp_path / "removed").double()
         assert_same_outputs(outputs(read), outputs(removed))
-        assert removed_from(read) == sorted(set(heads))
+        assert removed_heads(read.config) == sorted(set(heads))
 
     def test_then_of_low_rank_is_of_low_rank_then_without(self, kind: str, method: str) -> None:
         """At full rank both are the original without these heads."""
@@ -142,9 +143,11 @@ def test_moments_are_those_of_the_inputs_of_real_tokens() -> None:
     with torch.no_grad():
         hidden = model(**batch, output_hidden_states=True).hidden_states
     mask = batch["attention_mask"].bool()
-    for states, found in zip(
-        hidden, collect_moments(model, sites, lambda read: map(read, [batch, batch])), strict=False
-    ):
+    with reading_inputs(model, sites) as read:
+        sums = read(batch)
+    assert [number for number, _ in sums] == list(range(len(sites)))
+    for states, (_, of_site) in zip(hidden, sums, strict=False):
+        found = of_site.moments()
         rows = [own[real].double() for own, real in zip(states, mask, strict=True)]
         tokens = torch.cat(rows)
         apart = torch.cat([own - own.mean(dim=0) for own in rows])

@@ -34,7 +34,7 @@ from headroles.errors import (
     UsageError,
 )
 from headroles.models.attention.reader import open_reader
-from headroles.models.loading.encoder import load_encoder, load_whole
+from headroles.models.loading.encoder import load_encoder
 from headroles.models.options import ModelOptions
 from tests.conftest import make_tokenizer
 from tests.rounding import assert_same_sums
@@ -225,7 +225,7 @@ def test_more_than_attention_is_refused_by_name() -> None:
     for ask in (
         lambda: encoder.model,
         lambda: load_encoder(attend, options, "classification"),
-        lambda: load_whole(attend, options),  # type: ignore[arg-type]
+        lambda: load_encoder(attend, options, None),
         lambda: open_reader(encoder.network, "norms").__enter__(),
         lambda: score(attend, measure="norms"),
     ):

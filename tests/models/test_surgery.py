@@ -13,8 +13,8 @@ from transformers import PreTrainedModel
 from headroles.errors import UsageError
 from headroles.models.families import FAMILIES
 from headroles.models.heads.gates import HeadSites, gated
-from headroles.models.heads.remaining import remaining_heads
-from headroles.models.heads.surgery import remove_heads, removed_from, zero_heads
+from headroles.models.heads.remaining import remaining_heads, removed_heads
+from headroles.models.heads.surgery import remove_heads, zero_heads
 from tests.models.families import HEADS, LAYERS, PROJECTED, make_model
 from tests.rounding import DOUBLE, SUMS, assert_same_outputs
 
@@ -120,7 +120,7 @@ def test_heads_keep_their_numbers() -> None:
     remove_heads(model, [(0, 0), (2, 3)])
     remove_heads(model, [(0, 2), (0, 0)])
     assert model.config.pruned_heads == {"0": [0, 2], "2": [3]}
-    assert removed_from(model) == [(0, 0), (0, 2), (2, 3)]
+    assert removed_heads(model.config) == [(0, 0), (0, 2), (2, 3)]
     assert remaining_heads(model.config, HEADS) == ((1, 3), (0, 1, 2, 3), (0, 1, 2))
 
 

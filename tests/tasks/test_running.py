@@ -19,10 +19,9 @@ from transformers import (
     PreTrainedModel,
 )
 
-from headroles.errors import CorpusError, ModelError, TokenizerError, UsageError
+from headroles.errors import CorpusError, ModelError, StorageError, TokenizerError, UsageError
 from headroles.models.heads.gates import HeadSites, gated
 from headroles.models.heads.surgery import remove_heads
-from headroles.passes.saved_batches import SavedBatches
 from headroles.storage import Parts
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Outcomes
@@ -276,7 +275,7 @@ def test_heads_that_are_removed_later_are_gone(
     """Losses are those of the model as it is, also where those of before are kept."""
     run = open_run(save(make_task_model(), tmp_path / "model"), labelled, OPTIONS)
     if is_kept:
-        run.saved = SavedBatches(Parts(tmp_path / "parts").open({"study": "x"}))
+        run.parts = Parts(tmp_path / "parts").open({"study": "x"})
     gone = [(0, 1), (1, 0), (1, 2)]
     masked = run.outcomes(settings(*gone)).losses
     whole = run.outcomes(settings()).losses
@@ -286,6 +285,33 @@ def test_heads_that_are_removed_later_are_gone(
     assert not np.allclose(found, whole)
     assert not run.derivatives().by_gate[:, 1, 2].any()
     assert run.shape == (3, 4)
+
+
+def test_batches_serve_only_the_same_inputs(
+    classifier: Path, labelled: Path, tmp_path: Path
+) -> None:
+    """Inputs are gates, ablation, the kind of numbers and the size of batches."""
+    whole, other = settings(), settings((1, 2))
+    plain, run = (open_run(classifier, labelled, TaskOptions(batch_tokens=45)) for _ in range(2))
+    parts = Parts(tmp_path / "hidden" / "parts")
+    run.parts = parts.open({"study": "x"})
+    for _ in range(2):
+        for gates, ablation in ((whole, "zero"), (other, "zero"), (other, "uniform")):
+            expected, found = (one.outcomes(gates, ablation) for one in (plain, run))
+            assert np.array_equal(found.losses, expected.losses)
+            assert np.array_equal(found.predictions, expected.predictions)
+        expected_too, found_too = (one.derivatives() for one in (plain, run))
+        assert np.array_equal(found_too.by_gate, expected_too.by_gate)
+        assert np.array_equal(found_too.losses, expected_too.losses)
+        assert parts.count == 4 * 3
+    larger = open_run(classifier, labelled, TaskOptions(batch_tokens=512))
+    larger.parts = run.parts
+    larger.outcomes(whole)
+    assert parts.count == 4 * 3 + 1
+    for file in parts.place.glob("*/part-*"):
+        run.parts.write(file.name.removeprefix("part-"), b"no arrays")
+    with pytest.raises(StorageError, match=r"part-.* cannot be read"):
+        run.outcomes(whole)
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (3, 2, 1), (2, 3)])

@@ -10,6 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -24,16 +25,13 @@ from headroles.corpus import ROOT, Example, Sentence
 from headroles.encoding import Alignment, ExampleEncoder, collate
 from headroles.errors import HeadRolesError, ModelError, ModelSupportError, UsageError
 from headroles.memory import lacks_memory
-from headroles.models.reports import AllRead, Pass, check_not_causal
+from headroles.models.attention.interface import Inputs, Pass
 from headroles.storage import check_regular
 from headroles.wording import in_one_line, listed, with_type
 
 OWN = "own"
 """Model type of attention that no transformers model computes."""
 FORMATS = (".npz", ".safetensors")
-Inputs: TypeAlias = Mapping[str, Tensor]
-Attend: TypeAlias = Callable[[Inputs, Sequence[str]], Any]
-"""Function from the inputs of a batch and the names of its examples to their attention."""
 OwnFunction: TypeAlias = Callable[[dict[str, IntArray]], Any]
 """Function from the pieces of a batch to its attention (batch, layers, heads, query, key), or to an
 iterable over layers of (batch, heads, query, key). Pieces are ``input_ids``, ``attention_mask``
@@ -76,29 +74,115 @@ class SavedAttention:
         """Name of its source, for messages."""
         return str(self.arrays) if isinstance(self.arrays, str | Path) else "saved attention"
 
+    @property
+    def digest(self) -> str:
+        """Digest of all arrays and of the words of their pieces."""
+        words = ""
+        if isinstance(self.alignment, Mapping):
+            listing = str([(name, list(words)) for name, words in self.alignment.items()])
+            words = hashlib.sha256(listing.encode()).hexdigest()
+        return f"{self._stored[2]} {words}"
+
+    @cached_property
+    def _stored(self) -> tuple[list[str], Callable[[str], Any], str]:
+        """Names of the arrays, a function that reads one, and a digest of all of them."""
+        arrays = self.arrays
+        if isinstance(arrays, Mapping):
+            digest = hashlib.sha256()
+            for name in arrays:
+                values = np.ascontiguousarray(arrays[name])
+                digest.update(f"{name}{values.shape}{values.dtype}".encode() + values.tobytes())
+            stored = list(arrays), arrays.__getitem__, digest.hexdigest()
+        elif isinstance(arrays, str | Path):
+            stored = _open_file(Path(arrays))
+        else:
+            raise UsageError(
+                f"the arrays are a {type(arrays).__name__}; give a mapping from the ids of "
+                "sentences, or the path of an .npz or .safetensors file"
+            )
+        if not stored[0]:
+            raise ModelError(f"{self.name} holds no arrays; save one for each sentence")
+        return stored
+
+    def read(self, name: str | None = None) -> Tensor:
+        """Read the array of an example, by default the first.
+
+        Raises ModelError if it is missing or damaged.
+        """
+        names, get, _ = self._stored
+        if name is not None and name not in names:
+            raise ModelError(
+                f"{self.name} has no array for {name!r} (it has {listed(names)}); name each "
+                "array as its sentence"
+            )
+        name = name or names[0]
+        try:
+            array = get(name)
+            return array if isinstance(array, Tensor) else torch.from_numpy(np.array(array))
+        except Exception as error:  # a damaged file, objects, texts
+            raise ModelError(
+                f"the array for {name!r} in {self.name} cannot be read ({in_one_line(error)}); "
+                "save it again as an array of numbers"
+            ) from error
+
+    def attend(self, inputs: Inputs, names: Sequence[str]) -> Tensor:
+        """Return the attention of a batch (batch, layers, heads, query, key)."""
+        layers, heads = (*self.read().shape, 0, 0)[:2]
+        arrays, width = list(map(self.read, names)), inputs["attention_mask"].shape[1]
+        padded = arrays[0].new_zeros((len(arrays), layers, heads, width, width))
+        lengths = inputs["attention_mask"].sum(dim=1).tolist()
+        for row, (weights, n) in enumerate(zip(arrays, lengths, strict=True)):
+            if weights.shape != (layers, heads, n, n) or not weights.numel():
+                raise ModelError(
+                    f"{self.name} has an array of shape {tuple(weights.shape)} for "
+                    f"{names[row]!r}; (layers, heads, query, key) must be {(layers, heads, n, n)}, "
+                    "by the first array and the pieces of the sentence"
+                )
+            padded[row, :, :, :n, :n] = weights
+        return padded
+
+
+def _open_file(file: Path) -> tuple[list[str], Callable[[str], Any], str]:
+    if file.suffix not in FORMATS:
+        raise ModelError(
+            f"{file} is no .npz or .safetensors file, and headroles opens no pickles; save the "
+            "arrays with numpy.savez or safetensors"
+        )
+    try:
+        check_regular(file)
+        with file.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        if file.suffix != ".npz":
+            stored = cast(Any, safe_open)(file, framework="pt")
+            return list(stored.keys()), stored.get_tensor, digest
+        opened = np.load(file, allow_pickle=False)
+    except Exception as error:  # the file may hold anything
+        raise ModelError(f"{file} cannot be read ({in_one_line(error)}); save it again") from error
+    if not isinstance(opened, Mapping):
+        raise ModelError(f"{file} is one array without a name; save the arrays with numpy.savez")
+    return list(opened), opened.__getitem__, digest
+
 
 @dataclass(frozen=True, eq=False)
 class OwnAttention:
     """Attention by a function, to be read in place of a model's.
 
-    ``source`` is its name in messages. ``digest`` identifies its outputs.
+    ``attend`` makes it from the inputs of a batch and the names of its examples. ``source`` is its
+    name in messages. ``heads`` are the numbers of heads of its layers, empty before the trial.
+    ``digest`` identifies its outputs.
     """
 
-    attend: Attend
+    attend: Callable[[Inputs, Sequence[str]], Any]
     source: str
     device: torch.device
     heads: tuple[int, ...] = ()
-    """Number of heads of each layer; empty before the trial."""
     digest: str = ""
     dtype = torch.float32
 
     def run(self, inputs: Inputs, this_pass: Pass) -> None:
-        """Pass the layers of one batch to a pass, as `reports.run_pass` does with a model's."""
-        try:
-            for weights in self.layers(inputs, this_pass.names):
-                this_pass.next_layer(weights.to(self.device))
-        except AllRead:
-            return
+        """Pass the layers of one batch to a pass."""
+        for weights in self.layers(inputs, this_pass.names):
+            this_pass.next_layer(weights.to(self.device))
         raise ModelError(
             f"{self.source} gives {this_pass.layers_read} layers for {_batch(this_pass.names)}, "
             f"and gave {len(self.heads)} before; it must give all of them for every batch"
@@ -124,7 +208,10 @@ class OwnAttention:
     ) -> None:
         """Raise ModelSupportError if the second of two sequences has other weights alone."""
         n = int(inputs["attention_mask"][1].sum())
-        together, alone = list(self.layers(inputs, names)), self.layers(_row(inputs, 1), names[1:])
+        together, alone = (
+            list(self.layers(inputs, names)),
+            self.layers(without_padding(inputs, 1), names[1:]),
+        )
         for layer, (weights, others) in enumerate(zip(together, alone, strict=False)):
             if not torch.allclose(weights[1:, :, :n, :n], others, rtol=0, atol=tolerance):
                 raise ModelSupportError(
@@ -132,6 +219,23 @@ class OwnAttention:
                     "if another sentence is beside it, or in a second call; mask the padding of "
                     "the batch (attention_mask is 0), and run the model in evaluation mode"
                 )
+
+    def tried(self, inputs: Inputs, names: Sequence[str]) -> OwnAttention:
+        """Return this attention with layers and heads counted, and its digest.
+
+        Raises errors as `layers`, and ModelError for layers of different sizes.
+        """
+        digest, heads = hashlib.sha256(self.digest.encode()), list[int]()
+        for layer, weights in enumerate(self.layers(inputs, names)):
+            heads.append(weights.shape[1])
+            digest.update(weights.cpu().contiguous().numpy().tobytes())
+            check_not_causal(layer, weights, self.source)
+        if len(set(heads)) != 1 or not heads[0]:
+            raise ModelError(
+                f"{self.source} gives layers with {heads} heads for {_batch(names)}; it must give "
+                "one layer or more, with as many heads in each"
+            )
+        return replace(self, heads=tuple(heads), digest=digest.hexdigest())
 
     def _steps(self, inputs: Inputs, names: Sequence[str]) -> Iterator[Tensor]:
         """Yield the layers as the function returns them."""
@@ -153,7 +257,7 @@ class OwnAttention:
         where = _batch(names)
         for row, name in enumerate(names if len(names) > 1 else ()):
             try:
-                for _ in self._steps(_row(inputs, row), [name]):
+                for _ in self._steps(without_padding(inputs, row), [name]):
                     pass
             except Exception as own:
                 error, where = own, repr(name)
@@ -179,22 +283,30 @@ class OwnAttention:
         wrong = (~is_row | (weights < 0).any(-1)) & real[:, None]
         if wrong.any():
             row, head, query = wrong.nonzero()[0].tolist()
+            least, total = float(weights[row, head, query].min()), float(sums[row, head, query])
+            finding = f"sum to {total:.4g}"
+            if not np.isfinite(total):
+                finding = "hold NaN or infinity"
+            elif least < 0:
+                finding = f"are {least:.3g} at least"
+            elif total < 1:
+                finding += ", as where a sink that is no token takes a part: divide rows by their "
+                finding += "sums"
             raise ModelError(
                 f"{self.source} gives no attention for {_batch(names[row : row + 1])}: in layer "
-                f"{layer}, head {head}, the weights of piece {query} "
-                f"{_finding(weights[row, head, query], sums[row, head, query])}; each row must be "
+                f"{layer}, head {head}, the weights of piece {query} {finding}; each row must be "
                 "0 or more and sum to 1 over the pieces that are no padding"
             )
         return weights
 
 
-def _finding(weights: Tensor, total: Tensor) -> str:
-    if not torch.isfinite(weights).all():
-        return "hold NaN or infinity"
-    if (weights < 0).any():
-        return f"are {float(weights.min()):.3g} at least"
-    advice = ", as where a sink that is no token takes a part: divide rows by their sums"
-    return f"sum to {float(total):.4g}{advice if total < 1 else ''}"
+def check_not_causal(layer: int, weights: Tensor, source: str) -> None:
+    """Raise ModelSupportError if no token of a layer attends to a later one, as in decoders."""
+    if weights.numel() and weights.shape[-1] > 1 and not weights.triu(1).any():
+        raise ModelSupportError(
+            f"{source}: tokens attend to earlier tokens alone (layer {layer}); headroles scores "
+            "encoders"
+        )
 
 
 def _batch(names: Sequence[str]) -> str:
@@ -209,7 +321,7 @@ def _as_tensor(given: Any) -> Tensor:
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
-def _row(inputs: Inputs, row: int) -> dict[str, Tensor]:
+def without_padding(inputs: Inputs, row: int) -> dict[str, Tensor]:
     """Return one example of a batch without its padding."""
     n = int(inputs["attention_mask"][row].sum())
     return {name: values[row : row + 1, :n] for name, values in inputs.items()}
@@ -229,131 +341,24 @@ def own_attention(
     depends on others in its batch, and UsageError for what cannot hold arrays.
     """
     if isinstance(given, SavedAttention):
-        arrays = _SavedArrays.opened(given)
-        names = arrays.names[:1]
-        mask = torch.ones((1, arrays.read(names[0]).shape[-1:].numel()), dtype=torch.long)
-        saved = OwnAttention(arrays, arrays.source, device, digest=arrays.digest)
-        return _tried_out(saved, {"attention_mask": mask}, names)
+        names, width = given._stored[0][:1], given.read().shape[-1:].numel()
+        saved = OwnAttention(given.attend, given.name, device, digest=given.digest)
+        return saved.tried({"attention_mask": torch.ones((1, width), dtype=torch.long)}, names)
 
     def attend(inputs: Inputs, names: Sequence[str]) -> Any:
         return given({name: values.cpu().numpy() for name, values in inputs.items()})
 
-    words = [tuple(text.split()) for text in _TRIAL]
-    sentences = [
-        Sentence(name, "", 0, own, (ROOT,) * len(own), ("",) * len(own))
-        for name, own in zip(_TRIAL, words, strict=True)
-    ]
-    encoder = ExampleEncoder(tokenizer, 10**9, with_token_types)
-    trial = encoder.encode([Example((sentence,)) for sentence in sentences], Counter())
+    examples = []
+    for text in _TRIAL:
+        words = tuple(text.split())
+        roots, labels = (ROOT,) * len(words), ("",) * len(words)
+        examples.append(Example((Sentence(text, "", 0, words, roots, labels),)))
+    trial = ExampleEncoder(tokenizer, 10**9, with_token_types).encode(examples, Counter())
     columns = collate(trial, tokenizer.pad_token_id or 0)
     inputs = {name: torch.from_numpy(array) for name, array in columns.items()}
-    own = _tried_out(OwnAttention(attend, f"the function {name_of(given)}", device), inputs, _TRIAL)
+    own = OwnAttention(attend, f"the function {name_of(given)}", device).tried(inputs, _TRIAL)
     own.check_alone(inputs, _TRIAL)
     return own
-
-
-def _tried_out(own: OwnAttention, inputs: Inputs, names: Sequence[str]) -> OwnAttention:
-    """Return ``own`` with its layers and heads counted, and its digest; errors as of `layers`."""
-    digest = hashlib.sha256(own.digest.encode())
-    heads: list[int] = []
-    for layer, weights in enumerate(own.layers(inputs, names)):
-        heads.append(weights.shape[1])
-        digest.update(weights.cpu().contiguous().numpy().tobytes())
-        check_not_causal(layer, weights, own.source)
-    if len(set(heads)) != 1 or not heads[0]:
-        raise ModelError(
-            f"{own.source} gives layers with {heads} heads for {_batch(names)}; it must give one "
-            "layer or more, with as many heads in each"
-        )
-    return replace(own, heads=tuple(heads), digest=digest.hexdigest())
-
-
-@dataclass(frozen=True)
-class _SavedArrays:
-    """Saved arrays, which give attention as a function does, by the names of examples."""
-
-    source: str
-    names: list[str]
-    get: Callable[[str], Any]
-    digest: str
-
-    @classmethod
-    def opened(cls, saved: SavedAttention) -> _SavedArrays:
-        source = f"the file {saved.name}" if saved.name != "saved attention" else saved.name
-        names, get, digest = _opened(saved.arrays)
-        if not names:
-            raise ModelError(f"{source} holds no arrays; save one for each sentence")
-        alignment = ""
-        if isinstance(saved.alignment, Mapping):
-            listing = str([(name, list(words)) for name, words in saved.alignment.items()])
-            alignment = hashlib.sha256(listing.encode()).hexdigest()
-        return cls(source, names, get, f"{digest} {alignment}")
-
-    def read(self, name: str) -> Tensor:
-        """Read the array of an example. Raises ModelError if it is missing or damaged."""
-        if name not in self.names:
-            raise ModelError(
-                f"{self.source} has no array for {name!r} (it has {listed(self.names)}); name each "
-                "array as its sentence"
-            )
-        try:
-            found = self.get(name)
-            return found if isinstance(found, Tensor) else torch.from_numpy(np.array(found))
-        except Exception as error:  # a damaged file, objects, texts
-            raise ModelError(
-                f"the array for {name!r} in {self.source} cannot be read ({in_one_line(error)}); "
-                "save it again as an array of numbers"
-            ) from error
-
-    def __call__(self, inputs: Inputs, names: Sequence[str]) -> Tensor:
-        """Return the attention of a batch (batch, layers, heads, query, key)."""
-        layers, heads = (*self.read(self.names[0]).shape, 0, 0)[:2]
-        arrays, width = list(map(self.read, names)), inputs["attention_mask"].shape[1]
-        padded = arrays[0].new_zeros((len(arrays), layers, heads, width, width))
-        lengths = inputs["attention_mask"].sum(dim=1).tolist()
-        for row, (weights, n) in enumerate(zip(arrays, lengths, strict=True)):
-            if weights.shape != (layers, heads, n, n) or not weights.numel():
-                raise ModelError(
-                    f"{self.source} has an array of shape {tuple(weights.shape)} for "
-                    f"{names[row]!r}; (layers, heads, query, key) must be {(layers, heads, n, n)}, "
-                    "by the first array and the pieces of the sentence"
-                )
-            padded[row, :, :, :n, :n] = weights
-        return padded
-
-
-def _opened(arrays: Any) -> tuple[list[str], Callable[[str], Any], str]:
-    """Return the names of the arrays, a function that reads one, and a digest of all of them."""
-    if isinstance(arrays, Mapping):
-        digest = hashlib.sha256()
-        for name in arrays:
-            values = np.ascontiguousarray(arrays[name])
-            digest.update(f"{name}{values.shape}{values.dtype}".encode() + values.tobytes())
-        return list(arrays), arrays.__getitem__, digest.hexdigest()
-    if not isinstance(arrays, str | Path):
-        raise UsageError(
-            f"the arrays are a {type(arrays).__name__}; give a mapping from the ids of sentences, "
-            "or the path of an .npz or .safetensors file"
-        )
-    file = Path(arrays)
-    if file.suffix not in FORMATS:
-        raise ModelError(
-            f"{file} is no .npz or .safetensors file, and headroles opens no pickles; save the "
-            "arrays with numpy.savez or safetensors"
-        )
-    try:
-        check_regular(file)
-        with file.open("rb") as content:
-            of_file = hashlib.file_digest(content, "sha256").hexdigest()
-        if file.suffix != ".npz":
-            stored = cast(Any, safe_open)(file, framework="pt")
-            return list(stored.keys()), stored.get_tensor, of_file
-        opened = np.load(file, allow_pickle=False)
-    except Exception as error:  # the file may hold anything
-        raise ModelError(f"{file} cannot be read ({in_one_line(error)}); save it again") from error
-    if not isinstance(opened, Mapping):
-        raise ModelError(f"{file} is one array without a name; save the arrays with numpy.savez")
-    return list(opened), opened.__getitem__, of_file
 
 
 def lacks_weights(given: Any) -> UsageError:

@@ -1,44 +1,53 @@
-"""Attention weights, layer by layer, while they exist: nothing is stored, and no more is computed.
+"""Attention weights, layer by layer, by the attention interface or as the model returns them.
 
-A forward pass stops as soon as the weights of the last layer have been read: the rest of that
-layer, the pooler and a task head do not affect any attention weight.
+Through the interface no more is computed and nothing is stored: a forward pass stops as soon as the
+weights of the last layer have been read. The rest of that layer, the pooler and a task head do not
+affect any attention weight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from headroles.errors import ModelError, ModelSupportError
-from headroles.models.attention.norms import NormReader
-from headroles.models.attention.own import OwnAttention, lacks_weights
-from headroles.models.attention.reporting import (
+from headroles.errors import HeadRolesError, ModelError, ModelSupportError
+from headroles.memory import lacks_memory
+from headroles.models.attention.interface import (
+    AllRead,
+    Inputs,
+    OnLayer,
+    Pass,
     Run,
-    hooked_dropouts,
-    in_float32,
-    reads_tokens_alone,
+    attention_of_kind,
     replaced_interface,
-    returned_attention,
-    trial_inputs,
+)
+from headroles.models.attention.norms import NormReader
+from headroles.models.attention.own import (
+    TOLERANCE,
+    OwnAttention,
+    check_not_causal,
+    lacks_weights,
+    without_padding,
 )
 from headroles.models.families import (
-    DROPOUT,
     INTERFACE,
     RETURNED,
     Family,
     encoder_of,
     find_family,
     layer_reaches,
+    longest_input,
 )
 from headroles.models.heads.projections import find_projections, open_values
 from headroles.models.heads.remaining import Head, pruned_heads, remaining_heads
 from headroles.models.options import WEIGHTS
-from headroles.models.reports import OnLayer, Pass, check_not_causal
+from headroles.wording import in_one_line
 
 
 @dataclass(frozen=True)
@@ -76,20 +85,21 @@ class AttentionReader:
         """
 
         def put(layer: int, weights: Tensor) -> None:
-            weights = in_float32(weights)
-            measured = weights if self.norms is None else self.norms.norms(layer, weights)
-            on_layer(layer, self._at_their_numbers(layer, measured))
+            if weights.dtype in (torch.bfloat16, torch.float16):
+                # Rounding to half precision moves the sums of rows by up to 0.4 %.
+                weights = weights.float()
+                tiny = torch.finfo(torch.float32).tiny
+                weights = weights / weights.sum(-1, keepdim=True).clamp_min(tiny)
+            if self.norms is not None:
+                weights = self.norms.norms(layer, weights)
+            if len(self.remaining[layer]) < self.n_heads:
+                shape = (len(weights), self.n_heads, *weights.shape[2:])
+                left, weights = weights, weights.new_zeros(shape)
+                weights[:, list(self.remaining[layer])] = left
+            on_layer(layer, weights)
 
-        self.run(inputs, Pass(put, self.n_layers, names=names))
-
-    def _at_their_numbers(self, layer: int, weights: Tensor) -> Tensor:
-        """Return weights of all original heads, from those of the remaining heads."""
-        if len(self.remaining[layer]) == self.n_heads:
-            return weights
-        batch, _, queries, keys = weights.shape
-        full = weights.new_zeros(batch, self.n_heads, queries, keys)
-        full[:, list(self.remaining[layer])] = weights
-        return full
+        with suppress(AllRead):
+            self.run(inputs, Pass(put, self.n_layers, names))
 
     @property
     def description(self) -> dict[str, str]:
@@ -137,13 +147,6 @@ def open_reader(
         yield reader
 
 
-_WAYS: dict[str, Callable[[PreTrainedModel, Family], AbstractContextManager[Run]]] = {
-    INTERFACE: replaced_interface,
-    DROPOUT: hooked_dropouts,
-    RETURNED: returned_attention,
-}
-
-
 def _open(stack: ExitStack, model: PreTrainedModel) -> AttentionReader:
     """Return a reader that uses the first way that works, and that ``stack`` closes."""
     if model.training:
@@ -152,16 +155,20 @@ def _open(stack: ExitStack, model: PreTrainedModel) -> AttentionReader:
             "call model.eval() first"
         )
     family, base = find_family(model), encoder_of(model)
-    ways = [INTERFACE, RETURNED] if family.read_through == INTERFACE else [family.read_through]
-    unread: list[ModelSupportError] = []
-    for way in ways:
+    unread: ModelSupportError | None = None
+    if family.read_through == INTERFACE:
         attempt = stack.enter_context(ExitStack())
         try:
-            return _make_reader(base, family, attempt.enter_context(_WAYS[way](base, family)), way)
+            run = attempt.enter_context(replaced_interface(base))
+            return _make_reader(base, family, run, INTERFACE)
         except ModelSupportError as error:
             attempt.close()
-            unread.append(error)
-    raise unread[-1] from (unread[0] if len(unread) > 1 else None)
+            unread = error
+    try:
+        run = stack.enter_context(returned_attention(base, family))
+        return _make_reader(base, family, run, RETURNED)
+    except ModelSupportError as error:
+        raise error from unread
 
 
 @contextmanager
@@ -190,7 +197,7 @@ def _make_reader(base: PreTrainedModel, family: Family, run: Run, way: str) -> A
         check_not_causal(layer, weights, family.name)
         heads.append(weights.shape[1])
 
-    with reads_tokens_alone(family):
+    with _reads_tokens_alone(family):
         run(trial_inputs(base, 1), Pass(note, n_layers=None))
     pruned = pruned_heads(base.config)
     heads = [left + len(pruned.get(layer, ())) for layer, left in enumerate(heads)]
@@ -206,3 +213,72 @@ def _make_reader(base: PreTrainedModel, family: Family, run: Run, way: str) -> A
     remaining = remaining_heads(base.config, n_heads, n_layers)
     reaches = layer_reaches(base.config, n_layers)
     return AttentionReader(base, family, n_heads, reaches, remaining, run, way)
+
+
+@contextmanager
+def returned_attention(base: PreTrainedModel, family: Family) -> Iterator[Run]:
+    """Open the attentions that a model returns; restore the model afterwards.
+
+    The weights of all layers of a batch are in memory at once. Raises ModelSupportError for a model
+    that returns no attention weights, or weights that depend on the padding of a batch.
+    """
+
+    def attend(inputs: Inputs, names: Sequence[str] = ()) -> list[Tensor]:
+        n, width = inputs["attention_mask"].shape
+        if family.mixes_padding and n > 1:
+            rows = [attend(without_padding(inputs, row)) for row in range(n)]
+            return [
+                torch.cat([nn.functional.pad(one, (0, width - one.shape[-1]) * 2) for one in layer])
+                for layer in zip(*rows, strict=True)
+            ]
+        returned: Any = getattr(base(**inputs, output_attentions=True), "attentions", None)
+        if not returned or not all(isinstance(layer, Tensor) for layer in returned):
+            raise ModelSupportError(
+                f"{family.name} has no attention interface that can be read, and returns no "
+                "attentions with output_attentions=True; run `headroles models` for the families "
+                "that can be scored"
+            )
+        if family.returns_scores:
+            return [torch.softmax(layer, dim=-1, dtype=torch.float32) for layer in returned]
+        return [layer.detach() for layer in returned]
+
+    def run(inputs: Inputs, this_pass: Pass) -> None:  # checks would wait for the device
+        for weights in attend(inputs):
+            this_pass.next_layer(weights)
+
+    with attention_of_kind(base, "eager"):
+        trial = trial_inputs(base, 2)
+        ids, mask = trial["input_ids"], trial["attention_mask"]
+        mask[1, ids.shape[1] // 2 + 1 :] = 0
+        ids[mask == 0] = getattr(base.config, "pad_token_id", None) or 0
+        with _reads_tokens_alone(family):
+            attend(trial)
+        try:
+            returned = OwnAttention(attend, family.name, base.device)
+            returned.check_alone(trial, (), TOLERANCE.get(base.dtype, 1e-4))
+        except ModelError as error:
+            raise ModelSupportError(str(error)) from error
+        yield run
+
+
+@contextmanager
+def _reads_tokens_alone(family: Family) -> Iterator[None]:
+    """Raise ModelSupportError if a model fails in the block, which runs it on tokens and a mask."""
+    try:
+        yield
+    except HeadRolesError:
+        raise
+    except Exception as error:  # of whatever code the model has
+        if lacks_memory(error):
+            raise
+        raise ModelSupportError(
+            f"{family.name} cannot be run on tokens and a mask alone ({in_one_line(error)})"
+        ) from error
+
+
+def trial_inputs(base: PreTrainedModel, n: int) -> dict[str, Tensor]:
+    """Make ``n`` short sequences of pieces that the model has embeddings for."""
+    width = min(8, longest_input(base, base.config) or 8)
+    size = cast(nn.Embedding, base.get_input_embeddings()).weight.shape[0]
+    ids = torch.arange(8, 8 + n * width, device=base.device).view(n, width) % size
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}

@@ -9,7 +9,7 @@ that it may attend to (``uniform``: attention without any preference).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -32,12 +32,6 @@ from headroles.models.options import MEAN, UNIFORM, ZERO
 Change: TypeAlias = Callable[[int, Tensor], Tensor]
 """Function from a layer and the outputs of its heads (batch, tokens, remaining heads, head size) to
 the outputs that replace them.
-"""
-
-
-ReadSums: TypeAlias = Callable[[Mapping[str, Tensor]], tuple[int, Mapping[int, Tensor]]]
-"""Function from the inputs of a batch, with an ``attention_mask``, to its number of tokens and the
-sums of the outputs of heads by layer.
 """
 
 
@@ -160,35 +154,21 @@ class Ablation:
         return torch.einsum("bqk,bkhs->bqhs", shares.expand(-1, values.shape[1], -1), values)
 
 
-def mean_outputs(
-    sites: HeadSites,
-    over_batches: Callable[[ReadSums], Iterable[tuple[int, Mapping[int, Tensor]]]],
-) -> list[Tensor]:
-    """Return the mean outputs (remaining heads, head size) of each layer over all real tokens.
+def sum_outputs(sites: HeadSites, inputs: Mapping[str, Tensor]) -> tuple[int, dict[int, Tensor]]:
+    """Return the number of real tokens of a batch, and by layer the sums of outputs over them.
 
-    ``over_batches`` applies the function that it is given to the inputs of each batch. A layer
-    without heads has an empty mean.
+    Sums are (remaining heads, head size); layers without heads have none.
     """
+    mask, sums = inputs["attention_mask"], dict[int, Tensor]()
 
-    def read(inputs: Mapping[str, Tensor]) -> tuple[int, Mapping[int, Tensor]]:
-        mask, sums = inputs["attention_mask"], dict[int, Tensor]()
+    def keep(layer: int, outputs: Tensor) -> Tensor:
+        # padding has outputs too, which differ by batch: they must not enter the mean
+        sums[layer] = (outputs * mask[..., None, None].to(outputs)).sum((0, 1))
+        return outputs
 
-        def keep(layer: int, outputs: Tensor) -> Tensor:
-            # padding has outputs too, which differ by batch: they must not enter the mean
-            sums[layer] = (outputs * mask[..., None, None].to(outputs)).sum((0, 1))
-            return outputs
-
-        with sites.changed(keep):
-            sites.model(**inputs)
-        return int(mask.sum()), sums
-
-    n_tokens, totals = 0, dict[int, Tensor]()
-    for n, sums in over_batches(read):
-        n_tokens += n
-        for layer, own in sums.items():
-            totals[layer] = totals.get(layer, torch.zeros_like(own)) + own
-    nothing = torch.zeros(0, 1)
-    return [totals.get(layer, nothing) / max(n_tokens, 1) for layer in range(sites.n_layers)]
+    with sites.changed(keep):
+        sites.model(**inputs)
+    return int(mask.sum()), sums
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelError, ModelSupportError, UsageError
-from headroles.models.families import DROPOUT, INTERFACE, Family, Paths, encoder_of
+from headroles.models.families import RETURNED, Family, Paths, encoder_of
 from headroles.models.heads.low_rank import is_low_rank, take
 from headroles.models.heads.projections import (
     LayerProjections,
@@ -30,7 +30,6 @@ from headroles.models.heads.remaining import (
     remaining_heads,
     removed_heads,
 )
-from headroles.models.reports import report_weights
 
 _COUNTS = ("num_attention_heads", "n_heads", "num_heads")
 """Names by which attention modules store the number of their heads, if they do."""
@@ -46,7 +45,7 @@ def remove_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
             without the same head of the other layers.
         ModelSupportError: a family whose projections are unknown, or heads that the model mixes.
     """
-    wanted = [*heads, *removed_from(model)]
+    wanted = [*heads, *removed_heads(model.config)]
     layers, removed = _layers_to_change(model, wanted), by_layer(wanted)
     if removed:
         _give_all_layers_a_bias(layers)
@@ -92,7 +91,7 @@ def zero_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
     that already lacks heads.
     """
     wanted = list(heads)
-    if wanted and (lost := removed_from(model)):
+    if wanted and (lost := removed_heads(model.config)):
         raise ModelError(
             "heads can only be set to zero in a model that has all of its heads; this one lacks "
             f"{len(lost)}; give the model that they were removed from"
@@ -103,37 +102,22 @@ def zero_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
             layers[layer].output.weight[:, layers[layer].columns[places].flatten()] = 0
 
 
-def layer_groups(model: PreTrainedModel) -> tuple[tuple[int, ...], ...]:
-    """Group layers that share one attention module; most models have one layer in each group."""
-    return tuple(map(tuple, layers_that_share(find_projections(model)).values()))
-
-
 def _cut_layer(layer: LayerProjections, places: list[int]) -> None:
     """Keep only the heads at these places of one layer."""
-    find, paths = layer.find, cast(Paths, layer.find.family.paths)
+    find, family, paths = layer.find, layer.find.family, cast(Paths, layer.find.family.paths)
     attention = find.module(paths.attention)
     if getattr(attention, "head_logits_proj", None) is not None:
         raise ModelSupportError(
             f"{paths.attention.format(find.layer)} mixes the attention of its heads, so that none "
             "can be taken out alone"
         )
-    columns = layer.columns[places].flatten()
-    config, n_before = find.base_model.config, len(layer.heads)
-    n_heads = config.num_attention_heads
-    per_key = n_heads // (getattr(config, "num_key_value_heads", None) or n_heads)
-    groups = [layer.heads[place] // per_key for place in places]
-    keys = _keys_of(places, groups, n_before // len(layer.value.rows))
-    rows = _rows_left(paths, layer, places, keys)
-    for path in paths.positions:
-        above, _, name = path.rpartition(".")
-        if hasattr(find.module(above), name):
-            rows[path] = columns
+    keys, columns = _keys_of(layer, places), layer.columns[places].flatten()
+    for path, numbers in _rows_left(layer, places, keys).items():
+        find.replace(path, take(find.linear(path), numbers, dim=0))
     if is_low_rank(attention):
         attention.scores.keep(places)
-    for path, numbers in rows.items():
-        find.replace(path, take(find.linear(path), numbers, dim=0))
-    if find.family.position_embedding:
-        embedding: nn.Embedding = getattr(attention, find.family.position_embedding)
+    if family.position_embedding:
+        embedding: nn.Embedding = getattr(attention, family.position_embedding)
         left = embedding.weight.detach()[:, places]
         embedding.weight = nn.Parameter(left, embedding.weight.requires_grad)
         embedding.embedding_dim = len(places)
@@ -141,56 +125,54 @@ def _cut_layer(layer: LayerProjections, places: list[int]) -> None:
         values = cast(nn.Parameter, find.parameter(path)).data[columns]
         find.replace(path, nn.Parameter(values))
     find.replace(paths.output, take(layer.output, columns, dim=1))
-    size = layer.columns.shape[1]
-    _set_counts(attention, find.family, places, size, len(places) // max(len(keys), 1))
-
-
-def _rows_left(
-    paths: Paths, layer: LayerProjections, places: list[int], keys: list[int]
-) -> dict[str, Tensor]:
-    """Return the rows of the projections to keep, by path; ``keys`` are the places of keys."""
-    if layer.query is None or layer.key is None:
-        return {paths.value: layer.value.rows[places].flatten()}
-    if paths.fused:
-        parts = (layer.query.rows, layer.key.rows, layer.value.rows)
-        return {paths.query: torch.cat([part[places].flatten() for part in parts]).sort().values}
-    return {
-        paths.query: layer.query.rows[places].flatten(),
-        paths.key: layer.key.rows[keys].flatten(),
-        paths.value: layer.value.rows[keys].flatten(),
-    }
-
-
-def _keys_of(places: list[int], groups: list[int], shared: int) -> list[int]:
-    """Return the places of the keys for the heads at these places; ``shared`` heads share one.
-
-    ``groups`` are those of the heads in the model as it was trained. As few keys remain as heads
-    can share evenly; otherwise every head gets its own copy. Removing heads together or in steps
-    has the same result.
-    """
-    distinct = list(dict.fromkeys(groups))
-    per_group, rest = divmod(len(places), max(len(distinct), 1))
-    if not rest and groups == [group for group in distinct for _ in range(per_group)]:
-        return [places[groups.index(group)] // shared for group in distinct]
-    return [head // shared for head in places]
-
-
-def _set_counts(
-    attention: nn.Module, family: Family, places: list[int], size: int, groups: int
-) -> None:
-    """Set the number of heads of an attention module to that of ``places``."""
-    settings: dict[str, int] = dict.fromkeys(_COUNTS, len(places))
-    settings |= {"all_head_size": len(places) * size, "num_key_value_groups": max(groups, 1)}
-    for name, value in settings.items():
+    counts: dict[str, int] = dict.fromkeys(_COUNTS, len(places))
+    counts["all_head_size"] = len(columns)
+    counts["num_key_value_groups"] = max(len(places) // max(len(keys), 1), 1)
+    for name in counts:
         if isinstance(getattr(attention, name, None), int):
-            setattr(attention, name, value)
+            setattr(attention, name, counts[name])
     if family.position_bias:
         # hooks accumulate if a layer is cut again: each counts places after the one before it
         attention.register_forward_pre_hook(
             partial(_take_position_bias, family.position_bias, tuple(places)), with_kwargs=True
         )
-    if not places and (family.read_through == DROPOUT or family.has_own_forward):
+    if not places and family.read_through == RETURNED:
         attention.forward = partial(_attend_to_nothing, attention, family)
+
+
+def _rows_left(layer: LayerProjections, places: list[int], keys: list[int]) -> dict[str, Tensor]:
+    """Return the rows of linears to keep, by path; ``keys`` are the places of keys and values."""
+    paths = cast(Paths, layer.find.family.paths)
+    parts = ((paths.query, layer.query, places), (paths.key, layer.key, keys))
+    rows: dict[str, list[Tensor]] = {}
+    for path, part, kept in (*parts, (paths.value, layer.value, keys)):
+        if part is not None:
+            rows.setdefault(path, []).append(part.rows[kept].flatten())
+    for path in paths.positions:
+        above, _, name = path.rpartition(".")
+        if hasattr(layer.find.module(above), name):
+            rows[path] = [layer.columns[places].flatten()]
+    return {  # fused parts keep the order of their rows
+        path: own[0] if len(own) == 1 else torch.cat(own).sort().values
+        for path, own in rows.items()
+    }
+
+
+def _keys_of(layer: LayerProjections, places: list[int]) -> list[int]:
+    """Return the places of the keys for the heads at these places, of which several may share one.
+
+    As few keys remain as heads can share evenly; otherwise every head gets its own copy. Removing
+    heads together or in steps has the same result: groups are those of the model as it was trained.
+    """
+    config, shared = layer.find.base_model.config, len(layer.heads) // len(layer.value.rows)
+    n_heads = config.num_attention_heads
+    per_key = n_heads // (getattr(config, "num_key_value_heads", None) or n_heads)
+    groups = [layer.heads[place] // per_key for place in places]
+    distinct = list(dict.fromkeys(groups))
+    per_group, rest = divmod(len(places), max(len(distinct), 1))
+    if not rest and groups == [group for group in distinct for _ in range(per_group)]:
+        return [places[groups.index(group)] // shared for group in distinct]
+    return [head // shared for head in places]
 
 
 def _give_all_layers_a_bias(layers: Sequence[LayerProjections]) -> None:
@@ -227,32 +209,18 @@ def _take_position_bias(
 
 
 def _attend_to_nothing(
-    attention: Any,
-    family: Family,
-    hidden_states: Tensor,
-    *_: Any,
-    output_attentions: bool = False,
-    **__: Any,
+    attention: Any, family: Family, hidden_states: Tensor, *_: Any, **__: Any
 ) -> tuple[Tensor | None, ...]:
     """Return zeros in place of attention, for families whose own module fails without heads."""
     paths = cast(Paths, family.paths)
     getattr(attention, paths.value.rpartition(".")[2])(hidden_states)  # values are read from it
     batch, width = hidden_states.shape[:2]
-    weights = hidden_states.new_zeros(batch, 0, width, width)
-    if family.read_through == DROPOUT:
-        attention.dropout(weights)
-    elif family.read_through == INTERFACE:
-        report_weights(weights)
     output = hidden_states.new_zeros(batch, width, 0)
     above, _dot, name = paths.output.rpartition(".")
-    if above != paths.attention:
-        return output, None
-    return getattr(attention, name)(output), weights if output_attentions else None
-
-
-def removed_from(model: PreTrainedModel) -> list[Head]:
-    """Return the heads that ``model`` lacks, as (layer, head)."""
-    return removed_heads(model.config)
+    if above == paths.attention:
+        output = getattr(attention, name)(output)
+    of_entities = (None,) if family.name == "LUKE" else ()
+    return output, *of_entities, hidden_states.new_zeros(batch, 0, width, width)
 
 
 def heads_of(model: PreTrainedModel) -> list[Head]:

@@ -130,8 +130,17 @@ def load_encoder(
         if head != ENCODER:
             raise lacks_weights(own)
         return _load_own(own, options)
-    network, source, doubts = _load_network(cast(Model, model), options, head)
+    doubts: list[str] = []
+    if isinstance(model, PreTrainedModel):
+        network, source = model, model.config._name_or_path
+        check_supported(network.config)
+    else:
+        source = str(model)
+        network, doubts = read_model(source, options, head)
+        cast(nn.Module, network).to(choose_device(options.device))
     name = source or type(network).__name__
+    if network is model and head:
+        check_head(network, name, head)
     _check_finite(network, name)
     tokenizer = load_tokenizer(options.tokenizer or source, options)
     check_tokenizer(tokenizer, network, name)
@@ -159,21 +168,6 @@ def load_encoder(
     )
 
 
-def _load_network(
-    model: Model, options: ModelOptions, head: str | None
-) -> tuple[PreTrainedModel, str, list[str]]:
-    """Return a checked model, the name of its folder or hub id, and warnings about its weights."""
-    if not isinstance(model, PreTrainedModel):
-        network, doubts = read_model(str(model), options, head)
-        cast(nn.Module, network).to(choose_device(options.device))
-        return network, str(model), doubts
-    check_supported(model.config)
-    source = model.config._name_or_path
-    if head:
-        check_head(model, source or type(model).__name__, head)
-    return model, source, []
-
-
 def own_attention_of(model: Any) -> OwnFunction | SavedAttention | None:
     """Return attention of the user's own that stands in place of a model; None for a model."""
     if isinstance(model, str | Path):
@@ -186,8 +180,7 @@ def own_attention_of(model: Any) -> OwnFunction | SavedAttention | None:
 
 def check_is_model(model: Any) -> None:
     """Raise UsageError for attention of the user's own, where a model itself is needed."""
-    own = own_attention_of(model)
-    if own is not None:
+    if (own := own_attention_of(model)) is not None:
         raise lacks_weights(own)
 
 
@@ -220,18 +213,6 @@ def _load_own(given: OwnFunction | SavedAttention, options: ModelOptions) -> Loa
         ),
         alignment=by_words,
     )
-
-
-def load_whole(
-    model: Model, options: ModelOptions
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load a model with its task head, if it has one, and its unchanged tokenizer.
-
-    Callers change and save them. Raises errors as `load_encoder`.
-    """
-    check_is_model(model)
-    network, source, _ = _load_network(model, options, None)
-    return network, load_tokenizer(options.tokenizer or source, options)
 
 
 def load_model(folder: str | Path, options: ModelOptions | None = None) -> PreTrainedModel:

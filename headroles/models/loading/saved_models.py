@@ -17,9 +17,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headroles.errors import StorageError
 from headroles.models.families import quiet_transformers
-from headroles.models.loading.encoder import load_whole
+from headroles.models.loading.encoder import load_encoder
 from headroles.models.loading.folders import foreign_weights
-from headroles.models.options import ModelOptions
 from headroles.record import ModelRecord, Record
 from headroles.results.stored import MODEL_KINDS, Stored, new_folder, write_together
 from headroles.wording import in_one_line, listed
@@ -59,7 +58,8 @@ class ChangedModel(Stored):
     @classmethod
     def read_files(cls, folder: Path, record: Record) -> Self:
         """Read the model and its tokenizer."""
-        return cls(*load_whole(folder, ModelOptions()), record)
+        loaded = load_encoder(folder, head=None)
+        return cls(loaded.model, loaded.tokenizer, record)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

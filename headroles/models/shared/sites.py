@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
-from headroles.models.families import Family, encoder_of, find_family
+from headroles.models.families import encoder_of, find_family
 from headroles.models.heads.low_rank import LowRankScores, is_low_rank, replace_scores
-from headroles.models.heads.projections import LayerProjections, find_projections, layers_that_share
-from headroles.models.reports import AllRead
+from headroles.models.heads.projections import find_projections, layers_that_share
 from headroles.models.shared.collaborative import saved_whole
 from headroles.models.shared.factorisation import Factors, InputMoments, ScoreMaps
-
-ReadSums: TypeAlias = Callable[[Mapping[str, Tensor]], "list[tuple[int, Sums]]"]
-"""Function from inputs of the model with an ``attention_mask`` to the sums to add to each site."""
 
 
 @dataclass(frozen=True)
@@ -45,33 +41,7 @@ def find_sites(model: PreTrainedModel) -> tuple[Site, ...]:
     Raises ModelSupportError for families with position terms in their scores, for models whose
     queries and keys are of low rank already, and as `find_projections`.
     """
-    base = encoder_of(model)
-    check_no_positions(find_family(model))
-    if any(map(is_low_rank, base.modules())):
-        raise ModelSupportError(
-            "the queries and keys of this model are of low rank already; give the original model"
-        )
-    projections = find_projections(model)
-    shared = layers_that_share(projections).values()
-    sites = [_site(base, own, projections[own[0]]) for own in shared if projections[own[0]].heads]
-    if not sites:
-        raise ModelSupportError("this model has lost all its heads; give one that has some")
-    return tuple(sites)
-
-
-def _site(base: PreTrainedModel, layers: list[int], found: LayerProjections) -> Site:
-    assert found.query is not None
-    assert found.key is not None
-    with torch.no_grad():
-        weights = (found.query.weight, found.key.weight, found.query.bias)
-        maps = ScoreMaps(*(one.double().cpu().numpy() for one in weights))
-    linear = found.query.linear
-    path = next(path for path, module in base.named_modules() if module is linear)
-    return Site(tuple(layers), found.heads, path.rpartition(".")[0], maps, linear)
-
-
-def check_no_positions(family: Family) -> None:
-    """Raise ModelSupportError for a family whose scores depend on more than queries and keys."""
+    base, family = encoder_of(model), find_family(model)
     if family.has_own_forward:
         raise ModelSupportError(
             f"the attention of {family.name} cannot be run with shared queries and keys; give a "
@@ -83,6 +53,22 @@ def check_no_positions(family: Family) -> None:
             "more than queries and keys, and sharing these would change them; give a model without "
             "position terms in its scores, such as BERT, RoBERTa or DistilBERT"
         )
+    if any(map(is_low_rank, base.modules())):
+        raise ModelSupportError(
+            "the queries and keys of this model are of low rank already; give the original model"
+        )
+    projections, sites = find_projections(model), []
+    paths = {module: path for path, module in base.named_modules()}
+    for layers in layers_that_share(projections).values():
+        layer = projections[layers[0]]
+        if layer.heads and layer.query is not None and layer.key is not None:
+            parts = (layer.query.weight, layer.key.weight, layer.query.bias)
+            maps = ScoreMaps(*(part.detach().double().cpu().numpy() for part in parts))
+            path = paths[layer.query.linear].rpartition(".")[0]
+            sites.append(Site(tuple(layers), layer.heads, path, maps, layer.query.linear))
+    if not sites:
+        raise ModelSupportError("this model has lost all its heads; give one that has some")
+    return tuple(sites)
 
 
 def install(model: PreTrainedModel, site: Site, factors: Factors) -> None:
@@ -93,45 +79,32 @@ def install(model: PreTrainedModel, site: Site, factors: Factors) -> None:
     replace_scores(saved_whole(model), site.path, scores)
 
 
-def collect_moments(
-    model: PreTrainedModel,
-    sites: Sequence[Site],
-    over_batches: Callable[[ReadSums], Iterable[list[tuple[int, Sums]]]],
-) -> tuple[InputMoments, ...]:
-    """Compute the moments of the inputs of each site, over the real tokens of all batches.
+@contextmanager
+def reading_inputs(
+    model: PreTrainedModel, sites: Sequence[Site]
+) -> Iterator[Callable[[Mapping[str, Tensor]], list[tuple[int, Sums]]]]:
+    """Yield a function that runs the encoder on a batch, and sums the inputs of each site.
 
-    ``over_batches`` applies the function that it is given to each batch.
+    It returns the place of a site and the sums of real tokens, once for each of its layers.
     """
-    totals: list[Sums | None] = [None] * len(sites)
-    n_reads = sum(len(site.layers) for site in sites)
-    found: list[tuple[int, Sums]] = []
+    sums: list[tuple[int, Sums]] = []
     mask = torch.zeros(0)
 
-    def reader(number: int) -> Callable[[nn.Module, Any], None]:
-        def read(module: nn.Module, inputs: Any) -> None:
-            found.append((number, Sums.of(inputs[0], mask)))
-            if len(found) == n_reads:
-                raise AllRead
-
-        return read
+    def keep(number: int, module: nn.Module, inputs: Any) -> None:
+        sums.append((number, Sums.of(inputs[0], mask)))
 
     def read(batch: Mapping[str, Tensor]) -> list[tuple[int, Sums]]:
         nonlocal mask
         mask = batch["attention_mask"].bool()
-        found.clear()
-        with suppress(AllRead):
-            encoder_of(model)(**batch)
-        return list(found)
+        sums.clear()
+        encoder_of(model)(**batch)
+        return list(sums)
 
     with ExitStack() as stack:
         for number, site in enumerate(sites):
-            stack.enter_context(site.query.register_forward_pre_hook(reader(number)))
+            stack.enter_context(site.query.register_forward_pre_hook(partial(keep, number)))
         stack.enter_context(torch.inference_mode())
-        for sums in over_batches(read):
-            for number, own in sums:
-                before = totals[number]
-                totals[number] = own if before is None else Sums(*map(operator.add, before, own))
-    return tuple(total.moments() for total in totals if total is not None)
+        yield read
 
 
 class Sums(NamedTuple):

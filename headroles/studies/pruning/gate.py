@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import combinations, islice
+from math import log
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -16,10 +17,11 @@ import pandas as pd
 import torch
 from msgspec import Meta
 from safetensors.torch import load, save
+from scipy.optimize import brentq
+from scipy.special import expit
 from torch import Tensor
 
 from headroles.errors import ModelError, UsageError
-from headroles.models.heads import hard_concrete
 from headroles.models.heads.gates import gated
 from headroles.models.heads.remaining import Head
 from headroles.models.loading.saved_models import PrunedModel, model_folder
@@ -42,6 +44,12 @@ _SHARE_OF_DESCENT = 2 / 3
 """Share of the updates over which the expected number of open gates falls."""
 SECONDS_BETWEEN = 20.0
 """Seconds of learning that an interrupted run may lose."""
+TEMPERATURE = 0.33
+"""Temperature of the number before it is stretched to (`_LOW`, `_HIGH`), as in the paper."""
+_LOW, _HIGH = -0.1, 1.1
+_EDGE = -TEMPERATURE * log(-_LOW / _HIGH)
+_EPSILON = 1e-6
+_FAR = 50.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,12 +306,12 @@ def learn_gates(
             strict=False,
         )
         for batches, target, uniform in islice(steps, state.n_updates, None):
-            values = hard_concrete.gates(log_alpha, uniform.to(device))
+            values = draw_gates(log_alpha, uniform.to(device))
             adam.zero_grad()
             _set_gradients(run, batches, all_open.index_put(places, values), weights)
             adam.step()
             with torch.no_grad():
-                log_alpha += hard_concrete.shift_to(log_alpha, target)
+                log_alpha += shift_to(log_alpha, target)
             state.count_update(options.updates)
             on_update(state.n_updates)
     log_alpha = log_alpha.detach().cpu()
@@ -314,14 +322,14 @@ def learn_gates(
         seed,
         tuple(log_alpha.tolist()),
         tuple(sorted(kept)),
-        int(hard_concrete.is_open(log_alpha).sum()),
+        int(is_open(log_alpha).sum()),
         float(run.outcomes(gates[None]).losses.mean()),
     )
 
 
 def expected_open(n_heads: int, options: GateOptions) -> list[float]:
     """Return the expected number of open gates after each update: linear, then constant."""
-    start = n_heads * float(hard_concrete.p_nonzero(torch.tensor(_START)))
+    start = n_heads * float(p_nonzero(torch.tensor(_START)))
     n_down = max(1, round(options.updates * _SHARE_OF_DESCENT))
     # Of few heads, more may be kept than are expected to be open at the start.
     down = np.linspace(max(start, options.n_kept), options.n_kept, n_down + 1)[1:]
@@ -397,3 +405,47 @@ class _SavedState:
                 values.copy_(of_adam[number].pop("values"))
         groups = self._adam.state_dict()["param_groups"]
         self._adam.load_state_dict({"state": of_adam, "param_groups": groups})
+
+
+# The hard concrete distribution of Louizos et al. (2018): a number between 0 and 1 with the odds
+# ``exp(log_alpha)``, stretched to a larger interval, and clipped to 0 and 1, so that it is often
+# exactly one of them. ``log_alpha`` may have any shape.
+
+
+def draw_gates(log_alpha: Tensor, uniform: Tensor) -> Tensor:
+    """Compute gates from uniform numbers in (0, 1), with gradients by ``log_alpha``."""
+    noise = torch.logit(uniform, eps=_EPSILON)
+    unstretched = torch.sigmoid((noise + log_alpha) / TEMPERATURE)
+    return (unstretched * (_HIGH - _LOW) + _LOW).clamp(0, 1)
+
+
+def p_nonzero(log_alpha: Tensor) -> Tensor:
+    """Return the probability that a gate is not 0; the sum is the expected number of open gates."""
+    return torch.sigmoid(log_alpha + _EDGE)
+
+
+def p_one(log_alpha: Tensor) -> Tensor:
+    """Return the probability that a gate is exactly 1."""
+    return torch.sigmoid(log_alpha - TEMPERATURE * log((1 - _LOW) / (_HIGH - 1)))
+
+
+def is_open(log_alpha: Tensor) -> Tensor:
+    """Tell whether 1 is likelier than 0, by which Voita et al. (2019) decide on a head at the
+    end.
+    """
+    return p_one(log_alpha) > 1 - p_nonzero(log_alpha)
+
+
+def shift_to(log_alpha: Tensor, expected: float) -> float:
+    """Return the shift of every ``log_alpha`` that leads to so many expected open gates.
+
+    ``expected`` is above 0 and below the number of gates.
+    """
+    values = log_alpha.detach().double().cpu().numpy()
+
+    def excess(shift: float) -> float:
+        return float(expit(values + shift + _EDGE).sum() - expected)
+
+    # at these ends all gates are as good as closed, or as good as open: the root lies between
+    found: float = brentq(excess, -_FAR - values.max(), _FAR - values.min())
+    return found

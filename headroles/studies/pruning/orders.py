@@ -11,8 +11,9 @@ import numpy as np
 from msgspec import Meta
 
 from headroles.errors import UsageError
+from headroles.models.heads.projections import find_projections, layers_that_share
 from headroles.models.heads.remaining import Head
-from headroles.models.heads.surgery import heads_of, layer_groups
+from headroles.models.heads.surgery import heads_of
 from headroles.options import Convert, Seed, fields_of, split_names
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.importance import RankingOptions, normalise, values_of
@@ -103,7 +104,7 @@ def units_of(model: PreTrainedModel) -> Units:
 
     Raises UsageError if different numbers of layers share modules.
     """
-    groups = layer_groups(model)
+    groups = list(layers_that_share(find_projections(model)).values())
     if len(sizes := {len(group) for group in groups}) > 1:
         raise UsageError(
             f"layers of this model share attention modules in groups of {sorted(sizes)}; heads "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
@@ -32,7 +32,6 @@ from headroles.models.loading.saved_models import PrunedModel, model_folder
 from headroles.options import Convert, Flag, Options, fields_of, takes
 from headroles.passes.loop import gradients_of_mean
 from headroles.passes.options import Progress
-from headroles.passes.timing import Speed, time_in_turns
 from headroles.record import ModelRecord
 from headroles.results.columns import FLAG, Column
 from headroles.results.formats import to_records
@@ -63,9 +62,6 @@ from headroles.tasks.outcomes import Outcomes
 from headroles.tasks.running import TaskRun, keep_parts, open_run
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import TestOptions
-
-_TIMED = 128
-"""Tokens of the sequences that are timed, or as many as the model takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,9 +138,9 @@ class Pruning(Result):
     """The heads of a model that were removed, and what it does without them.
 
     ``frame`` has a row for each head that the model had, and whether it was ``removed``. ``facts``
-    are the ``order`` of removal, the number of ``parameters``, and the ``speed`` of passes before
-    and after (None where heads are set to zero); with a test, its mean loss and metrics ``before``
-    and ``after``, the ``loss_change`` with its interval, and the examples (``measured_on``).
+    are the ``order`` of removal, and the number of ``parameters``; with a test, its mean loss and
+    metrics ``before`` and ``after``, the ``loss_change`` with its interval, and the examples
+    (``measured_on``).
 
     With fine-tuning, ``facts["fine_tuning"]`` has its examples and updates, and loss and metrics
     without the heads before fine-tuning (``masked``) and with all heads after the same fine-tuning
@@ -179,12 +175,17 @@ class Pruning(Result):
         return sorted(set(heads.itertuples(index=False, name=None)) - set(self.removed))
 
     @property
+    def is_zeroed(self) -> bool:
+        """Whether the model has zeros in the place of the heads."""
+        return isinstance(self.options, PruneOptions) and self.options.written_as == "zeroed"
+
+    @property
     def compensation(self) -> pd.DataFrame:
         """The remaining heads beside those of the whole model; empty if that was not tuned."""
         return pd.DataFrame((self.facts["fine_tuning"] or {}).get("compensation"))
 
     def summarize(self) -> Iterator[Shown]:
-        """Give loss, metrics, weights and speed before and after, and the heads of each layer."""
+        """Give loss, metrics and weights before and after, and the heads of each layer."""
         facts, tuning = self.facts, self.facts["fine_tuning"]
         before, after = facts["parameters"]["before"], facts["parameters"]["after"]
         layers = sorted({layer for layer, _ in (*self.removed, *self.kept)})
@@ -195,9 +196,7 @@ class Pruning(Result):
         )
         yield from self._about_task()
         yield f"Weights: {before:,} -> {after:,} ({after / before:.0%})."
-        if facts["speed"]:
-            yield str(Speed(**facts["speed"]))
-        else:
+        if self.is_zeroed:
             yield (
                 "The removed heads are set to zero: any program that reads the original reads this "
                 "model, at the size and speed of the original."
@@ -241,7 +240,7 @@ class Pruning(Result):
     def next_steps(self, folder: Path) -> Iterator[str]:
         """Name the page, and the function that loads what transformers alone cannot load."""
         yield f"See:     headroles report {folder}"
-        if self.facts["speed"]:
+        if not self.is_zeroed:
             yield f'Load it with headroles.load_model("{folder}"): transformers alone cannot.'
             if isinstance(self.options, PruneOptions):
                 yield "For a folder of the full size that it reads: `written_as='zeroed'`"
@@ -378,13 +377,9 @@ def write_without(
     if frame is None:
         rows = [(layer, head, (layer, head) in removed) for layer, head in heads]
         frame = pd.DataFrame(rows, columns=list(Pruning.columns))
-    n_before, speed = n_parameters(network), None
-    if zeroed:
-        zero_heads(network, removed)
-    else:
-        whole = copy.deepcopy(network)
-        remove_heads(network, removed)
-        speed = time_in_turns(whole, network, min(_TIMED, encoder.max_tokens))
+    n_before = n_parameters(network)
+    change = zero_heads if zeroed else remove_heads
+    change(network, removed)
     sites = HeadSites.from_model(network)
     measured: dict[str, Any] = {"measured_on": "", "before": {}, "after": {}, "loss_change": None}
     if tested is not None and before is not None:
@@ -398,7 +393,6 @@ def write_without(
     measured |= {
         "removed": sorted(removed),
         "parameters": {"before": n_before, "after": n_parameters(network)},
-        "speed": asdict(speed) if speed else None,
     }
     record = ModelRecord.now(
         kind=kind.kind,

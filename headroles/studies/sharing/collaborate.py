@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import time
+import operator
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from headroles.encoding import refuse_unknown
 from headroles.errors import CorpusError, UsageError
 from headroles.models.attention.reader import open_reader
 from headroles.models.families import encoder_of
-from headroles.models.loading.encoder import LoadedEncoder, Model, load_encoder, load_whole
+from headroles.models.loading.encoder import LoadedEncoder, Model, load_encoder
 from headroles.models.loading.saved_models import ChangedModel
 from headroles.models.options import SHARED
 from headroles.models.shared.factorisation import (
@@ -32,19 +32,11 @@ from headroles.models.shared.factorisation import (
     factorise,
     score_error,
 )
-from headroles.models.shared.sites import (
-    ReadSums,
-    Site,
-    Sums,
-    collect_moments,
-    find_sites,
-    install,
-)
+from headroles.models.shared.sites import Site, Sums, find_sites, install, reading_inputs
 from headroles.options import Options, takes
 from headroles.passes.examples import ExampleBatch, passes_over
 from headroles.passes.loop import Budget, Passes
 from headroles.passes.options import OnProgress, Progress, shown_in_notebooks
-from headroles.passes.timing import LENGTHS, time_in_turns
 from headroles.record import CorpusRecord, RecordedCorpus
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
@@ -52,11 +44,13 @@ from headroles.results.stored import MODEL_KINDS
 from headroles.sample import sample_treebank
 from headroles.studies.removals import describe_loss_change, find_loss_change, tabulate_steps
 from headroles.studies.sharing.options import CollaborateOptions
-from headroles.tasks.running import TaskRun, open_run
+from headroles.tasks.running import open_run
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+LENGTHS = (32, 128, 512)
+"""Tokens of sequences whose multiplications are counted."""
 _FEW_TOKENS = 8
 """Fewer tokens of the sample for each dimension of the inputs give a warning."""
 _STEPS = 48
@@ -87,13 +81,15 @@ class Collaboration(Result):
     number of query dimensions of all heads together, and ``full_rank`` this number in the original.
     Errors are root mean squares as shares of the original's: ``tensor_error`` of the products of
     the weights, ``score_error`` of scores on the sample and on text held out, with the outputs of
-    the original's layers as inputs. Divergences are in nats (Kullback-Leibler, mean over heads and
-    queries), with the outputs of each model's layers as inputs. Parameters are of queries and keys,
-    multiplications of queries, keys and scores for a sequence of 128 tokens. ``rounds`` and
-    ``seconds`` (of the processor) were spent on the factors.
+    the original's layers as inputs. ``score_error`` is an approximation from the means and the
+    covariances of inputs, as if those of a query and of a key were independent (.142 where all
+    pairs of tokens held out give .162). Divergences are in nats (Kullback-Leibler, mean over heads
+    and queries), with the outputs of each model's layers as inputs. Parameters are of queries and
+    keys, multiplications of queries, keys and scores for a sequence of 128 tokens; ``rounds`` are
+    those of least squares.
 
     ``facts`` are those of the whole model: the ``tokens`` of the sample, the parameters of the
-    encoder, multiplications and time of ``passes`` over sequences of some lengths as shares of the
+    encoder, multiplications of ``passes`` over sequences of some lengths as shares of the
     original's, and, with a ``task``, loss and metrics before and after.
 
     With ``collaboration`` as `collaborate_heads` returns it:
@@ -111,7 +107,7 @@ class Collaboration(Result):
     columns: ClassVar[tuple[str, ...]] = tuple(
         "layer method rank full_rank tensor_error score_error score_error_held_out "
         "divergence divergence_held_out parameters_before parameters "
-        "multiplications_before multiplications rounds converged seconds".split()
+        "multiplications_before multiplications rounds converged".split()
     )
 
     def summarize(self) -> Iterator[Shown]:
@@ -134,11 +130,7 @@ class Collaboration(Result):
             f"{self.frame['divergence_held_out'].mean():.4f} nats on text held out (mean over "
             "layers)."
         )
-        cells = {
-            "tokens": "{tokens}",
-            "multiplications of scores": "{multiplications:.2f}",
-            "time of a pass": "{time:.2f}",
-        }
+        cells = {"tokens": "{tokens}", "multiplications of scores": "{multiplications:.2f}"}
         yield Grid.of(pd.DataFrame(facts["passes"]), cells)
         if task := facts["task"]:
             yield f"{task['examples']} examples of {task['file']}"
@@ -199,7 +191,8 @@ def collaborate_heads(
 def _collaborate(
     model: Model, sample: Corpus | None, options: CollaborateOptions, task: str | Path | None
 ) -> tuple[CollaborativeModel, Collaboration]:
-    network, tokenizer = load_whole(model, options)
+    whole = load_encoder(model, options, head=None)
+    network, tokenizer = whole.model, whole.tokenizer
     loaded = replace(options, tokenizer=tokenizer)
     encoder = load_encoder(network, loaded)
     with open_reader(network) as reader:
@@ -223,7 +216,14 @@ def _collaborate(
     if run is not None:
         other = open_run(after, run.task.file, loaded)
         run.rounds = other.rounds = rounds
-        change = _change_on(run, other)
+        first, second = run.outcomes_unmasked(), other.outcomes_unmasked()
+        change = {
+            "file": run.task.file,
+            "examples": len(run.task),
+            "before": run.measure(first),
+            "after": other.measure(second),
+            **find_loss_change(first, second),
+        }
     frame = _frame(fits, measured)
     record = CorpusRecord.now(
         kind="collaboration",
@@ -237,7 +237,11 @@ def _collaborate(
             "tokens": sum(text.learnt.lengths),
             "parameters_before": count_parameters(network),
             "parameters_after": count_parameters(after),
-            "passes": _passes(network, after, fits, encoder.max_tokens),
+            "passes": [
+                {"tokens": n, "multiplications": _ratio(fits, n)}
+                for n in LENGTHS
+                if n <= encoder.max_tokens
+            ],
             "task": change,
         },
         warnings=list(_warnings(frame, sum(text.learnt.lengths))),
@@ -294,7 +298,6 @@ def _frame(fits: list[_Fit], measured: dict[str, FloatArray]) -> pd.DataFrame:
             "multiplications": after,
             "rounds": fit.factors.iterations,
             "converged": fit.factors.converged,
-            "seconds": fit.seconds,
         }
         for layer in fit.site.layers:
             own = {name: float(values[layer]) for name, values in measured.items()}
@@ -303,19 +306,11 @@ def _frame(fits: list[_Fit], measured: dict[str, FloatArray]) -> pd.DataFrame:
     return frame[list(Collaboration.columns)]
 
 
-def _passes(
-    before: PreTrainedModel, after: PreTrainedModel, fits: list[_Fit], longest: int
-) -> list[dict[str, float]]:
-    """Measure passes over sequences of some lengths: multiplications of scores, and seconds."""
-    passes = []
-    for tokens in (length for length in LENGTHS if length <= longest):
-        speed = time_in_turns(before, after, tokens)
-        counts = [np.multiply(fit.multiplications(tokens), len(fit.site.layers)) for fit in fits]
-        first, second = np.sum(counts, axis=0).tolist()
-        row = {"tokens": tokens, "seconds_before": speed.before, "seconds_after": speed.after}
-        ratios = {"multiplications": second / first, "time": speed.after / speed.before}
-        passes.append(row | ratios)
-    return passes
+def _ratio(fits: list[_Fit], tokens: int) -> float:
+    """Return multiplications of scores in all layers for so many tokens, over the original's."""
+    counts = [np.multiply(fit.multiplications(tokens), len(fit.site.layers)) for fit in fits]
+    before, after = np.sum(counts, axis=0).tolist()
+    return float(after / before)
 
 
 @dataclass(frozen=True)
@@ -386,7 +381,6 @@ class _Fit:
 
     site: Site
     factors: Factors
-    seconds: float
     tensor_error: float
     score_error: float
     score_error_held_out: float
@@ -421,12 +415,11 @@ def _fit_sites(
     fits: list[_Fit] = []
     for site, seen, unseen in zip(sites, learnt, held_out, strict=True):
         plain = InputMoments.none(site.maps.query.shape[2])
-        report, start = rounds.start(n_each), time.process_time()
+        report = rounds.start(n_each)
         weighting = seen if options.weighting == "inputs" else plain
         factors = _find(site, weighting, seen, options, n_heads)
-        seconds = time.process_time() - start
         errors = (score_error(site.maps, factors, moments) for moments in (plain, seen, unseen))
-        fits.append(_Fit(site, factors, seconds, *errors))
+        fits.append(_Fit(site, factors, *errors))
         report(n_each)
     return fits
 
@@ -438,12 +431,13 @@ def moments_of(
     on_progress: OnProgress | None = None,
 ) -> tuple[InputMoments, ...]:
     """Return moments of the inputs of each site over all examples."""
-
-    def over_batches(read: ReadSums) -> Iterator[list[tuple[int, Sums]]]:
-        for _, found in passes.over_all(lambda batch: read(batch.inputs), on_progress):
-            yield found
-
-    return collect_moments(network, sites, over_batches)
+    totals: dict[int, Sums] = {}
+    with reading_inputs(network, sites) as read:
+        for _, sums in passes.over_all(lambda batch: read(batch.inputs), on_progress):
+            for number, own in sums:
+                before = totals.get(number)
+                totals[number] = own if before is None else Sums(*map(operator.add, before, own))
+    return tuple(totals[number].moments() for number in range(len(sites)))
 
 
 def _find(
@@ -465,10 +459,13 @@ def _find(
             restarts=options.restarts,
         )
 
-    if options.rank is not None:
-        return at(_rank_of(site, options.rank, options.method, n_heads))
+    full, heads = site.maps.full_rank, len(site.heads)
+    if options.rank is not None:  # of a whole layer; this one may have lost some heads
+        is_shared = options.method == SHARED
+        return at(min(options.rank, full) if is_shared else options.rank // n_heads * heads)
     assert options.error is not None
-    ranks = list(_ranks(site, options.method))
+    step = max(1, full // _STEPS) if options.method == SHARED else heads
+    ranks = [*range(step, full, step), full]
     low, high = 0, len(ranks) - 1
     best = at(ranks[high])
     while low < high:
@@ -479,21 +476,6 @@ def _find(
         else:
             low = middle + 1
     return best
-
-
-def _rank_of(site: Site, rank: int, method: str, n_heads: int) -> int:
-    """Scale a rank of layers of ``n_heads`` to a layer that may have lost some heads."""
-    if method == SHARED:
-        return min(rank, site.maps.full_rank)
-    return rank // n_heads * len(site.heads)
-
-
-def _ranks(site: Site, method: str) -> Iterator[int]:
-    """Return the ranks to choose from, the full one last."""
-    heads, full = len(site.maps.query), site.maps.full_rank
-    step = max(1, full // _STEPS) if method == SHARED else heads
-    yield from range(step, full, step)
-    yield full
 
 
 def divergences(
@@ -508,6 +490,7 @@ def divergences(
     real queries; NaN for a layer without heads. Every layer reads the outputs of its model's layer
     below.
     """
+    tiny = torch.finfo(torch.float32).tiny
     with open_reader(before) as first, open_reader(after) as second:
 
         def compare(batch: ExampleBatch) -> FloatArray:
@@ -515,10 +498,13 @@ def divergences(
             of_first: list[Tensor] = []
             found: list[float] = []
             first.read(batch.inputs, lambda _, weights: of_first.append(weights.clone()))
-            second.read(
-                batch.inputs,
-                lambda layer, weights: found.append(_divergence(of_first[layer], weights, real)),
-            )
+
+            def add(layer: int, weights: Tensor) -> None:
+                own, other = (one.clamp_min(tiny).log() for one in (of_first[layer], weights))
+                per_row = (of_first[layer] * (own - other)).sum(dim=(1, 3))
+                found.append(float(per_row[real].double().sum()))
+
+            second.read(batch.inputs, add)
             return np.array(found)
 
         sums = np.zeros(first.n_layers)
@@ -526,14 +512,6 @@ def divergences(
             sums += of_batch
         n_heads = np.array([len(heads) or np.nan for heads in first.remaining])
     return np.asarray(sums / n_heads / sum(passes.lengths))
-
-
-def _divergence(before: Tensor, after: Tensor, real: Tensor) -> float:
-    """Return the divergence of rows, summed over heads and real queries; rows of 0 diverge by 0."""
-    tiny = torch.finfo(torch.float32).tiny
-    ratio = before.clamp_min(tiny).log() - after.clamp_min(tiny).log()
-    per_row = (before * ratio).sum(dim=(1, 3))
-    return float(per_row[real].double().sum())
 
 
 def count_parameters(model: PreTrainedModel) -> int:
@@ -550,15 +528,3 @@ def multiplications(width: int, rank: int, tokens: int, sharing: int = 0) -> int
     if not sharing:
         return projections + tokens**2 * rank
     return projections + sharing * rank * (tokens + tokens**2)
-
-
-def _change_on(before: TaskRun, after: TaskRun) -> dict[str, Any]:
-    """Return loss and metrics of two models on one task, and the change of the loss."""
-    first, second = before.outcomes_unmasked(), after.outcomes_unmasked()
-    return {
-        "file": before.task.file,
-        "examples": len(before.task),
-        "before": before.measure(first),
-        "after": after.measure(second),
-        **find_loss_change(first, second),
-    }

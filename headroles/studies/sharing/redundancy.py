@@ -10,21 +10,14 @@ import numpy as np
 import pandas as pd
 from msgspec import structs
 
-from headroles.arrays import FloatArray
+from headroles.arrays import FloatArray, IndexArray
 from headroles.errors import UsageError
 from headroles.inference.permutation import shuffle_labels
 from headroles.models.attention.reader import open_reader
-from headroles.models.heads.surgery import removed_from
+from headroles.models.heads.remaining import removed_heads
 from headroles.models.loading.encoder import Model, check_is_model, load_encoder
 from headroles.models.shared.factorisation import head_singular
 from headroles.models.shared.sites import find_sites
-from headroles.models.shared.subspaces import (
-    dimensions_for,
-    overlaps,
-    random_overlaps,
-    random_sums,
-    sum_singular,
-)
 from headroles.options import Options, takes
 from headroles.record import ModelRecord
 from headroles.results.formats import to_records
@@ -43,7 +36,7 @@ if TYPE_CHECKING:
 
 SHARES = (0.9, 0.95, 0.99)
 _CORRECTION = CorrectionOptions(correction="fdr_bh")
-_RANDOM_PAIRS = 1999
+_RANDOM_PAIRS, _CHUNK = 1999, 64
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -168,12 +161,12 @@ def find_redundancy(model: Model, options: RedundancyOptions) -> Redundancy:
     >>> len(found), bool(found.frame["query_shared"].any())
     (18, False)
     """
-    check_is_model(model)
     table = None if options.roles_from is None else RoleTable.load(options.roles_from)
+    check_is_model(model)
     encoder = load_encoder(model, options)
     with open_reader(encoder.model) as reader:
         described = reader.description
-    if table is not None and (removed := removed_from(encoder.model)):
+    if table is not None and (removed := removed_heads(encoder.model.config)):
         raise UsageError(
             f"the model lacks {len(removed)} of its heads, and comparing roles needs layers with "
             "all heads; take the model that it was pruned from, or leave the roles out"
@@ -286,3 +279,72 @@ def _roles(
     found = find_p_values(ranks, _CORRECTION, "greater", RANK)
     shown = found.shows(options.alpha)
     return frame.assign(p_value=found.single, p_adjusted=found.adjusted, shared=shown)
+
+
+def captured_energy(strength: FloatArray) -> FloatArray:
+    """Return the share (..., k) of the sum of squares in the largest k singular values (..., n).
+
+    >>> captured_energy(np.array([2.0, 1.0])).tolist()
+    [0.8, 1.0]
+    """
+    squares = np.sort(strength, axis=-1)[..., ::-1] ** 2
+    return np.asarray(squares.cumsum(axis=-1) / squares.sum(axis=-1, keepdims=True))
+
+
+def dimensions_for(strength: FloatArray, share: float) -> IndexArray:
+    """Return how many of the singular values (..., n) capture this share of the squares.
+
+    >>> int(dimensions_for(np.array([2.0, 1.0]), 0.9))
+    2
+    """
+    # rounding must not add a dimension if the share is met exactly
+    return np.asarray((captured_energy(strength) < share - 1e-12).sum(axis=-1) + 1)
+
+
+def sum_singular(query: FloatArray, key: FloatArray) -> FloatArray:
+    """Return the singular values of the sum over heads of query_h' key_h, of maps (H, d, D)."""
+    first, second = (maps.reshape(-1, maps.shape[2]) for maps in (query, key))
+    return np.asarray(np.linalg.svd(first.T @ second, compute_uv=False))
+
+
+def overlaps(maps: FloatArray) -> FloatArray:
+    """Return the overlaps (H, H) of the row spaces of maps (H, d, D), 1 if they are the same.
+
+    An overlap is the mean squared cosine of the principal angles: the share of squared length of
+    vectors in one space that lies in the other.
+    """
+    heads, size, width = maps.shape
+    basis = np.linalg.qr(maps.swapaxes(1, 2))[0].swapaxes(1, 2).reshape(-1, width)
+    squares = ((basis @ basis.T) ** 2).reshape(heads, size, heads, size)
+    return np.asarray(squares.sum(axis=(1, 3)) / size)
+
+
+def random_overlaps(size: int, width: int, n: int, rng: np.random.Generator) -> FloatArray:
+    """Draw overlaps (n,) of two random spaces of ``size`` dimensions among ``width``.
+
+    Their mean is size / width. By symmetry, one of the spaces can be that of the first coordinates.
+    """
+    parts = []
+    for start in range(0, n, _CHUNK):
+        drawn = rng.standard_normal((min(_CHUNK, n - start), width, size))
+        basis = np.linalg.qr(drawn)[0]
+        parts.append((basis[:, :size] ** 2).sum(axis=(1, 2)) / size)
+    return np.concatenate(parts)
+
+
+def random_sums(
+    strength: FloatArray, width: int, n: int, rng: np.random.Generator
+) -> list[FloatArray]:
+    """Draw singular values of sums of heads with singular values ``strength`` (H, d), n times.
+
+    Each head keeps its singular values, and its query and key spaces are random: the distribution
+    if heads share dimensions only by chance.
+    """
+    heads, size = strength.shape
+
+    def spaces() -> FloatArray:
+        """Draw an orthonormal basis (heads, size, width) of a space for each head."""
+        drawn = rng.standard_normal((heads, width, size))
+        return np.asarray(np.linalg.qr(drawn)[0].swapaxes(1, 2))
+
+    return [sum_singular(spaces() * strength[:, :, None], spaces()) for _ in range(n)]

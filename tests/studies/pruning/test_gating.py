@@ -14,9 +14,8 @@ from transformers import AlbertForSequenceClassification
 
 from headroles import Gating, gate_heads, load_model
 from headroles.errors import ModelError, UsageError
-from headroles.models.heads import hard_concrete
-from headroles.models.heads.surgery import removed_from
-from headroles.studies.pruning.gate import GateOptions, expected_open, learn_gates
+from headroles.models.heads.remaining import removed_heads
+from headroles.studies.pruning.gate import GateOptions, expected_open, learn_gates, p_nonzero
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
 from tests.commands import run
@@ -63,7 +62,7 @@ def test_the_number_of_open_gates_is_reached(classifier: Path, labelled: Path) -
         options = GateOptions(keep=keep, updates=12)
         found = learn_gates(opened, options, 0)
         assert learn_gates(opened, options, 0) == found
-        expected = hard_concrete.p_nonzero(torch.tensor(found.log_alpha)).sum().item()
+        expected = p_nonzero(torch.tensor(found.log_alpha)).sum().item()
         assert expected == near(keep)
         assert len(found.kept) == keep
         lowest = min(dict(zip(HEADS, found.log_alpha, strict=True))[head] for head in found.kept)
@@ -120,7 +119,7 @@ class TestCommand:
         assert result.exit_code == 0, result.output
         printed = json.loads(result.stdout)
         facts = printed["facts"]
-        assert [list(head) for head in removed_from(load_model(out))] == facts["removed"]
+        assert [list(head) for head in removed_heads(load_model(out).config)] == facts["removed"]
         best = next(one for one in facts["seeds"] if one["seed"] == facts["chosen_seed"])
         kept = [row for row in printed["rows"] if row["kept"] and row["seed"] == best["seed"]]
         assert len(kept) == 5
@@ -132,7 +131,7 @@ class TestCommand:
         again = tmp_path / "smaller"
         found = gate_heads(out, labelled, again, keep=2, seeds=1, updates=4)
         assert set(found.kept) < {(row["layer"], row["head"]) for row in kept}
-        assert len(removed_from(load_model(again))) == 10
+        assert len(removed_heads(load_model(again).config)) == 10
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

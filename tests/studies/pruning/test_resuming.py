@@ -83,7 +83,6 @@ def written(folder: Path) -> dict[str, object]:
     if "run.json" in found:
         record = record_in(folder).items()
         kept = {k: v for k, v in record if k not in ("created", "command", "digest", "holds")}
-        kept["facts"] = {k: v for k, v in kept.get("facts", {}).items() if k != "speed"}
         found["run.json"] = kept
     return found
 
@@ -167,8 +166,6 @@ def test_fine_tuning_starts_anew(
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     wanted = json.loads(json.dumps(expected.to_json()))
-    for printed in (found, wanted):
-        assert min(printed["facts"].pop("speed")["ratios"]) > 0  # a measured time
     assert (found["facts"], found["rows"]) == (wanted["facts"], wanted["rows"])
     assert written(tmp_path / "out") == written(tmp_path / "whole")
 

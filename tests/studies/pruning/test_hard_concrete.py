@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from headroles.models.heads import hard_concrete as gate
+from headroles.studies.pruning import gate
 
 BY_HAND = [  # log alpha, P(gate != 0), P(gate = 1)
     (-3.0, 0.098972, 0.022068),
@@ -33,7 +33,7 @@ def test_the_rule_at_the_end() -> None:
 
 
 def test_draws_by_hand() -> None:
-    found = gate.gates(tensor(0), tensor(0.05, 0.3, 0.5, 0.9))
+    found = gate.draw_gates(tensor(0), tensor(0.05, 0.3, 0.5, 0.9))
     assert found.tolist() == pytest.approx([0, 0, 0.5, 1], abs=5e-7)
     before = torch.sigmoid(torch.logit(tensor(0.3, 0.9)) / gate.TEMPERATURE)
     assert before.tolist() == pytest.approx([0.071255, 0.998718], abs=5e-7)
@@ -43,7 +43,7 @@ def test_draws_by_hand() -> None:
 def test_closed_forms_are_shares_of_draws(log_alpha: float) -> None:
     n = 200_000
     uniform = torch.rand(n, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    found = gate.gates(tensor(log_alpha), uniform)
+    found = gate.draw_gates(tensor(log_alpha), uniform)
     for share, expected in (
         ((found != 0), gate.p_nonzero(tensor(log_alpha))),
         ((found == 1), gate.p_one(tensor(log_alpha))),
@@ -54,9 +54,9 @@ def test_closed_forms_are_shares_of_draws(log_alpha: float) -> None:
 def test_gradients() -> None:
     given = tensor(-1.2, 0.3, 0.9).requires_grad_()
     uniform = tensor(0.7, 0.5, 0.4)
-    assert torch.autograd.gradcheck(lambda one: gate.gates(one, uniform), given)
+    assert torch.autograd.gradcheck(lambda one: gate.draw_gates(one, uniform), given)
     numbers = torch.cat([tensor(0.0), tensor(1.0)])
-    assert gate.gates(tensor(0.0), numbers).tolist() == [0, 1]  # and no infinity
+    assert gate.draw_gates(tensor(0.0), numbers).tolist() == [0, 1]  # and no infinity
 
 
 @pytest.mark.parametrize("expected", [0.01, 1, 2.5, 3.99])

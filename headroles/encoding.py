@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 Alignment: TypeAlias = Sequence[int | None]
 """For each piece of a sentence, the number of its word from 0; None for a special token."""
+TOO_LONG, NO_PIECES = "examples longer than the model takes", "examples without word pieces"
+MOST_UNKNOWN = 0.5
+"""Largest share of unknown word pieces in text that a model is measured on."""
+_MOST_OTHERWISE = 0.5
+"""Largest share of examples that a tokenizer may cut otherwise word by word than as a text."""
 SPECIAL = -1
 """Segment of a special token, which the tokenizer added: a classifier token or a separator."""
 
@@ -91,15 +96,6 @@ def collate(examples: Sequence[EncodedExample], pad_id: int) -> dict[str, IntArr
     return inputs
 
 
-MOST_UNKNOWN = 0.5
-"""Largest share of unknown word pieces in text that a model is measured on."""
-_MOST_OTHERWISE = 0.5
-"""Largest share of examples that a tokenizer may cut otherwise word by word than as a text."""
-
-TOO_LONG = "examples longer than the model takes"
-NO_PIECES = "examples without word pieces"
-
-
 def refuse_unknown(n_unknown: int, n_pieces: int, text: str) -> None:
     """Raise TokenizerError if most pieces of ``text`` are unknown: losses would mean nothing."""
     if n_unknown > MOST_UNKNOWN * n_pieces:
@@ -132,15 +128,10 @@ class ExampleEncoder:
     """
 
     def __init__(
-        self,
-        tokenizer: PreTrainedTokenizerBase,
-        max_tokens: int,
-        with_token_types: bool = True,
+        self, tokenizer: PreTrainedTokenizerBase, max_tokens: int, with_token_types: bool = True
     ) -> None:
-        self._tokenizer = tokenizer
-        self._max_tokens = max_tokens
-        self._with_token_types = with_token_types
-        self._unknown = tokenizer.unk_token_id
+        self._tokenizer, self._max_tokens = tokenizer, max_tokens
+        self._with_token_types, self._unknown = with_token_types, tokenizer.unk_token_id
         self.counts: Counter[str] = Counter()
 
     def encode(self, examples: Iterable[Example], skipped: Skipped) -> list[EncodedExample]:
@@ -164,13 +155,30 @@ class ExampleEncoder:
 
     def _encoded(self, example: Example, cut: Cut) -> EncodedExample:
         input_ids, type_ids, segments, word_ids = cut
-        starts, sizes = _spans(example, segments, word_ids)
+        spans = []
+        for segment, sentence in enumerate(example.sentences):
+            in_segment = segments == segment
+            if (np.diff(word_ids[in_segment]) < 0).any():
+                raise TokenizerError(
+                    "the tokenizer does not keep the order of the words; use another tokenizer"
+                )
+            n_pieces = np.bincount(word_ids[in_segment], minlength=len(sentence.words))
+            spans.append((in_segment.argmax() + np.cumsum(n_pieces) - n_pieces, n_pieces))
+        starts, sizes = map(np.concatenate, zip(*spans, strict=True))
         # the words of the second sentence are numbered after those of the first
         first = len(example.sentences[0].words)
         words = np.where(segments == 1, word_ids + first, word_ids)
         governors = [np.asarray(one.governors, dtype=np.int64) for one in example.sentences]
         governors[1:] = [np.where(own == ROOT, ROOT, own + first) for own in governors[1:]]
-        self._count(input_ids, words, sizes)
+        pieces = words >= 0
+        known = pieces if self._unknown is None else pieces & (input_ids != self._unknown)
+        self.counts.update(
+            pieces=int(pieces.sum()),
+            unknown_pieces=int(pieces.sum() - known.sum()),
+            words=len(sizes),
+            words_without_known_piece=len(sizes) - len(np.unique(words[known])),
+            words_without_pieces=int((sizes == 0).sum()),
+        )
         return EncodedExample(
             id=example.id,
             document=example.document,
@@ -246,35 +254,9 @@ class ExampleEncoder:
         ids = self._tokenizer.convert_tokens_to_ids(self._tokenizer.tokenize(text))
         return cast("list[int]", ids)
 
-    def _count(self, input_ids: IntArray, words_of: IntArray, sizes: IntArray) -> None:
-        pieces = words_of >= 0
-        known = pieces if self._unknown is None else pieces & (input_ids != self._unknown)
-        n_pieces, n_words = int(pieces.sum()), len(sizes)
-        self.counts["pieces"] += n_pieces
-        self.counts["unknown_pieces"] += n_pieces - int(known.sum())
-        self.counts["words"] += n_words
-        self.counts["words_without_known_piece"] += n_words - len(np.unique(words_of[known]))
-        self.counts["words_without_pieces"] += int((sizes == 0).sum())
-
 
 def _as_array(values: list[int | None], missing: int) -> IntArray:
     return np.asarray([missing if value is None else value for value in values], dtype=np.int64)
-
-
-def _spans(example: Example, segments: IntArray, word_ids: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the first piece and the number of pieces (W,) of every word of the example."""
-    starts, sizes = [], []
-    for segment, sentence in enumerate(example.sentences):
-        in_segment = segments == segment
-        words = word_ids[in_segment]
-        if (np.diff(words) < 0).any():
-            raise TokenizerError(
-                "the tokenizer does not keep the order of the words; use another tokenizer"
-            )
-        n_pieces = np.bincount(words, minlength=len(sentence.words))
-        starts.append(in_segment.argmax() + np.cumsum(n_pieces) - n_pieces)
-        sizes.append(n_pieces)
-    return np.concatenate(starts), np.concatenate(sizes)
 
 
 class AlignedEncoder(ExampleEncoder):

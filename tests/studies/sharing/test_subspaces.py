@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.linalg import subspace_angles
 from scipy.stats import beta, kstest
 
-from headroles.models.shared.subspaces import (
+from headroles.studies.sharing.redundancy import (
     captured_energy,
     dimensions_for,
     overlaps,

@@ -1,0 +1,186 @@
+"""The attention interface of transformers, with a function that reports its weights."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.masking_utils import eager_mask
+
+from headroles.errors import ModelSupportError
+from headroles.rounding import MODEL_TERMS, rounding_bound
+
+Inputs: TypeAlias = Mapping[str, Tensor]
+OnLayer: TypeAlias = Callable[[int, Tensor], None]
+"""Function called with the layer, from 0, and its weights (batch, heads, query, key). Rows of real
+queries sum to 1 over real keys; rows of padding are undefined.
+"""
+# A neutral name: transformers gives names with sdpa, flash or a slash a special meaning.
+INTERFACE_NAME = "headroles_reader"
+_FAMILIES = "run `headroles models` for the families that can be scored"
+
+
+class AllRead(Exception):
+    """Exception that ends a forward pass after the last values that are read from it."""
+
+
+@dataclass
+class Pass:
+    """Forward pass in progress; ``n_layers`` is None in a trial run, which counts the layers.
+
+    ``names`` are those of the examples of the batch, if needed.
+    """
+
+    on_layer: OnLayer
+    n_layers: int | None
+    names: Sequence[str] = ()
+    layers_read: int = 0
+
+    def next_layer(self, weights: Tensor) -> None:
+        """Pass on the weights of the next layer; raise AllRead after the last one."""
+        self.on_layer(self.layers_read, weights)
+        self.layers_read += 1
+        if self.layers_read == self.n_layers:
+            raise AllRead
+
+
+Run: TypeAlias = Callable[[Inputs, Pass], None]
+"""Function that runs an encoder on a batch, and passes the weights of its layers to a pass."""
+_current: ContextVar[Pass | None] = ContextVar("headroles_pass", default=None)
+
+
+@contextmanager
+def replaced_interface(base: PreTrainedModel) -> Iterator[Run]:
+    """Make the attention of an interface family report; restore the model afterwards."""
+    AttentionInterface.register(INTERFACE_NAME, _attend_and_report)
+    # without a mask function of the same name, tokens would silently attend to padding
+    AttentionMaskInterface.register(INTERFACE_NAME, _mask_of_padding)
+    with attention_of_kind(base, INTERFACE_NAME):
+        yield partial(_run, base)
+
+
+@contextmanager
+def attention_of_kind(base: PreTrainedModel, kind: str) -> Iterator[None]:
+    """Set the attention implementation of a model within the block."""
+    before = base.config._attn_implementation
+    if before != kind:
+        base.set_attn_implementation(kind)
+    try:
+        yield
+    finally:
+        if before != kind:
+            base.set_attn_implementation(before)
+
+
+def _run(base: PreTrainedModel, inputs: Inputs, this_pass: Pass) -> None:
+    token = _current.set(this_pass)
+    try:
+        base(**inputs)
+    finally:
+        _current.reset(token)
+
+
+def _mask_of_padding(
+    *,
+    attention_mask: Tensor | None = None,
+    allow_is_bidirectional_skip: bool = False,
+    **given: Any,
+) -> Tensor | None:
+    """Call `eager_mask`, without its check for padding on devices other than the CPU.
+
+    There the check would make the host wait for the device once in each pass.
+    """
+    may_look = attention_mask is None or attention_mask.device.type == "cpu"
+    mask: Tensor | None = eager_mask(
+        attention_mask=attention_mask,
+        allow_is_bidirectional_skip=allow_is_bidirectional_skip and may_look,
+        **given,
+    )
+    return mask
+
+
+def _attend_and_report(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **others: Any,
+) -> tuple[Tensor, None]:
+    """Compute attention as the eager code of interface families, reporting the weights.
+
+    It works in place to avoid copies; softmax is in float32 for models of every precision.
+    """
+    if scaling is None:
+        scaling = query.shape[-1] ** -0.5
+    groups = query.shape[1] // max(1, key.shape[1])  # a layer may have lost all its heads
+    weights = _product(query, _repeat_heads(key, groups).transpose(2, 3)).mul_(scaling)
+    cap = others.get("softcap")
+    if cap is not None:
+        weights.div_(cap).tanh_().mul_(cap)
+    if others.get("position_bias") is not None:
+        weights.add_(others["position_bias"])
+    if attention_mask is not None:
+        weights.add_(attention_mask)
+    weights = torch.softmax(weights, dim=-1, dtype=torch.float32)
+    this_pass = _current.get()
+    if this_pass is not None:
+        if this_pass.n_layers is None:
+            given = {"scaling": scaling, "dropout": 0.0}
+            _check_module(module, weights, (query, key, value, attention_mask), {**others, **given})
+        this_pass.next_layer(weights)
+    mixed = _product(weights.to(value.dtype), _repeat_heads(value, groups))
+    return mixed.transpose(1, 2).contiguous(), None
+
+
+def _product(left: Tensor, right: Tensor) -> Tensor:
+    """Return ``left @ right``, both (batch, heads, rows, columns).
+
+    On a CPU example by example: heads lie side by side in memory, which `torch.matmul` would copy.
+    """
+    if left.device.type != "cpu":
+        return torch.matmul(left, right)
+    product = left.new_empty(*left.shape[:-1], right.shape[-1])
+    for out, one, other in zip(product, left, right, strict=True):
+        torch.bmm(one, other, out=out)
+    return product
+
+
+def _repeat_heads(states: Tensor, groups: int) -> Tensor:
+    """Return keys or values for every query head, repeated if several heads share them."""
+    return states if groups == 1 else states.repeat_interleave(groups, dim=1)
+
+
+def _check_module(
+    module: nn.Module, weights: Tensor, given: tuple[Tensor | None, ...], others: dict[str, Any]
+) -> None:
+    """Raise ModelSupportError unless weights are those of the eager attention of its source file,
+    within a window of known width, if any.
+    """
+    name = type(module).__name__
+    has_windows = "sliding_attention" in getattr(module.config, "layer_types", ())
+    if others.get("sliding_window") is not None and not has_windows:
+        raise ModelSupportError(
+            f"{name} attends within a window whose width is not known; {_FAMILIES}"
+        )
+    eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
+    theirs = None if eager is None else eager(module, *given, **others)[1]
+    # Families may take the softmax in half precision: then the last bits differ.
+    is_exact = isinstance(theirs, Tensor) and theirs.dtype == torch.float32
+    tolerance = float(rounding_bound(1, MODEL_TERMS)) if is_exact else 1e-2
+    if not isinstance(theirs, Tensor) or not torch.allclose(
+        weights, theirs.float(), 0, tolerance, equal_nan=True
+    ):
+        raise ModelSupportError(
+            f"{name} computes attention in a way of its own, which cannot be read; {_FAMILIES}"
+        )
