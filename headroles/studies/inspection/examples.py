@@ -14,8 +14,7 @@ import pandas as pd
 from headroles import storage
 from headroles.corpus import Example, Skipped
 from headroles.drawing.head_map import Quoted
-from headroles.encoding import SPECIAL, AlignedEncoder, EncodedExample
-from headroles.encoding.encoder import Cut
+from headroles.encoding import SPECIAL, AlignedEncoder, Cut, EncodedExample
 from headroles.errors import CorpusError, HeadRolesError, UsageError
 from headroles.options import Options, takes
 from headroles.record import Record
