@@ -12,8 +12,8 @@ from .results.stored import load as load
 from .roles import Role as Role
 from .sample import demo_model as demo_model
 from .sample import sample_treebank as sample_treebank
+from .scoring.run import score_attention as score_attention
 from .scoring.run import score_heads as score_heads
-from .scoring.saved import score_attention as score_attention
 from .scoring.scores import HeadScores as HeadScores
 from .studies.claims.claims import ClaimTable as ClaimTable
 from .studies.claims.claims import test_claims as test_claims

@@ -96,7 +96,7 @@ def collate(examples: Sequence[EncodedExample], pad_id: int) -> dict[str, IntArr
     return inputs
 
 
-def refuse_unknown(n_unknown: int, n_pieces: int, text: str) -> None:
+def check_known_pieces(n_unknown: int, n_pieces: int, text: str) -> None:
     """Raise TokenizerError if most pieces of ``text`` are unknown: losses would mean nothing."""
     if n_unknown > MOST_UNKNOWN * n_pieces:
         raise TokenizerError(

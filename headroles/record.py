@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -173,21 +174,16 @@ class PieceCounts(Recorded, frozen=True):
         return self.words_without_pieces / max(self.words, 1)
 
 
-class PartCounts(Recorded, frozen=True):
-    """Counts of skipped sentences and examples in a part of a corpus, and of its word pieces."""
-
-    skipped: dict[str, Count]
-    controls: dict[str, Count]
-    pieces: dict[str, Count]
-
-
 class RecordedPart(Recorded, frozen=True):
-    """Part of a corpus that was scored, with the number of examples of each window."""
+    """Part of a corpus that was scored, with the number of examples of each window.
+
+    ``skipped`` counts what was skipped in reading the whole corpus, as every part does.
+    """
 
     number: Count
     of: Count
     sizes: list[Count]
-    counts: PartCounts
+    skipped: dict[str, Count]
     plan: dict[str, Any]
 
     def __post_init__(self) -> None:
@@ -345,12 +341,33 @@ class ScoresRecord(CorpusRecord, frozen=True, kw_only=True):
         if len(set(ids)) != len(ids):
             raise ValueError("two roles of one id")
 
+    def plus(self, *others: ScoresRecord) -> ScoresRecord:
+        """Return the record with the counts of ``others`` added, which are of other examples."""
+        every = (self, *others)
+        pieces = [structs.asdict(one.pieces) for one in every if one.pieces is not None]
+        return structs.replace(
+            self,
+            examples=sum(one.examples for one in every),
+            scores=sum(one.scores for one in every),
+            skipped=_summed(one.skipped for one in every),
+            controls=_summed(one.controls for one in every),
+            pieces=PieceCounts(**_summed(pieces)) if pieces else None,
+        )
+
 
 class TaskRecord(ModelRecord, frozen=True, kw_only=True):
     """Record of a run of a model on a task."""
 
     corpus: RecordedTaskFile
     task: RecordedTask
+
+
+def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Add counts by name."""
+    total: Counter[str] = Counter()
+    for one in counts:
+        total.update(one)
+    return dict(total)
 
 
 def _as_record(content: Any) -> Record:

@@ -90,7 +90,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def _open(path: Path) -> IO[bytes]:
-    refuse_special(path)
+    check_not_special(path)
     with path.open("rb") as stream:
         beginning = stream.read(10)
     opened = next((opened for form, opened in _PACKINGS if form.match(beginning)), open)
@@ -122,7 +122,7 @@ def find_files(
             elif stat.S_ISDIR(path.stat().st_mode):
                 folders.append(_look_into(path, suffixes, found))
             else:
-                refuse_special(path)
+                check_not_special(path)
                 found.append(path)
         except FileNotFoundError:
             advice = f"give a file or a folder of {suffixes[0]} files"
@@ -156,7 +156,7 @@ def is_dataset(path: PathLike) -> bool:
     )
 
 
-def refuse_special(path: Path) -> None:
+def check_not_special(path: Path) -> None:
     """Raise CorpusError for a pipe, a device or the like, which may block or never end."""
     if storage.is_special(path):
         raise CorpusError(

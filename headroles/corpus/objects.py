@@ -5,9 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from headroles.corpus.arcs import KEY, sequence_of
+from headroles.corpus.options import ArcsOptions
 from headroles.corpus.sentence import (
     MISSING,
     OTHER,
@@ -85,28 +88,23 @@ def make_corpus(
     >>> [sentence.words for sentence in corpus]
     [('Dogs', 'bark')]
     """
-    if text_columns is not None or _columns_of(given) is not None:
-        kind, given = "row", _rows(given, text_columns)
-    else:
-        kind, given = _kind_of(given)
-    _refuse_contradictions(kind, parser, documents, lines)
-    names = None if documents is None else _document_names(documents, len(given))
+    kind, items = _kind_of(given, text_columns)
+    _check_arguments(kind, parser, documents, lines)
+    names = None if documents is None else _document_names(documents, len(items))
     if parser is None:
+        how: dict[str, Any] = {"format": "docs" if kind == "doc" else "sentences"}
         if kind == KEY:
-            items = _of_mappings(given, least_distance)
-            how = {"format": KEY, "scheme": OTHER, "least_distance": least_distance}
-        else:
-            items = _PARSED[kind](given)
-            how = {"format": "docs" if kind == "doc" else "sentences"}
-        sentences = tuple(_placed(items, kind, names))
+            arcs = ArcsOptions(least_distance=least_distance).record()
+            how = {"format": KEY, "scheme": OTHER, **arcs}
+        sentences = tuple(_placed(_PARSED[kind](items, least_distance), kind, names))
         return Corpus({"files": [], **how}, lambda skipped: iter(sentences))
     pipeline = load_pipeline(parser)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
         if kind == "row":
-            rows = ([_checked(cell, "row", k) for cell in row] for k, row in enumerate(given))
+            rows = ([_checked(cell, "row", k) for cell in row] for k, row in enumerate(items))
             return _placed(pipeline.parse_rows(rows, "row", skipped), kind, names)
-        return _placed(_of_texts(pipeline, given, skipped, lines), kind, names)
+        return _placed(_of_texts(pipeline, items, skipped, lines), kind, names)
 
     known = {"text_columns": list(text_columns or ())} if kind == "row" else {"lines": lines}
     return pipeline.corpus(f"{kind}s", read, {"files": [], **known})
@@ -123,15 +121,13 @@ def _of_texts(pipeline: Pipeline, texts: Sequence[Any], skipped: Skipped, whole:
                 skipped["texts without words"] += 1
             yield from ((part, item) for part in some)
 
-    count, before = 0, -1
-    for sentence, item in pipeline.parse(parts(), whole):
-        if sentence is not None:
-            count, before = (count + 1 if item == before else 1), item
-            end = "" if whole else f".{count}"
-            yield item, replace(sentence, id=f"text-{item + 1}{end}")
+    for item, parsed in groupby(pipeline.parse(parts(), whole), itemgetter(1)):
+        sentences = (sentence for sentence, _ in parsed if sentence is not None)
+        for number, sentence in enumerate(sentences, start=1):
+            yield item, replace(sentence, id=f"text-{item + 1}" + f".{number}" * (not whole))
 
 
-def _of_docs(docs: Sequence[Any]) -> Items:
+def _of_docs(docs: Sequence[Any], _: int) -> Items:
     """Yield the sentences of every `Doc`, by its own sentence boundaries."""
     for item, doc in enumerate(docs):
         if not is_from_spacy(doc, "tokens", "Doc"):
@@ -148,7 +144,7 @@ def _of_docs(docs: Sequence[Any]) -> Items:
             yield item, replace(sentence, id=f"doc-{item + 1}.{number}")
 
 
-def _of_trees(triples: Sequence[Any]) -> Items:
+def _of_trees(triples: Sequence[Any], _: int) -> Items:
     """Yield a sentence for each triple (words, governors, relations)."""
     for item, triple in enumerate(triples):
         name = f"tree-{item + 1}"
@@ -190,7 +186,7 @@ def _of_mappings(mappings: Sequence[Any], least_distance: int) -> Items:
         yield item, sequence_of(given, name, least_distance)
 
 
-def _of_sentences(sentences: Sequence[Any]) -> Items:
+def _of_sentences(sentences: Sequence[Any], _: int) -> Items:
     """Yield the sentences themselves."""
     for item, sentence in enumerate(sentences):
         if not isinstance(sentence, Sentence):
@@ -202,11 +198,13 @@ def _of_sentences(sentences: Sequence[Any]) -> Items:
         yield item, sentence
 
 
-_PARSED: dict[str, Callable[[Sequence[Any]], Items]] = {
+_PARSED: dict[str, Callable[[Sequence[Any], int], Items]] = {
     "doc": _of_docs,
     "tree": _of_trees,
     "sentence": _of_sentences,
+    KEY: _of_mappings,
 }
+"""Makers of sentences from objects of each kind, given the least distance of arcs."""
 
 
 def _checked(text: Any, kind: str, item: int) -> str:
@@ -237,8 +235,10 @@ def _placed(items: Items, kind: str, names: tuple[str, ...] | None) -> Iterator[
 # What was given
 
 
-def _kind_of(given: object) -> tuple[str, Sequence[Any]]:
+def _kind_of(given: object, text_columns: Sequence[str] | None) -> tuple[str, Sequence[Any]]:
     """Return the kind of objects, and the objects, which can be iterated repeatedly."""
+    if text_columns is not None or _columns_of(given) is not None:
+        return "row", _rows(given, text_columns)
     if _is_many(given):
         given = given if isinstance(given, Sequence) else tuple(given)
         first = given[0] if len(given) else None
@@ -291,13 +291,13 @@ def _described(given: object) -> str:
     return f"a {type(given).__name__} of {kinds}" if given else f"an empty {type(given).__name__}"
 
 
-def _refuse_contradictions(kind: str, parser: object, documents: object, lines: bool) -> None:
-    is_parsed = kind in _PARSED or kind == KEY
-    if not is_parsed and parser is None:
+def _check_arguments(kind: str, parser: object, documents: object, lines: bool) -> None:
+    """Raise UsageError for arguments that contradict the kind of objects."""
+    if kind not in _PARSED and parser is None:
         raise UsageError(
             "texts must be parsed; name a spaCy pipeline: make_corpus(TEXTS, parser=PIPELINE)"
         )
-    if is_parsed and parser is not None:
+    if kind in _PARSED and parser is not None:
         raise UsageError(f"{kind}s are parsed already; omit parser, or give texts")
     if lines and kind != "text":
         raise UsageError(f"lines applies to texts, but these are {kind}s; omit lines")

@@ -36,12 +36,12 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
     kinds: set[str] = {kind_of(path) for path in paths}
     is_table = bool(kinds & {*TABLES}) or any(map(is_dataset, paths))
     if kinds == {".jsonl"} and options.parser is None and options.text_columns is None:
-        _refuse_idle(options, ArcsOptions)
+        _check_idle(options, ArcsOptions)
         return read_arcs(paths, **vars(options.as_group(ArcsOptions)))
     if options.text_columns is not None:
-        _refuse_idle(options, PairsOptions)
+        _check_idle(options, PairsOptions)
     else:
-        _refuse_idle(options, ConlluOptions if options.parser is None else TextOptions)
+        _check_idle(options, ConlluOptions if options.parser is None else TextOptions)
     if options.parser is None:
         if options.text_columns is not None or is_table or ".txt" in kinds:
             columns = ", and the columns that hold the text with `text_columns`" * (
@@ -68,7 +68,7 @@ _APPLIES_TO = {
 }
 
 
-def _refuse_idle(options: CorpusOptions, group: type[Options]) -> None:
+def _check_idle(options: CorpusOptions, group: type[Options]) -> None:
     """Raise UsageError for options of another kind of corpus than that of ``group``."""
     own = {one.name for one in fields_of(group)}
     for other, applies_to in _APPLIES_TO.items():

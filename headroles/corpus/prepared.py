@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO
+
+import msgspec
 
 from headroles.corpus.sentence import (
     ROOT,
@@ -24,6 +26,8 @@ from headroles.errors import CorpusError, StorageError
 from headroles.record import RecordedCorpus
 from headroles.wording import listed
 
+_SENTENCES = msgspec.json.Decoder(Sentence)
+
 
 @dataclass(frozen=True)
 class PreparedCorpus:
@@ -37,7 +41,7 @@ class PreparedCorpus:
     record: RecordedCorpus
     relations: Counter[str]
     skipped: Skipped
-    spool: IO[str] = field(repr=False)
+    spool: IO[bytes] = field(repr=False)
 
     def __iter__(self) -> Iterator[Sentence]:
         place = 0
@@ -46,15 +50,15 @@ class PreparedCorpus:
             line = self.spool.readline()
             if not line:
                 return
-            yield _from_line(line)
-            place += len(line)  # lines are ASCII: a character is a byte
+            yield _SENTENCES.decode(line)
+            place += len(line)
 
     def content_digest(self) -> str:
         """Digest all sentences in reading order, with annotations and documents."""
         content = hashlib.blake2b(digest_size=16)
         self.spool.seek(0)
         for line in self.spool:
-            content.update(line.encode())
+            content.update(line)
         return content.hexdigest()
 
 
@@ -67,12 +71,12 @@ def prepared(corpus: Corpus) -> Iterator[PreparedCorpus]:
     labels of two schemes.
     """
     with _full_disk_reported():
-        spool = tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n")  # noqa: SIM115
+        spool = tempfile.TemporaryFile()  # noqa: SIM115
     with spool:
         yield _read_through(corpus, spool)
 
 
-def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
+def _read_through(corpus: Corpus, spool: IO[bytes]) -> PreparedCorpus:
     skipped: Skipped = Counter()
     relations: Counter[str] = Counter()
     digest = hashlib.sha256()
@@ -82,7 +86,7 @@ def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
     n_sentences = n_words = n_multiword = n_frequent = 0
     for sentence in corpus.read(skipped):
         with _full_disk_reported():
-            spool.write(_to_line(sentence, sentence.document, sentence.annotations))
+            spool.write(msgspec.json.encode(sentence) + b"\n")
         if sentence.document in corpus.undivided:
             prefixes[prefix_of(sentence.id)] += 1
         _check_schemes(sentence, relations, schemes)
@@ -94,7 +98,9 @@ def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
         n_frequent += sum(word.lower() in corpus.frequent for word in sentence.words)
         # documents are digested by number, so that a renamed file has the same digest
         number = documents.setdefault(sentence.document, len(documents) + 1)
-        digest.update(_to_line(sentence, number).encode())
+        names = [sentence.id, number, sentence.position]
+        content = [*names, sentence.words, sentence.governors, sentence.relations]
+        digest.update((json.dumps(content, separators=(",", ":")) + "\n").encode())
     with _full_disk_reported():
         spool.flush()
     if not n_sentences:
@@ -145,17 +151,3 @@ def _full_disk_reported() -> Iterator[None]:
             f"({error.strerror or error}); free space in {tempfile.gettempdir()}, or name another "
             "folder in the environment variable TMPDIR"
         ) from error
-
-
-def _to_line(sentence: Sentence, document: str | int, *more: Any) -> str:
-    """Encode a sentence as a line of ASCII: its names, its words and its tree."""
-    names = [sentence.id, document, sentence.position]
-    record = [*names, sentence.words, sentence.governors, sentence.relations, *more]
-    return json.dumps(record, separators=(",", ":")) + "\n"
-
-
-def _from_line(line: str) -> Sentence:
-    name, document, position, words, governors, relations, annotations = json.loads(line)
-    columns = {column: tuple(texts) for column, texts in annotations.items()}
-    tree = tuple(words), tuple(governors), tuple(relations)
-    return Sentence(name, document, position, *tree, columns)

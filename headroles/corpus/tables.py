@@ -5,27 +5,28 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from headroles.corpus.files import HUB_PREFIX, CorpusFile, is_dataset, kind_of, refuse_special
+from headroles.corpus.files import HUB_PREFIX, CorpusFile, check_not_special, is_dataset, kind_of
 from headroles.errors import CorpusError, HeadRolesError, UsageError
 from headroles.options import split_names, whole_number
 from headroles.wording import in_one_line, listed, shortened
 
-Row = tuple[int, list[str]]
+Row = tuple[int, list[Any]]
 Choose = Callable[[Sequence[str]], Sequence[str | int]]
 _MARKS = {"tab": "\t", "comma": ",", "semicolon": ";"}
 TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 """Extensions of files that hold tables."""
+_NO_TEXTS = (dict, list, tuple, bytes)
 _A_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 _A_SENTENCE = re.compile(r"(\S+\s+){3}\S|[.?!\u3002\uff1f\uff01]$")
 
 
 def read_columns(
     file: CorpusFile, choose: Choose, *, header: bool | None = True, separator: str | None = None
-) -> Iterator[Row]:
+) -> Iterator[tuple[int, list[str]]]:
     """Yield the chosen cells of every row, with the number of its line, or of the row in Parquet.
 
     ``choose`` returns columns, by name or by number from 0, given the names of all (none without
@@ -39,14 +40,21 @@ def read_columns(
     Raises CorpusError that names the line of a defect, or for a file whose content does not fit its
     extension; UsageError for a name without a header, or without the package that reads the file.
     """
-    if is_dataset(file.path):
-        return _dataset_rows(file, choose)
     kind = kind_of(file.path)
-    if kind in (".jsonl", ".ndjson"):
-        return _json_rows(file, choose)
-    if kind == ".parquet":
-        return _parquet_rows(file, choose)
-    return _text_rows(file, choose, header, separator)
+    if is_dataset(file.path):
+        rows, unit = _dataset_rows(file, choose), "row"
+    elif kind in (".jsonl", ".ndjson"):
+        rows, unit = _json_rows(file, choose), "line"
+    elif kind == ".parquet":
+        rows, unit = _parquet_rows(file, choose), "row"
+    else:
+        rows, unit = _text_rows(file, choose, header, separator), "line"
+    for number, cells in rows:
+        if others := [type(cell).__name__ for cell in cells if isinstance(cell, _NO_TEXTS)]:
+            raise CorpusError(
+                f"{file}, {unit} {number}: a cell is a {others[0]}; choose columns of texts"
+            )
+        yield number, ["" if cell is None else str(cell) for cell in cells]
 
 
 def _text_rows(
@@ -56,7 +64,7 @@ def _text_rows(
     line, first = next(lines)
     names = None if header is False else first
     columns = choose(names or ())
-    places = [place_of(file, column, names, len(first)) for column in columns]
+    places = [_place(file, column, names, len(first)) for column in columns]
     is_named = any(isinstance(column, str) and not column.isdecimal() for column in columns)
     if header is None and not is_named:
         _check_header(file, first, [first[place] for place in places])
@@ -117,10 +125,10 @@ def hint_of_separator(names: Sequence[str]) -> str:
 def _json_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
     chosen: list[str] = []
     for number, record in read_json_lines(file):
-        chosen = chosen or _chosen(file, choose, list(record))
+        chosen = chosen or [[*record][place] for place in _places(file, choose, [*record])]
         if missing := [name for name in chosen if name not in record]:
             raise CorpusError(f"{file}, line {number} has no {listed(missing)}; add it")
-        yield number, _texts(record[name] for name in chosen)
+        yield number, [record[name] for name in chosen]
 
 
 def read_json_lines(file: CorpusFile) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -157,14 +165,20 @@ def read_json_lines(file: CorpusFile) -> Iterator[tuple[int, dict[str, Any]]]:
 def _parquet_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
     import pyarrow.parquet as pq
 
-    refuse_special(file.path)
+    check_not_special(file.path)
     try:
         with pq.ParquetFile(file.path) as table:
-            chosen = _chosen(file, choose, table.schema_arrow.names)
-            batches = table.iter_batches(columns=list(dict.fromkeys(chosen)))
-            columns = ([batch[name].to_pylist() for name in chosen] for batch in batches)
-            rows = (cells for some in columns for cells in zip(*some, strict=True))
-            yield from ((number, _texts(cells)) for number, cells in enumerate(rows, start=1))
+            names, number = table.schema_arrow.names, 0
+            places = _places(file, choose, names)
+            for batch in table.iter_batches(columns=list({names[place] for place in places})):
+                columns = []
+                for place in places:  # several columns may have one name
+                    alike = batch.schema.get_all_field_indices(names[place])
+                    own = alike[names[:place].count(names[place])]
+                    columns.append(batch.column(own).to_pylist())
+                for cells in zip(*columns, strict=True):
+                    number += 1
+                    yield number, list(cells)
     except HeadRolesError:
         raise
     except Exception as error:  # no Parquet, bytes that are no text, dates of no calendar, ...
@@ -181,9 +195,9 @@ def _dataset_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
         splits = list(data.keys())
         where = f"{file}:SPLIT" if str(file).startswith(HUB_PREFIX) else f"{file}/SPLIT"
         raise UsageError(f"{file} has several splits; name one, {where}: {listed(splits, 12)}")
-    chosen = _chosen(file, choose, data.column_names)
+    chosen = [data.column_names[place] for place in _places(file, choose, data.column_names)]
     for number, record in enumerate(data.select_columns(list(dict.fromkeys(chosen))), start=1):
-        yield number, _texts(record[name] for name in chosen)
+        yield number, [record[name] for name in chosen]
 
 
 def _load_dataset(name: str) -> Any:
@@ -202,10 +216,6 @@ def _load_dataset(name: str) -> Any:
         raise CorpusError(f"the data set {name} cannot be loaded: {in_one_line(error)}") from error
 
 
-def _texts(cells: Iterable[object]) -> list[str]:
-    return ["" if cell is None else str(cell) for cell in cells]
-
-
 # Choosing columns
 
 
@@ -216,11 +226,11 @@ def named_columns(given: Any) -> tuple[str | int, ...]:
     )
 
 
-def _chosen(file: CorpusFile, choose: Choose, names: Sequence[str]) -> list[str]:
-    return [names[place_of(file, column, names, len(names))] for column in choose(names)]
+def _places(file: CorpusFile, choose: Choose, names: Sequence[str]) -> list[int]:
+    return [_place(file, column, names, len(names)) for column in choose(names)]
 
 
-def place_of(file: object, column: str | int, names: Sequence[str] | None, width: int) -> int:
+def _place(file: object, column: str | int, names: Sequence[str] | None, width: int) -> int:
     """Return the place of a column among ``width``; ``names`` are those of the header, if any.
 
     Raises CorpusError if no column or several have the name, UsageError for a name without a

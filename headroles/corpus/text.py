@@ -23,7 +23,7 @@ from headroles.corpus.sentence import (
     recognise_scheme,
 )
 from headroles.corpus.tables import TABLES, check_text_columns, read_columns
-from headroles.corpus.treebanks import save_parses
+from headroles.corpus.treebanks import NO_WORDS, save_parses
 from headroles.errors import ParserError, UsageError
 from headroles.options import takes
 from headroles.wording import in_one_line
@@ -179,7 +179,7 @@ class Pipeline:
         )
         for sentence, (row, end, place) in self.parse(cells, True, n_processes):
             if sentence is None:
-                skipped["cells without words"] += 1
+                skipped[NO_WORDS] += 1
             else:
                 yield row, replace(sentence, id=f"{stem}-{row + 1}{end}", position=place)
 

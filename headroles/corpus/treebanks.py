@@ -6,12 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby, pairwise
 from pathlib import Path
-from typing import NoReturn
-
-import conllu
-from conllu.parser import parse_line
 
 from headroles import storage
 from headroles.corpus.files import CorpusFile, PathLike, find_files
@@ -30,7 +26,7 @@ from headroles.corpus.sentence import (
     tree_defect,
 )
 from headroles.errors import CorpusError, UsageError
-from headroles.options import takes
+from headroles.options import takes, whole_number
 from headroles.wording import listed, shortened
 
 SUFFIXES = (".conllu", ".conllup", ".cupt")
@@ -39,9 +35,11 @@ TREES = "headroles.trees"
 """Comment of a sentence that has several trees, as a line of text or a cell of a table may."""
 SCHEME = "headroles.scheme"
 """Comment of the first sentence with the parser's label scheme, which a few labels may not show."""
+NO_WORDS = "cells without words"
+"""Reason to skip a cell of a table."""
+EMPTY_CELLS = "headroles.empty_cells"
+"""Comment with the number of cells without words that a parser skipped beside a sentence."""
 _NEEDED = ("id", "form", "head", "deprel")
-_AS_TEXT = dict.fromkeys(CONLLU_COLUMNS, lambda cells, place: cells[place])
-"""Parsers of columns: numbers are checked here, with the line of a wrong one."""
 _NO_WORD = re.compile(r"([0-9]{1,9})([-.])([0-9]{1,9})")
 _HEAD = re.compile(r"[0-9]{1,9}")
 _MOST_KEYS = 100
@@ -78,22 +76,26 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
     files, found = find_files(paths, *SUFFIXES)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
-        seen: set[int] = set()  # hashes of ids, which take less memory
+        seen: dict[int, int] = {}  # hashes of ids, and places as numbers, which take less memory
         schemes: set[str] = set()
         documents = _Documents(options.documents)
-        for file in files:
-            documents.begin(file)
+        for number, file in enumerate(files):
             columns = CONLLU_COLUMNS
             for count, block in enumerate(_blocks(file), start=1):
                 if count == 1:
                     columns = _columns(file, block)
                     schemes.add(block.metadata.get(SCHEME, ""))
-                name = _name(file, count, block, options.ids)
-                place = documents.place(block.metadata, name)
+                given = block.metadata.get("sent_id") if options.ids == "given" else None
+                name = given or f"{file.stem}-{count}"
+                place = documents.place(file, block.metadata, name)
                 try:
-                    if hash(name) in seen:
-                        _refuse_repeated(name, files, options)
-                    seen.add(hash(name))
+                    here = block.first_line * len(files) + number
+                    line, first = divmod(seen.setdefault(hash(name), here), len(files))
+                    if (line, first) != (block.first_line, number):
+                        raise _Defect(
+                            f"has the id of the sentence at {files[first]}, line {line}",
+                            advice='correct it, name sentences by place with `ids="place"`,',
+                        )
                     sentence = _sentence(block, columns, name, *place)
                 except _Defect as defect:
                     if options.on_bad_sentence == "error":
@@ -104,6 +106,7 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
                         ) from defect
                     skipped["defective sentences"] += 1
                 else:
+                    skipped.update(block.empty_cells)
                     yield sentence
         documents.check_comments()
         if scheme := _common_scheme(schemes):  # known when all is read
@@ -134,6 +137,12 @@ class _Block:
         pairs = (line[1:].partition("=") for line in self.lines if line.startswith("#"))
         return {key.strip(): value.strip() for key, _, value in pairs}
 
+    @property
+    def empty_cells(self) -> dict[str, int]:
+        """The number of cells without words that were skipped beside the sentence, if any."""
+        n = whole_number(self.metadata.get(EMPTY_CELLS, ""))
+        return {NO_WORDS: n} if n else {}
+
 
 def _blocks(file: CorpusFile) -> Iterator[_Block]:
     for is_text, block in groupby(
@@ -142,11 +151,6 @@ def _blocks(file: CorpusFile) -> Iterator[_Block]:
         if is_text:
             numbers, lines = zip(*block, strict=True)
             yield _Block(list(lines), numbers[0])
-
-
-def _name(file: CorpusFile, count: int, block: _Block, ids: str) -> str:
-    given = block.metadata.get("sent_id") if ids == "given" else None
-    return given or f"{file.stem}-{count}"
 
 
 def _common_scheme(declared: set[str]) -> str:
@@ -158,20 +162,6 @@ def _common_scheme(declared: set[str]) -> str:
             "of different schemes in separate runs"
         )
     return "" if declared != known else "".join(known)
-
-
-def _refuse_repeated(name: str, files: Iterable[CorpusFile], options: ConlluOptions) -> NoReturn:
-    """Raise _Defect for the second sentence with an id; name the first where that is shown."""
-    place = ""
-    if options.on_bad_sentence == "error":
-        blocks = ((file, *one) for file in files for one in enumerate(_blocks(file), start=1))
-        place = next(
-            f"{file}, line {block.first_line}"
-            for file, count, block in blocks
-            if _name(file, count, block, options.ids) == name
-        )
-    advice = 'correct it, name sentences by place with `ids="place"`,'
-    raise _Defect(f"has the id of the sentence at {place}", advice=advice)
 
 
 # Documents
@@ -189,18 +179,18 @@ class _Documents:
         self._positions = Positions()
         self._comments: set[str] = set()
         self._has_comment = False
+        self._file: CorpusFile | None = None
 
-    def begin(self, file: CorpusFile) -> None:
-        """Begin with the documents of another file."""
-        self._file = file
-        self._current: str | None = None
-        self._n_newdoc = 0
-
-    def place(self, metadata: Mapping[str, str], sentence_id: str) -> tuple[str, int]:
+    def place(
+        self, file: CorpusFile, metadata: Mapping[str, str], sentence_id: str
+    ) -> tuple[str, int]:
         """Return the document of the next sentence, and its position there.
 
         Raises CorpusError for an id without a document name, if ids name the documents.
         """
+        if file is not self._file:
+            self._file, self._n_newdoc = file, 0
+            self._current: str | None = None
         if self._kind == SENT_ID:
             self._current = self._from_id(sentence_id)
         elif self._kind == COMMENT:
@@ -212,8 +202,7 @@ class _Documents:
         elif "newdoc" in metadata or "newdoc id" in metadata:
             self._n_newdoc += 1
             self._current = metadata.get("newdoc id") or str(self._n_newdoc)
-        stem = self._file.stem
-        document = stem if self._current is None else f"{stem}#{self._current}"
+        document = file.stem if self._current is None else f"{file.stem}#{self._current}"
         return document, self._positions.next(document)
 
     def _from_id(self, sentence_id: str) -> str:
@@ -270,20 +259,9 @@ def _columns(file: CorpusFile, first: _Block) -> tuple[str, ...]:
 def _sentence(
     block: _Block, columns: tuple[str, ...], name: str, document: str, position: int
 ) -> Sentence:
-    words: dict[int, conllu.Token] = {}  # by line
-    n_multiword = 0
-    for line, token in _tokens(block, columns):
-        if no_word := _NO_WORD.fullmatch(token["id"]):  # a multiword range or an empty node
-            first, mark, last = no_word.groups()
-            if mark == "-" and int(last) <= int(first):
-                raise _Defect(f"has the range {token['id']} of words", line)
-            n_multiword += mark == "-"
-        else:
-            words[line] = token
-    if not words:
-        raise _Defect("has no words")
-    texts = {name: tuple(token[name] for token in words.values()) for name in columns}
-    checked = zip(words, texts["id"], texts["head"], texts["deprel"], strict=True)
+    lines, rows, n_multiword = _words(block, columns)
+    texts = dict(zip(columns, zip(*rows, strict=True), strict=True))
+    checked = zip(lines, texts["id"], texts["head"], texts["deprel"], strict=True)
     for number, (line, word, head, relation) in enumerate(checked, start=1):
         if word != str(number):
             raise _Defect(f"numbers its word {number} as {shortened(word)!r}", line)
@@ -292,11 +270,10 @@ def _sentence(
         if relation in ("", MISSING) or not relation.isprintable():
             raise _Defect(f"has the relation {shortened(relation)!r} for word {word}", line)
     governors = tuple(int(head) - 1 for head in texts["head"])
-    declared = block.metadata.get(TREES, "")
-    n_trees = int(declared) if re.fullmatch("[1-9][0-9]{0,8}", declared) else 1
+    n_trees = whole_number(block.metadata.get(TREES, "")) or 1
     if defect := tree_defect(governors, n_trees):
         raise _Defect(defect)
-    missing = (MISSING,) * len(words)
+    missing = (MISSING,) * len(rows)
     annotations = {
         name: tuple(text or MISSING for text in texts.get(name, missing)) for name in ANNOTATIONS
     }
@@ -304,16 +281,27 @@ def _sentence(
     return Sentence(name, document, position, *tree, annotations, n_multiword)
 
 
-def _tokens(block: _Block, columns: tuple[str, ...]) -> Iterator[tuple[int, conllu.Token]]:
-    """Yield every line of a token as (its number in the file, token)."""
-    for number, line in enumerate(block.lines, start=block.first_line):
-        if line.startswith("#"):
+def _words(block: _Block, columns: tuple[str, ...]) -> tuple[list[int], list[list[str]], int]:
+    """Return the lines of words, their cells, and the number of multiword tokens."""
+    lines, rows, n_multiword = [], [], 0
+    at_id = columns.index("id")
+    for line, text in enumerate(block.lines, start=block.first_line):
+        if text.startswith("#"):
             continue
-        if line.count("\t") + 1 != len(columns):
-            raise _Defect(_wrong_columns(line, len(columns)), number)
-        if "  " in line:  # conllu splits columns at two spaces
-            raise _Defect("has two spaces in a row inside a column", number)
-        yield number, parse_line(line, columns, _AS_TEXT)
+        cells = text.split("\t")
+        if len(cells) != len(columns):
+            raise _Defect(_wrong_columns(text, len(columns)), line)
+        if no_word := _NO_WORD.fullmatch(cells[at_id]):  # a multiword range or an empty node
+            first, mark, last = no_word.groups()
+            if mark == "-" and int(last) <= int(first):
+                raise _Defect(f"has the range {cells[at_id]} of words", line)
+            n_multiword += mark == "-"
+        else:
+            lines.append(line)
+            rows.append(cells)
+    if not rows:
+        raise _Defect("has no words")
+    return lines, rows, n_multiword
 
 
 def _wrong_columns(line: str, n_needed: int) -> str:
@@ -345,18 +333,22 @@ def save_parses(corpus: Corpus, file: Path | None) -> Corpus:
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
         with storage.whole_file(file) as draft, draft.open("w", encoding="utf-8") as stream:
-            document, comments = None, {SCHEME: corpus.source.get("scheme")}
-            for sentence in corpus.read(skipped):
-                if sentence.document != document:
-                    document = comments["newdoc id"] = sentence.document
+            document, scheme, n_saved = "", corpus.source.get("scheme", ""), skipped[NO_WORDS]
+            end = Sentence("", "", 0, (), (), ())
+            # in pairs: when the next one is read, the skipped cells between them are known
+            for sentence, _ in pairwise(chain(corpus.read(skipped), [end])):
+                is_new, n_empty = sentence.document != document, skipped[NO_WORDS] - n_saved
+                document = sentence.document
+                comments = {SCHEME: scheme, "newdoc id": document * is_new}
+                comments[EMPTY_CELLS] = str(n_empty or "")
                 stream.write(to_conllu(sentence, comments))
-                comments = {}
+                scheme, n_saved = "", skipped[NO_WORDS]
                 yield sentence
 
     return replace(corpus, read=read)
 
 
-def to_conllu(sentence: Sentence, comments: Mapping[str, str | None]) -> str:
+def to_conllu(sentence: Sentence, comments: Mapping[str, str]) -> str:
     """Format a sentence as CoNLL-U, with these comments before its own, and a blank line."""
     n_trees = sentence.governors.count(ROOT)
     own = {"sent_id": sentence.id, TREES: str(n_trees) if n_trees > 1 else None}

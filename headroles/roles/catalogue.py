@@ -19,12 +19,22 @@ from headroles.corpus import MISSING, Sentence, read_lines
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, Options, PresetOptions, whole_number
-from headroles.roles.batch import PaddedBatch, Scope
-from headroles.roles.first_choices import TOKENS, WORDS
+from headroles.roles.batch import TOKENS, WORDS, PaddedBatch, Scope
 from headroles.roles.pairs import Offsets
 from headroles.roles.role import BIAS, HIT, PAIRS, Context, Role, divide
-from headroles.roles.sets import Evenness, RowWise, Sets, Shared, TimesEntropy, sets_of_sentences
-from headroles.roles.sieve import Array, KeySets, Layer, Sieve, SieveReadout
+from headroles.roles.sieve import (
+    Array,
+    Evenness,
+    KeySets,
+    Layer,
+    RowWise,
+    Sets,
+    Shared,
+    Sieve,
+    SieveReadout,
+    TimesEntropy,
+    sets_of_sentences,
+)
 from headroles.wording import shortened
 
 # Positions in the sequence
@@ -98,7 +108,7 @@ def offset_of(name: str) -> int:
     return offset
 
 
-def refuse_too_far(names: Iterable[str], max_tokens: int) -> None:
+def check_offsets(names: Iterable[str], max_tokens: int) -> None:
     """Raise UsageError for the id of a role that looks beyond the longest input of a model."""
     for name in names:
         if is_position(name) and abs(offset_of(name)) >= max_tokens:

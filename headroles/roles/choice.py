@@ -112,7 +112,7 @@ def choose_roles(
         chosen += [role for role in roles if {group, ALL, role.id, role.measure_of} & asked]
     for name in named:
         if name != ALL and name.partition(":")[0] not in ROLE_GROUPS:
-            _refuse_unknown(name)
+            _check_own_name(name)
             chosen += own_roles(name, context, options.beyond_offset and not score.of_first_choice)
     return tuple(chosen)
 
@@ -161,7 +161,7 @@ def is_own(name: str) -> bool:
     return ":" in name and name.partition(":")[0] not in ROLE_GROUPS
 
 
-def _refuse_unknown(name: str) -> None:
+def _check_own_name(name: str) -> None:
     """Raise UsageError for a name that is neither a group nor written like a function."""
     if ":" not in name or get_close_matches(name.partition(":")[0], ROLE_GROUPS, cutoff=0.8):
         ids, relations = meant_by(name)

@@ -31,7 +31,15 @@ import numpy as np
 
 from headroles.arrays import Float32Array, FloatArray, IntArray
 from headroles.roles.batch import PaddedBatch, Scope
-from headroles.roles.pairs import FindLinks, Pairs, expand, find_pieces, find_weights, in_product
+from headroles.roles.pairs import (
+    FindLinks,
+    Pairs,
+    expand,
+    find_pieces,
+    find_weights,
+    in_product,
+    sums_by,
+)
 from headroles.roles.role import divide
 from headroles.roles.sieve import Array, KeySets, Layer, SieveReadout
 from headroles.rounding import MODEL_TERMS, rounding_bound
@@ -54,44 +62,38 @@ class BeyondOffset(Pairs):
         """Find the weights of all links with controls, and of their controls."""
         pieces = scope.of(find_pieces, self.find)
         controls = scope.of(find_controls, self.find)
-        batch, n_roles = scope.batch, len(alike)
+        batch, n_cells = scope.batch, len(controls.totals)
         cells = controls.numbers[cells_of(batch, pieces.owners, pieces.queries, pieces.keys)]
         lacks_control = controls.totals[cells] == 0
         is_scored = pieces.is_scored.copy()
         is_scored[pieces.links[lacks_control]] = False
-        counts = {
+        weights, counted, limits, counts = find_weights(alike, scope, pieces, is_scored)
+        # the mean of a cell has the weights of all pairs of links in it
+        taken = divide(sums_by(cells, weights, n_cells), controls.totals[:, None]).astype("f4")
+        n_controls = np.bincount(controls.cells, minlength=n_cells)[:, None] * (taken != 0)
+        totals = sums_by(pieces.owners, weights, batch.size).astype(np.float32)
+        in_cells = np.arange(batch.size)[:, None] == controls.sides // 2
+        n_terms = sums_by(pieces.owners, counted, batch.size) + MODEL_TERMS
+        n_terms += in_cells.astype(np.float64) @ n_controls
+        of_links = {
             PAIRS: len(lacks_control),
             PAIRS_WITHOUT_CONTROLS: int(lacks_control.sum()),
             ARCS: int(pieces.is_scored.sum()),
             ARCS_LEFT_OUT: int(pieces.is_scored.sum() - is_scored.sum()),
         }
-        found = find_weights(alike, scope, pieces, is_scored)
-        # the mean of a cell has the weights of all pairs of links in it
-        entries = cells[found.pairs] * n_roles + found.roles
-        sums = np.bincount(entries, found.weights, len(controls.totals) * n_roles)
-        taken = divide(sums.reshape(-1, n_roles), controls.totals[:, None]).astype(np.float32)
-        n_controls = np.bincount(controls.cells, minlength=len(taken))[:, None] * (taken != 0)
-        scores = pieces.owners[found.pairs] * n_roles + found.roles
-        totals, n_terms = (
-            np.bincount(scores, weights, batch.size * n_roles).reshape(-1, n_roles)
-            for weights in (found.weights, None)
-        )
-        in_cells = np.arange(batch.size)[:, None] == controls.sides // 2
-        n_terms = n_terms + in_cells.astype(np.float64) @ n_controls + MODEL_TERMS
-        totals = totals.astype(np.float32)
         return SieveReadout(
             function=_contrasts,
             arrays=(
                 pieces.pairs,
-                found.padded,
+                pieces.padded(weights),
                 *_in_runs(batch, controls, taken),
                 rounding_bound(1, n_terms).astype(np.float32),
             ),
             # the score's constant is part of both sides of the difference and cancels; all
             # attention can be on controls
-            limits=np.stack([0 * totals, -totals, found.limits[2] - found.limits[0]]),
-            counts=found.counts,
-            controls=Counter() if self.find.is_control else Counter(counts),
+            limits=np.stack([0 * totals, -totals, limits[2] - limits[0]]),
+            counts=counts,
+            controls=Counter() if self.find.is_control else Counter(of_links),
         )
 
 

@@ -20,10 +20,8 @@ from hashlib import blake2b
 from operator import itemgetter
 from typing import ClassVar
 
-from headroles.arrays import BoolArray
 from headroles.corpus import Sentence
 from headroles.role_names import contrast_of, is_contrast, other_trees_of
-from headroles.roles.batch import PaddedBatch
 from headroles.roles.pairs import FindLinks, Link, Pairs
 from headroles.roles.role import Role
 
@@ -85,12 +83,16 @@ class BorrowedLinks(FindLinks):
         lender = self.lenders.lender_of(second)
         if lender is None:
             return []
-        real = {link[:2] for link in self.find.of_pair(first, second)}
+        real = self.find.joined_across(first, second)
         return [link for link in self.find.of_pair(first, lender) if link[:2] not in real]
 
-    def joined(self, batch: PaddedBatch) -> BoolArray:
-        """Mark the pairs of pieces of words that a borrowed link or one of their own joins."""
-        return super().joined(batch) | batch.of(self.find.joined)
+    def joined_in(self, sentence: Sentence) -> set[frozenset[int]]:
+        """Return the pairs of words that a borrowed link or one of their own joins."""
+        return super().joined_in(sentence) | self.find.joined_in(sentence)
+
+    def joined_across(self, first: Sentence, second: Sentence) -> set[tuple[int, int]]:
+        """Return such pairs of a word of each sentence."""
+        return super().joined_across(first, second) | self.find.joined_across(first, second)
 
 
 def with_other_trees(

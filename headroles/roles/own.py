@@ -26,11 +26,11 @@ from typing import Any, TypeAlias
 from headroles.corpus import MISSING, Sentence, make_examples
 from headroles.errors import UsageError
 from headroles.options import split_names
+from headroles.roles.batch import WORDS
 from headroles.roles.catalogue import marks_of
-from headroles.roles.first_choices import WORDS
 from headroles.roles.pairs import BACK, FORTH, FindLinks, Link, Pairs
 from headroles.roles.role import ARCS, PAIRS, Context, Role
-from headroles.roles.sets import Sets, sets_of_sentences
+from headroles.roles.sieve import Sets, sets_of_sentences
 from headroles.roles.syntactic import beyond_offset
 from headroles.wording import as_given, shortened, with_type
 

@@ -15,12 +15,19 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from headroles.corpus import Sentence
 from headroles.encoding import EncodedExample
-from headroles.roles.batch import PaddedBatch, Scope, placed_sentences
-from headroles.roles.first_choices import TOKENS, WORDS, find_offset_shares
+from headroles.roles.batch import (
+    OFFSETS,
+    TOKENS,
+    WORDS,
+    PaddedBatch,
+    Scope,
+    placed_sentences,
+)
 from headroles.roles.role import divide
 from headroles.roles.sieve import Array, KeySets, Layer, Sieve, SieveReadout
 
@@ -139,12 +146,21 @@ class FindLinks(ABC):
         """Return the pairs of words of a sentence that are not to be taken for unrelated."""
         return {frozenset(link[:2]) for link in self.of_sentence(sentence)}
 
+    def joined_across(self, first: Sentence, second: Sentence) -> set[tuple[int, int]]:
+        """Return such pairs of a word of each sentence."""
+        return {link[:2] for link in self.of_pair(first, second)}
+
     def joined(self, batch: PaddedBatch) -> BoolArray:
-        """Mark (B, N, N) the pairs of pieces of words that a link joins, in either direction."""
-        table = batch.of(self)
-        link, first, second = pairs_of_pieces(table.first, table.second)
-        owner, joined = table.owners[link], np.zeros((batch.size, *[batch.width] * 2), np.bool_)
-        joined[owner, first, second] = joined[owner, second, first] = True
+        """Mark (B, N, N) the pieces of words that are not unrelated, in either direction."""
+        joined = np.zeros((batch.size, *[batch.width] * 2), dtype=bool)
+        for row, example in enumerate(batch.examples):
+            words = np.zeros((len(example.starts) + 1,) * 2, dtype=bool)  # the last: no word
+            for before, sentence in placed_sentences(example):
+                for one, other in self.joined_in(sentence):
+                    words[before + one, before + other] = True
+            for one, other in self.joined_across(*example.sentences) if before else ():
+                words[one, before + other] = True
+            joined[row] = (words | words.T)[batch.words[row][:, None], batch.words[row]]
         return joined
 
     def of_example(self, example: EncodedExample) -> IntArray:
@@ -197,19 +213,16 @@ class Pairs(Sieve):
     def readout(self, alike: Sequence[Pairs], scope: Scope, key_sets: KeySets) -> SieveReadout:
         """Find the weights of all pairs of pieces of all links."""
         pieces = scope.of(find_pieces, self.find)
-        found = find_weights(alike, scope, pieces, pieces.is_scored)
-        shares = None
-        if scope.score.of_first_choice:
-            ends = pieces.owners, pieces.queries, pieces.keys
-            shares = find_offset_shares(scope.batch, *ends, found.counted)
+        weights, counted, limits, counts = find_weights(alike, scope, pieces, pieces.is_scored)
+        of_choices = scope.score.of_first_choice
         return SieveReadout(
             function=in_product,
-            arrays=(pieces.pairs, found.padded),
-            limits=found.limits,
-            counts=found.counts,
+            arrays=(pieces.pairs, pieces.padded(weights)),
+            limits=limits,
+            counts=counts,
             skipped=+Counter({PIECELESS_ARCS: scope.batch.of(self.find).n_lost}),
             among=self.among,
-            offset_shares=shares,
+            offset_shares=find_offset_shares(scope, pieces, counted) if of_choices else None,
         )
 
     def _ends(self, batch: PaddedBatch) -> tuple[IntArray, IntArray]:
@@ -259,6 +272,12 @@ class Pieces(NamedTuple):
     pairs: IntArray
     limits: FloatArray
     is_scored: BoolArray
+
+    def padded(self, weights: FloatArray) -> Float32Array:
+        """Put weights (P, r) at the places of pairs (B, most, r)."""
+        padded = np.zeros((*self.pairs.shape, weights.shape[1]), dtype=np.float32)
+        padded[self.owners, self.places] = weights
+        return padded
 
 
 def find_pieces(scope: Scope, find: FindLinks) -> Pieces:
@@ -318,48 +337,47 @@ def _pairs_in_reach(
     return link[seen], query[seen], key[seen]
 
 
-class Weights(NamedTuple):
-    """Weights of pairs of pieces in the scores of r roles.
-
-    There is an entry for each pair and role it counts for: its ``pairs``, ``roles`` and
-    ``weights``. ``counted`` (P, r) marks the entries, ``padded`` (B, most, r) has their weights at
-    the places of `Pieces.pairs`. ``limits`` (3, B, r) are constants, least and greatest scores, and
-    ``counts`` (B, r) numbers of links.
-    """
-
-    pairs: IntArray
-    roles: IntArray
-    weights: FloatArray
-    counted: BoolArray
-    padded: Float32Array
-    limits: Float32Array
-    counts: IntArray
-
-
 def find_weights(
     sieves: Sequence[Pairs], scope: Scope, pieces: Pieces, is_scored: BoolArray
-) -> Weights:
-    """Return the weights under which pairs add up to scores, for links in ``is_scored`` (2 L,)."""
-    table = scope.batch.of(pieces.find)
-    shape = scope.batch.size, len(sieves)
+) -> tuple[FloatArray, BoolArray, Float32Array, IntArray]:
+    """Return the weights under which pairs add up to the scores of r roles.
+
+    These are, for links in ``is_scored`` (2 L,): the weights (P, r), whether each pair counts
+    (P, r), constants, least and greatest scores (3, B, r), and numbers of links (B, r).
+    """
+    batch, table = scope.batch, scope.batch.of(pieces.find)
     # whether links of a label, in a direction, count for each role
     n_labels = 1 + max(table.labels.max(initial=0), *(max(sieve.labels) for sieve in sieves))
     chosen = np.zeros((len(DIRECTIONS), n_labels, len(sieves)), dtype=bool)
     for column, sieve in enumerate(sieves):
         chosen[sieve.direction, sorted(sieve.labels), column] = True
     counted = chosen[:, table.labels].reshape(-1, len(sieves)) & is_scored[:, None]
-    link, role = np.nonzero(counted)
-    scores = np.tile(table.owners, len(DIRECTIONS))[link] * len(sieves) + role
-    counts = np.bincount(scores, minlength=np.prod(shape)).reshape(shape)
-    sums = [
-        np.bincount(scores, weights=of_links[link], minlength=np.prod(shape)).reshape(shape)
-        for of_links in pieces.limits
-    ]
+    owners = np.tile(table.owners, len(DIRECTIONS))
+    counts = sums_by(owners, counted, batch.size)
+    limits = [sums_by(owners, counted * one[:, None], batch.size) for one in pieces.limits]
     counted = counted[pieces.links]
-    pair, role = np.nonzero(counted)
-    owner = pieces.owners[pair]
-    weights = pieces.weights[pair] / counts[owner, role]
-    padded = np.zeros((*pieces.pairs.shape, len(sieves)), dtype=np.float32)
-    padded[owner, pieces.places[pair], role] = weights
-    limits = divide(np.array(sums), counts).astype(np.float32)
-    return Weights(pair, role, weights, counted, padded, limits, counts)
+    weights = counted * pieces.weights[:, None] / np.maximum(counts, 1)[pieces.owners]
+    return weights, counted, divide(np.array(limits), counts).astype("f4"), counts.astype(np.int64)
+
+
+def sums_by(groups: IntArray, values: NDArray[np.generic], n: int) -> FloatArray:
+    """Sum the rows (L, r) of each of ``n`` groups, in their order, as (n, r)."""
+    n_columns = values.shape[1]
+    places = groups[:, None] * n_columns + np.arange(n_columns)
+    sums = np.bincount(places.ravel(), values.ravel(), n * n_columns)  # integers if it is empty
+    return sums.astype(np.float64).reshape(n, n_columns)
+
+
+def find_offset_shares(scope: Scope, pieces: Pieces, counted: BoolArray) -> Float32Array:
+    """Return, as (B, r, offsets), the share of links whose other end is at each of `OFFSETS`.
+
+    ``counted`` (P, r) tells for which roles each link counts. The share is NaN without links.
+    """
+    words, owners = scope.batch.words, pieces.owners
+    offsets = words[owners, pieces.keys] - words[owners, pieces.queries]
+    hits = [
+        sums_by(owners, counted & (offsets == one)[:, None], scope.batch.size) for one in OFFSETS
+    ]
+    totals = sums_by(owners, counted, scope.batch.size)
+    with np.errstate(invalid="ignore"):  # 0 / 0 gives the NaN that is wanted
+        return (np.stack(hits, axis=-1) / totals[..., None]).astype(np.float32)

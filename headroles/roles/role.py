@@ -60,7 +60,7 @@ class Score:
     the score of uniform attention, ``threshold`` the mean that a head has to exceed to have a role,
     and ``margin`` the smallest difference of means that counts as relevant: a quarter of the way
     from uniform attention to the threshold. A score ``of_first_choice`` reads only the place of
-    each row's maximum: see `headroles.roles.first_choices`.
+    each row's maximum: see `headroles.roles.batch`.
 
     No row of any length has less than ``low`` or more than ``high``. If these are infinite, tests
     by betting downweight examples that could lie farther than ``cap`` from the threshold.

@@ -1,4 +1,7 @@
-"""Syntactic heads: attention from a word to its governor, or to its dependents."""
+"""Syntactic heads: attention from a word to its governor, or to its dependents.
+
+Arcs are those of the dependency tree, of enhanced dependencies, or of a key of the column MISC.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,132 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Annotated, Any, ClassVar
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from headroles.corpus import DEFAULT_RELATIONS, Sentence, fold_subtype
+from headroles.corpus import DEFAULT_RELATIONS, MISSING, ROOT, Sentence, fold_subtype
 from headroles.errors import CorpusError, UsageError
-from headroles.options import Convert, PresetOptions, split_names
+from headroles.options import Convert, PresetOptions, split_names, whole_number
 from headroles.role_names import GROUP, POOLED, contrast_of
-from headroles.roles.arcs import BASIC, LISTED, MISC, Arcs, check_source, count_arcs
+from headroles.roles.batch import ATTENDING
 from headroles.roles.contrasts import BeyondOffset
-from headroles.roles.first_choices import ATTENDING
-from headroles.roles.pairs import BACK, FORTH, Pairs
+from headroles.roles.pairs import BACK, FORTH, FindLinks, Link, Pairs
 from headroles.roles.role import ARCS, Context, Role
-from headroles.wording import listed
+from headroles.wording import listed, shortened
+
+# Arcs
+
+BASIC, ENHANCED, MISC = "basic", "enhanced", "misc:"
+LISTED = "misc:arcs"
+"""Source of a corpus of tokens and arcs (`read_arcs`), which lists all arcs that there are."""
+
+
+class Arc(NamedTuple):
+    """A dependent and its governor, both as places in the sentence from 0, and the arc's label."""
+
+    dependent: int
+    governor: int
+    label: str
+
+
+def check_source(given: Any) -> str:
+    """Return ``given`` if it names a source of arcs. Raises UsageError otherwise."""
+    source = str(given)
+    if source not in (BASIC, ENHANCED) and (not source.startswith(MISC) or source == MISC):
+        raise UsageError(
+            f"`arcs={source!r}` is no source of arcs; pass {BASIC}, {ENHANCED} or "
+            f"{MISC}KEY, with a key of the column MISC"
+        )
+    return source
+
+
+def arcs_of(source: str, sentence: Sentence) -> list[Arc]:
+    """Return the arcs of a sentence, without those to the root.
+
+    In DEPS, arcs from or to empty nodes are ignored, and a repeated arc counts once. In MISC,
+    ``KEY=4`` is an arc from the word to word 4, ``KEY=4:label`` an arc with its own label, and
+    commas separate several arcs. Raises CorpusError for text that does not describe an arc.
+    """
+    if source == BASIC:
+        arcs = map(Arc, range(len(sentence.words)), sentence.governors, sentence.relations)
+        return [arc for arc in arcs if arc.governor != ROOT]
+    if source == ENHANCED:
+        texts, separator = sentence.annotations.get("deps", ()), "|"
+        columns = [text if text != MISSING else "" for text in texts]
+    else:
+        key, separator = source.removeprefix(MISC), ","
+        columns = [misc.get(key, "") for misc in sentence.misc]
+    found = (
+        arc
+        for dependent, text in enumerate(columns)
+        for part in text.split(separator)
+        if part and (arc := _arc(source, sentence, dependent, part)) is not None
+    )
+    return list(dict.fromkeys(found))
+
+
+def _arc(source: str, sentence: Sentence, dependent: int, text: str) -> Arc | None:
+    number, _, label = text.partition(":")
+    if source == ENHANCED and (number == "0" or "." in number):
+        return None
+    governor = whole_number(number) or 0
+    if not 1 <= governor <= len(sentence.words) or governor == dependent + 1:
+        raise CorpusError(
+            f"sentence {shortened(sentence.id)!r}, word {dependent + 1}: {shortened(text)!r} "
+            f"({source}) is not an arc; write the number of another word of the sentence, "
+            "optionally with a colon and a label"
+        )
+    return Arc(dependent, governor - 1, label or source.removeprefix(MISC))
+
+
+def count_arcs(source: str, sentences: Iterable[Sentence]) -> Counter[str]:
+    """Count the arcs of the sentences by label. Raises CorpusError if there are none."""
+    counts = Counter(arc.label for sentence in sentences for arc in arcs_of(source, sentence))
+    if not counts:
+        column = "DEPS" if source == ENHANCED else "MISC"
+        raise CorpusError(
+            f"no sentence of the corpus has arcs of the source {source!r} in its column {column}; "
+            "give a treebank with such arcs, or omit `arcs`"
+        )
+    return counts
+
+
+@dataclass(frozen=True)
+class Arcs(FindLinks):
+    """Finder of the arcs of some ``relations``: links from the dependent to its governor.
+
+    Labels are places in ``relations``. Subtypes are ignored unless ``keep_subtypes``.
+    """
+
+    relations: tuple[str, ...]
+    keep_subtypes: bool = False
+    source: str = BASIC
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """Facts that distinguish these arcs from others with the same names."""
+        source = {} if self.source == BASIC else {"arcs": self.source}
+        return {"keep_subtypes": self.keep_subtypes, **source}
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {relation: number for number, relation in enumerate(self.relations)}
+
+    def of_sentence(self, sentence: Sentence) -> list[Link]:
+        """Return dependent, governor and label of each arc of a sentence, word by word."""
+        return [
+            (arc.dependent, arc.governor, self._numbers[name])
+            for arc in arcs_of(self.source, sentence)
+            if (name := arc.label if self.keep_subtypes else fold_subtype(arc.label))
+            in self._numbers
+        ]
+
+    def joined_in(self, sentence: Sentence) -> set[frozenset[int]]:
+        """Return the pairs of words that an arc of any relation joins."""
+        return {frozenset(arc[:2]) for arc in arcs_of(self.source, sentence)}
+
+
+# Roles
 
 ALL_RELATIONS, NO_RELATIONS = "all", "none"
 _WHOLE_ARCS = "arcs between words that have pieces, in examples that are not too long"

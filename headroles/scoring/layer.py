@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from headroles.roles import Candidates, Readout
-from headroles.roles.first_choices import ATTENDING, EVERY, TOKENS
+from headroles.roles.batch import ATTENDING, EVERY, TOKENS
 
 
 def read_scores(attention: Tensor, readout: Readout) -> Tensor:

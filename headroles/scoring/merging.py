@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from msgspec import structs
 from headroles import storage
 from headroles.errors import StorageError, UsageError
 from headroles.record import RecordedPart, ScoresRecord
-from headroles.scoring.scores import Counts, HeadScores, read_blocks, write_scores
+from headroles.scoring.scores import HeadScores, read_blocks, write_scores
 
 
 class _Run(NamedTuple):
@@ -51,26 +52,24 @@ def _open(folder: Path) -> _Run:
 
 def _in_order(runs: list[_Run]) -> list[_Run]:
     """Order runs by the numbers of their parts. Raises UsageError unless they fit together."""
-    first = runs[0]
-    for run in runs[1:]:
+    first, by_number = runs[0], dict[int, _Run]()
+    for run in runs:
         if found := storage.differences(_settings(first), _settings(run)):
             raise UsageError(
                 f"{first.folder} and {run.folder} are not parts of one run: {found}; give parts of "
                 "one run"
             )
-    known: dict[int, Path] = {}
-    for run in runs:
         number = run.part.number
-        if number in known:
-            raise UsageError(f"{known[number]} and {run.folder} both hold part {number}")
-        known[number] = run.folder
-    missing = [str(number) for number in range(1, first.part.of + 1) if number not in known]
+        if number in by_number:
+            raise UsageError(f"{by_number[number].folder} and {run.folder} both hold part {number}")
+        by_number[number] = run
+    missing = [str(number) for number in range(1, first.part.of + 1) if number not in by_number]
     if missing:
         raise UsageError(
             f"of {first.part.of} parts of the corpus {', '.join(missing)} "
             f"{'is' if len(missing) == 1 else 'are'} missing"
         )
-    return sorted(runs, key=lambda run: run.part.number)
+    return [run for _, run in sorted(by_number.items())]
 
 
 def _settings(run: _Run) -> dict[str, Any]:
@@ -81,31 +80,25 @@ def _settings(run: _Run) -> dict[str, Any]:
 def _interleaved(runs: list[_Run]) -> Iterator[HeadScores]:
     """Yield scores in corpus order; the windows were dealt out to the parts in turn."""
     readers = [read_blocks(run.folder, run.record) for run in runs]
-    n_windows = sum(len(run.part.sizes) for run in runs)
-    for window in range(n_windows):
-        turn, place = window % len(runs), window // len(runs)
-        run = runs[turn]
-        if not run.part.sizes[place]:
-            continue
-        block = next(readers[turn], None)
-        if block is None or block.n_examples != run.part.sizes[place]:
-            raise StorageError(
-                f"{run.folder} does not hold its windows one by one; score that part again"
-            )
-        yield block
+    for sizes in zip_longest(*(run.part.sizes for run in runs), fillvalue=0):
+        for run, reader, size in zip(runs, readers, sizes, strict=True):
+            if not size:
+                continue
+            block = next(reader, None)
+            if block is None or block.n_examples != size:
+                raise StorageError(
+                    f"{run.folder} does not hold its windows one by one; score that part again"
+                )
+            yield block
 
 
 def _merged(runs: list[_Run]) -> ScoresRecord:
     """Return the record of a run over the whole corpus."""
-    first = runs[0].record
-    pieces = {} if first.pieces is None else structs.asdict(first.pieces)
-    counts = Counts(Counter(first.skipped), Counter(first.controls), Counter(pieces))
+    first, now = runs[0].record, ScoresRecord.now()
+    others = []
     for run in runs[1:]:
-        counts.add(Counts.of(run.part.counts))
-    now = ScoresRecord.now()
-    return counts.put_into(
-        structs.replace(first, created=now.created, command=now.command),
-        sum(run.record.examples for run in runs),
-        sum(run.record.scores for run in runs),
-        part=None,
-    )
+        # what was skipped in reading the corpus counts once
+        skipped = Counter(run.record.skipped) - Counter(run.part.skipped)
+        others.append(structs.replace(run.record, skipped=dict(skipped)))
+    whole = structs.replace(first, created=now.created, command=now.command, part=None)
+    return whole.plus(*others)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from headroles.errors import UsageError
@@ -18,27 +19,20 @@ NO_CONTROLS = "none"
 HALF = "float16"
 
 
-def control_of_scores(given: Any) -> tuple[str, ...]:
-    """Return names of controls in the same pass. Raises UsageError for another name."""
-    named = controls_of(given)
-    for name in named:
-        if name != TREES:
-            raise UsageError(
-                f"the control {name!r} takes a pass of its own, which only classify makes; "
-                f"give {TREES}, or none"
-            )
-    return named
-
-
-def controls_of(given: Any) -> tuple[str, ...]:
-    """Return names of controls. Raises UsageError for another name."""
+def controls_of(given: Any, known: Sequence[str] = CONTROLS) -> tuple[str, ...]:
+    """Return names of controls. Raises UsageError for another name, or one not ``known`` here."""
     named = split_names(given)
     if named == (NO_CONTROLS,):
         return ()
     for name in named:
         if name not in CONTROLS:
             raise UsageError(
-                f"there is no control {name!r}; give some of {', '.join(CONTROLS)}, or none"
+                f"there is no control {name!r}; give some of {', '.join(known)}, or none"
+            )
+        if name not in known:
+            raise UsageError(
+                f"the control {name!r} takes a pass of its own, which only classify makes; "
+                f"give {', '.join(known)}, or none"
             )
     return tuple(name for name in CONTROLS if name in named)
 
@@ -71,7 +65,7 @@ class ScoringOptions(PairingOptions, RoleOptions):
     Norms are weights times the length ||f(x)|| of the vector that the head takes from each token,
     each row divided by its sum (Kobayashi et al. 2020).
     """
-    controls: Annotated[str | Sequence[str], Convert(control_of_scores)] = TREES
+    controls: Annotated[str | Sequence[str], Convert(partial(controls_of, known=[TREES]))] = TREES
     """trees: score arcs of other sentences of as many words too, as a control; or none."""
 
     def check(self) -> None:
@@ -106,7 +100,7 @@ class CorpusPart:
         """Tell whether the part has a window (from 0); windows are dealt out in turn."""
         return window % self.of == self.number - 1
 
-    def refuse_empty(self, windows: Sequence[int]) -> None:
+    def check_not_empty(self, windows: Sequence[int]) -> None:
         """Raise UsageError if the part has no windows."""
         if not windows:
             raise UsageError(

@@ -2,49 +2,43 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from msgspec import structs
 
-from headroles.corpus import Corpus, PreparedCorpus, as_corpus, prepared
+from headroles.corpus import Corpus, PreparedCorpus, Skipped, as_corpus, prepared
 from headroles.encoding import TOO_LONG, EncodedExample
-from headroles.errors import CorpusError
+from headroles.errors import CorpusError, UsageError
+from headroles.models.attention.own import SavedAttention
 from headroles.models.attention.reader import AttentionReader, open_reader
 from headroles.models.loading.encoder import Attending, LoadedEncoder, load_encoder
 from headroles.options import fields_of, takes
 from headroles.passes.loop import Budget
 from headroles.passes.options import shown_in_notebooks
-from headroles.record import RecordedPart, ScoresRecord
+from headroles.record import PieceCounts, RecordedPart, ScoresRecord
 from headroles.roles import (
     BASIC,
     LISTED,
     SCORES,
     Role,
     absent_defaults,
+    check_offsets,
     choose_relations,
     choose_roles,
-    refuse_too_far,
     with_other_trees,
 )
-from headroles.scoring.block_scoring import BlockScorer, Launched
+from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.options import HALF, TREES, ScoreOptions
 from headroles.scoring.run_notes import advice_on_length
-from headroles.scoring.scores import (
-    Counts,
-    HeadScores,
-    ScoredWindow,
-    describe_scores,
-    write_scores,
-)
-from headroles.scoring.sharing import ALONE, SavedWindows, Sharing
+from headroles.scoring.scores import HeadScores, describe_scores, write_scores
+from headroles.scoring.sharing import ALONE, Sharing
 from headroles.scoring.windows import WINDOW_BYTES, WINDOW_EXAMPLES, Window, one_ahead, windows_of
-from headroles.storage import plain
+from headroles.storage import OpenParts, plain
 from headroles.wording import listed
 
 
@@ -83,12 +77,83 @@ def score_heads(  # noqa: D417 - sharing is for commands
         return run.scores()
 
 
+@dataclass(frozen=True, kw_only=True)
+class SavedOptions(ScoreOptions):
+    """Options of scoring saved attention, in which every sentence is an example by default."""
+
+    title: ClassVar[str] = "Roles"
+
+    pairing: Literal["adjacent", "none"] = "none"
+    """Whether two adjacent sentences make an example.
+
+    A pair has one array, named by both sentence ids joined by a plus sign.
+    """
+
+
+@takes(SavedOptions)
+def score_attention(
+    arrays: Any, sentences: Corpus, alignment: Any, options: SavedOptions
+) -> HeadScores:
+    """Return the scores, for every role, of attention that was computed elsewhere and saved.
+
+    Args:
+        arrays: for each sentence its attention (layers, heads, query, key) between all pieces,
+            special tokens included: a sequence in the order of the sentences, a mapping from their
+            ids, or an ``.npz`` or ``.safetensors`` file with an array of the name of each.
+        sentences: a corpus, as for `score_heads`.
+        alignment: for each sentence a list with the number of its word, from 0, for each piece,
+            and None for special tokens: a sequence or a mapping as before; or the tokenizer that
+            made the pieces, loaded or as a folder or hub id.
+        options: keyword arguments, described below.
+
+    Returns:
+        The scores, as of `score_heads`.
+
+    Raises:
+        ModelError: arrays that do not fit the pieces, or whose rows do not sum to 1.
+        TokenizerError: pieces that do not fit the words, or no tokenizer.
+        CorpusError, UsageError: as `score_heads`.
+
+    >>> import numpy as np
+    >>> from headroles import make_corpus
+    >>> corpus = make_corpus([(("Dogs", "bark"), (1, -1), ("nsubj", "root"))])
+    >>> uniform = np.full((1, 2, 4, 4), 1 / 4)  # one layer of two heads, four pieces
+    >>> scores = score_attention([uniform], corpus, [[None, 0, 1, None]], relations="nsubj")
+    >>> scores.of_head((0, 1), "nsubj")  # uniform attention has a bias score of 1
+    array([1.], dtype=float32)
+    """
+    corpus = as_corpus(sentences)
+    if not callable(alignment):  # no tokenizer
+        alignment = _by_id(alignment, corpus, "alignment")
+    return score_heads(SavedAttention(_by_id(arrays, corpus, "arrays"), alignment), corpus, options)
+
+
+def _by_id(given: Any, corpus: Corpus, name: str) -> Any:
+    """Turn a sequence in the order of the sentences into a mapping from their ids.
+
+    Mappings, paths and other values are returned as they are. Raises UsageError.
+    """
+    if isinstance(given, Mapping | str | Path):
+        return given
+    if not isinstance(given, Sequence) and not hasattr(given, "shape"):
+        raise UsageError(
+            f"the {name} are a {type(given).__name__}; give a sequence with one for each sentence, "
+            "or a mapping from the ids of the sentences"
+        )
+    ids = [sentence.id for sentence in corpus]
+    if len(given) != len(ids):
+        raise UsageError(
+            f"there are {len(given)} {name} for {len(ids)} sentences; give one for each sentence"
+        )
+    return dict(zip(ids, given, strict=True))
+
+
 def score_to_folder(run: ScoringRun, folder: Path) -> ScoresRecord:
     """Write the scores of ``run`` into an existing folder as they come, and return their record.
 
     Memory does not grow with the number of examples. The files are those of `HeadScores.save`.
     """
-    return write_scores(folder, run.blocks(), run.options.precision == HALF, run.record)
+    return write_scores(folder, run.blocks(), run.options.precision == HALF, lambda: run.record)
 
 
 @contextmanager
@@ -138,7 +203,10 @@ _VERSIONS = ("headroles", "torch", "transformers", "tokenizers", "numpy")
 
 
 class ScoringRun:
-    """One encoder over one corpus."""
+    """One encoder over one corpus.
+
+    ``record`` is that of the run, once its blocks are exhausted.
+    """
 
     def __init__(
         self,
@@ -158,103 +226,78 @@ class ScoringRun:
         self._reader = reader
         self.corpus = corpus
         self.options = options
-        self.score = SCORES[options.score]
-        self.relations, self.roles, self._alone = chosen or _choose(options, corpus)
-        refuse_too_far((role.id for role in self.roles), encoder.max_tokens)
-        budget = Budget.of(encoder.device, options.batch_tokens)
+        self.relations, self.roles, alone = chosen or _choose(options, corpus)
+        check_offsets((role.id for role in self.roles), encoder.max_tokens)
+        budget, score = Budget.of(encoder.device, options.batch_tokens), SCORES[options.score]
         self.batch_tokens = budget.tokens
-        self.scorer = BlockScorer(encoder, reader, self.roles, self.score, budget)
+        self.scorer = BlockScorer(encoder, reader, self.roles, score, budget)
         self._pieces = encoder.example_encoder()
-        self._opened = self._open_record()
-        self._counts = Counts(skipped=Counter(corpus.skipped))
-        self._part: RecordedPart | None = None
-        self._n_examples = self._n_scores = 0
-
-    def _open_record(self) -> ScoresRecord:
-        """Return what is known before anything is scored, all that scores depend on."""
-        reader, corpus, options = self._reader, self.corpus, self.options
-        return ScoresRecord.now(
-            model=structs.replace(self._encoder.description, **reader.description),
+        # all that scores depend on is known before anything is scored
+        self.record = ScoresRecord.now(
+            model=structs.replace(encoder.description, **reader.description),
             corpus=corpus.record,
             options={
                 **{name: one for name, one in options.record().items() if name in _OPTIONS},
                 "relations": list(self.relations),
-                "device": self._encoder.device.type,
+                "device": encoder.device.type,
                 "batch_tokens": self.batch_tokens,
             },
-            **describe_scores(self.roles, self.score, reader.n_layers, reader.n_heads),
+            **describe_scores(self.roles, score, reader.n_layers, reader.n_heads),
             reaches=list(reader.reaches),
             removed_heads=list(reader.removed),
             rounded=HALF if options.precision == HALF else "",
             absent_relations=absent_defaults(options, corpus.record.scheme, self.relations),
-            without_other_tree=self._alone,
+            without_other_tree=alone,
+            skipped=dict(corpus.skipped),
         )
-
-    def record(self) -> ScoresRecord:
-        """Return the record of the run, once its blocks are exhausted."""
-        return self._counts.put_into(self._opened, self._n_examples, self._n_scores, self._part)
 
     def scores(self) -> HeadScores:
         """Return the scores of all examples, with their record."""
-        return HeadScores.joined(list(self.blocks()), self.record())
+        return HeadScores.joined(list(self.blocks()), self.record)
 
     def blocks(self) -> Iterator[HeadScores]:
         """Yield the scores of all examples in corpus order, a window at a time."""
-        counts = Counts()
         sizes: list[int] = []
-        for scores, found in self._scored():
-            counts.add(found)
-            self._counts.add(found)
+        for scores in self._scored():
+            self.record = self.record.plus(scores.record)
             sizes.append(scores.n_examples)
-            self._n_examples += scores.n_examples
-            self._n_scores += scores.record.scores
             if scores.n_examples:
                 yield scores
-        if self._sharing.corpus_part is not None:
-            self._sharing.corpus_part.refuse_empty(sizes)
-            self._part = RecordedPart(
-                **vars(self._sharing.corpus_part),
-                sizes=sizes,
-                counts=counts.record(),
-                plan=self._settings(),
-            )
-        self._refuse_nothing()
-
-    def _scored(self) -> Iterator[ScoredWindow]:
-        """Yield the result of each window, in corpus order."""
-        saved = self._open_windows()
-        if self._sharing.team is None:
-            yield from self._score(saved, [])
-            return
-        numbers: list[int] = []
-        for _ in self._score(saved, numbers):
-            pass
-        self._sharing.wait()
-        yield from map(saved.read, numbers)
+        if (part := self._sharing.corpus_part) is not None:
+            part.check_not_empty(sizes)
+            skipped, plan = dict(self.corpus.skipped), self._settings()
+            recorded = RecordedPart(**vars(part), sizes=sizes, skipped=skipped, plan=plan)
+            self.record = structs.replace(self.record, part=recorded)
+        self._check_scored()
 
     def assist(self) -> None:
         """Score and save the windows of this process, and wait until all processes have done so."""
-        for _ in self._score(self._open_windows(), []):
+        for _ in self._score(self._sharing.open(self._settings), []):
             pass
         self._sharing.wait()
 
-    def _open_windows(self) -> SavedWindows:
-        return self._sharing.open(self._settings, self.scorer.fetch([], Counts()))
+    def _scored(self) -> Iterator[HeadScores]:
+        """Yield the scores of each window of the run, in corpus order."""
+        saved = self._sharing.open(self._settings)
+        numbers: list[int] = []
+        scored = self._score(saved, numbers)
+        if saved is None or self._sharing.team is None:
+            yield from scored
+            return
+        for _ in scored:
+            pass
+        self._sharing.wait()
+        yield from (self._read(saved, number) for number in numbers)
 
-    def _score(self, saved: SavedWindows, numbers: list[int]) -> Iterator[ScoredWindow]:
-        """Yield the results of the windows of this process, which are saved.
+    def _score(self, saved: OpenParts | None, numbers: list[int]) -> Iterator[HeadScores]:
+        """Yield the scores of the windows of this process, which are saved.
 
         ``numbers`` are filled with those of all windows of the run. A window is fetched once the
         next one is launched, so that a device need not wait.
         """
-        waiting: Callable[[], ScoredWindow] | None = None
-        for window, counts, examples in one_ahead(self._encoded(saved, numbers)):
-            if examples is None:
-                fetch = partial(saved.read, window.number)
-            else:
-                fetch = partial(
-                    self._fetch, window.number, self._launch(window, examples), counts, saved
-                )
+        waiting: Callable[[], HeadScores] | None = None
+        for launch in one_ahead(self._encoded(saved, numbers)):
+            fetch = launch()
             if waiting is not None:
                 yield waiting()
             waiting = fetch
@@ -262,23 +305,25 @@ class ScoringRun:
             yield waiting()
 
     def _encoded(
-        self, saved: SavedWindows, numbers: list[int]
-    ) -> Iterator[tuple[Window, Counts, list[EncodedExample] | None]]:
-        """Yield this process's windows with their examples in word pieces, None if saved."""
+        self, saved: OpenParts | None, numbers: list[int]
+    ) -> Iterator[Callable[[], Callable[[], HeadScores]]]:
+        """Yield, for each window of this process, the function that launches it: cut already."""
         for window in windows_of(self.corpus, self.options.pairing, self._n_examples_at_once):
-            if not self._sharing.has(window.number):
+            number = window.number
+            if not self._sharing.has(number):
                 continue
-            numbers.append(window.number)
-            if not self._sharing.scores_here(window.number):
+            numbers.append(number)
+            if not self._sharing.scores_here(number):
                 continue
-            counts = Counts()
-            if window.number in saved:
-                yield window, counts, None
+            if saved is not None and number in saved:
+                yield partial(partial, self._read, saved, number)
                 continue
+            skipped: Skipped = Skipped()
             self._pieces.counts.clear()
-            encoded = self._pieces.encode(window.examples, counts.skipped)
-            counts.pieces.update(self._pieces.counts)
-            yield window, counts, encoded
+            encoded = self._pieces.encode(window.examples, skipped)
+            pieces = PieceCounts(**self._pieces.counts) if self._pieces.counts else None
+            cut = ScoresRecord(skipped=dict(skipped), pieces=pieces)
+            yield partial(self._launch, window, encoded, cut, saved)
 
     @property
     def _n_examples_at_once(self) -> int:
@@ -286,23 +331,39 @@ class ScoringRun:
         bytes_each = 4 * self._reader.n_layers * self._reader.n_heads * len(self.roles)
         return max(1, min(WINDOW_EXAMPLES, WINDOW_BYTES // bytes_each))
 
-    def _launch(self, window: Window, examples: list[EncodedExample]) -> list[Launched]:
+    def _launch(
+        self,
+        window: Window,
+        examples: list[EncodedExample],
+        cut: ScoresRecord,
+        saved: OpenParts | None,
+    ) -> Callable[[], HeadScores]:
+        """Run the encoder; return the function that waits for the scores, and saves them.
+
+        ``cut`` counts the word pieces of the window, and what was skipped in cutting it.
+        """
+
         def report(done: int) -> None:
             if self.options.on_progress is not None:
                 sentences = window.first + window.n_sentences * done // len(examples)
                 self.options.on_progress(sentences, self.corpus.record.sentences)
 
-        return self.scorer.launch(examples, report) if examples else []
+        arrive = self.scorer.launch(examples, report, cut)
 
-    def _fetch(
-        self, number: int, launched: list[Launched], counts: Counts, saved: SavedWindows
-    ) -> ScoredWindow:
-        scores = self.scorer.fetch(launched, counts)
-        if self.options.precision == HALF:
-            scores = scores.rounded()
-        scored = ScoredWindow(scores, counts)
-        saved.write(number, scored)
-        return scored
+        def fetch() -> HeadScores:
+            scores = arrive()
+            if self.options.precision == HALF:
+                scores = scores.rounded()
+            if saved is not None:
+                saved.write(window.number, scores.encoded())
+            return scores
+
+        return fetch
+
+    def _read(self, saved: OpenParts, number: int) -> HeadScores:
+        """Return the saved scores of a window. Raises StorageError if none are saved."""
+        like = self.scorer.launch([], lambda done: None)()
+        return saved.read(number, like.decoded)
 
     def _settings(self) -> dict[str, Any]:
         """Return all that results of windows depend on.
@@ -310,7 +371,7 @@ class ScoringRun:
         Files and folders are among them by content, not by path; a user's own roles by their ids
         alone.
         """
-        record, corpus = self._opened, self.corpus
+        record, corpus = self.record, self.corpus
         # the roles describe the file of frequencies by its content, so its path does not matter
         options = {name: one for name, one in record.options.items() if name != "frequencies"}
         return {
@@ -322,17 +383,17 @@ class ScoringRun:
             "versions": {name: record.versions[name] for name in _VERSIONS},
         }
 
-    def _refuse_nothing(self) -> None:
+    def _check_scored(self) -> None:
         """Raise CorpusError if there is no example, or none with a score."""
-        if not self._n_examples:
+        skipped = self.record.skipped
+        if not self.record.examples:
             self._sharing.forget()
-            skipped = self._counts.skipped
             raise CorpusError(
                 "no example could be scored: "
                 + "; ".join(f"{count} {reason}" for reason, count in skipped.items())
-                + (advice_on_length(self._opened) if skipped[TOO_LONG] else "")
+                + (advice_on_length(self.record) if TOO_LONG in skipped else "")
             )
-        if not self._n_scores and self._sharing.corpus_part is None:
+        if not self.record.scores and self._sharing.corpus_part is None:
             self._sharing.forget()
             raise CorpusError(
                 f"no example has a score for {listed([role.id for role in self.roles])}; choose "

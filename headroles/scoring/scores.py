@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from headroles import storage
 from headroles.arrays import Float32Array, IntArray
 from headroles.errors import StorageError, UsageError
-from headroles.record import PartCounts, PieceCounts, Record, RecordedPart, ScoresRecord
+from headroles.record import Record, ScoresRecord
 from headroles.results.shown import Grid, Shown, Warned, as_html
 from headroles.results.stored import Stored
 from headroles.roles import (
@@ -42,9 +41,6 @@ from headroles.scoring.tables import (
     write_blocks,
 )
 from headroles.wording import as_given
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -304,8 +300,31 @@ class HeadScores(Stored):
                 raise UsageError(f"the {axis} is {place}; it must be 0 to {n - 1}")
         return places[0] * self.n_heads + places[1]
 
+    def encoded(self) -> bytes:
+        """Encode as safetensors: the arrays, and names and record as JSON."""
+        return storage.encode_arrays(
+            self.arrays, {**self.names, "record": storage.plain(self.record)}
+        )
+
+    def decoded(self, content: bytes) -> HeadScores:
+        """Decode what `encoded` made of scores of other examples of the same run.
+
+        Raises ValueError, KeyError or TypeError for other content.
+        """
+        arrays, notes = storage.decode_arrays(content), storage.decode_notes(content)
+        names = {name: tuple(notes[name]) for name in self.names}
+        form, needed = (
+            {name: (one.dtype, one.shape[1:]) for name, one in some.items()}
+            for some in (arrays, self.arrays)
+        )
+        sizes = {len(one) for one in (*names.values(), *arrays.values())}
+        if form != needed or len(sizes) > 1:
+            raise ValueError(f"it holds {form} of {sizes} examples instead of {needed}")
+        found: dict[str, Any] = {**names, **arrays}
+        return replace(self, **found, record=ScoresRecord.read(notes["record"]))
+
     def write_files(self, folder: Path) -> list[str]:
-        """Write ``scores.parquet``, ``examples.parquet`` and, if any, the offset shares."""
+        """Write ``scores.parquet`` and ``examples.parquet``."""
         return write_blocks(folder, [self], self.record.rounded == HALF)
 
     @classmethod
@@ -316,7 +335,7 @@ class HeadScores(Stored):
             roles = tuple(map(Role.from_record, said.roles))
             found = read_fields(folder, said)
             scores = cls(**found, roles=roles, score=SCORES[said.score], record=said)
-            _refuse_empty_heads(scores.values, said.removed_heads)
+            _check_heads(scores.values, said.removed_heads)
             return scores
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
             raise StorageError(
@@ -343,7 +362,7 @@ def describe_scores(
     }
 
 
-def _refuse_empty_heads(values: Float32Array, removed: Sequence[tuple[int, int]]) -> None:
+def _check_heads(values: Float32Array, removed: Sequence[tuple[int, int]]) -> None:
     """Raise ValueError for a head without a score that was not removed from the model."""
     of_roles = [np.isnan(one).all(axis=0) for one in np.moveaxis(values, -1, 0)]
     empty = map(tuple, np.argwhere(np.all(of_roles, axis=0)).tolist())
@@ -373,48 +392,3 @@ def read_blocks(folder: Path, record: ScoresRecord) -> Iterator[HeadScores]:
     roles = tuple(map(Role.from_record, record.roles))
     for fields_of_one in read_row_groups(folder, record):
         yield HeadScores(**fields_of_one, roles=roles, score=SCORES[record.score])
-
-
-@dataclass
-class Counts:
-    """Counts of skipped examples and arcs, of controls, and of word pieces, as in a record."""
-
-    skipped: Counter[str] = field(default_factory=Counter)
-    controls: Counter[str] = field(default_factory=Counter)
-    pieces: Counter[str] = field(default_factory=Counter)
-
-    def record(self) -> PartCounts:
-        """Return the counts as a record has them."""
-        return PartCounts(dict(self.skipped), dict(self.controls), dict(self.pieces))
-
-    @classmethod
-    def of(cls, record: PartCounts) -> Counts:
-        """Rebuild counts from `record`."""
-        return cls(Counter(record.skipped), Counter(record.controls), Counter(record.pieces))
-
-    def add(self, other: Counts) -> None:
-        """Add the counts of other examples."""
-        self.skipped.update(other.skipped)
-        self.controls.update(other.controls)
-        self.pieces.update(other.pieces)
-
-    def put_into(
-        self, record: ScoresRecord, examples: int, scores: int, part: RecordedPart | None
-    ) -> ScoresRecord:
-        """Return the record of a run with these counts and numbers of examples and scores."""
-        return structs.replace(
-            record,
-            examples=examples,
-            scores=scores,
-            skipped=dict(self.skipped),
-            controls=dict(self.controls),
-            pieces=PieceCounts(**self.pieces) if self.pieces else None,
-            part=part,
-        )
-
-
-class ScoredWindow(NamedTuple):
-    """Scores of a window (of no example if all were skipped), and its counts."""
-
-    scores: HeadScores
-    counts: Counts

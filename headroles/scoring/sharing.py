@@ -1,19 +1,17 @@
-"""Sharing of a run: how its windows are saved, and which processes score them together."""
+"""Sharing of a run: where its windows are saved, and which processes score them together."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from headroles.errors import HeadRolesError, StorageError, UsageError
-from headroles.record import PartCounts
+from headroles.errors import HeadRolesError, UsageError
 from headroles.scoring.options import CorpusPart
-from headroles.scoring.scores import Counts, HeadScores, ScoredWindow
-from headroles.storage import OpenParts, Parts, decode_arrays, decode_notes, encode_arrays, plain
+from headroles.storage import OpenParts, Parts
 
 _PATIENCE = timedelta(days=30)
 """Longest wait for other processes; one of them may be reading a large corpus."""
@@ -103,22 +101,20 @@ class Sharing:
         """Tell whether this process scores a window of the run."""
         return self.team is None or window % self.team.count == self.team.index
 
-    def open(self, settings: Callable[[], dict[str, Any]], of: HeadScores) -> SavedWindows:
-        """Open the saved windows of a run; without ``parts``, windows are not saved.
-
-        ``of`` is one of its windows, with any examples or none.
+    def open(self, settings: Callable[[], dict[str, Any]]) -> OpenParts | None:
+        """Open the saved windows of a run; None without ``parts``: windows are not saved.
 
         Raises StorageError for windows of other settings, or a process with other settings.
         """
         if self.parts is None:
-            return SavedWindows(None, of)
+            return None
         of_part = {} if self.corpus_part is None else {"part": vars(self.corpus_part)}
         if self.assists:
             self.wait()
-            return SavedWindows(self.parts.join({**settings(), **of_part}), of)
+            return self.parts.join({**settings(), **of_part})
         opened = self.parts.open({**settings(), **of_part})
         self.wait()
-        return SavedWindows(opened, of)
+        return opened
 
     def wait(self) -> None:
         """Wait until all processes wait, if there are several."""
@@ -133,52 +129,3 @@ class Sharing:
 
 ALONE = Sharing()
 """Sharing of a single process that saves nothing."""
-
-
-@dataclass(frozen=True)
-class SavedWindows:
-    """Saved results of windows, by their numbers; without ``parts`` nothing is saved.
-
-    ``like`` has the roles, the layers and the heads of all windows, and no examples.
-    """
-
-    parts: OpenParts | None
-    like: HeadScores
-
-    def __contains__(self, number: int) -> bool:
-        return self.parts is not None and number in self.parts
-
-    def write(self, number: int, scored: ScoredWindow) -> None:
-        """Save the result of a window."""
-        if self.parts is not None:
-            self.parts.write(number, pack(scored))
-
-    def read(self, number: int) -> ScoredWindow:
-        """Return the result of a window. Raises StorageError if none is saved."""
-        if self.parts is None:
-            raise StorageError("this run saves no windows; score again")
-        return self.parts.read(number, lambda content: unpack(content, self.like))
-
-
-def pack(scored: ScoredWindow) -> bytes:
-    """Encode a result as safetensors: the arrays of its scores, and the rest as JSON."""
-    scores, counts = scored
-    return encode_arrays(scores.arrays, {**scores.names, "counts": plain(counts.record())})
-
-
-def unpack(content: bytes, like: HeadScores) -> ScoredWindow:
-    """Decode the result that `pack` made. Raises ValueError, KeyError or TypeError otherwise.
-
-    ``like`` is as in `SavedWindows`.
-    """
-    arrays, notes = decode_arrays(content), decode_notes(content)
-    names = {name: tuple(notes[name]) for name in like.names}
-    form, needed = (
-        {name: (one.dtype, one.shape[1:]) for name, one in found.items()}
-        for found in (arrays, like.arrays)
-    )
-    sizes = {len(one) for one in (*names.values(), *arrays.values())}
-    if form != needed or len(sizes) > 1:
-        raise ValueError(f"it holds {form} of {sizes} examples instead of {needed}")
-    fields: dict[str, Any] = {**names, **arrays}
-    return ScoredWindow(replace(like, **fields), Counts.of(PartCounts.read(notes["counts"])))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 SCORES_FILE = "scores.parquet"
 EXAMPLES_FILE = "examples.parquet"
-OFFSETS_FILE = "offsets.parquet"
-_BOUNDS = ("low", "high")
-"""Columns of the table of examples that hold, as lists, the bounds of scores role by role."""
+FILES = (SCORES_FILE, EXAMPLES_FILE)
+_LISTS = ("low", "high", "offsets")
+"""Columns of the table of examples that hold lists, role by role: of bounds of scores, and of the
+scores of fixed offsets.
+"""
 
 
 def write_blocks(folder: Path, blocks: Iterable[HeadScores], is_half: bool = False) -> list[str]:
@@ -35,23 +37,14 @@ def write_blocks(folder: Path, blocks: Iterable[HeadScores], is_half: bool = Fal
     almost nothing, and a file is smaller than four bytes per score. ``is_half`` stores scores as
     float16.
     """
-    of_measurements = {SCORES_FILE: ["score"], EXAMPLES_FILE: [], OFFSETS_FILE: []}
-    tables: dict[str, pa.Table] = {}
-    with ExitStack() as stack:
-        writers = {
-            name: stack.enter_context(closing(storage.TableWriter(folder / name, columns)))
-            for name, columns in of_measurements.items()
-        }
+    with (
+        closing(storage.TableWriter(folder / SCORES_FILE, ["score"])) as scores,
+        closing(storage.TableWriter(folder / EXAMPLES_FILE)) as examples,
+    ):
         for block in blocks:
-            tables = {
-                SCORES_FILE: long_table(block, is_half),
-                EXAMPLES_FILE: _examples_table(block),
-            }
-            if block.offset_shares is not None:
-                tables[OFFSETS_FILE] = _shares_table(block, block.offset_shares)
-            for name, table in tables.items():
-                writers[name].write(table)
-    return list(tables)
+            scores.write(long_table(block, is_half))
+            examples.write(_examples_table(block))
+    return list(FILES)
 
 
 def read_fields(folder: Path, record: ScoresRecord) -> dict[str, Any]:
@@ -60,10 +53,12 @@ def read_fields(folder: Path, record: ScoresRecord) -> dict[str, Any]:
     Raises StorageError for unreadable files, and ValueError, KeyError or TypeError for files with
     other content.
     """
-    scores, *others = [folder / name for name in files_of(record)]
-    tables = map(storage.read_table, others)
-    batches = (batch for one in storage.read_row_groups(scores) for batch in one.to_batches())
-    read = _to_fields(batches, *tables, record=record)
+    batches = (
+        batch
+        for group in storage.read_row_groups(folder / SCORES_FILE)
+        for batch in group.to_batches()
+    )
+    read = _to_fields(batches, storage.read_table(folder / EXAMPLES_FILE), record)
     if (found := read["n_scores"]) != record.scores:
         raise ValueError(f"{found} scores instead of {record.scores}")
     return read
@@ -71,32 +66,26 @@ def read_fields(folder: Path, record: ScoresRecord) -> dict[str, Any]:
 
 def read_row_groups(folder: Path, record: ScoresRecord) -> Iterator[dict[str, Any]]:
     """Yield such fields block by block, as they were written."""
-    files = [storage.read_row_groups(folder / name) for name in files_of(record)]
-    for scores, *others in zip(*files, strict=True):
-        yield _to_fields(scores.to_batches(), *others, record=record)
-
-
-def files_of(record: ScoresRecord) -> tuple[str, ...]:
-    """Return the names of the files in which scores are stored."""
-    has_offsets = SCORES[record.score].of_first_choice
-    return (SCORES_FILE, EXAMPLES_FILE, *([OFFSETS_FILE] if has_offsets else []))
+    files = [storage.read_row_groups(folder / name) for name in FILES]
+    for scores, examples in zip(*files, strict=True):
+        yield _to_fields(scores.to_batches(), examples, record)
 
 
 def _to_fields(
-    scores: Iterable[pa.RecordBatch],
-    of_examples: pa.Table,
-    *of_offsets: pa.Table,
-    record: ScoresRecord,
+    scores: Iterable[pa.RecordBatch], of_examples: pa.Table, record: ScoresRecord
 ) -> dict[str, Any]:
-    """Build fields from the tables of the files that `files_of` names."""
+    """Build fields from the tables of scores and of examples."""
     roles = [role.id for role in record.roles]
-    examples = of_examples.drop_columns(list(_BOUNDS)).to_pydict()
+    lists = [name for name in _LISTS if name in of_examples.column_names]
+    examples = of_examples.drop_columns(lists).to_pydict()
     ids = examples["example"]
     if None in ids or None in examples["document"]:
         raise ValueError("examples without an id or a document")
     values, counts, n_rows = _from_long(scores, ids, roles, (len(ids), *record.shape))
     if n_rows != sum(int(np.count_nonzero(~np.isnan(one))) for one in values):
         raise ValueError("scores that occur twice")
+    low, high = (_from_lists(of_examples, name, (len(roles),)) for name in _LISTS[:2])
+    has_offsets, width = SCORES[record.score].of_first_choice, (len(roles), len(OFFSETS))
     return {
         "ids": tuple(ids),
         "documents": tuple(examples["document"]),
@@ -104,8 +93,8 @@ def _to_fields(
         "values": values,
         "counts": counts,
         "digests": () if None in examples["digest"] else tuple(examples["digest"]),
-        "offset_shares": _from_shares(of_offsets[0], ids, roles) if of_offsets else None,
-        "bounds": _known_bounds(of_examples, len(roles)),
+        "offset_shares": _from_lists(of_examples, _LISTS[2], width) if has_offsets else None,
+        "bounds": None if low is None or high is None else np.stack([low, high], axis=-1),
         "n_scores": n_rows,
     }
 
@@ -113,61 +102,38 @@ def _to_fields(
 def _examples_table(block: HeadScores) -> pa.Table:
     import pyarrow as pa
 
-    unknown = [None] * len(block.ids)
+    low, high = (None, None) if block.bounds is None else np.moveaxis(block.bounds, -1, 0)
+    lists, unknown = {"low": low, "high": high}, [None] * len(block.ids)
+    if block.offset_shares is not None:
+        lists["offsets"] = block.offset_shares
     return pa.table(
         {
             "example": list(block.ids),
             "document": list(block.documents),
             "tokens": pa.array(block.lengths, pa.int32()),
             "digest": pa.array(list(block.digests) or unknown, pa.string()),
-            **{name: _bounds_column(block, side) for side, name in enumerate(_BOUNDS)},
+            **{name: _lists(one, *block.counts.shape) for name, one in lists.items()},
         }
     )
 
 
-def _shares_table(block: HeadScores, shares: Float32Array) -> pa.Table:
-    """Return a row per example and role with shares, a column per offset."""
+def _lists(values: Float32Array | None, n: int, n_roles: int) -> pa.Array:
+    """Return ``values`` (n, roles, ...) as a list for each example, all of one length."""
     import pyarrow as pa
 
-    example, role = np.nonzero(~np.isnan(shares[..., 0]))
-    found = shares[example, role].T
-    columns = {f"{offset:+d}": own for offset, own in zip(OFFSETS, found, strict=True)}
-    index = {
-        "example": pa.DictionaryArray.from_arrays(example.astype(np.int32), list(block.ids)),
-        "role": pa.DictionaryArray.from_arrays(role.astype(np.int16), list(block.role_ids)),
-    }
-    return pa.table({**index, **columns})
+    if values is None:
+        return pa.nulls(n, pa.list_(pa.float32(), n_roles))
+    flat = np.ascontiguousarray(values, dtype=np.float32).reshape(-1)
+    return pa.FixedSizeListArray.from_arrays(pa.array(flat), len(flat) // n if n else n_roles)
 
 
-def _from_shares(table: pa.Table, ids: Sequence[str], roles: Sequence[str]) -> Float32Array:
-    shares = np.full((len(ids), len(roles), len(OFFSETS)), np.nan, dtype=np.float32)
-    examples, places = ({name: k for k, name in enumerate(names)} for names in (ids, roles))
-    for batch in table.to_batches():
-        example = _decode(batch.column("example"), examples)
-        role = _decode(batch.column("role"), places)
-        for place, offset in enumerate(OFFSETS):
-            shares[example, role, place] = batch.column(f"{offset:+d}").to_numpy()
-    return shares
-
-
-def _bounds_column(block: HeadScores, side: int) -> pa.Array:
-    """Return, for each example, a list of one bound per role."""
-    import pyarrow as pa
-
-    n_roles = block.counts.shape[1]
-    if block.bounds is None:
-        return pa.nulls(len(block.ids), pa.list_(pa.float32(), n_roles))
-    flat = pa.array(np.ascontiguousarray(block.bounds[..., side], dtype=np.float32).ravel())
-    return pa.FixedSizeListArray.from_arrays(flat, n_roles)
-
-
-def _known_bounds(examples: pa.Table, n_roles: int) -> Float32Array | None:
-    """Return the bounds of all examples; None if some are missing."""
-    columns = [examples.column(name).combine_chunks() for name in _BOUNDS]
-    if any(column.null_count for column in columns):
+def _from_lists(table: pa.Table, name: str, shape: tuple[int, ...]) -> Float32Array | None:
+    """Return the lists of a column as (examples, *shape); None if some are missing."""
+    column = table.column(name).combine_chunks()
+    if column.null_count:
         return None
-    sides = [column.flatten().to_numpy().reshape(-1, n_roles) for column in columns]
-    return np.stack(sides, axis=-1).astype(np.float32)
+    found: Float32Array = column.flatten().to_numpy().reshape(-1, *shape).astype(np.float32)
+    return found
 
 
 def long_table(block: HeadScores, is_half: bool = False) -> pa.Table:

@@ -46,7 +46,7 @@ def read_from(file: Path, *others: type[Exception]) -> Iterator[None]:
         raise StorageError(f"{file} cannot be read: {reason}; score again") from error
 
 
-def refuse_odd_name(place: Path) -> None:
+def check_name(place: Path) -> None:
     """Raise StorageError for a path that is not UTF-8: Parquet and weights cannot be there."""
     try:
         str(place).encode("utf-8")
@@ -163,7 +163,7 @@ def read_json(file: Path) -> dict[str, Any]:
         with open_regular(file) as stream:
             text = stream.read().decode("utf-8")
         content = json.loads(text, parse_constant=_refuse_constant)
-        _refuse_depth(content)
+        _check_depth(content)
     if not isinstance(content, dict):
         raise StorageError(f"{file} is not a JSON object; name a folder that headroles wrote")
     return content
@@ -173,9 +173,9 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _refuse_depth(content: Any, levels: int = 50) -> None:
+def _check_depth(content: Any, levels: int = 50) -> None:
     if not levels:
         raise ValueError("its lists and objects are nested too deep")
     if isinstance(content, dict | list):
         for inner in content.values() if isinstance(content, dict) else content:
-            _refuse_depth(inner, levels - 1)
+            _check_depth(inner, levels - 1)

@@ -19,14 +19,14 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from headroles.errors import HeadRolesError, StorageError
-from headroles.storage.files import keep_permissions, refuse_odd_name, sync, written
+from headroles.storage.files import check_name, keep_permissions, sync, written
 from headroles.storage.parts import Parts
 from headroles.storage.run_file import (
     ADDED,
     HIDDEN,
     REPLACED,
     RUN_FILE,
-    refuse_foreign,
+    check_hidden_folder,
     result_files,
     unchanged_files,
 )
@@ -95,13 +95,13 @@ def parts_beside(staging: Path) -> Parts:
 def _claimed(folder: str | Path) -> Iterator[Path]:
     """Claim ``folder`` for this process alone; create it if necessary."""
     folder = Path(folder).absolute()
-    refuse_odd_name(folder)
+    check_name(folder)
     hidden = folder / HIDDEN
     made = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
     try:
         with written(folder):
             _make(folder)
-            refuse_foreign(hidden)
+            check_hidden_folder(hidden)
             hidden.mkdir(exist_ok=True)
             with _locked(hidden):
                 _clear(folder)  # the remains of a killed run
@@ -128,16 +128,18 @@ def _make(folder: Path) -> None:
 
 @contextmanager
 def _locked(hidden: Path) -> Iterator[None]:
+    lock = FileLock(hidden / _LOCK, timeout=0)
     try:
-        with FileLock(hidden / _LOCK, timeout=0):
-            try:
-                yield
-            finally:  # while it is held: the next process makes a new one
-                (hidden / _LOCK).unlink(missing_ok=True)
+        lock.acquire()
     except Timeout:
         raise StorageError(
             f"another run is writing into {hidden.parent}; wait for it, or name another folder"
         ) from None
+    try:
+        yield
+    finally:  # while it is held: the next process makes a new one
+        (hidden / _LOCK).unlink(missing_ok=True)
+        lock.release()
 
 
 def _clear(folder: Path) -> None:
@@ -172,8 +174,8 @@ def _fill(folder: Path, commit: str) -> Iterator[Path]:
 
 
 def _prepare(new: Path, folder: Path) -> None:
-    """Make ``new`` complete, on the disk. Raises StorageError as `_refuse_in_the_way`."""
-    _refuse_in_the_way(folder, new)
+    """Make ``new`` complete, on the disk. Raises StorageError as `_check_in_the_way`."""
+    _check_in_the_way(folder, new)
     for file in sorted(new.rglob("*")):
         keep_permissions(folder / file.relative_to(new), file)
         sync(file)
@@ -191,14 +193,14 @@ def _finish(folder: Path) -> None:
             continue
         if results.name == REPLACED:
             parts_in(folder).remove()
-        _refuse_in_the_way(folder, results)
+        _check_in_the_way(folder, results)
         for source in (*(place for place in results.iterdir() if place.is_dir()), results):
             _replace(folder / source.relative_to(results), source, hidden / _DRAFT)
         results.rename(hidden / _PLACED)
         _clear(folder)
 
 
-def _refuse_in_the_way(target: Path, source: Path) -> None:
+def _check_in_the_way(target: Path, source: Path) -> None:
     """Raise StorageError if a file in ``target`` that is no result has the name of a new one."""
     listed = result_files(target)
     for file in source.iterdir():
@@ -213,7 +215,7 @@ def _refuse_in_the_way(target: Path, source: Path) -> None:
                 f"{place} is in the way of a file or folder of the results; remove it"
             )
         if file.is_dir():
-            _refuse_in_the_way(place, file)
+            _check_in_the_way(place, file)
 
 
 def _replace(target: Path, source: Path, draft: Path) -> None:

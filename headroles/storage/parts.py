@@ -79,8 +79,8 @@ class Parts:
         return self._opened(settings)
 
     def _opened(self, settings: Mapping[str, Any]) -> OpenParts:
-        seal = _digest(encode_json(settings))
-        return OpenParts(self.place / seal.hex()[:_NAME_LENGTH], seal)
+        digest = _digest(encode_json(settings))
+        return OpenParts(self.place / digest.hex()[:_NAME_LENGTH], digest)
 
     def _differences(self, settings: Mapping[str, Any]) -> str:
         try:
@@ -101,13 +101,10 @@ class Parts:
 
 @dataclass(frozen=True)
 class OpenParts:
-    """Parts of one run by their names, or numbers from 0; each is saved whole or not at all.
-
-    ``seal`` is the digest of the settings.
-    """
+    """Parts of one run by their names, or numbers from 0; each is saved whole or not at all."""
 
     folder: Path
-    seal: bytes
+    settings_digest: bytes
 
     def __contains__(self, name: int | str) -> bool:
         return self._file(name).exists()
@@ -118,7 +115,7 @@ class OpenParts:
         try:
             with open_regular(file) as stream:
                 digest, content = stream.read(_DIGEST_BYTES), stream.read()
-            if digest != self._sealed(name, content):
+            if digest != self._digest_of(name, content):
                 raise ValueError("it is damaged, or belongs to another run or version")
             return decode(content)
         except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
@@ -129,10 +126,10 @@ class OpenParts:
 
     def write(self, name: int | str, content: bytes) -> None:
         """Save a part, replacing an earlier one. Raises StorageError if it cannot be written."""
-        write_bytes(self._file(name), self._sealed(name, content) + content)
+        write_bytes(self._file(name), self._digest_of(name, content) + content)
 
-    def _sealed(self, name: int | str, content: bytes) -> bytes:
-        return _digest(content, key=_digest(str(name).encode(), key=self.seal))
+    def _digest_of(self, name: int | str, content: bytes) -> bytes:
+        return _digest(content, key=_digest(str(name).encode(), key=self.settings_digest))
 
     def _file(self, name: int | str) -> Path:
         return self.folder / f"{_PREFIX}{name}"

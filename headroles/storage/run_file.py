@@ -14,12 +14,12 @@ import msgspec
 
 from headroles.errors import StorageError
 from headroles.storage.files import (
+    check_name,
     encode_json,
     open_regular,
     plain,
     read_from,
     read_json,
-    refuse_odd_name,
     write_bytes,
 )
 
@@ -115,17 +115,17 @@ def _are_files(files: Any) -> TypeGuard[Files]:
 def committed(folder: Path) -> Path:
     """Return where to read the results of ``folder``: in it, or where a killed run left them.
 
-    Nothing is moved for that. Raises StorageError as `refuse_foreign` and `refuse_odd_name`.
+    Nothing is moved for that. Raises StorageError as `check_hidden_folder` and `check_name`.
     """
-    refuse_odd_name(folder)
+    check_name(folder)
     for name in (REPLACED, ADDED):
         if os.path.lexists(folder / HIDDEN / name):
-            refuse_foreign(folder / HIDDEN)
+            check_hidden_folder(folder / HIDDEN)
             return folder / HIDDEN / name
     return folder
 
 
-def refuse_foreign(hidden: Path) -> None:
+def check_hidden_folder(hidden: Path) -> None:
     """Raise StorageError for links, pipes and devices in the folder ``hidden`` or instead of it.
 
     A folder from someone else may hold links to files of the person who opens it.

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from headroles.arrays import FloatArray
-from headroles.encoding import refuse_unknown
+from headroles.encoding import check_known_pieces
 from headroles.errors import CorpusError, ModelError, TokenizerError
 from headroles.models.loading.encoder import LoadedEncoder
 from headroles.passes.loop import Budget, Passes
@@ -94,7 +94,7 @@ class Batches:
                 )
             n_pieces += n_words
             n_unknown += int(is_unknown.sum())
-        refuse_unknown(n_unknown, n_pieces, str(self.task.file))
+        check_known_pieces(n_unknown, n_pieces, str(self.task.file))
 
     def _batch(self, encoded: Any, indices: list[int]) -> TaskBatch:
         rows = {name: [values[index] for index in indices] for name, values in encoded.items()}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from headroles.arrays import FloatArray
-from headroles.corpus.files import CorpusFile, is_dataset, read_lines, refuse_special
+from headroles.corpus.files import CorpusFile, check_not_special, is_dataset, read_lines
 from headroles.corpus.tables import check_text_columns, hint_of_separator, read_columns
 from headroles.errors import CorpusError, UsageError
 from headroles.record import RecordedTaskFile
@@ -73,7 +73,7 @@ def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> 
         UsageError: columns that are neither named nor known by their names in GLUE files.
     """
     path = Path(file)
-    refuse_special(path)
+    check_not_special(path)
     if not (path.is_file() or is_dataset(path)):
         raise CorpusError(f"there is no file {path}; name a file of the task's examples")
     rows = list(_labelled(path, options) if labelled else _plain(path))

@@ -13,7 +13,7 @@ import pytest
 from headroles import assign_roles, make_corpus, read_arcs, score_attention
 from headroles.corpus import CorpusOptions, open_corpus
 from headroles.errors import CorpusError, UsageError
-from headroles.roles.arcs import LISTED, Arc, arcs_of
+from headroles.roles.syntactic import LISTED, Arc, arcs_of
 
 CODE = {
     "id": "f",

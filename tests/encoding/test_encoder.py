@@ -14,7 +14,7 @@ from headroles.corpus import ROOT, Example, Sentence
 from headroles.encoding import NO_PIECES, SPECIAL, TOO_LONG, EncodedExample, ExampleEncoder
 from headroles.errors import TokenizerError
 from headroles.roles import PaddedBatch
-from headroles.roles.arcs import Arcs
+from headroles.roles.syntactic import Arcs
 from tests.conftest import make_tokenizer
 
 S = SPECIAL

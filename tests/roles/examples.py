@@ -9,6 +9,7 @@ import torch
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from headroles.corpus import Sentence
 from headroles.encoding import SPECIAL, EncodedExample
 from headroles.passes.examples import as_tensors
 from headroles.roles import (
@@ -55,6 +56,17 @@ def make_example(
     n_words = int(table.max(initial=-1)) + 1
     pieces = [np.flatnonzero(table == word) for word in range(n_words)]
     labels = relations or {}
+    of_words = [segments[own[0]] if len(own) else 0 for own in pieces]
+    heads = [-1] * n_words if governors is None else governors
+    if any(head >= 0 and of_words[word] != of_words[head] for word, head in enumerate(heads)):
+        of_words = [0] * n_words  # arcs between sentences: they are one sentence of two segments
+    sentences, before = [], 0
+    for position in sorted(set(of_words)):
+        n = of_words.count(position)
+        own_heads = tuple(head - before if head >= 0 else -1 for head in heads[before : before + n])
+        own_labels = tuple(labels.get(word, "other") for word in range(before, before + n))
+        sentences.append(Sentence("s", "d", position, ("w",) * n, own_heads, own_labels))
+        before += n
     return EncodedExample(
         id="x",
         document="d",
@@ -64,8 +76,9 @@ def make_example(
         words=table,
         starts=np.array([own[0] if len(own) else 0 for own in pieces], dtype=np.int64),
         sizes=np.array([len(own) for own in pieces], dtype=np.int64),
-        governors=np.array([-1] * n_words if governors is None else governors, dtype=np.int64),
+        governors=np.array(heads, dtype=np.int64),
         relations=tuple(labels.get(word, "other") for word in range(n_words)),
+        sentences=tuple(sentences),
     )
 
 

@@ -11,7 +11,7 @@ from headroles import read_conllu, score_heads
 from headroles.corpus import ROOT, Sentence
 from headroles.errors import CorpusError, UsageError
 from headroles.roles import RoleOptions
-from headroles.roles.arcs import arcs_of
+from headroles.roles.syntactic import arcs_of
 
 # She reads and writes it: she has two governors
 LINES = """\

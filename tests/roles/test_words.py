@@ -32,7 +32,7 @@ from headroles.roles.catalogue import find_rarest, read_frequencies
 from headroles.roles.other_trees import BorrowedLinks, Lenders
 from headroles.roles.own import Finder, same
 from headroles.roles.pairs import BACK, FORTH, Pairs
-from headroles.roles.sets import sets_of_sentences
+from headroles.roles.sieve import sets_of_sentences
 from headroles.roles.syntactic import beyond_offset
 from tests.reference import (
     Asked,
@@ -90,17 +90,13 @@ ANN = Sentence(
 
 
 def with_sentences(example: EncodedExample, upos: list[str], words: list[str]) -> EncodedExample:
-    """The example with its sentences, of these parts of speech and words."""
+    """The example, whose sentences have these parts of speech and words."""
     sentences, before = [], 0
-    for segment in (0, 1):
-        own = sorted(set(example.words[example.segments == segment].tolist()))
-        if own:
-            n = len(own)
-            part = slice(before, before + n)
-            annotations = {"upos": tuple(upos[part])}
-            one = Sentence("s", "d", segment, tuple(words[part]), (ROOT,) * n, ("x",) * n)
-            sentences.append(replace(one, annotations=annotations))
-            before += n
+    for sentence in example.sentences:
+        part = slice(before, before + len(sentence.words))
+        annotations = {"upos": tuple(upos[part])}
+        sentences.append(replace(sentence, words=tuple(words[part]), annotations=annotations))
+        before = part.stop
     return replace(example, sentences=tuple(sentences))
 
 

@@ -1,4 +1,4 @@
-"""Interrupted and resumed, or shared, scoring gives the bits of one undisturbed run."""
+"""Interrupted and resumed, shared, or merged, scoring gives the bits of one undisturbed run."""
 
 from __future__ import annotations
 
@@ -13,26 +13,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from headroles import read_conllu
-from headroles.errors import StorageError
+from headroles.errors import StorageError, UsageError
 from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.merging import merge_scores
 from headroles.scoring.options import CorpusPart, ScoreOptions
 from headroles.scoring.run import assist, open_scoring, score_to_folder
-from headroles.scoring.scores import Counts, HeadScores, ScoredWindow
-from headroles.scoring.sharing import ALONE, Sharing, Team, TeamError, pack, unpack
+from headroles.scoring.run_notes import warnings_of_run
+from headroles.scoring.scores import HeadScores
+from headroles.scoring.sharing import ALONE, Sharing, Team, TeamError
 from headroles.storage import Parts, decode_arrays, decode_notes, encode_arrays
 from tests.conftest import make_bert
 
 FILES = ("scores.parquet", "examples.parquet")
-WINDOW = 16  # of 79 examples: five windows
-
-
-@pytest.fixture(scope="module")
-def model() -> PreTrainedModel:
-    return make_bert()
+WINDOW = 16  # of 79 examples, of which some are too long: five windows
+HALF = "float16"
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +40,9 @@ def _windows(monkeypatch: pytest.MonkeyPatch) -> None:
 class Scoring:
     """One model over the sample, scored into folders."""
 
-    def __init__(self, model: Any, sample: Path, tokenizer: Any, place: Path) -> None:
-        self.model, self.sample, self.tokenizer, self.place = model, sample, tokenizer, place
+    def __init__(self, sample: Path, tokenizer: Any, place: Path) -> None:
+        self.sample, self.tokenizer, self.place = sample, tokenizer, place
+        self.model = make_bert(max_position_embeddings=90)
         self.numbers = itertools.count()
 
     def options(self, **asked: Any) -> ScoreOptions:
@@ -58,12 +56,19 @@ class Scoring:
             score_to_folder(run, folder)
         return folder
 
+    def part(self, number: int, of: int = 2, **asked: Any) -> Path:
+        return self.run(Sharing(corpus_part=CorpusPart(number, of)), **asked)
+
+    def merged(self, *folders: Path) -> Path:
+        place = self.place / f"merged-{next(self.numbers)}"
+        place.mkdir()
+        merge_scores(folders, place)
+        return place
+
 
 @pytest.fixture
-def scoring(
-    model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
-) -> Scoring:
-    return Scoring(model, sample, tokenizer, tmp_path)
+def scoring(sample: Path, tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> Scoring:
+    return Scoring(sample, tokenizer, tmp_path)
 
 
 @pytest.fixture
@@ -81,18 +86,35 @@ def content(folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def stopped_after(windows: int, error: BaseException | None = None) -> Iterator[None]:
-    """Ends the scoring of the next window but so many, by KeyboardInterrupt or another error."""
-    count = itertools.count()
-    real = BlockScorer.fetch
+def watched(before: Callable[[], None]) -> Iterator[None]:
+    """Call ``before`` each time the scores of a window are fetched."""
+    real = BlockScorer.launch
 
-    def fetch(scorer: BlockScorer, launched: Any, counts: Counts) -> HeadScores:
-        if launched and next(count) == windows:
-            raise error or KeyboardInterrupt
-        return real(scorer, launched, counts)
+    def launch(scorer: BlockScorer, examples: Any, *given: Any) -> Callable[[], HeadScores]:
+        fetch = real(scorer, examples, *given)
+
+        def watched_fetch() -> HeadScores:
+            if examples:
+                before()
+            return fetch()
+
+        return watched_fetch
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BlockScorer, "fetch", fetch)
+        patch.setattr(BlockScorer, "launch", launch)
+        yield
+
+
+@contextmanager
+def stopped_after(windows: int) -> Iterator[None]:
+    """Ends the scoring of the next window but so many."""
+    count = itertools.count()
+
+    def stop() -> None:
+        if next(count) == windows:
+            raise KeyboardInterrupt
+
+    with watched(stop):
         yield
 
 
@@ -102,78 +124,67 @@ def cut_short(windows: int, run: Callable[..., Path], *given: Any, **asked: Any)
         run(*given, **asked)
 
 
-@pytest.mark.parametrize("asked", [{}, {"score": "hit"}, {"precision": "float16"}])
-def test_resumed_is_uninterrupted_to_the_bit(
+@pytest.mark.parametrize("asked", [{"score": "hit"}, {"precision": HALF}])
+def test_resumed_and_merged_are_one_run_to_the_bit(
     scoring: Scoring, parts: Parts, asked: dict[str, Any]
 ) -> None:
     expected = content(scoring.run(**asked))
+    assert sum(expected["skipped"].values()) > 0
     for windows in (1, 2):
         cut_short(windows, scoring.run, Sharing(parts), **asked)
     assert parts.count == 3
     with stopped_after(2):  # and there are two windows left
         assert content(scoring.run(Sharing(parts), **asked)) == expected
-    assert ("offsets.parquet" in expected) == (asked == {"score": "hit"})
+    found = content(scoring.merged(*(scoring.part(number, 3, **asked) for number in (3, 1, 2))))
+    assert {**found, "command": expected["command"]} == expected
 
 
-def test_another_plan_is_refused(scoring: Scoring, parts: Parts) -> None:
-    cut_short(1, scoring.run, Sharing(parts))
-    with pytest.raises(StorageError, match="options window was 2 and is 3"):
-        scoring.run(Sharing(parts), window=3)
-    scoring.model = make_bert(seed=1)
-    with pytest.raises(StorageError, match="model weights_sha256 was "):
-        scoring.run(Sharing(parts))
-
-
-def test_a_part_has_the_frequencies_of_its_file(
+def test_parts_of_other_settings_are_refused(
     scoring: Scoring, parts: Parts, tmp_path: Path
 ) -> None:
-    """Not by the name of the file, which may be another."""
+    """Files are among them by their content, not by their names."""
     first, moved, other = (tmp_path / f"{name}.txt" for name in "abc")
     for file, count in ((first, 2), (moved, 2), (other, 3)):
         file.write_text(f"the\t{count}\n", "utf-8")
-    asked = {"roles": ["rare"]}
+    asked = {"roles": ["rare", "local"]}
     cut_short(1, scoring.run, Sharing(parts), **asked, frequencies=str(first))
-    with pytest.raises(StorageError, match="roles rare meaning frequencies was "):
-        scoring.run(Sharing(parts), **asked, frequencies=str(other))
+    for change, message in (
+        ({"window": 3}, "options window was 2 and is 3"),
+        ({"frequencies": str(other)}, "roles rare meaning frequencies was "),
+    ):
+        with pytest.raises(StorageError, match=message):
+            scoring.run(Sharing(parts), **{**asked, "frequencies": str(moved), **change})
     found, expected = (
         HeadScores.load(scoring.run(sharing, **asked, frequencies=str(moved)))
         for sharing in (Sharing(parts), ALONE)
     )
     np.testing.assert_array_equal(found.values, expected.values)
-
-
-def test_a_part_has_the_tags_and_documents_of_its_corpus(
-    scoring: Scoring, parts: Parts, tmp_path: Path
-) -> None:
-    """The settings also cover content that the digest of a corpus ignores."""
+    parts.remove()
     cut_short(1, scoring.run, Sharing(parts))
     text = scoring.sample.read_text("utf-8")
-    scoring.sample = tmp_path / "other.conllu"
+    same, scoring.sample = scoring.sample, tmp_path / "other.conllu"
     scoring.sample.write_text(text.replace("\tPUNCT\t", "\tX\t"), "utf-8")
-    with pytest.raises(StorageError, match="corpus digest was "):
+    with pytest.raises(StorageError, match="corpus digest was "):  # tags are no part of `digest`
+        scoring.run(Sharing(parts))
+    scoring.sample, scoring.model = same, make_bert(seed=1)
+    with pytest.raises(StorageError, match="model weights_sha256 was "):
         scoring.run(Sharing(parts))
 
 
 @pytest.mark.parametrize("newdoc", ["# newdoc", "# olddoc"], ids=["documents", "no documents"])
-def test_a_corpus_may_lie_elsewhere(scoring: Scoring, tmp_path: Path, newdoc: str) -> None:
-    """Resumed runs and merged parts."""
+def test_a_corpus_may_lie_elsewhere(scoring: Scoring, parts: Parts, newdoc: str) -> None:
     text = scoring.sample.read_text("utf-8").replace("# newdoc", newdoc)
-    places = [tmp_path / name / "c.conllu" for name in "ab"]
+    places = [scoring.place / name / "c.conllu" for name in "ab"]
     for place in places:
         place.parent.mkdir()
         place.write_text(text, "utf-8")
     scoring.sample = places[0]
     expected = content(scoring.run())
-    parts = Parts(tmp_path / "parts")
     cut_short(2, scoring.run, Sharing(parts))
-    of_first = scoring.run(Sharing(corpus_part=CorpusPart(1, 2)))
+    of_first = scoring.part(1)
     scoring.sample = places[1]
-    resumed = content(scoring.run(Sharing(parts)))
-    (tmp_path / "merged").mkdir()
-    merge_scores(
-        [of_first, scoring.run(Sharing(corpus_part=CorpusPart(2, 2)))], tmp_path / "merged"
-    )
-    for found in (resumed, content(tmp_path / "merged")):
+    resumed, merged = scoring.run(Sharing(parts)), scoring.merged(of_first, scoring.part(2))
+    for found in map(content, (resumed, merged)):
         assert [found[file] == expected[file] for file in FILES] == [True, True]
         assert found["corpus"]["undivided"] == expected["corpus"]["undivided"]
     assert (expected["corpus"]["undivided"] > 0) == (newdoc == "# olddoc")
@@ -189,41 +200,31 @@ class Barrier:
         self._barrier.wait(60)
 
 
-class Broken:
-    def wait_for_everyone(self) -> None:
-        raise RuntimeError("Connection closed by peer")
-
-
 class TestTeam:
-    def test_two_give_the_bits_of_one(
-        self, scoring: Scoring, parts: Parts, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_two_give_the_bits_of_one(self, scoring: Scoring, parts: Parts) -> None:
         expected = content(scoring.run())
-        barrier = Barrier(2)
+        barrier, both_work = Barrier(2), threading.Barrier(2)
         scored: Counter[str] = Counter()
-        real = BlockScorer.fetch
-        both_work = threading.Barrier(2)
 
-        def fetch(scorer: BlockScorer, launched: Any, counts: Counts) -> HeadScores:
+        def count() -> None:
             name = threading.current_thread().name
-            if launched and not scored[name]:
+            if not scored[name]:
                 both_work.wait(60)
-            scored[name] += bool(launched)
-            return real(scorer, launched, counts)
+            scored[name] += 1
 
-        monkeypatch.setattr(BlockScorer, "fetch", fetch)
-        helping = Sharing(parts, Team(1, 2, barrier))
-        model = make_bert()  # hooks are put into it: threads cannot share one
-        given = (model, read_conllu(scoring.sample), scoring.options(), helping)
+        # hooks are put into a model: threads cannot share one
+        model, corpus = make_bert(max_position_embeddings=90), read_conllu(scoring.sample)
+        given = (model, corpus, scoring.options(), Sharing(parts, Team(1, 2, barrier)))
         helper = threading.Thread(target=assist, args=given)
-        helper.start()
-        found = content(scoring.run(Sharing(parts, Team(0, 2, barrier))))
-        helper.join()
+        with watched(count):
+            helper.start()
+            found = content(scoring.run(Sharing(parts, Team(0, 2, barrier))))
+            helper.join()
         assert found == expected
         assert sum(scored.values()) == 5
         assert min(scored.values()) >= 1
 
-    def test_one_that_would_score_otherwise_is_refused(
+    def test_a_process_that_would_score_otherwise_or_has_ended(
         self, scoring: Scoring, parts: Parts
     ) -> None:
         failures = []
@@ -236,26 +237,21 @@ class TestTeam:
                     assist(make_bert(seed=1), corpus, scoring.options(), sharing)
                 except StorageError as error:
                     failures.append(str(error))
-                raise RuntimeError("closed")
+                raise RuntimeError("Connection closed by peer")
 
-        with pytest.raises(TeamError):
-            scoring.run(Sharing(parts, Team(0, 2, After())))
-        assert "has other settings than the first one: model weights_sha256 was" in failures[0]
-
-    def test_one_that_has_died_ends_the_run(self, scoring: Scoring, parts: Parts) -> None:
         with pytest.raises(TeamError, match="another of the 2 processes of this run has ended"):
-            scoring.run(Sharing(parts, Team(0, 2, Broken())))
+            scoring.run(Sharing(parts, Team(0, 2, After())))
+        assert "has other settings than the first one: model " in failures[0]
 
 
-def test_a_part_is_read_back_as_it_was(scoring: Scoring) -> None:
-    with open_scoring(
-        scoring.model, read_conllu(scoring.sample), scoring.options(score="hit")
-    ) as run:
+def test_a_window_is_read_back_as_it_was(scoring: Scoring) -> None:
+    options, corpus = scoring.options(score="hit"), read_conllu(scoring.sample)
+    with open_scoring(scoring.model, corpus, options) as run:
         block = next(run.blocks())
-    counts = Counts(Counter({"too long": 2}), Counter(), Counter(pieces=3))
+    assert block.record.pieces is not None
     none = block.select(np.arange(0))
-    assert unpack(pack(ScoredWindow(block, counts)), none) == (block, counts)
-    assert unpack(pack(ScoredWindow(none, counts)), none) == (none, counts)
+    assert none.decoded(block.encoded()) == block
+    assert none.decoded(none.encoded()) == none
 
 
 def test_half_precision_rounds_and_says_so(scoring: Scoring, tmp_path: Path) -> None:
@@ -274,9 +270,6 @@ def test_half_precision_rounds_and_says_so(scoring: Scoring, tmp_path: Path) -> 
     np.testing.assert_array_equal(again.values, half.values)
 
 
-HALF = "float16"
-
-
 @pytest.mark.parametrize(
     "forged",
     [
@@ -284,21 +277,64 @@ HALF = "float16"
         {"counts": np.ones(2, np.int64)},
         {"values": np.zeros((2, 3, 4, 2), np.float32)},
         {"values": np.zeros((2, 3, 4, 1), np.float64)},
-        {"bounds": np.zeros((2, 2), np.float32)},
         {"lengths": np.zeros(1, np.int64)},
         {"bounds": None},
         {"other": np.zeros(2)},
         {"ids": ["a"]},
-        {"digests": ["a", "b", "c"]},
     ],
 )
-def test_a_part_of_another_form_is_refused(forged: dict[str, Any]) -> None:
+def test_a_window_of_another_form_is_refused(forged: dict[str, Any]) -> None:
     whole = HeadScores.by_hand(np.zeros((2, 3, 4, 1)), ["local"], bounds=(0, 1))
-    content = pack(ScoredWindow(whole, Counts()))
-    assert unpack(content, whole).scores == whole
+    content = whole.encoded()
+    assert whole.decoded(content) == whole
     arrays, notes = decode_arrays(content), decode_notes(content)
     for name, one in forged.items():
         (notes if isinstance(one, list) else arrays)[name] = one
     arrays = {name: one for name, one in arrays.items() if one is not None}
     with pytest.raises(ValueError, match="instead of"):
-        unpack(encode_arrays(arrays, notes), whole)
+        whole.decoded(encode_arrays(arrays, notes))
+
+
+class TestMerging:
+    def test_a_part_says_what_it_is(self, scoring: Scoring) -> None:
+        half, other = (HeadScores.load(scoring.part(number)) for number in (2, 1))
+        assert half.n_examples
+        assert other.n_examples
+        (warning,) = (one for one in warnings_of_run(half.record) if "part" in one)
+        assert warning.startswith("this is part 2 of 2 of the corpus; headroles merge")
+
+    def test_folders_that_are_not_all_parts_of_one_run(self, scoring: Scoring) -> None:
+        first = scoring.part(1)
+        HeadScores.load(first).save(scoring.place / "again")
+        other = scoring.part(2, window=3)
+        for folders, error, message in (
+            ([first, other], UsageError, "not parts of one run: options window was 2 and is 3"),
+            ([first], UsageError, "of 2 parts of the corpus 2 is missing"),
+            ([first, first], UsageError, "both hold part 1"),
+            ([scoring.run()], UsageError, "holds scores of a whole corpus"),
+            (
+                [scoring.place / "again", scoring.part(2)],
+                StorageError,
+                "does not hold its windows one by one",
+            ),
+        ):
+            with pytest.raises(error, match=message):
+                scoring.merged(*folders)
+        with pytest.raises(UsageError, match="part 6 of 6 is empty"):
+            scoring.part(6, 6)
+
+    @pytest.mark.parametrize("change", [{"hidden_act": "relu"}, {"num_attention_heads": 2}])
+    def test_weights_that_are_used_otherwise(
+        self, scoring: Scoring, change: dict[str, Any]
+    ) -> None:
+        first, model = scoring.part(1), scoring.model
+        config = model.config.__class__(**{**model.config.to_dict(), **change})
+        scoring.model = model.__class__(config).eval()
+        scoring.model.load_state_dict(model.state_dict())
+        with pytest.raises(UsageError, match="not parts of one run: model config_sha256 was"):
+            scoring.merged(first, scoring.part(2))
+
+    @pytest.mark.parametrize("given", ["3/2", "0/2", "1", "1/2/3", "a/b", "-1/2"])
+    def test_parts_that_cannot_be(self, given: str) -> None:
+        with pytest.raises(UsageError, match="write 2/8"):
+            CorpusPart.accept(given)

@@ -309,7 +309,7 @@ def read_tokens(
     """
     import torch
 
-    from headroles.scoring.block_scoring import refuse_not_finite
+    from headroles.scoring.block_scoring import check_finite
 
     is_real = batch.inputs["attention_mask"].float()
     queries = is_real / is_real.sum(dim=1, keepdim=True)
@@ -328,7 +328,7 @@ def read_tokens(
     reader.read(batch.inputs, take)
     per_token: FloatArray = torch.stack(layers, dim=1).cpu().numpy().astype(np.float64)
     has_heads = np.array([bool(heads) for heads in reader.remaining])
-    refuse_not_finite(per_token[:, has_heads], batch.examples, encoder)
+    check_finite(per_token[:, has_heads], batch.examples, encoder)
     per_token[:, ~has_heads] = np.nan
     return per_token
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from headroles.arrays import FloatArray
 from headroles.corpus import Corpus, make_examples, prepared, read_conllu
-from headroles.encoding import refuse_unknown
+from headroles.encoding import check_known_pieces
 from headroles.errors import CorpusError, UsageError
 from headroles.models.attention.reader import open_reader
 from headroles.models.families import encoder_of
@@ -346,7 +346,7 @@ def read_sample(
         encoded = encode.encode(examples, Counter())
         described = ready.record
     pieces = encode.counts
-    refuse_unknown(pieces["unknown_pieces"], pieces["pieces"], "the sample")
+    check_known_pieces(pieces["unknown_pieces"], pieces["pieces"], "the sample")
     if len(encoded) < 2:
         raise CorpusError(
             f"the sample has {len(encoded)} examples that fit the model; it must have 2 or more, "
