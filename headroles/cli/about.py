@@ -12,7 +12,7 @@ from typing import Any
 from headroles.cli import console
 from headroles.cli.flags import FolderOptions, Out, OutputOptions, ReportedOptions, ResumeOptions
 
-_OPTIONAL = ("spacy", "accelerate", "datasets", "pandas", "pyarrow", "typer", "msgspec")
+_OPTIONAL = ("spacy", "accelerate", "datasets", "conllu", "pandas", "pyarrow", "typer", "msgspec")
 _THREADS = (
     "OMP_NUM_THREADS",
     "ATEN_CPU_CAPABILITY",

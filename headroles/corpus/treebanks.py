@@ -9,6 +9,8 @@ from functools import cached_property
 from itertools import chain, groupby, pairwise
 from pathlib import Path
 
+from conllu.parser import parse_line
+
 from headroles import storage
 from headroles.corpus.files import CorpusFile, PathLike, find_files
 from headroles.corpus.options import COMMENT, SENT_ID, ConlluOptions
@@ -40,6 +42,8 @@ NO_WORDS = "cells without words"
 EMPTY_CELLS = "headroles.empty_cells"
 """Comment with the number of cells without words that a parser skipped beside a sentence."""
 _NEEDED = ("id", "form", "head", "deprel")
+_AS_TEXT = dict.fromkeys(CONLLU_COLUMNS, lambda cells, place: cells[place])
+"""Parsers of columns: numbers are checked here, with the line of a wrong one."""
 _NO_WORD = re.compile(r"([0-9]{1,9})([-.])([0-9]{1,9})")
 _HEAD = re.compile(r"[0-9]{1,9}")
 _MOST_KEYS = 100
@@ -288,9 +292,11 @@ def _words(block: _Block, columns: tuple[str, ...]) -> tuple[list[int], list[lis
     for line, text in enumerate(block.lines, start=block.first_line):
         if text.startswith("#"):
             continue
-        cells = text.split("\t")
-        if len(cells) != len(columns):
+        if text.count("\t") + 1 != len(columns):
             raise _Defect(_wrong_columns(text, len(columns)), line)
+        if "  " in text:  # conllu splits columns at two spaces
+            raise _Defect("has two spaces in a row inside a column", line)
+        cells = list(parse_line(text, columns, _AS_TEXT).values())
         if no_word := _NO_WORD.fullmatch(cells[at_id]):  # a multiword range or an empty node
             first, mark, last = no_word.groups()
             if mark == "-" and int(last) <= int(first):
