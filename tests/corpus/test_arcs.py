@@ -108,25 +108,6 @@ def attend(protein: dict[str, Any]) -> np.ndarray:
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
-def answers(attended: list[dict[str, Any]], scored: list[dict[str, Any]]) -> list[bool]:
-    """Which heads have the role of contacts."""
-    arrays = {one["id"]: attend(one) for one in attended}
-    alignment = {one["id"]: list(range(len(one["tokens"]))) for one in attended}
-    corpus = make_corpus(scored, least_distance=6)
-    scores = score_attention(arrays, corpus, alignment, relations="contact", pairing="none")
-    frame = assign_roles(scores).frame
-    assert frame["beyond_distance"].notna().sum() == 12  # both directions, pooled and by relation
-    found = frame[frame["role"] == "syntactic:contact:to_governor"].sort_values("head")
-    return [bool(one) for one in found["assigned"]]
-
-
-def test_contacts_are_found_by_the_head_that_attends_to_them() -> None:
-    made = proteins()
-    assert answers(made, made) == [True, False, False]
-    others = [{**one, "arcs": other["arcs"]} for one, other in pairwise(made)]
-    assert answers(made, others) == [False, False, False]
-
-
 def beyond_distance(weights: np.ndarray, arcs: list[list[Any]]) -> float:
     """Attention along contacts less that to pairs at their distance that no arc joins, times n."""
     joined = {frozenset(arc[:2]) for arc in arcs}

@@ -47,14 +47,6 @@ def test_counts(treebank: Path) -> None:
         )
 
 
-def test_spool_gives_back_every_sentence_as_often_as_asked(treebank: Path) -> None:
-    direct = list(read_conllu(treebank))
-    with prepared(read_conllu(treebank)) as corpus:
-        assert list(corpus) == direct
-        assert next(iter(corpus)) == direct[0]
-        assert list(corpus) == direct
-
-
 @pytest.mark.parametrize("word", ["ни", "a\u2028b", "a\u0085b", "\r", "\n", '"', "\\", "😀", ""])
 def test_spool_keeps_every_character(word: str) -> None:
     given = sentence("s", "obj", word=word)

@@ -79,14 +79,6 @@ def test_standard_input_is_read_as_often_as_asked(
         ]
 
 
-def test_errors_of_standard_input_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", _Input(b"1\tx\n"))
-    with pytest.raises(CorpusError, match=r"standard input, line 1: .* 2 tab-separated columns"):
-        list(read_conllu("-"))
-    with pytest.raises(CorpusError, match=r"- was given twice"):
-        read_conllu(["-", "-"])
-
-
 def test_a_folder_says_what_it_left(tmp_path: Path) -> None:
     for name in ("b.conllu", "a.conllu.xz", "README.md", "LICENSE.txt", ".hidden", "c.conllup"):
         (tmp_path / name).write_bytes(TEXT)
@@ -155,18 +147,6 @@ def test_only_regular_files_are_read(tmp_path: Path, kind: str, link: bool) -> N
     for file in (pipe, Path("/dev/null")):
         with pytest.raises(CorpusError, match=f"{file} is a pipe or a device.*; copy it to a file"):
             READERS[kind](file)
-
-
-def test_files_may_change_before_they_are_read(tmp_path: Path) -> None:
-    file = tmp_path / "t.conllu"
-    file.write_bytes(TEXT)
-    corpus = read_conllu(file)
-    file.unlink()
-    with pytest.raises(CorpusError, match=r"t\.conllu cannot be read: No such file"):
-        list(corpus)
-    os.mkfifo(file)
-    with pytest.raises(CorpusError, match=r"t\.conllu is a pipe"):
-        list(corpus)
 
 
 def test_files_of_one_name_give_their_sentences_different_ids(tmp_path: Path) -> None:

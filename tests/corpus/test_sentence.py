@@ -105,14 +105,3 @@ def test_pairing_none_makes_every_sentence_an_example() -> None:
     examples = list(make_examples(sentences(("a", 0), ("a", 1), ("b", 0)), pairing="none"))
     assert [example.id for example in examples] == ["a0", "a1", "b0"]
     assert [example.document for example in examples] == ["a", "a", "b"]
-
-
-@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 5)), max_size=12))
-def test_every_sentence_is_in_one_example_and_order_is_kept(places: list[tuple[str, int]]) -> None:
-    given_sentences = sentences(*places)
-    examples = list(make_examples(given_sentences, "adjacent"))
-    assert [s for example in examples for s in example.sentences] == given_sentences
-    for example in examples:
-        assert len({s.document for s in example.sentences}) == 1
-        first = example.sentences[0].position
-        assert [s.position - first for s in example.sentences] in ([0], [0, 1])

@@ -127,3 +127,24 @@ def test_parts_of_a_data_set_are_named(tmp_path: Path) -> None:
     datasets.DatasetDict(parts).save_to_disk(str(tmp_path / "all"))
     with pytest.raises(UsageError, match=r"has several splits; name one, .*/SPLIT: train"):
         rows_of(tmp_path / "all")
+
+
+def test_columns_of_one_name_are_told_apart_by_number(tmp_path: Path) -> None:
+    columns = [pa.array(["a", "b"]), pa.array(["x", "y"]), pa.array(["p", "q"])]
+    pq.write_table(pa.Table.from_arrays(columns, ["t", "u", "t"]), tmp_path / "t.parquet")
+    file = CorpusFile(tmp_path / "t.parquet", "t.parquet", "t")
+    assert [cells for _, cells in read_columns(file, lambda _: [2, 0])] == [["p", "a"], ["q", "b"]]
+    with pytest.raises(CorpusError, match=r"has 2 columns 't', numbers 0, 2; give the number"):
+        list(read_columns(file, lambda _: ["t"]))
+
+
+@pytest.mark.parametrize(("cell", "kind"), [([1], "list"), ({"a": "b"}, "dict"), (b"x", "bytes")])
+def test_cells_that_are_no_texts_are_refused(tmp_path: Path, cell: object, kind: str) -> None:
+    file = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"text": [cell, cell]}), file)
+    with pytest.raises(CorpusError, match=rf"t\.parquet, row 1: a cell is a {kind}; choose"):
+        rows_of(file)
+    if kind != "bytes":
+        TABLE.assign(text=[cell, cell]).to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+        with pytest.raises(CorpusError, match=rf"t\.jsonl, line 1: a cell is a {kind}; choose"):
+            rows_of(tmp_path / "t.jsonl")

@@ -70,18 +70,6 @@ def test_blank_lines_end_paragraphs_and_line_breaks_are_spaces(tmp_path: Path, p
     assert [s.position for s in sentences] == [0, 1, 2]
 
 
-def test_every_file_is_a_document(tmp_path: Path, parser: str) -> None:
-    files = [write(tmp_path, "It ran away. She sat down. ", f"{name}.txt") for name in "ba"]
-    write(tmp_path, "no text", "c.md")
-    sentences = list(read_text(tmp_path, parser))
-    assert [s.id for s in sentences] == ["a-1", "a-2", "b-1", "b-2"]
-    assert [s.document for s in sentences] == [files[1].stem] * 2 + [files[0].stem] * 2
-    assert [example.id for example in make_examples(sentences, "adjacent")] == [
-        "a-1+a-2",
-        "b-1+b-2",
-    ]
-
-
 @pytest.mark.parametrize(
     ("content", "message"), [("", r"t\.txt is empty"), (" \n\n", r"no sentences in .*t\.txt; ")]
 )
@@ -129,22 +117,17 @@ def test_columns_by_number_or_name(tmp_path: Path, parser: str, columns: list[st
     assert (corpus.source["format"], corpus.source["scheme"]) == ("pairs", "clear")
 
 
-@pytest.mark.parametrize(
-    "cell", ["Dogs\rsleep.", "Dogs\x0bsleep.", "  Dogs   sleep. ", "Dogs\u2028sleep."]
-)
-def test_white_space_inside_a_cell_is_a_space(tmp_path: Path, parser: str, cell: str) -> None:
-    corpus = read_pairs(write(tmp_path, f"a\tb\n{cell}\tx\n", "p.tsv"), parser, ["a"])
-    assert words(corpus) == ["Dogs sleep ."]
-
-
 @pytest.mark.parametrize(("row", "kept"), [(" \tDogs.", "p-1.2"), ("Dogs.\t", "p-1.1")])
 def test_empty_cells_are_counted_and_the_other_stays_alone(
     tmp_path: Path, parser: str, row: str, kept: str
 ) -> None:
     file = write(tmp_path, f"a\tb\n{row}\n", "p.tsv")
-    with prepared(read_pairs(file, parser, [0, 1])) as corpus:
+    saved = tmp_path / "saved.conllu"
+    with prepared(read_pairs(file, parser, [0, 1], keep_parses=saved)) as corpus:
         assert [example.id for example in make_examples(corpus, "adjacent")] == [kept]
         assert corpus.skipped == {"cells without words": 1}
+    with prepared(read_conllu(saved)) as again:  # of which saved parses tell too
+        assert again.skipped == {"cells without words": 1}
 
 
 @pytest.mark.parametrize(
@@ -171,17 +154,6 @@ def test_rows_and_columns_that_do_not_fit(
     corpus = read_pairs(write(tmp_path, PAIRS + row, "p.tsv"), parser, columns, header=header)
     with pytest.raises(error, match=rf"p\.tsv.* {message}|{message}"):
         list(corpus)
-
-
-def test_every_line_a_sentence(tmp_path: Path, parser: str) -> None:
-    text = "Dogs sleep. Cats eat.\n\n  \nThe old man\nthe boat\n"
-    file = write(tmp_path, text, "t.txt")
-    corpus = read_text(file, parser, lines=True)
-    assert words(corpus) == ["Dogs sleep . Cats eat .", "The old man", "the boat"]
-    assert [(s.id, s.document, s.position) for s in corpus] == [
-        (f"t-{k + 1}", file.stem, k) for k in range(3)
-    ]
-    assert corpus.source["lines"] is True
 
 
 COLA = "gj04\t1\t\tOur friends won't buy this analysis.\ngj05\t0\t*\tOne more.\n"

@@ -360,22 +360,6 @@ def test_two_declared_schemes_are_refused(tmp_path: Path) -> None:
         list(read_conllu(files))
 
 
-def test_saved_files_have_the_columns_of_conllu() -> None:
-    assert to_conllu(CATS, {"newdoc id": "t.txt"}) == (
-        "# newdoc id = t.txt\n# sent_id = t-1\n"
-        "1\tcats\tcat\tNOUN\t_\tNumber=Plur\t2\tnsubj\t_\t_\n"
-        "2\tsleep\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
-    )
-
-
-def test_comments_of_headroles_with_other_values_are_ignored(tmp_path: Path) -> None:
-    saved = to_conllu(CATS, {"headroles.scheme": "x"})
-    with prepared(read_conllu(write(tmp_path, saved))) as ready:
-        assert ready.record.scheme == "ud"
-    with pytest.raises(CorpusError, match="has 2 roots"):
-        read(tmp_path, to_conllu(TWO_TREES, {}).replace("trees = 2", "trees = x"))
-
-
 def test_a_scheme_is_that_of_all_files(tmp_path: Path) -> None:
     files = [tmp_path / f"{name}.conllu" for name in ("clear", "also", "none")]
     for name, file in zip(("clear", "clear", ""), files, strict=True):

@@ -75,22 +75,6 @@ def crossed_t(values: Any, confidence: float = 0.95) -> SimpleNamespace:
     return one_sample_t(crossed_sample(values), 0, confidence, alternative="two-sided")
 
 
-def plain_robust_t(values: Any, threshold: Any, clusters: Any) -> SimpleNamespace:
-    """t and error (tests,) of complete columns by the robust error with G / (G - 1) alone.
-
-    Resampling works with it: what a resample is compared with must be made as the resample is.
-    """
-    data = np.asarray(values, dtype=float)
-    labels = (
-        np.arange(len(data)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
-    )
-    n_clusters = labels.max() + 1
-    residuals = data - data.mean(axis=0)
-    sums = np.array([residuals[labels == k].sum(axis=0) for k in range(n_clusters)])
-    error = np.sqrt(n_clusters / (n_clusters - 1) * (sums**2).sum(axis=0)) / len(data)
-    return SimpleNamespace(statistic=(data.mean(axis=0) - threshold) / error, standard_error=error)
-
-
 def betting_test(
     values: Any, threshold: Any, bounds: Any, *, clusters: Any = None, alternative: Any = "greater"
 ) -> SimpleNamespace:

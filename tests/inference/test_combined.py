@@ -35,16 +35,6 @@ def test_is_the_quasi_f_of_clark() -> None:
     assert found.p_value[0] == pytest.approx(stats.f.sf(min_f, 1, df))
 
 
-def test_draws_that_are_taken_as_the_only_ones_find_what_is_not_there() -> None:
-    """Differences by draw alone: a t-test over examples rejects most, this one as often as said."""
-    rng = np.random.default_rng(3)
-    draws = rng.normal(size=(1, 5, 2000))
-    values = draws + 0.5 * rng.normal(size=(200, 5, 2000))
-    over_examples = stats.ttest_1samp(values.mean(1), 0).pvalue
-    assert (over_examples < 0.05).mean() > 0.8
-    assert (crossed_t(values).p_value < 0.05).mean() == pytest.approx(0.05, abs=0.015)
-
-
 @pytest.mark.parametrize("n_draws", [2, 3, 4])
 @pytest.mark.parametrize("share", [1.0, 8.0])
 def test_few_draws_do_not_err_too_often(n_draws: int, share: float) -> None:
@@ -55,12 +45,6 @@ def test_few_draws_do_not_err_too_often(n_draws: int, share: float) -> None:
     found = crossed_t(values)
     assert (found.p_value < 0.05).mean() < 0.056
     assert ((found.ci_low < 0) & (found.ci_high > 0)).mean() > 0.944
-
-
-def test_few_draws_that_are_alike_are_one() -> None:
-    values = np.random.default_rng(5).normal(0.3, 1, size=(30, 1, 4))
-    expected = crossed_t(values)
-    assert crossed_t(np.repeat(values, 3, axis=1)).df == pytest.approx(expected.df)
 
 
 def test_what_does_not_vary() -> None:
@@ -104,13 +88,6 @@ def test_less_the_mean_of_the_others() -> None:
     parts = sum(error**2 / df for error, df in zip(errors, (11, 39, 8), strict=True))
     assert moments.df == pytest.approx(sum(errors) ** 2 / parts)
     assert moments.n.tolist() == [61] * 3
-
-
-def test_contrasts_come_one_after_the_other() -> None:
-    samples = [Sample.of(ONE), Sample.of(OTHER)]
-    both = contrast_sample(samples, [[1, -1], [0, 1]]).moments
-    assert both.mean == pytest.approx([*(ONE.mean(0) - OTHER.mean(0)), *OTHER.mean(0)])
-    assert both.n.tolist() == [52] * 3 + [40] * 3
 
 
 def test_without_errors_there_is_no_test() -> None:

@@ -24,12 +24,6 @@ def test_power_equals_statsmodels(alpha: float, effect_size: float) -> None:
         assert power_of(n, effect_size, alpha) == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
-def test_power_broadcasts_and_knows_what_is_missing() -> None:
-    power = power_of([[10], [20], [1]], [0.3, np.nan], 0.05)
-    assert power.shape == (3, 2)
-    assert np.isnan(power).tolist() == [[False, True], [False, True], [True, True]]
-
-
 def with_effects(effects: list[float], n: int = 30) -> Array:
     """Columns whose sample means are these in units of their sample deviation."""
     noise = np.random.default_rng(0).normal(size=(n, len(effects)))
@@ -105,10 +99,6 @@ def test_required_examples_in_clusters_by_going_through_all(alpha: float) -> Non
     enough = stats.nct.sf(stats.t.isf(alpha, df), df, shift) >= 0.8
     expected = n[enough.argmax(axis=0), 0]
     np.testing.assert_array_equal(required_examples(data, 0, alpha, clusters=clusters), expected)
-
-
-def test_power_below_the_level_needs_the_least() -> None:
-    np.testing.assert_array_equal(required_examples(with_effects([0.01, 1]), 0, 0.05, 0.04), 2)
 
 
 def test_design_effect_below_one_is_not_believed() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from headroles.corpus import ROOT, Sentence
 from headroles.errors import CorpusError, UsageError
-from headroles.role_names import find_roles
 from headroles.roles import SCORES, RoleOptions, Score, choose_roles, find_role, in_words, role_of
 
 SENTENCE = Sentence(
@@ -146,10 +145,3 @@ def test_roles_are_found_by_id_words_and_relation(name: str, role: str) -> None:
 def test_another_name_is_refused_with_what_may_be_meant(name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         find_role(name, KNOWN)
-
-
-def test_a_relation_among_several_roles_means_both_directions() -> None:
-    assert find_roles("nsubj", [*KNOWN, f"{KNOWN[1]}:beyond_offset"]) == [KNOWN[1], KNOWN[2]]
-    assert find_roles("nsubj", KNOWN[2:]) == [KNOWN[2]]
-    assert find_roles("mine", ["mine", "syntactic:mine:to_governor"]) == ["mine"]
-    assert find_roles("subject -> its verb", KNOWN) == [KNOWN[1]]

@@ -80,22 +80,6 @@ class TestHandCheckedExamples:
         assert readout.counts.tolist() == [counts]
         assert values_of(attention, readout, noisy=False)[0, 0] == pytest.approx(expected)
 
-    def test_between_words(self) -> None:
-        """Clark et al. 2019: words {1, 2}, {3}; w2 looks at the word of two pieces with .6."""
-        attention = np.array(
-            [
-                [0.5, 0.1, 0.2, 0.1, 0.1],
-                [0.1, 0.2, 0.3, 0.3, 0.1],
-                [0.2, 0.3, 0.1, 0.2, 0.2],
-                [0.1, 0.5, 0.1, 0.1, 0.2],
-                [0.4, 0.1, 0.1, 0.1, 0.3],
-            ]
-        )[None, None]
-        example = make_example([S, 0, 0, 0, S], [-1, 0, 0, 1, -1], [1, -1], {0: "r0"})
-        found = hits(attention, example)
-        assert found["syntactic:any:to_governor"] == 1
-        assert found["syntactic:any:to_dependent"] == 1
-
 
 class TestColumns:
     """Clark et al. 2019: the governor is the word that attends most to its dependent."""
@@ -133,17 +117,6 @@ class TestColumns:
         found = score_of(attention, [example], "hit", columns=True)[0, 0]
         assert found[roles.index("syntactic:r0:from_governor")] == 1
 
-    def test_the_rule_to_beat_is_that_of_rows(self) -> None:
-        example = make_example([S, 0, 0, 0, 0, S], None, [1, 2, -1, 2], {0: "r0", 1: "r0"})
-        readout = readout_of([example], "hit", columns=True)
-        ids = [role.id for role in roles_of("hit", columns=True)]
-        shares = readout.offset_shares
-        assert shares is not None
-        rows, columns = (
-            shares[0, ids.index(f"syntactic:r0:{end}")] for end in ("to_governor", "from_governor")
-        )
-        assert np.array_equal(rows, columns)
-
     def test_are_of_first_choices_only(self) -> None:
         assert not any("from_governor" in role.id for role in roles_of("hit"))
         with pytest.raises(UsageError, match=r"columns need first choices"):
@@ -174,30 +147,6 @@ def test_long_examples_are_read_as_short_ones(example: EncodedExample, seed: int
     with mock.patch.object(layer, "WIDEST_PRODUCT", 0):
         picked = score_of(attention, [example], "hit", columns=True)
     np.testing.assert_array_equal(by_product, picked)
-
-
-def test_choices_among_what_is_not_finite_are_no_scores() -> None:
-    attention = FOUR.copy()
-    attention[0, 0, 1] = np.nan
-    found = hits(attention, make_example(FOUR_SEGMENTS, None, [1, 2, -1, 2], {0: "r0"}))
-    assert np.isnan(found["local"])
-    assert np.isnan(found["syntactic:any:to_governor"])
-
-
-@pytest.mark.parametrize(("role", "favoured"), [("to_governor", np.s_[:, 0]), ("from_governor", 0)])
-def test_places_without_a_word_are_no_candidates(role: str, favoured: Any) -> None:
-    """Beside an example of more words, with most attention to a special token or from it."""
-    long = make_example([S, 0, 0, 0, 0, S], None, [1, -1, 1, 1], {0: "r0"})
-    short = make_example([S, 0, 0, S], None, [1, -1], {0: "r0"})
-    attention = np.full((2, 1, 6, 6), 0.1)
-    for example in attention[:, 0]:
-        example[favoured] = 0.9
-    attention[:, :, 0, 0] = 0.1
-    found = score_of(attention, [long, short], "hit", columns=True)[1, 0]
-    alone = score_of(attention[1:, :, :4, :4], [short], "hit", columns=True)[0, 0]
-    assert np.array_equal(found, alone, equal_nan=True)
-    roles = [role.id for role in roles_of("hit", columns=True)]
-    assert found[roles.index(f"syntactic:r0:{role}")] == 1
 
 
 def test_links_have_no_contrasts_but_offsets() -> None:

@@ -79,15 +79,6 @@ class TestHandCheckedExample:
         assert values["syntactic:r0:to_dependent"] == pytest.approx(to_dependent, abs=tolerance())
         assert np.isnan(values["syntactic:r1:to_governor"])
 
-    def test_excess(self) -> None:
-        """Sieves of the classifier token (e = 1/7) and of words of the own segment (e = 2/7)."""
-        found = score_of(HAND, [make_example(HAND_SEGMENTS)], "excess")[0, 0]
-        assert found[2] == pytest.approx((1 / 7 - 1 / 7) / (6 / 7), abs=tolerance())
-        masses = np.array([3, 6, 6, 0, 4, 6, 2]) / 10
-        assert found[4] == pytest.approx(
-            float(np.mean((masses - 2 / 7) / (5 / 7))), abs=tolerance()
-        )
-
 
 @pytest.mark.numbers
 @given(
@@ -192,16 +183,6 @@ def test_all_attention_inside_has_an_excess_of_one(
     assert np.isnan(value) or value == pytest.approx(1, abs=tolerance(2 * n))
 
 
-def test_evenness_needs_attention_inside_and_a_segment_of_several_words() -> None:
-    attention = np.zeros((1, 1, 7, 7))
-    attention[..., 0] = 1
-    found = score_of(attention, [make_example(HAND_SEGMENTS)], "excess")[0, 0]
-    assert found[4:6].tolist() == pytest.approx([-2 / 5, 0])
-    single = make_example([S, 0, S, 1, S])
-    found = score_of(np.full((1, 1, 5, 5), 0.2), [single], "excess")[0, 0]
-    assert found[4:6].tolist() == pytest.approx([0, np.nan], abs=tolerance(), nan_ok=True)
-
-
 class TestCounts:
     def test_tokens_and_arcs(self) -> None:
         example = make_example(
@@ -233,20 +214,6 @@ class TestCounts:
         counts = readout_of([make_example(segments)]).counts[0]
         assert {role: counts[ROLES.index(role)] for role in expected} == expected
 
-    def test_every_separator_counts(self) -> None:
-        """Two separators between the segments, as in RoBERTa."""
-        attention = np.zeros((1, 1, 6, 6))
-        attention[..., 2] = 1
-        values = score_of(attention, [make_example([S, 0, S, S, 1, S])])[0, 0]
-        assert values[ROLES.index("delimiter:sep")] == pytest.approx(6 / 3)
-        assert values[ROLES.index("delimiter:cls")] == 0
-
-    def test_rows_that_see_nothing_else_leave_the_excess(self) -> None:
-        """A window as wide as the sequence says nothing about any row."""
-        example = make_example([S, 0, 0, S])
-        for score, window, expected in (("excess", 3, 0), ("excess", 2, 2), ("bias", 3, 4)):
-            assert readout_of([example], score, window=window).counts[0, 0] == expected
-
 
 # Quantities that describe heads
 
@@ -269,16 +236,6 @@ def test_hand_checked_examples(score: str) -> None:
     assert found["entropy:share"] == pytest.approx(np.mean(rows) / np.log(7), abs=tolerance())
     apart = np.abs(np.subtract.outer(range(7), range(7)))
     assert found["distance"] == pytest.approx((HAND[0, 0] * apart).sum(1).mean(), rel=tolerance())
-
-
-def test_even_and_single_attention() -> None:
-    segments = [S, 0, 0, 0, S]
-    even = quantities(np.full((1, 1, 5, 5), 0.2), segments)
-    assert even["entropy:share"] == pytest.approx(1)
-    assert even["confidence"] == pytest.approx(0.2)
-    assert even["distance"] == pytest.approx(1.6)
-    itself = quantities(np.eye(5)[None, None], segments)
-    assert list(itself.values()) == pytest.approx([1, 0, 0, 0], abs=tolerance())
 
 
 def test_a_window_wider_than_the_sequence_holds_all_of_it() -> None:

@@ -363,14 +363,6 @@ class TestFunctions:
         with pytest.raises(UsageError, match=r"two functions have the name .*<lambda>; rename"):
             RoleOptions(roles=[lambda _: {0}, lambda _: {1}])
 
-    def test_numbers_of_numpy_are_places(self) -> None:
-        assert Finder("f", lambda _: np.array([0, 2])).of(ANN) == [0, 2]
-        assert Finder("f", lambda _: [(np.int64(0), np.uint8(1))]).of(ANN) == [(0, 1)]
-
-    def test_a_role_named_twice_is_scored_once(self) -> None:
-        twice = RoleOptions(roles="my_test_roles:names,my_test_roles:names,position:1,position:+1")
-        assert twice.roles == ("my_test_roles:names", "position:+1")
-
     @pytest.mark.parametrize(
         ("name", "line", "message"),
         [

@@ -17,9 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from headroles import HeadScores, read_conllu, score_heads
 from headroles.corpus import make_examples, prepared
 from headroles.errors import CorpusError, ModelError
-from headroles.roles import choose_relations
 from headroles.roles.contrasts import ARCS, ARCS_LEFT_OUT, PAIRS, PAIRS_WITHOUT_CONTROLS
-from headroles.roles.syntactic import SyntacticOptions
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import open_scoring, score_to_folder
 from headroles.scoring.windows import windows_of
@@ -151,32 +149,7 @@ def test_noise_of_machines_is_rounding_and_more_is_not(run: Run, measure: str) -
         assert_same(plain, run(measure=measure))
 
 
-def test_sdpa_and_eager_models_give_the_same_table(
-    scores: HeadScores, run: Run, model: PreTrainedModel
-) -> None:
-    eager = make_bert()
-    eager.set_attn_implementation("eager")
-    assert model.config._attn_implementation == "sdpa"
-    np.testing.assert_array_equal(scores.values, run(by=eager).values)
-    assert eager.config._attn_implementation == "eager"
-
-
-def test_missing_scores_are_exactly_those_without_tokens_or_arcs(scores: HeadScores) -> None:
-    missing = np.isnan(scores.values)
-    assert (missing == (scores.counts == 0)[:, None, None]).all()
-    assert missing.any()
-
-
 class TestRelations:
-    def test_a_list_in_its_order(self, run: Run) -> None:
-        scores = run(relations=["det", "case"])
-        assert scores.role_ids == role_ids(["det", "case"])
-
-    def test_named_twice_is_scored_once(self, sample: Path) -> None:
-        with prepared(read_conllu(sample)) as corpus:
-            options = SyntacticOptions(relations="obj,nsubj,obj")
-            assert choose_relations(options, "ud", corpus.relations) == ("obj", "nsubj")
-
     def test_subtypes_kept(self, run: Run) -> None:
         kept = run(relations=["nsubj:pass"], keep_subtypes=True)
         role = kept.role_ids.index("syntactic:nsubj:pass:to_governor")
@@ -218,10 +191,6 @@ class TestRecord:
         assert reason == "examples longer than the model takes"
         assert scores.n_examples + count == 79
         assert scores.lengths.max() <= 90
-
-    def test_nothing_left_is_an_error(self, run: Run) -> None:
-        with pytest.raises(CorpusError, match="79 examples longer"):
-            run(by=make_bert(max_position_embeddings=4))
 
 
 def test_progress_ends_at_all_sentences(run: Run) -> None:
@@ -275,14 +244,6 @@ def test_examples_of_the_same_name_are_refused(run: Run, tmp_path: Path) -> None
     file.write_text("".join(conllu_sentence(CAT, name, doc) for name, doc in sentences), "utf-8")
     with pytest.raises(CorpusError, match=r"two examples would have the id 'a\+b'"):
         run(file, relations=["nsubj"])
-
-
-def test_contrasts_can_be_left_out(scores: HeadScores, run: Run) -> None:
-    without = run(beyond_offset=False)
-    assert without.role_ids == role_ids(RELATIONS, beyond_offset=False)
-    assert without.record.controls == {}
-    there = scores.values[..., : len(without.roles)]
-    assert_same_sums(without.values, there, sizes_of_scores(without))
 
 
 def test_notebooks_show_progress_of_their_own(

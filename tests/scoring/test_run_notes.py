@@ -120,13 +120,3 @@ def test_pairs_that_are_all_too_long(tmp_path: Path) -> None:
     )
     assert scores.n_examples == 2
     assert not any(role.startswith("syntactic") for role in scores.role_ids)
-
-
-def test_multiword_tokens_are_reported(treebank: Path, bert_folder: Path) -> None:
-    def message() -> str:
-        return describe_run(score_heads(bert_folder, read_conllu(treebank)).record)
-
-    assert "contractions" not in message()
-    joined = "\t".join(["1-2", "joined", *8 * "_"])
-    treebank.write_text(treebank.read_text().replace("\n1\t", f"\n{joined}\n1\t", 3))
-    assert "3 contractions were split as in the treebank" in message()

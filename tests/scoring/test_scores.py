@@ -74,29 +74,6 @@ def test_scores_written_block_by_block_load_as_one(tmp_path: Path) -> None:
     assert_equal(HeadScores.load(tmp_path), scores)
 
 
-def test_scores_made_by_hand_may_lack_bounds(tmp_path: Path) -> None:
-    without = replace(make_scores(), bounds=None)
-    assert HeadScores.load(without.save(tmp_path / "out")).bounds is None
-
-
-def test_blocks_without_digests_are_stored_without_them(tmp_path: Path) -> None:
-    blocks = [make_block(0, 2), replace(make_block(2, 2), digests=[])]
-    scores = make_scores(*blocks)
-    assert scores.digests == ()
-    scores.save(tmp_path / "whole")
-    write(tmp_path, blocks, scores)
-    assert HeadScores.load(tmp_path).digests == HeadScores.load(tmp_path / "whole").digests == ()
-
-
-def test_saving_twice_asks_for_overwrite(tmp_path: Path) -> None:
-    make_scores().save(tmp_path)
-    later = make_scores(make_block(7, 2))
-    with pytest.raises(StorageError, match="overwrite"):
-        later.save(tmp_path)
-    later.save(tmp_path, overwrite=True)
-    assert_equal(HeadScores.load(tmp_path), later)
-
-
 def test_long_table_has_a_row_per_score() -> None:
     scores = make_scores()
     frame = scores.to_frame()
@@ -110,15 +87,6 @@ def test_long_table_has_a_row_per_score() -> None:
         assert row.count == scores.counts[example, role]
 
 
-def test_stored_table_is_the_long_table(tmp_path: Path) -> None:
-    scores = make_scores()
-    scores.save(tmp_path / "out")
-    stored = pq.read_table(tmp_path / "out" / SCORES_FILE).to_pandas()
-    assert stored.astype({"example": str, "role": str}).equals(
-        scores.to_frame().astype({"example": str, "role": str})
-    )
-
-
 def test_shows_its_size_and_a_mean_for_each_role_with_scores() -> None:
     scores = make_scores()
     assert repr(scores) == "HeadScores(2 layers x 3 heads, 3 roles, 5 examples)"
@@ -128,20 +96,6 @@ def test_shows_its_size_and_a_mean_for_each_role_with_scores() -> None:
     assert f"{np.nanmean(scores.values[..., 1]):.3f}" in shown
     assert "<td>-</td>" in shown
     assert "HeadScores(2 layers" in shown
-
-
-def test_a_score_takes_less_than_six_bytes(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    block = HeadScores(
-        ids=tuple(f"weblog-2026-{n:05}+weblog-2026-{n + 1:05}" for n in range(200)),
-        documents=("corpus/file.conllu#1",) * 200,
-        roles=make_roles([f"mine:{n}" for n in range(16)]),
-        lengths=rng.integers(10, 90, 200),
-        values=rng.gamma(2.0, size=(200, 6, 12, 16)).astype(np.float32),
-        counts=rng.integers(1, 30, (200, 16)),
-    )
-    write_blocks(tmp_path, [block])
-    assert (tmp_path / SCORES_FILE).stat().st_size < 6 * block.values.size
 
 
 def test_roles_and_score_come_back_with_all_that_tests_need(tmp_path: Path) -> None:
@@ -244,10 +198,3 @@ def test_numbers_by_hand_of_another_shape(
 ) -> None:
     with pytest.raises(UsageError, match=reason):
         HeadScores.by_hand(np.ones(shape), ["local"], documents)
-
-
-def test_numbers_by_hand_have_the_roles_of_their_ids() -> None:
-    made = HeadScores.by_hand(
-        np.ones((2, 1, 1, 2)), ["syntactic:any:to_governor:beyond_offset", "mine:own"]
-    )
-    assert [role.baseline for role in made.roles] == [0.0, None]

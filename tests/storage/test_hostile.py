@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -20,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroles import collaborate_heads, load, read_conllu, score_heads
+from headroles import collaborate_heads, read_conllu, score_heads
 from headroles.errors import StorageError
 from headroles.models.loading.saved_models import PrunedModel
 from headroles.record import ModelRecord
@@ -103,14 +102,6 @@ def test_a_sub_folder_that_is_a_link_is_not_written_through(results: Path, victi
     assert read_run(results).content == {"run": "old"}
 
 
-def test_a_folder_of_results_that_is_a_link_itself_is_filled(results: Path) -> None:
-    link = results.with_name("link")
-    link.symlink_to(results)
-    replace(link)
-    assert sorted(everything(results)) == ["roles.csv", "run.json"]
-    assert read_run(results).content == {"run": "new"}
-
-
 HIDDEN_FILES = ("done/run.json", "added/run.json", "done/roles.csv", "done/notes.txt", "done/link")
 
 
@@ -152,26 +143,6 @@ class TestResultsOfOthersToBeMoved:
                 if name.startswith("victim/")
             }
             assert {place.name for place in top.iterdir()} == {"victim", "folder"}
-
-
-def test_reading_results_changes_nothing_beside_them(results: Path) -> None:
-    """A list of renames, in the folder or above it, is a file as any other."""
-    top = results.parent
-    (top / HIDDEN / "new" / "pkg").mkdir(parents=True)
-    (top / "pkg").mkdir()
-    for file in ("notes.csv", "pkg/train.csv"):
-        (top / file).write_text("mine")
-    (top / HIDDEN / "new" / "pkg" / "modeling_mine.py").write_text("theirs")
-    journal = {"old": ["notes.csv", "pkg/train.csv"], "new": ["pkg/modeling_mine.py"]}
-    for place in (top, results):
-        (place / HIDDEN).mkdir(exist_ok=True)
-        (place / HIDDEN / "swap.json").write_text(json.dumps(journal))
-    before = everything(top)
-    assert read_run(results).content == {"run": "old"}
-    with pytest.raises(StorageError, match="holds no table of results"):
-        load(results)
-    assert run("export", results).exit_code == 1
-    assert everything(top) == before
 
 
 @pytest.fixture
@@ -221,15 +192,6 @@ def tested(bert_folder: Path, treebank: Path, tmp_path: Path) -> Path:
     out = tmp_path / "out"
     assert run("classify", bert_folder, treebank, "--out", out).exit_code == 0
     return out
-
-
-def test_lists_in_lists(results: Path) -> None:
-    content = f'{{"format": 3, "holds": {{}}, "x": {"[" * 900}{"]" * 900}}}'
-    (results / "run.json").write_text(content)
-    done = run("export", results)
-    assert done.exit_code == 1
-    assert done.stderr.startswith(f"error: {results / 'run.json'} cannot be read: ")
-    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names are bytes on Linux alone")

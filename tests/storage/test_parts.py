@@ -84,10 +84,6 @@ class TestParts:
         assert parts.count == 0
         parts.open({**PLAN, "window": 4})
 
-    def test_a_plan_without_parts_binds_nobody(self, parts: Parts) -> None:
-        parts.open(PLAN)
-        assert 0 not in parts.open({**PLAN, "window": 4})
-
 
 def test_differences_are_named_one_by_one() -> None:
     before = {"a": {"b": 1, "c": "x" * 100}, "d": [1], "e": None}
