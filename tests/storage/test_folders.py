@@ -107,8 +107,8 @@ class TestResultFolder:
         ):
             write(tmp_path / "out", overwrite=True)
         assert names(tmp_path) == set()
-        with pytest.raises(Timeout), result_folder(tmp_path / "out"):  # of a lock of the block
-            raise Timeout("other.lock")
+        with pytest.raises(StorageError, match=r"other\.lock"), result_folder(tmp_path / "out"):
+            raise Timeout("other.lock")  # of the block, not of the folder
 
     def test_what_is_in_the_way_is_refused(self, tmp_path: Path) -> None:
         write_run(tmp_path, {"run": "old"}, {})
