@@ -64,7 +64,7 @@ def _text_rows(
     line, first = next(lines)
     names = None if header is False else first
     columns = choose(names or ())
-    places = [_place(file, column, names, len(first)) for column in columns]
+    places = [place_of(file, column, names, len(first)) for column in columns]
     is_named = any(isinstance(column, str) and not column.isdecimal() for column in columns)
     if header is None and not is_named:
         _check_header(file, first, [first[place] for place in places])
@@ -227,10 +227,10 @@ def named_columns(given: Any) -> tuple[str | int, ...]:
 
 
 def _places(file: CorpusFile, choose: Choose, names: Sequence[str]) -> list[int]:
-    return [_place(file, column, names, len(names)) for column in choose(names)]
+    return [place_of(file, column, names, len(names)) for column in choose(names)]
 
 
-def _place(file: object, column: str | int, names: Sequence[str] | None, width: int) -> int:
+def place_of(file: object, column: str | int, names: Sequence[str] | None, width: int) -> int:
     """Return the place of a column among ``width``; ``names`` are those of the header, if any.
 
     Raises CorpusError if no column or several have the name, UsageError for a name without a
