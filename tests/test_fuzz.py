@@ -1,4 +1,4 @@
-"""Damaged folders and odd options end in an answer or an error; the long run is in benchmarks."""
+"""Damaged files and odd options end in an answer or an error; the long run is in benchmarks."""
 
 from __future__ import annotations
 
@@ -6,11 +6,29 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import fuzz_commands, fuzz_sent
-from benchmarks.fuzz_folders import make_results, try_model, try_result
-from benchmarks.fuzz_inputs import try_options
-from benchmarks.fuzzing import go_through, save_model
+from benchmarks.fuzz import commands, corpora, folders, go_through, save_model
+from benchmarks.fuzz.folders import make_results, try_model, try_result
+from headroles.errors import CorpusError
 from headroles.studies.classification.role_table import RoleTable
+
+
+def test_no_damaged_treebank_ends_in_a_traceback(tmp_path: Path) -> None:
+    outcomes = go_through(corpora.SURFACES["corpora"].prepare(tmp_path), 200, seed=1)
+    assert set(outcomes) <= {"prepared", "CorpusError", "UsageError"}
+    assert min(outcomes["prepared"], outcomes["CorpusError"]) >= 20  # both sides are tried
+
+
+def test_the_undamaged_treebank_is_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    file = tmp_path / "t.conllu"
+    assert corpora.prepare(file, corpora.GOOD) == "prepared"
+    with pytest.raises(CorpusError):
+        corpora.prepare(file, b"\xff" + corpora.GOOD)
+    monkeypatch.setattr("benchmarks.fuzz.corpora.make_readout", broken)
+    with pytest.raises(ZeroDivisionError):
+        corpora.prepare(file, corpora.GOOD)
 
 
 def test_model_folders(tmp_path: Path) -> None:
@@ -27,12 +45,12 @@ def test_result_folders(tmp_path: Path) -> None:
 
 
 def test_sent_folders(tmp_path: Path) -> None:
-    outcomes = go_through(fuzz_sent.SURFACES["hidden"].prepare(tmp_path), 60, seed=1)
+    outcomes = go_through(folders.SURFACES["hidden"].prepare(tmp_path), 60, seed=1)
     assert outcomes["replaced"] > 1
 
 
 def test_options() -> None:
-    outcomes = go_through(try_options, 300, seed=1)
+    outcomes = go_through(commands.try_options, 300, seed=1)
     assert outcomes["UsageError"] > 150
 
 
@@ -54,15 +72,15 @@ def test_a_changed_table_that_is_believed_is_a_finding(
 
 @pytest.mark.parametrize(("surface", "times"), [("tasks", 12), ("roles", 9), ("names", 9)])
 def test_commands(tmp_path: Path, surface: str, times: int) -> None:
-    attempt = fuzz_commands.SURFACES[surface].prepare(tmp_path)
+    attempt = commands.SURFACES[surface].prepare(tmp_path)
     assert len(go_through(attempt, times, seed=0)) > 1
 
 
 @pytest.mark.parametrize(
-    "command", [["export", "\x1b[2J"], ["models", "--json"]], ids=["printed", "raised"]
+    "words", [["export", "\x1b[2J"], ["models", "--json"]], ids=["printed", "raised"]
 )
 def test_what_no_command_may_do_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, command: list[str]
+    monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     """Control characters on the output, and tracebacks."""
 
@@ -73,4 +91,4 @@ def test_what_no_command_may_do_is_noticed(
     monkeypatch.setattr("headroles.cli.console.printable", str)
     monkeypatch.setattr("headroles.errors.HeadRolesError.__str__", Exception.__str__)
     with pytest.raises(AssertionError):
-        fuzz_commands.run(*command)
+        commands.run(*words)

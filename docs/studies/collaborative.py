@@ -12,7 +12,7 @@ of the encoder, multiplications and processor time of a pass, as shares of the o
 error of scores and the divergence of attention on the held-out part of the sample, and accuracy and
 loss on the development sentences, before and after fine-tuning on ``--sentences`` sentences; the
 original is fine-tuned too. The table is printed row by row, and written to DIR/table.md.
-docs/collaborative.md discusses it.
+docs/evidence/sharing.md has the results.
 """
 
 from __future__ import annotations
@@ -28,21 +28,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import set_seed
-from transformers.utils import logging
 
 from benchmarks.speeds import seconds_of
 from docs.studies.fine_tuning import (
     Recipe,
+    be_silent,
     choose_balanced,
     encode,
     make_trainer,
-    markdown,
     read_sst2,
 )
+from docs.studies.simulations import markdown
 from headroles import read_conllu, storage
 from headroles.models.families import encoder_of
 from headroles.models.heads.surgery import heads_of, remove_heads
@@ -77,8 +76,7 @@ def main() -> None:
     parser.add_argument("--pruned", type=float, nargs="*", default=[1 / 6, 1 / 3, 1 / 2])
     parser.add_argument("--sentences", type=int, default=800)
     given = parser.parse_args()
-    torch.set_num_threads(Recipe.threads)
-    logging.disable_progress_bar()
+    be_silent()
     study = Study.of(given)
     rows = [{"model": "original", **study.task_of(study.original)}]
     show(rows, given.out)
@@ -211,13 +209,17 @@ def fine_tuned(model: Any, tokenizer: Any, given: argparse.Namespace) -> Any:
 
 
 def show(rows: list[dict[str, Any]], out: Path) -> None:
-    """Print the table so far, and keep it."""
-    frame = pd.DataFrame(rows)
-    numbers = frame.select_dtypes("number").columns
-    frame[numbers] = frame[numbers].map(lambda one: f"{one:.3f}" if np.isfinite(one) else "")
+    """Print the last row, and keep the table."""
+    cells = [
+        {
+            name: (f"{cell:.3f}" if np.isfinite(cell) else "") if isinstance(cell, float) else cell
+            for name, cell in row.items()
+        }
+        for row in rows
+    ]
     out.mkdir(parents=True, exist_ok=True)
-    storage.write_bytes(out / "table.md", f"{markdown(frame)}\n".encode())
-    print(markdown(frame.tail(1)), flush=True)
+    storage.write_bytes(out / "table.md", f"{markdown(cells)}\n".encode())
+    print(markdown(cells[-1:]), flush=True)
 
 
 if __name__ == "__main__":

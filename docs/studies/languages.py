@@ -84,7 +84,7 @@ def main() -> None:
             classify(model, language, place / language.name)
         folders = {language.name: place / language.name for language in languages}
         rows = [how_read(name, folder, folders) for name, folder in folders.items()]
-        show(f"{place.name}: read", pd.DataFrame(rows))
+        show(f"{place.name}: read", iter(rows))
         if len(folders) > 1:
             show(f"{place.name}: shared", shared(folders, place))
         if given.masked_lm:
@@ -141,8 +141,8 @@ def heads_in(rows: pd.DataFrame) -> set[Head]:
     return set(zip(rows["layer"], rows["head"], strict=True))
 
 
-def shared(folders: dict[str, Path], place: Path) -> pd.DataFrame:
-    """Count heads with each role by language, in all, in all by chance, and certified in all."""
+def shared(folders: dict[str, Path], place: Path) -> Iterator[dict[str, object]]:
+    """Count heads with each role by language, in all, by chance, and certified in all."""
     tables = {name: hr.RoleTable.load(folder) for name, folder in folders.items()}
     certified_in = replicate(folders, place.with_name(f"{place.name}-replicated")).frame
     in_all = certified_in[certified_in["replicated"] & certified_in["at_least"].eq(len(folders))]
@@ -150,19 +150,15 @@ def shared(folders: dict[str, Path], place: Path) -> pd.DataFrame:
     of_all = by_role(in_all)
     n_heads = heads_a_layer(next(iter(tables.values())))
     roles = list(dict.fromkeys(role for table in tables.values() for role in table.roles))
-    rows = []
     for role in [*roles, ANY]:
         own = [found.get(role, set()) for found in heads.values()]
-        rows.append(
-            {
-                "role": role,
-                **{name: len(one) for name, one in zip(heads, own, strict=True)},
-                "all": len(set.intersection(*own)),
-                "by chance": round(by_chance(own, n_heads), 1),
-                "certified in all": len(of_all.get(role, set())),
-            }
-        )
-    return pd.DataFrame(rows)
+        yield {
+            "role": role,
+            **{name: len(one) for name, one in zip(heads, own, strict=True)},
+            "all": len(set.intersection(*own)),
+            "by chance": round(by_chance(own, n_heads), 1),
+            "certified in all": len(of_all.get(role, set())),
+        }
 
 
 def by_role(rows: pd.DataFrame) -> dict[str, set[Head]]:

@@ -1,223 +1,276 @@
-"""Roles of heads by correction, by score, by threshold, and beyond position.
+"""Roles of heads by score, threshold and measure; first choices; tokens of each kind.
 
 python -m docs.studies.roles --models DIR [DIR ...] --treebank FILE --scores FOLDER
-    [--permutations 10]
+    [--relations LIST] [--tables corrections contrasts scores thresholds positional best rare
+    tokens norms]
 
-Scores are saved in FOLDER, in a sub-folder for each model and score; a second run reads them from
-there. Tables, in markdown:
+Results are saved in FOLDER, in a sub-folder for each model and kind, and read from there by a
+second run. --relations are those of first choices, with subtypes. Tables, in Markdown:
 
-corrections   answers yes, no and undecided after each correction, for bias and excess
-contrasts     heads with each syntactic role, and how many of them have its contrast too
-scores        heads with each role by bias and by excess, each at its default threshold
-thresholds    answers of excess at several thresholds, from which its default was chosen
-permuted      contrasts of trees whose arcs were moved at random within their sentence, each with
-              its offset: no head can know them, so rejections are errors
+corrections  answers yes, positional, no and undecided after each correction, by bias and excess
+contrasts    heads with a mean above the threshold of each role of arcs, and those with the role
+scores       heads with each role by bias, by excess, and by both
+thresholds   syntactic heads by threshold; for excess, agreement of two halves of the documents
+positional   heads that look one token back or ahead, at 0.9 and at 0.5, and their confidence
+best         the best head of each relation, chosen on one half of the documents and counted on
+             the other: share of arcs, beside that of the best fixed offset; by rows and by columns
+rare         heads with the role rare, and the best one
+tokens       shares of tokens of each kind by weights and by norms; correlations with frequency
+norms        heads with each role by weights and by norms, and how many gain and lose it
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
-from headroles import HeadScores, RoleTable, assign_roles, read_conllu, score_heads
-from headroles.corpus import DEFAULT_RELATIONS, Corpus, Skipped, fold_subtype
-from headroles.corpus.sentence import ROOT, Sentence
-from headroles.inference import Sample, adjust_p_values, t_test
-from headroles.roles import contrast_of, is_contrast
+from docs.studies.simulations import markdown
+from headroles import (
+    HeadScores,
+    TokenGroups,
+    assign_roles,
+    compare_roles,
+    find_best_heads,
+    measure_token_groups,
+    read_conllu,
+    score_heads,
+)
+from headroles.roles import contrast_of
 
 CORRECTIONS = ("none", "fdr_bh", "fdr_by", "hochberg", "holm", "bonferroni")
-THRESHOLDS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
-SCORED = DEFAULT_RELATIONS["ud"]
+THRESHOLDS = {"bias": (2, 3, 4, 5, 8), "excess": (0.02, 0.05, 0.1, 0.15, 0.2)}
+POSITIONS = ("position:-1", "position:+1")
+RELATIONS = (
+    "nsubj,nsubj:pass,obj,det,case,amod,advmod,aux,aux:pass,mark,ccomp,xcomp,conj,cop,compound,"
+    "compound:prt,nummod,nmod:poss"
+)
 SYNTACTIC = "syntactic"
 """All roles of arcs."""
-BOTH = ("bias", "excess")
-"""The scores that are compared."""
+Rows = Iterator[dict[str, object]]
 
 
 def main() -> None:
     """Parse the command line and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--models", nargs="+", required=True)
     parser.add_argument("--treebank", type=Path, required=True)
-    parser.add_argument("--scores", type=Path, required=True, help="folder to keep scores in")
-    parser.add_argument("--permutations", type=int, default=10)
-    arguments = parser.parse_args()
-    corpus = read_conllu(arguments.treebank)
-    kept = {
-        (Path(model).name, score): scores_of(model, corpus, score, arguments.scores)
-        for model in arguments.models
-        for score in BOTH
+    parser.add_argument("--scores", type=Path, required=True, help="folder to keep results in")
+    parser.add_argument("--relations", default=RELATIONS)
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    given = parser.parse_args()
+    results = Results(tuple(given.models), given.treebank, given.scores, given.relations)
+    for name in given.tables:
+        show(name, TABLES[name](results))
+
+
+def show(title: str, rows: Rows) -> None:
+    """Print a table in Markdown."""
+    print(f"\n{title}\n\n{markdown(rows)}", flush=True)
+
+
+@dataclass(frozen=True)
+class Results:
+    """Results of several models over a treebank: from a folder, or made and kept there."""
+
+    models: tuple[str, ...]
+    treebank: Path
+    folder: Path
+    relations: str
+
+    def scores(self, model: str, kind: str) -> HeadScores:
+        """Return scores: by ``bias`` or ``excess``, of first choices (``hit``), by ``norms``."""
+        options: dict[str, dict[str, Any]] = {
+            "bias": {},
+            "excess": {"score": "excess"},
+            "norms": {"measure": "norms"},
+            "hit": {
+                "score": "hit",
+                "roles": ("position", "rare", "syntactic", "confidence"),
+                "relations": self.relations,
+                "keep_subtypes": True,
+                "columns": True,
+            },
+        }
+        place = self.folder / f"{Path(model).name}-{kind}"
+        if not place.exists():
+            score_heads(model, read_conllu(self.treebank), **options[kind]).save(place)
+        return HeadScores.load(place)
+
+    def of_each(self, *kinds: str) -> Iterator[tuple[str, str, HeadScores]]:
+        """Yield the name of each model, the kind of scores and the scores."""
+        for model in self.models:
+            for kind in kinds:
+                yield Path(model).name, kind, self.scores(model, kind)
+
+    def tokens(self, model: str) -> TokenGroups:
+        """Return the token groups of a model."""
+        place = self.folder / f"{Path(model).name}-tokens"
+        if not place.exists():
+            measure_token_groups(model, read_conllu(self.treebank)).save(place)
+        return TokenGroups.load(place)
+
+
+def by_correction(results: Results) -> Rows:
+    """Count the answers of each correction."""
+    for model, kind, scores in results.of_each("bias", "excess"):
+        for correction in CORRECTIONS:
+            table = assign_roles(scores, correction=correction)
+            counts = table.frame["answer"].value_counts()
+            answers = ("yes", "positional", "no", "undecided")
+            numbers = {answer: int(counts.get(answer, 0)) for answer in answers}
+            yield {"model": model, "score": kind, "correction": correction, **numbers}
+
+
+def by_contrast(results: Results) -> Rows:
+    """Count heads whose mean is above the threshold, and those that have the role."""
+    for model, _, scores in results.of_each("bias"):
+        table = assign_roles(scores)
+        roles = [role for role in table.roles if contrast_of(role) in scores.role_ids]
+        alone = assign_roles(scores.select(roles=roles))
+        for role in (*roles, SYNTACTIC):
+            of_mean, both = (len(set(one.heads_with(role))) for one in (alone, table))
+            yield {"model": model, "role": role, "mean": of_mean, "with the role": both}
+
+
+def by_score(results: Results) -> Rows:
+    """Count heads with each role by either score, and by both."""
+    for model in results.models:
+        bias, excess = (assign_roles(results.scores(model, kind)) for kind in ("bias", "excess"))
+        for role in (role for role in bias.roles if role in excess.roles):
+            heads = [set(table.heads_with(role)) for table in (bias, excess)]
+            yield {
+                "model": Path(model).name,
+                "role": role,
+                "bias": len(heads[0]),
+                "excess": len(heads[1]),
+                "both": len(heads[0] & heads[1]),
+            }
+
+
+def by_threshold(results: Results) -> Rows:
+    """Count syntactic heads, all answers, and how alike two halves of the documents are."""
+    for model, kind, scores in results.of_each(*THRESHOLDS):
+        names = np.random.default_rng(0).permutation(np.unique(scores.documents))
+        first = np.isin(scores.documents, names[: len(names) // 2])
+        halves = [scores.select(np.flatnonzero(half)) for half in (first, ~first)]
+        for threshold in THRESHOLDS[kind]:
+            table = assign_roles(scores, threshold=threshold)
+            has = [assign_roles(half, threshold=threshold).wide().to_numpy() for half in halves]
+            yield {
+                "model": model,
+                "score": kind,
+                "threshold": threshold,
+                "syntactic heads": len(set(table.heads_with(SYNTACTIC))),
+                "yes": int((table.frame["answer"] == "yes").sum()),
+                "undecided": int((table.frame["answer"] == "undecided").sum()),
+                "Jaccard of halves": round((has[0] & has[1]).sum() / (has[0] | has[1]).sum(), 2),
+            }
+
+
+def positional(results: Results) -> Rows:
+    """Yield positional heads of each model, tested alone, with their largest weights."""
+    for model, _, scores in results.of_each("hit"):
+        own = scores.select(roles=POSITIONS)
+        confidence = np.nanmean(scores.column("confidence"), axis=0)
+        high, low = (assign_roles(own, threshold=threshold) for threshold in (0.9, 0.5))
+        for role in POSITIONS:
+            heads = high.heads_with(role)
+            of_high = [confidence[layer * scores.n_heads + head] for layer, head in heads]
+            yield {
+                "model": model,
+                "role": role,
+                "at 0.9": named(heads),
+                "at 0.5": len(low.heads_with(role)),
+                "confidence": ", ".join(f"{one:.2f}" for one in of_high),
+                "of all heads": f"{confidence.mean():.2f}",
+            }
+
+
+def named(heads: list[tuple[int, int]]) -> str:
+    """Name heads as layer-head."""
+    return ", ".join(f"{layer}-{head}" for layer, head in heads)
+
+
+def best(results: Results) -> Rows:
+    """Yield the best head of each relation and reading: shares of arcs, and the gain."""
+    readings = {
+        "to_governor": "to governor",
+        "to_dependent": "to dependent",
+        "from_governor": "by columns",
     }
-    show("corrections", pd.DataFrame(by_correction(kept)))
-    show("contrasts", by_contrast({name: kept[name, "bias"] for name, _ in kept}))
-    show("scores", by_score(kept))
-    for name, score in kept:
-        if score == "excess":
-            show(f"thresholds of excess, {name}", by_threshold(kept[name, score]))
-    show(
-        "permuted",
-        pd.DataFrame(
-            permuted_row(model, corpus, seed)
-            for model in arguments.models[:1]
-            for seed in range(arguments.permutations)
-        ),
+    for model, _, scores in results.of_each("hit"):
+        frame = find_best_heads(scores).frame
+        by_role = {row.role: row for row in frame[frame["half"] == 2].itertuples()}
+        for role, own in by_role.items():
+            relation, _, end = role.removeprefix("syntactic:").rpartition(":")
+            if end == "to_governor":
+                cells = {
+                    title: described(by_role[f"syntactic:{relation}:{reading}"])
+                    for reading, title in readings.items()
+                }
+                yield {"model": model, "relation": f"{relation} ({own.arcs})", **cells}
+
+
+def described(row: Any) -> str:
+    """Format the head, its share of arcs / that of the offset, and the interval of the gain."""
+    return (
+        f"{row.layer}-{row.head}: {row.share_of_arcs:.2f} / {row.offset_share_of_arcs:.2f} "
+        f"({row.gain_ci_low:+.2f} to {row.gain_ci_high:+.2f})"
     )
 
 
-def show(title: str, table: pd.DataFrame) -> None:
-    """Print a table in markdown."""
-    print(f"\n{title}\n\n{table.to_markdown(index=False)}", flush=True)
+def rare(results: Results) -> Rows:
+    """Yield the head with most hits of the rarest word, and the number of heads at 0.5."""
+    for model, _, scores in results.of_each("hit"):
+        means = np.nanmean(scores.column("rare"), axis=0)
+        yield {
+            "model": model,
+            "best": named([divmod(int(means.argmax()), scores.n_heads)]),
+            "hits": round(float(means.max()), 3),
+            "mean of heads": round(float(means.mean()), 3),
+            "heads": len(assign_roles(scores.select(roles=["rare"])).heads_with("rare")),
+        }
 
 
-def scores_of(model: str, corpus: Corpus, score: str, folder: Path) -> HeadScores:
-    """Return scores from the folder; make and save them there first if necessary."""
-    place = folder / f"{Path(model).name}-{score}"
-    if not place.exists():
-        score_heads(model, corpus, score=score).save(place)
-    return HeadScores.load(place)
+def tokens(results: Results) -> Rows:
+    """Yield shares of each kind of token."""
+    for model in results.models:
+        for row in results.tokens(model).summary().reset_index().round(3).to_dict("records"):
+            yield {"model": Path(model).name, **{str(key): cell for key, cell in row.items()}}
 
 
-def by_correction(kept: dict[tuple[str, str], HeadScores]) -> Iterator[dict[str, object]]:
-    """Count the answers yes, no and undecided of each correction."""
-    for (model, score), scores in kept.items():
-        for correction in CORRECTIONS:
-            table = assign_roles(scores, correction=correction)
-            answers = table.frame["answer"].value_counts()
+def norms(results: Results) -> Rows:
+    """Count the heads with each role by weights and by norms, and those that gain and lose it."""
+    for model in results.models:
+        scores = [results.scores(model, kind) for kind in ("bias", "norms")]
+        statuses = compare_roles(*scores).frame.groupby("role")["status"].value_counts()
+        before, after = map(assign_roles, scores)
+        for role in before.roles:
             yield {
-                "model": model,
-                "score": score,
-                "correction": correction,
-                "tests": len(table),
-                **{answer: int(answers.get(answer, 0)) for answer in ("yes", "no", "undecided")},
+                "model": Path(model).name,
+                "role": role,
+                "weights": len(before.heads_with(role)),
+                "norms": len(after.heads_with(role)),
+                **{name: int(statuses.get((role, name), 0)) for name in ("gained", "lost")},
             }
 
 
-def by_contrast(kept: dict[str, HeadScores]) -> pd.DataFrame:
-    """Count heads whose mean is above the threshold, and those that have the role: the contrast
-    is above its margin too.
-    """
-    columns: dict[str, list[str]] = {}
-    for model, scores in kept.items():
-        both = assign_roles(scores)
-        roles = [role for role in both.roles if contrast_of(role) in scores.role_ids]
-        alone = assign_roles(scores.select(roles=roles))
-        columns["role"] = [*roles, "any of them"]
-        columns[model] = [
-            " -> ".join(str(len(set(table.heads_with(role)))) for table in (alone, both))
-            for role in (*roles, SYNTACTIC)
-        ]
-    return pd.DataFrame(columns)
-
-
-def by_score(kept: dict[tuple[str, str], HeadScores]) -> pd.DataFrame:
-    """Count heads with each role by either score, and by both."""
-    columns: dict[str, list[object]] = {}
-    for model in dict.fromkeys(model for model, _ in kept):
-        tables = {score: assign_roles(kept[model, score]) for score in BOTH}
-        shared = [role for role in tables["bias"].roles if role in tables["excess"].roles]
-        columns["role"] = list(shared)
-        heads = {score: {r: set(t.heads_with(r)) for r in shared} for score, t in tables.items()}
-        columns[f"{model}: bias, excess, both"] = [
-            f"{len(heads['bias'][role])}, {len(heads['excess'][role])}, "
-            f"{len(heads['bias'][role] & heads['excess'][role])}"
-            for role in shared
-        ]
-    return pd.DataFrame(columns)
-
-
-def by_threshold(scores: HeadScores) -> pd.DataFrame:
-    """Tabulate answers at several thresholds, and the agreement of two halves of the documents.
-
-    ``controls above`` is the share of the means that heads give to pairs at the offsets of arcs
-    that are no arcs: what position alone brings about.
-    """
-    roles = [r.id for r in scores.roles if r.is_tested and not is_contrast(r.id)]
-    values = np.concatenate([scores.column(role) for role in roles], axis=1)
-    documents = np.asarray(scores.documents)
-    names = np.random.default_rng(0).permutation(np.unique(documents))
-    first = np.isin(documents, names[: len(names) // 2])
-    halves = [np.nanmean(values[half], axis=0) for half in (first, ~first)]
-    controls = control_means(scores)
-    rows = []
-    for threshold in THRESHOLDS:
-        p = t_test(Sample.of(values, documents), threshold).p_value
-        yes = adjust_p_values(p, "fdr_bh") <= 0.05
-        no = adjust_p_values(1 - p, "fdr_bh") <= 0.05
-        above = [half > threshold for half in halves]
-        rows.append(
-            {
-                "threshold": threshold,
-                "yes": int(yes.sum()),
-                "undecided": int((~yes & ~no).sum()),
-                "Jaccard of halves": (above[0] & above[1]).sum() / (above[0] | above[1]).sum(),
-                "controls above": (controls > threshold).mean(),
-            }
-        )
-    return pd.DataFrame(rows).round(3)
-
-
-def control_means(scores: HeadScores) -> NDArray[np.float64]:
-    """Return the mean of every head for the controls of every relation and direction.
-
-    Nearly: the few arcs without a control are in the mean of a role and not in its contrast's.
-    """
-    means = []
-    for role in scores.role_ids:
-        if is_contrast(role) and role.count(":") == 3:
-            contrast = np.nanmean(scores.column(role), axis=0)
-            means.append(np.nanmean(scores.column(role.rsplit(":", 1)[0]), axis=0) - contrast)
-    return np.concatenate(means)
-
-
-def permuted_row(model: str, corpus: Corpus, seed: int) -> dict[str, object]:
-    """Count rejections among the contrasts of moved arcs."""
-    generator = np.random.default_rng(seed)
-
-    def read(skipped: Skipped) -> Iterator[Sentence]:
-        return (move_arcs(sentence, generator) for sentence in corpus.read(skipped))
-
-    scores = score_heads(model, Corpus(corpus.source, read), controls="none")
-    table: RoleTable = assign_roles(scores, distance_margin=0)
-    contrasts = table.frame[table.frame["beyond_distance"].notna()]
-    p = contrasts["p_beyond"].to_numpy()
-    return {
-        "seed": seed,
-        "tests": len(p),
-        "p <= 0.05": float((p <= 0.05).mean()),
-        "p <= 0.01": float((p <= 0.01).mean()),
-        "after fdr_bh": int((adjust_p_values(p, "fdr_bh") <= 0.05).sum()),
-        "after holm": int((adjust_p_values(p, "holm") <= 0.05).sum()),
-        "largest mean": float(contrasts["beyond_distance"].max()),
-    }
-
-
-def move_arcs(sentence: Sentence, generator: np.random.Generator) -> Sentence:
-    """Move each scored arc to a random place that its offset allows.
-
-    Arcs are moved one after the other, in random order, to dependents that are still free. Other
-    arcs are left out: were every word to have a governor, arcs could no longer lie anywhere.
-    """
-    n = len(sentence.words)
-    arcs = [
-        (governor - dependent, sentence.relations[dependent])
-        for dependent, governor in enumerate(sentence.governors)
-        if governor >= 0 and fold_subtype(sentence.relations[dependent]) in SCORED
-    ]
-    governors, relations = [ROOT] * n, ["root"] * n
-    for k in generator.permutation(len(arcs)).tolist():
-        offset, relation = arcs[k]
-        free = [d for d in range(max(0, -offset), min(n, n - offset)) if governors[d] == ROOT]
-        if free:
-            dependent = free[generator.integers(len(free))]
-            governors[dependent], relations[dependent] = dependent + offset, relation
-    return replace(sentence, governors=tuple(governors), relations=tuple(relations))
-
+TABLES: dict[str, Callable[[Results], Rows]] = {
+    "corrections": by_correction,
+    "contrasts": by_contrast,
+    "scores": by_score,
+    "thresholds": by_threshold,
+    "positional": positional,
+    "best": best,
+    "rare": rare,
+    "tokens": tokens,
+    "norms": norms,
+}
 
 if __name__ == "__main__":
     main()

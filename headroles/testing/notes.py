@@ -23,13 +23,13 @@ FEWEST = 6
 """Number of clusters below which a warning names the alternative, to test without clusters."""
 ENOUGH_FOR_SKEWNESS = 25
 """Factor of the squared skewness: with fewer examples t is not near its distribution (Cochran's
-rule; docs/calibration.md has the results for real scores).
+rule; docs/evidence/tests.md has the results for real scores).
 """
 FAMILY_WISE = ("bonferroni", "holm", "hochberg")
 """Corrections that promise no error at all in a family."""
 SKEWED_FOR_FAMILIES = 1
 """Skewness beyond which claims about families get a warning. Most real scores are that skewed
-(docs/calibration.md); the others, with lower skewness, do not keep the claim with a thousand
+(docs/evidence/tests.md); the others, with lower skewness, do not keep the claim with a thousand
 examples either.
 """
 SKEWED = "skewed: with so few examples t finds this mean {} what it is compared with too often"

@@ -11,7 +11,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 REPOSITORY = Path(__file__).parents[2]
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/reference/*.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/**/*.md")
 SHELL = ("", "bash", "console", "sh")
 PROGRAMS = ("headroles", "make", "python", "pip", "git", "zcat", "cd")
 PLACEHOLDERS = {"N": "2", "NAME": "importance"}

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -23,13 +24,22 @@ INLINE = r"`(?:python -m )?((?:docs[./]studies|benchmarks)[./]\w+)(?:\.py)?((?:\
 
 
 def programs() -> list[str]:
-    """All modules of studies and benchmarks, by their names."""
-    files = (file for folder in FOLDERS for file in sorted((REPOSITORY / folder).glob("*.py")))
-    return [".".join(file.relative_to(REPOSITORY).with_suffix("").parts) for file in files]
+    """All modules of studies and benchmarks, by their names; a package by that of its command."""
+    files = (file for folder in FOLDERS for file in sorted((REPOSITORY / folder).rglob("*.py")))
+    names = (".".join(file.relative_to(REPOSITORY).with_suffix("").parts) for file in files)
+    return [name.removesuffix(".__main__") for name in names if not name.endswith("__init__")]
 
 
 def source_of(name: str) -> str:
-    return (REPOSITORY / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8")
+    place = REPOSITORY / name.replace(".", "/")
+    file = place / "__main__.py" if place.is_dir() else place.with_suffix(".py")
+    return file.read_text(encoding="utf-8")
+
+
+def module_of(name: str) -> ModuleType:
+    """Import the module of a program."""
+    place = REPOSITORY / name.replace(".", "/")
+    return import_module(f"{name}.__main__" if place.is_dir() else name)
 
 
 def has_command_line(name: str) -> bool:
@@ -71,7 +81,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
         patched.setattr(argparse.ArgumentParser, "parse_args", note)
         patched.setattr(sys, "argv", [name])
         with pytest.raises(SystemExit, match="0"):
-            import_module(name).main()
+            module_of(name).main()
     (parser,) = found
     return parser
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -13,6 +12,7 @@ from tests.docs.programs import (
     command_lines,
     has_command_line,
     mentioned,
+    module_of,
     names_needed,
     parser_of,
     programs,
@@ -22,13 +22,13 @@ from tests.docs.programs import (
 WITH_COMMAND_LINE = [one for one in programs() if has_command_line(one)]
 PAGES = [
     *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
-    *sorted((REPOSITORY / "docs").glob("*.md")),
+    *sorted((REPOSITORY / "docs").rglob("*.md")),
 ]
 
 
 @pytest.mark.parametrize("name", programs())
 def test_all_that_a_program_needs_is_there(name: str) -> None:
-    import_module(name)
+    module_of(name)
     for needed in names_needed(source_of(name)):
         resolve_name(needed)
 

@@ -1,4 +1,4 @@
-"""Folders from strangers: hidden folders, links, parts, and tables with digests that fit."""
+"""Folders from strangers: models, results, hidden folders, links, parts, digests that fit."""
 
 from __future__ import annotations
 
@@ -19,24 +19,27 @@ import pyarrow.parquet as pq
 import torch
 from safetensors.torch import load_file, save_file
 
-from benchmarks.fuzz_corpora import GOOD
-from benchmarks.fuzzing import (
+from benchmarks.fuzz import (
     Attempt,
     Surface,
     fresh_copy,
     invoke,
     read_json,
     save_model,
+    spoil_file,
     spoil_json,
 )
+from benchmarks.fuzz.corpora import GOOD
 from benchmarks.kill import differences
-from headroles import HeadScores, assign_roles
+from headroles import HeadScores, assign_roles, compare_roles, power_analysis
 from headroles.errors import HeadRolesError
 from headroles.models.attention.reader import open_reader
 from headroles.models.loading.encoder import load_encoder
 from headroles.registry import RESULTS, result_type
 from headroles.report.pages import make_report
 from headroles.results.result import Result
+from headroles.results.stored import Stored, save_together
+from headroles.roles import BIAS, Role
 from headroles.storage import (
     HIDDEN,
     OpenParts,
@@ -95,6 +98,60 @@ def _reseal(folder: Path) -> None:
         for kind, own in record.files.items()
     }
     write_run(folder, record.content, present)
+
+
+# Results
+
+
+def make_results(folder: Path) -> list[tuple[type[Stored], Path, Stored]]:
+    """Make every kind of result, with its folder, and as it is read back."""
+    rng = np.random.default_rng(0)
+    values = rng.gamma(9, 0.35, (12, 2, 2, 2)).astype(np.float32)
+    roles = (Role("local", words="near"), Role("x:beyond_offset", baseline=0.0))
+    scores = HeadScores(
+        ids=tuple(f"e{k}" for k in range(12)),
+        documents=tuple(f"d{k // 2}" for k in range(12)),
+        lengths=np.full(12, 9),
+        roles=roles,
+        values=values,
+        counts=np.full((12, 2), 9),
+        score=BIAS,
+        digests=tuple(f"{k:016x}" for k in range(12)),
+    )
+    save_together(folder / "roles", [scores, assign_roles(scores)])
+    compare_roles(scores, scores).save(folder / "comparison")
+    power_analysis(scores).save(folder / "plan")
+    kinds = {
+        "roles": (HeadScores, result_type("role table")),
+        "comparison": (result_type("comparison"),),
+        "plan": (result_type("power"),),
+    }
+    return [
+        (kind, folder / name, kind.load(folder / name))
+        for name, several in kinds.items()
+        for kind in several
+    ]
+
+
+def try_result(known: tuple[type[Stored], Path, Any], chance: random.Random) -> str:
+    """Read a spoilt result folder; raise AssertionError for a changed table that is accepted."""
+    kind, good, expected = known
+    folder = fresh_copy(good)
+    is_signed = chance.random() < 0.4
+    if is_signed:  # as another version, or a hand, may have written it
+        run = read_run(folder)
+        spoilt = spoil_json(run.content, chance)
+        write_run(folder, spoilt if isinstance(spoilt, dict) else {"odd": spoilt}, run.files)
+    else:
+        spoil_file(
+            chance.choice(sorted(file for file in folder.iterdir() if file.is_file())), chance
+        )
+    again: Any = kind.load(folder)
+    read_through(again)
+    if is_signed:
+        return "read, with other words around it"
+    assert again == expected, "a changed table was believed"
+    return "read as it was"
 
 
 # Tables whose digests fit
@@ -217,9 +274,15 @@ def read_through(loaded: Any) -> None:
     if isinstance(loaded, HeadScores):
         assign_roles(loaded)
     if isinstance(loaded, Result):
+        list(loaded.summarize())
         json.dumps(loaded.to_json(), default=str)
         for view in loaded.views:
             loaded.export("csv", view)
+
+
+def _results(place: Path) -> Attempt:
+    known = make_results(place)
+    return lambda chance: try_result(chance.choice(known), chance)
 
 
 def _tables(place: Path) -> Attempt:
@@ -227,11 +290,11 @@ def _tables(place: Path) -> Attempt:
     return lambda chance: try_table(chance.choice(known), chance)
 
 
-# Pruned and collaborative folders
+# Models
 
 
 def make_models(place: Path) -> list[Path]:
-    """Make a pruned, a gated and a collaborative model."""
+    """Make a model, and a pruned, a gated and a collaborative one."""
     files = make_subjects(place)
     subjects = (files["model"], files["task.tsv"])
     run("prune", *subjects, "--keep", "5", "--order", "random", "--out", place / "pruned")
@@ -239,28 +302,27 @@ def make_models(place: Path) -> list[Path]:
         "gate", *subjects, "--keep", "5", "--seeds", "1", "--updates", "3", "--out", place / "gated"
     )
     run("collaborate", files["model"], "--rank", "8", "--out", place / "shared")
-    return [place / name for name in ("pruned", "gated", "shared")]
+    return [files["model"], *(place / name for name in ("pruned", "gated", "shared"))]
 
 
-def try_changed_model(good: Path, chance: random.Random) -> str:
-    """Load a changed model, most of the time with digests that fit it."""
+def try_model(good: Path, chance: random.Random) -> str:
+    """Load a changed model, often with digests that fit it if it has any."""
     folder = fresh_copy(good)
-    weights = sorted(folder.glob("*.safetensors"))
-    texts = [file for file in sorted(folder.glob("*.json")) if file.name != "run.json"]
-    if chance.random() < 0.4:
-        file = chance.choice(weights)
+    is_sealed = (folder / "run.json").exists()
+    draw = chance.random()
+    if draw < 0.4 or not is_sealed:
+        for _ in range(chance.choice((1, 1, 2))):
+            files = [file for file in folder.iterdir() if file.is_file()]
+            spoil_file(chance.choice(files), chance)
+    elif draw < 0.6:
+        file = chance.choice(sorted(folder.glob("*.safetensors")))
         save_file(_spoil_tensors(load_file(file), chance), file, {"format": "pt"})
     else:
+        texts = [file for file in sorted(folder.glob("*.json")) if file.name != "run.json"]
         file = chance.choice(texts)
         file.write_text(json.dumps(spoil_json(read_json(file), chance)))
-    draw = chance.random()
-    if draw < 0.8:
+    if is_sealed and chance.random() < 0.7 and read_json(folder / "run.json") is not None:
         _reseal(folder)
-    elif draw < 0.9:
-        content = spoil_json(read_json(folder / "run.json"), chance)
-        (folder / "run.json").write_text(json.dumps(content))
-    else:
-        (folder / "run.json").unlink()
     loaded = load_encoder(folder)
     inputs = loaded.tokenizer(
         ["a", "bc"], is_split_into_words=True, return_tensors="pt", return_token_type_ids=False
@@ -286,9 +348,9 @@ def _spoil_tensors(tensors: dict[str, Any], chance: random.Random) -> dict[str, 
     return {**{one: tensors[one] for one in tensors if one != name}, **chance.choice(changes)()}
 
 
-def _changed_models(place: Path) -> Attempt:
+def _models(place: Path) -> Attempt:
     known = make_models(place)
-    return lambda chance: try_changed_model(chance.choice(known), chance)
+    return lambda chance: try_model(chance.choice(known), chance)
 
 
 # Hidden folders and links
@@ -508,5 +570,6 @@ SURFACES = {
     "hidden": Surface(1000, _hidden),
     "parts": Surface(1000, _of_parts),
     "tables": Surface(1000, _tables),
-    "changed": Surface(1000, _changed_models),
+    "models": Surface(2000, _models),
+    "results": Surface(3000, _results),
 }

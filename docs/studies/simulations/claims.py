@@ -1,17 +1,12 @@
-"""Errors of the tests of claims where the null hypothesis holds, and some power.
+"""Simulations of claims: errors of their tests where the null hypothesis holds.
 
-python -m docs.studies.claims_null [--runs 400] [--model FOLDER --treebank FILE --copies 24]
-
-For each claim the table names the null hypothesis, and has the shares of runs with p <= 5 % for the
-claim and against it, without correction. Values of documents have beta distributions as skewed as
-shares of first choices are; means are exactly at the threshold. With --model the claims that are
-compared with control models are tested on copies of it with permuted weights, each against five
-others, over at most 300 sentences of the treebank.
+Values of documents have beta distributions as skewed as shares of first choices are; means are
+exactly at the threshold. Claims that are compared with control models are tested on copies of a
+model with permuted weights, each against five others, over at most 300 sentences of a treebank.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -20,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from docs.studies.simulations import ALPHA, Row, Study, averaged, generator
 from headroles import read_conllu
 from headroles.models.loading.encoder import load_encoder
 from headroles.studies.claims.claims import CLAIMS
@@ -35,37 +31,33 @@ from headroles.studies.controls import with_permuted_weights
 from headroles.testing.evidence import PValues
 from headroles.testing.hypotheses import Hypotheses
 
-ALPHA, MARGIN = 0.05, 0.05
-DOCUMENTS, HEADS = 318, 12
+MARGIN = 0.05
+DOCUMENTS, HEADS, COPIES = 318, 12, 24
 Array = np.ndarray
 Draw = Callable[[np.random.Generator], tuple[PValues, PValues]]
 
 
-def main() -> None:
-    """Parse the command line and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=400)
-    parser.add_argument("--model", type=str)
-    parser.add_argument("--treebank", type=Path)
-    parser.add_argument("--copies", type=int, default=24)
-    given = parser.parse_args()
-    print("| claim | null hypothesis | runs | shown | contradicted |")
-    print("| --- | --- | ---: | ---: | ---: |")
-    simulated = simulations()
-    if given.model:
-        simulated = on_copies(given.model, given.treebank, given.copies)
+def study_claims(places: list[Path], n: int) -> Iterator[Row]:
+    """Test claims for which values are drawn."""
+    return rows_of(simulations(), n)
+
+
+def study_copies(places: list[Path], n: int) -> Iterator[Row]:
+    """Test claims on copies of a model with permuted weights."""
+    model, treebank = places
+    return rows_of(on_copies(str(model), treebank, COPIES), n)
+
+
+def rows_of(simulated: Iterator[tuple[str, str, Draw]], n: int) -> Iterator[Row]:
+    """Yield the shares of runs with p <= 5 % for each claim and against it, uncorrected."""
     for claim, null, draw in simulated:
-        shown, contradicted = rates(draw, given.runs)
-        print(
-            f"| `{claim}` | {null} | {given.runs} | {shown:.3f} | {contradicted:.3f} |", flush=True
+        rng = generator(claim, null)
+        p = ([one.evidence[0] for one in draw(rng)] for _ in range(n))
+        shares = (
+            {"shown": float(one <= ALPHA), "contradicted": float(other <= ALPHA)}
+            for one, other in p
         )
-
-
-def rates(draw: Draw, runs: int) -> tuple[float, float]:
-    """Return the shares of runs with p <= 5 % for a claim and against it."""
-    rng = np.random.default_rng(0)
-    p = np.array([[one.evidence[0] for one in draw(rng)] for _ in range(runs)])
-    return float((p[:, 0] <= ALPHA).mean()), float((p[:, 1] <= ALPHA).mean())
+        yield {"claim": f"`{claim}`", "null hypothesis": null, **averaged(shares)}
 
 
 def simulations() -> Iterator[tuple[str, str, Draw]]:
@@ -228,11 +220,12 @@ def on_copies(model: str, treebank: Path, n: int) -> Iterator[tuple[str, str, Dr
         own.permuted = others
         return sides(claim, own)
 
-    for claim in ("special-tokens-little", "frequent-words-little", "separators-middle"):
-        yield claim, "a copy with permuted weights", partial(draw, claim)
-    for claim in ("positional-heads", "rare-word-head"):
+    middle = ("separators-middle", "positional-heads", "rare-word-head")
+    for claim in ("special-tokens-little", "frequent-words-little", *middle):
         yield claim, "a copy with permuted weights", partial(draw, claim)
 
 
-if __name__ == "__main__":
-    main()
+STUDIES: dict[str, tuple[Study, int]] = {
+    "claims": (study_claims, 400),
+    "copies": (study_copies, 200),
+}

@@ -1,4 +1,4 @@
-"""Commands over damaged task files, functions of users that return anything, and odd names."""
+"""Odd options; commands over damaged task files, functions of users that return anything, names."""
 
 from __future__ import annotations
 
@@ -14,11 +14,35 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.fuzz_corpora import row
-from benchmarks.fuzzing import ODD, Attempt, Surface, invoke, save_model, spoil_bytes
+from benchmarks.fuzz import (
+    ODD,
+    Attempt,
+    Surface,
+    invoke,
+    save_model,
+    spoil_bytes,
+    spoil_cells,
+)
+from benchmarks.fuzz.corpora import row
 from headroles import classify_heads, make_corpus
+from headroles.cli.results import ExportOptions
+from headroles.corpus import CorpusOptions
 from headroles.errors import HeadRolesError
+from headroles.options import Options, fields_of
+from headroles.scoring.options import ScoreOptions
+from headroles.studies.classification.options import AssignOptions
+from headroles.studies.comparison.options import CompareOptions
+from headroles.studies.power import PowerOptions
 from headroles.wording import printable_lines
+
+GROUPS: tuple[type[Options], ...] = (
+    ScoreOptions,
+    AssignOptions,
+    CompareOptions,
+    PowerOptions,
+    CorpusOptions,
+    ExportOptions,
+)
 
 NASTY = (
     *("\x1b[2J", "\x1b]0;x\x07", "\x9b31m", "\x85", "\u202e", "\u2066", "\u2028", "\x7f", "\x00"),
@@ -29,6 +53,14 @@ NASTY = (
 TASK = "\n".join(
     ["sentence\tlabel", *(f"a dog {'runs' * (k % 3)} off\t{'xy'[k % 2]}" for k in range(9)), ""]
 ).encode()
+
+
+def try_options(chance: random.Random) -> str:
+    """Make a group of options with some odd values."""
+    group = chance.choice(GROUPS)
+    chosen = chance.sample(fields_of(group), k=chance.choice((1, 2)))
+    group(**{one.name: chance.choice([*ODD, *one.choices]) for one in chosen})
+    return "accepted"
 
 
 def run(*words: object) -> str:
@@ -53,7 +85,9 @@ def try_task(model: Path, chance: random.Random) -> str:
     file = model.with_name("task.tsv")
     data = TASK
     for _ in range(chance.choice((1, 1, 2, 3))):
-        data = spoil_bytes(data, chance) if chance.random() < 0.4 else _other_cell(data, chance)
+        cells = [make_nasty(chance), str(chance.choice(ODD[:12])), "x", "1", ""]
+        spoilt = spoil_bytes(data, chance), spoil_cells(data, chance, cells)
+        data = spoilt[chance.random() < 0.6]
     file.write_bytes(data)
     options = chance.choice(
         [
@@ -64,23 +98,6 @@ def try_task(model: Path, chance: random.Random) -> str:
     )
     out = ["--out", model.with_name("out"), "--overwrite"]
     return run("importance", model, file, *out, *options)
-
-
-def _other_cell(data: bytes, chance: random.Random) -> bytes:
-    """Change one cell of a task file, or repeat or remove one of its lines."""
-    lines = data.split(b"\n")
-    number = chance.randrange(len(lines))
-    draw = chance.random()
-    if draw < 0.1:
-        del lines[number]
-    elif draw < 0.2:
-        lines[number:number] = lines[number : number + 2] * chance.choice((1, 50))
-    else:
-        cells = lines[number].split(b"\t")
-        found = chance.choice((make_nasty(chance), str(chance.choice(ODD[:12])), "x", "1", ""))
-        cells[chance.randrange(len(cells))] = found.encode("utf-8", "surrogatepass")
-        lines[number] = b"\t".join(cells)
-    return b"\n".join(lines)
 
 
 class Odd:
@@ -264,6 +281,7 @@ def _with_model(what: Callable[[Path, random.Random], str]) -> Callable[[Path], 
 
 
 SURFACES = {
+    "options": Surface(1000, lambda place: try_options),
     "tasks": Surface(1000, _with_model(lambda place, chance: try_task(place / "model", chance))),
     "roles": Surface(1000, _with_model(try_user_role)),
     "names": Surface(1000, _with_model(try_names)),

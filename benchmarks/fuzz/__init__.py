@@ -1,14 +1,18 @@
-"""Ways to damage input, and the definition of a finding, for all of `benchmarks.fuzz`."""
+"""Damaged input of every kind: an answer or an error of one line, never a traceback.
+
+Ways to damage input, and the definition of a finding. `python -m benchmarks.fuzz` runs them.
+"""
 
 from __future__ import annotations
 
 import json
 import random
 import shutil
+import signal
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,13 +21,22 @@ from unittest import mock
 
 import torch
 import typer
-from transformers import BertConfig, BertForSequenceClassification, BertModel
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    BertModel,
+    PreTrainedTokenizerFast,
+)
 from typer.testing import CliRunner
 
-from benchmarks.fuzz_corpora import SECONDS, at_most, make_tokenizer
 from headroles.cli import app
 from headroles.errors import HeadRolesError
 
+SECONDS = 60
+"""What takes longer is a hang."""
+FINDING = "finding"
+"""What became of an attempt that ended in what no command may do."""
 Attempt = Callable[[random.Random], str]
 """Damages something anew and tries it; returns in a word or two what came of it."""
 
@@ -77,6 +90,25 @@ def spoil_bytes(data: bytes, chance: random.Random) -> bytes:
     return data[:place] + chance.randbytes(chance.randrange(1, 99)) + data[place:]
 
 
+def spoil_cells(
+    data: bytes, chance: random.Random, cells: Sequence[str], lines: Sequence[str] = ("",)
+) -> bytes:
+    """Change a cell of tab-separated text, or add, repeat or remove lines."""
+    rows = data.split(b"\n")
+    number, several, draw = chance.randrange(len(rows)), 1 + chance.randrange(9), chance.random()
+    if draw < 0.1:
+        del rows[number : number + several]
+    elif draw < 0.2:  # often, to make large sentences and files too
+        rows[number:number] = rows[number : number + several] * chance.choice((1, 50))
+    elif draw < 0.3:
+        rows.insert(number, chance.choice(lines).encode())
+    else:
+        own = rows[number].split(b"\t")
+        own[chance.randrange(len(own))] = chance.choice(cells).encode("utf-8", "surrogatepass")
+        rows[number] = b"\t".join(own)
+    return b"\n".join(rows)
+
+
 def spoil_file(file: Path, chance: random.Random) -> None:
     """Remove a file, turn it into a folder, or change its content."""
     draw = chance.random()
@@ -99,11 +131,29 @@ def read_json(file: Path) -> Any:
         return None
 
 
+@cache
+def make_tokenizer() -> PreTrainedTokenizerFast:
+    """Make a tokenizer that spells words out."""
+    specials = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+    letters = "abcdefghijklmnopqrstuvwxyz.,'"
+    entries = (*specials, *letters, *(f"##{letter}" for letter in letters))
+    vocabulary = {name: place for place, name in enumerate(entries)}
+    backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    named = {f"{name[1:-1].lower()}_token": name for name in specials}
+    return PreTrainedTokenizerFast(tokenizer_object=backend, **named)
+
+
 def save_model(folder: Path, labels: Sequence[str] = (), seed: int = 0, **sizes: int) -> Path:
     """Save a tiny BERT with its tokenizer: an encoder, or a classifier of ``labels``."""
     torch.manual_seed(seed)
-    tokenizer = deepcopy(make_tokenizer())
-    tokenizer.pad_token = "[PAD]"
+    tokenizer = make_tokenizer()
     usual = {"hidden_size": 8, "num_attention_heads": 2, "max_position_embeddings": 32}
     named = {"id2label": dict(enumerate(labels))} if labels else {}
     config = BertConfig(
@@ -139,8 +189,20 @@ def invoke(*words: object) -> Any:
         return CliRunner().invoke(app, [str(word) for word in words])
 
 
-FINDING = "finding"
-"""What became of an attempt that ended in what no command may do."""
+@contextmanager
+def at_most(seconds: int) -> Iterator[None]:
+    """Raise TimeoutError if the block takes longer."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def go_through(

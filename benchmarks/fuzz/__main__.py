@@ -1,4 +1,4 @@
-"""Damaged folders, task files, options, roles of users and names: an answer or an error.
+"""Damaged treebanks, folders, task files, options, roles of users and names.
 
 python -m benchmarks.fuzz [--only models,results] [--times 1000] [--seed 0] [--processes 2]
 
@@ -17,17 +17,9 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from benchmarks import fuzz_commands, fuzz_folders, fuzz_inputs, fuzz_sent
-from benchmarks.fuzzing import FINDING, go_through
+from benchmarks.fuzz import FINDING, commands, corpora, folders, go_through
 
-SURFACES = {
-    **fuzz_folders.SURFACES,
-    **fuzz_inputs.SURFACES,
-    **fuzz_commands.SURFACES,
-    **fuzz_sent.SURFACES,
-}
-
-
+SURFACES = {**corpora.SURFACES, **commands.SURFACES, **folders.SURFACES}
 Row = tuple[str, int, Counter[str], float]
 """A surface, its attempts, what became of them, and the seconds of its process."""
 
