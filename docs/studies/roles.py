@@ -160,7 +160,8 @@ def by_threshold(results: Results) -> Rows:
         halves = [scores.select(np.flatnonzero(half)) for half in (first, ~first)]
         for threshold in THRESHOLDS[kind]:
             table = assign_roles(scores, threshold=threshold)
-            has = [assign_roles(half, threshold=threshold).wide().to_numpy() for half in halves]
+            has = [assign_roles(half, threshold=threshold).wide() for half in halves]
+            one, other = (table.select_dtypes("bool").to_numpy() for table in has)
             yield {
                 "model": model,
                 "score": kind,
@@ -168,7 +169,7 @@ def by_threshold(results: Results) -> Rows:
                 "syntactic heads": len(set(table.heads_with(SYNTACTIC))),
                 "yes": int((table.frame["answer"] == "yes").sum()),
                 "undecided": int((table.frame["answer"] == "undecided").sum()),
-                "Jaccard of halves": round((has[0] & has[1]).sum() / (has[0] | has[1]).sum(), 2),
+                "Jaccard of halves": round((one & other).sum() / (one | other).sum(), 2),
             }
 
 

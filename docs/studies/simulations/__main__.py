@@ -1,11 +1,12 @@
 """Error rates of tests, intervals and plans, as tables in Markdown.
 
-python -m docs.studies.simulations WHAT [FOLDER ...] [--draws N]
+python -m docs.studies.simulations level|families|... FOLDER ... [--draws N]
+python -m docs.studies.simulations tasks-make MODEL SST-2 DATA
 
-WHAT is one of these; --draws sets how often each row is drawn. FOLDER are scores that
+--draws sets how often each row is drawn. FOLDER are scores that
 `headroles score` wrote (``best`` and ``no-variance``: with --score hit), for ``changes`` scores of
-one corpus before and after, for ``moved`` a model and a treebank. `tasks-make MODEL SST-2 DATA`
-writes the folder DATA of ``removed``, ``orders``, ``importance``, ``unchanged``, ``two-tasks`` and
+one corpus before and after, for ``moved`` a model and a treebank. ``tasks-make`` writes the folder
+DATA of ``removed``, ``orders``, ``importance``, ``unchanged``, ``two-tasks`` and
 ``reliability``, by a model fine-tuned on SST-2 (`docs.studies.fine_tuning`). ``curves`` and
 ``claims`` take no folder, ``copies`` takes a model and a treebank.
 

@@ -178,13 +178,22 @@ def by_sample(
     n: int,
     null: Callable[[HeadScores], HeadScores] = lambda scores: scores,
 ) -> Iterator[Row]:
-    """Yield a row for each folder and kind of sample: averages over ``n`` draws."""
+    """Yield a row for each folder, kind of sample and ROW of figures: averages over draws.
+
+    Figures are named ROW/COLUMN, or COLUMN.
+    """
     for folder in folders:
         population = Population(null(HeadScores.load(folder)))
         for kind in kinds:
             rng = generator(measure.__name__, kind)
-            draws = (measure(population, kind, rng) for _ in range(n))
-            yield {"sample": f"{population.scores.score.name}, {kind}", **averaged(draws)}
+            cells = averaged(measure(population, kind, rng) for _ in range(n))
+            by_row: dict[str, dict[str, str]] = {}
+            for name, cell in cells.items():
+                row, _, column = name.rpartition("/")
+                by_row.setdefault(row, {})[column] = cell
+            for row, own in by_row.items():
+                sample = f"{population.scores.score.name}, {kind}"
+                yield {"sample": f"{sample}: {row}" if row else sample, **own}
 
 
 def level(population: Population, kind: Kind, rng: np.random.Generator) -> Figures:
@@ -210,11 +219,11 @@ def level(population: Population, kind: Kind, rng: np.random.Generator) -> Figur
 def families(population: Population, kind: Kind, rng: np.random.Generator) -> Figures:
     """Measure any rejection in a family whose H0 are all true at their limit."""
     tested = population.tested(population.draw(kind, rng)).means
+    at_limit = {test: tested.against(population.means(test, kind)[0]) for test in ("t", "betting")}
     figures: Figures = {}
     for name, options in TESTS.items():
-        limits = tested.against(population.means(options.test, kind)[0])
         for side in SIDES:
-            found = find_p_values(limits, options, side)
+            found = find_p_values(at_limit[options.test], options, side)
             figures[f"{name}, {WORDS[side]}"] = float(found.shows(ALPHA).any())
     return figures
 
@@ -228,9 +237,9 @@ def answers(population: Population, kind: Kind, rng: np.random.Generator) -> Fig
         given = tested.answered(TESTS[name]).answers
         for word, is_true in population.truths(TESTS[name].test, kind).items():
             own = given == word
-            figures[f"{name}, {word}"] = float(own.mean())
-            figures[f"{name}, {word}, found"] = share_of(own & is_true, is_true)
-            figures[f"{name}, {word}, wrong"] = share_of(own & ~is_true, own)
+            figures[f"{name}/{word}"] = float(own.mean())
+            figures[f"{name}/{word}, found"] = share_of(own & is_true, is_true)
+            figures[f"{name}/{word}, wrong"] = share_of(own & ~is_true, own)
     return figures
 
 
@@ -437,7 +446,7 @@ def study_changes(folders: list[Path], n: int) -> Iterator[Row]:
             rng, draws = generator("changes", null, size), []
             for _ in range(n):
                 own = [documents[k] for k in rng.permutation(len(documents))[:size]]
-                clusters = np.repeat(np.arange(size), [len(rows) for rows in own])
+                clusters = np.repeat(np.arange(len(own)), [len(rows) for rows in own])
                 sample = CHANGES[null](differences, np.concatenate(own), clusters, margin, rng)
                 tested = Hypotheses.of(sample, 0, size=2.0, clusters=clusters)
                 figures: Figures = {}
