@@ -1,4 +1,4 @@
-// The map of all heads: choose what it shows, point at a head, open it.
+// The map of all heads: choose what it shows, point at a head, choose it to see its sentences.
 const make = (tag, attributes = {}, ...children) => {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -8,94 +8,69 @@ const make = (tag, attributes = {}, ...children) => {
 const cellsOf = (column) => (Array.isArray(column) ? column : column.at.map((k) => column.texts[k]));
 const shown = (value) => (value === null || value === "" ? "-" : String(value));
 
-class Colours {
-  // The scale of a view: numbers to colours, and the ink that can be read on them.
-  constructor(stops, isSigned, values) {
-    this.stops = stops.map((one) => [1, 3, 5].map((at) => parseInt(one.slice(at, at + 2), 16)));
-    const numbers = values.filter((one) => one !== null);
-    const reach = Math.max(...numbers.map(Math.abs), 0) || 1;
-    this.low = isSigned ? -reach : Math.min(0, ...numbers);
-    this.high = isSigned ? reach : Math.max(...numbers, this.low);
-    if (this.high === this.low) this.high += 1;
-  }
-  share(value) {
-    return (value - this.low) / (this.high - this.low);
-  }
-  rgb(value) {
-    const place = Math.min(1, Math.max(0, this.share(value))) * (this.stops.length - 1);
-    const below = Math.min(Math.floor(place), this.stops.length - 2);
-    return this.stops[below].map((one, k) => {
-      return Math.round(one + (place - below) * (this.stops[below + 1][k] - one));
-    });
-  }
-  static ink(rgb) {
-    const [r, g, b] = rgb.map((one) => (one / 255) ** 2.2);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000" : "#fff";
-  }
-}
-
 class HeadMap {
-  constructor(holder) {
+  constructor(holder, panel) {
     this.data = JSON.parse(holder.querySelector("script").textContent);
+    this.looks = new Map(this.data.legend.map(([sign, , look]) => [sign, look]));
     this.views = this.data.views.map((view) => ({
       ...view,
       values: cellsOf(view.values),
       marks: cellsOf(view.marks),
       facts: view.facts.map(([name, ...columns]) => [name, columns.map(cellsOf)]),
-      position: new Set(view.position),
-      arrow: view.arrow && view.arrow.map(cellsOf),
     }));
-    this.found = new Set(this.data.legend.filter((one) => one[2]).map((one) => one[0]));
-    this.view = this.views[0];
+    this.views.forEach((view) => this.scale(view));
+    this.panel = panel;
     this.active = 0;
-    this.last = null;
-    this.arrows = make("div", { class: "changes" });
-    this.opened = make("div", { class: "opened", role: "region", "aria-label": "opened head" });
-    this.opened.hidden = true;
-    const side = make("div", { class: "side" });
     this.told = make("p", { class: "told" });
-    this.scale = make("div", { class: "scale" });
-    side.append(this.told, this.scale, this.legend());
-    const both = make("div", { class: "map" }, this.grid(), side);
-    holder.append(this.controls(), both, this.arrows, this.opened);
-    holder.hidden = false;
-    this.list();
+    this.bar = make("div", { class: "scale" });
+    this.arrows = make("div", { class: "changes" });
+    holder.append(this.controls(), this.grid(), this.told, this.bar, this.legend(), this.arrows);
+    holder.hidden = panel.hidden = false;
+    this.show(this.views[0]);
   }
 
-  // What can be chosen and hidden.
-  controls() {
-    const box = make("div", { class: "controls" });
-    this.choice = make("select");
-    box.append(make("label", {}, `${this.data.choose} `, this.choice));
-    this.choice.addEventListener("change", () => this.show(this.views[Number(this.choice.value)]));
-    if (this.views.length > 8) {
-      this.wanted = make("input", { type: "text", size: 14 });
-      this.wanted.addEventListener("input", () => this.list());
-      box.append(make("label", {}, `${this.data.choose}s with `, this.wanted));
-    }
-    const hides = make("fieldset", {}, make("legend", {}, "Show"));
-    const add = (text, isOn, isNeeded) => {
-      const field = make("input", { type: "checkbox" });
-      field.checked = isOn;
-      field.addEventListener("change", () => this.list());
-      if (isNeeded) hides.append(make("label", {}, field, ` ${text}`));
-      return field;
+  // White is uniform attention; the full colour is the strongest head with the role.
+  scale(view) {
+    const numbers = view.values.filter((one) => one !== null);
+    const full = view.values.filter((one, k) => one !== null && this.look(view, k) === "full");
+    const reach = Math.max(...numbers.map(Math.abs), 0) || 1;
+    view.low = this.data.low ?? -reach;
+    view.high = this.data.low === null ? reach : Math.max(...(full.length ? full : [...numbers, view.line ?? view.low + 1]));
+    view.share = (value) => {
+      const share = (value - view.low) / (view.high - view.low || 1);
+      return this.data.low === null ? share : Math.sqrt(Math.min(1, Math.max(0, share)));
     };
-    const has = (test) => this.views.some(test);
-    const places = has((one) => one.position.size);
-    this.places = add("heads that may only look at a distance", true, places);
-    this.others = add("all other heads", true, this.found.size);
-    this.common = add("one scale for all", false, this.views.length > 1);
-    if (hides.children.length > 1) box.append(hides);
-    return box;
+    const beyond = view.facts.find(([name]) => name === "beyond distance")?.[1][0];
+    const rank = (k) => (this.look(view, k) === "full" ? 1e6 : 0) + Math.abs((beyond ?? view.values)[k] ?? 0);
+    view.best = view.values.reduce((best, _, k) => (rank(k) > rank(best) ? k : best), 0);
+  }
+
+  look(view, k) {
+    return view.values[k] === null ? "missing" : this.looks.get(view.marks[k]) ?? "pale";
+  }
+
+  controls() {
+    this.choice = make("select");
+    const groups = new Map();
+    this.views.forEach((view, k) => {
+      if (!groups.has(view.group)) groups.set(view.group, make("optgroup", { label: view.group }));
+      groups.get(view.group).append(make("option", { value: k }, view.words));
+    });
+    this.choice.append(...groups.values());
+    this.choice.addEventListener("change", () => this.show(this.views[Number(this.choice.value)]));
+    return make("label", { class: "controls" }, "Role ", this.choice);
   }
 
   legend() {
     const list = make("ul", { class: "legend" });
-    for (const [sign, words] of this.data.legend) {
-      list.append(make("li", {}, make("b", {}, sign || "no mark"), ` ${words}`));
+    for (const [sign, words, look] of this.data.legend) {
+      list.append(make("li", {}, make("i", { class: `cell ${look}`, "aria-hidden": "true" }, this.sign(sign, look)), words));
     }
     return list;
+  }
+
+  sign(mark, look) {
+    return look === "hatched" || look === "framed" ? "" : mark;
   }
 
   // The cells, of which one can be reached by the tabulator, and all by arrows.
@@ -103,7 +78,7 @@ class HeadMap {
     const { layers, heads, title } = this.data;
     const grid = make("div", { role: "grid", class: "grid", "aria-label": title });
     grid.style.setProperty("--heads", heads);
-    grid.classList.toggle("many", heads > 16);
+    grid.style.setProperty("--layers", layers);
     this.cells = [];
     const row = (...cells) => grid.append(make("div", { role: "row" }, ...cells));
     const name = (role, text) => make("span", { role }, String(text));
@@ -116,8 +91,9 @@ class HeadMap {
     this.cells.forEach((cell, k) => {
       cell.addEventListener("mouseenter", () => this.tell(k));
       cell.addEventListener("focus", () => this.activate(k));
-      cell.addEventListener("click", () => this.open(k));
+      cell.addEventListener("click", () => this.choose(k));
     });
+    grid.addEventListener("mouseleave", () => this.tell(this.chosen));
     grid.addEventListener("keydown", (event) => this.pressed(event));
     return grid;
   }
@@ -133,7 +109,7 @@ class HeadMap {
       Home: start,
       End: start + heads - 1,
     };
-    if (event.key === "Enter" || event.key === " ") this.open(this.active);
+    if (event.key === "Enter" || event.key === " ") this.choose(this.active);
     else if (!(event.key in ways)) return;
     else this.cells[ways[event.key]]?.focus();
     event.preventDefault();
@@ -150,201 +126,139 @@ class HeadMap {
     return `${Math.floor(k / this.data.heads)}-${k % this.data.heads}`;
   }
 
-  value(view, k) {
-    const value = view.values[k];
-    return this.data.signed && value > 0 ? `+${value}` : shown(value);
-  }
-
   facts(view, k) {
-    return view.facts.map(([name, columns]) => {
-      return [name, columns.map((column) => shown(column[k])).join(" to ")];
-    });
+    const value = view.values[k];
+    const signed = this.data.low === null && value > 0 ? `+${value}` : shown(value);
+    const others = view.facts.map(([name, columns]) => [name, columns.map((one) => shown(one[k])).join(" to ")]);
+    return [[this.data.value, signed], ...others].filter(([, text]) => text !== "-");
   }
 
   words(k) {
-    const said = this.facts(this.view, k).filter(([, text]) => text !== "-");
-    const value = `${this.data.value} ${this.value(this.view, k)}`;
-    return [value, ...said.map(([name, text]) => `${name} ${text}`)];
+    return this.facts(this.view, k).map(([name, text]) => `${name} ${text}`).join(", ");
   }
 
   tell(k) {
-    const lines = this.words(k).map((one) => make("span", {}, one));
-    this.told.replaceChildren(make("b", {}, `Head ${this.name(k)}`), this.view.words, ...lines);
-  }
-
-  // Which views can be chosen now; the one shown stays if it can.
-  list() {
-    const wanted = (this.wanted?.value ?? "").toLowerCase();
-    this.chosen = this.views.filter((one) => {
-      return `${one.words} ${one.name}`.toLowerCase().includes(wanted);
-    });
-    const groups = new Map();
-    for (const view of this.chosen) {
-      if (!groups.has(view.group)) groups.set(view.group, make("optgroup", { label: view.group }));
-      const place = this.views.indexOf(view);
-      groups.get(view.group).append(make("option", { value: place }, view.words));
-    }
-    this.choice.replaceChildren(...groups.values());
-    this.show(this.chosen.includes(this.view) ? this.view : this.chosen[0] ?? this.view);
-  }
-
-  isHidden(k) {
-    const view = this.view;
-    if (view.position.has(k)) return !this.places.checked;
-    return !this.others.checked && !this.found.has(view.marks[k]);
+    this.told.replaceChildren(make("b", {}, `Head ${this.name(k)}`), ` ${this.view.words}: ${this.words(k) || "no value"}`);
   }
 
   show(view) {
     this.view = view;
     this.choice.value = String(this.views.indexOf(view));
-    const alike = this.views.filter((one) => one.unit === view.unit);
-    const values = this.common.checked ? alike.flatMap((one) => one.values) : view.values;
-    const colours = new Colours(this.data.colours, this.data.signed, values);
     this.cells.forEach((cell, k) => {
-      const value = view.values[k];
-      const isBlank = value === null || this.isHidden(k);
-      const rgb = isBlank ? [238, 238, 238] : colours.rgb(value);
-      cell.style.background = `rgb(${rgb})`;
-      cell.style.color = Colours.ink(rgb);
-      cell.textContent = isBlank ? "" : view.marks[k];
-      cell.setAttribute("aria-label", `head ${this.name(k)}: ${this.words(k).join("; ")}`);
+      const look = this.look(view, k);
+      const depth = look === "missing" ? 0 : view.share(view.values[k]);
+      cell.className = `cell ${look}`;
+      cell.classList.toggle("down", depth < 0);
+      cell.classList.toggle("deep", Math.abs(depth) > 0.55 && look !== "pale");
+      cell.style.setProperty("--depth", Math.abs(depth).toFixed(3));
+      cell.textContent = this.sign(view.marks[k], look);
+      cell.setAttribute("aria-label", `head ${this.name(k)}: ${this.words(k) || "no value"}`);
     });
-    this.cells[this.active].tabIndex = 0;
-    this.tell(this.last ?? view.best);
-    this.drawScale(colours);
+    this.drawScale();
     this.drawChanges();
-    if (this.last !== null) this.fill(this.last);
+    this.activate(view.best);
+    this.choose(view.best);
   }
 
-  drawScale(colours) {
-    const bar = make("div", { class: "bar" });
-    bar.style.background = `linear-gradient(to right, ${this.data.colours})`;
-    const { arrow, unit } = this.view;
-    const line = arrow ? null : this.view.line; // a threshold of means, not of differences
-    if (line !== null && line >= colours.low && line <= colours.high) {
-      const tick = make("i");
-      tick.style.left = `${100 * colours.share(line)}%`;
-      bar.append(tick);
-    }
-    const ends = [colours.low, colours.high].map((one) => make("span", {}, String(+one.toPrecision(3))));
-    const about = line === null ? unit : `${unit}; threshold ${line}`;
-    this.scale.replaceChildren(bar, make("div", { class: "ends" }, ...ends), about);
+  drawScale() {
+    const { low, high, line, unit, share } = this.view;
+    const bar = make("div", { class: this.data.low === null ? "bar signed" : "bar" });
+    const isShown = line !== null && this.data.low !== null;
+    if (isShown && line <= high) bar.append(make("i", { style: `left:${100 * share(line)}%` }));
+    const ends = [low, high].map((one) => make("span", {}, String(+one.toPrecision(3))));
+    const about = isShown ? `${unit}; the line is the threshold, ${line}` : unit;
+    this.bar.replaceChildren(bar, make("div", { class: "ends" }, ends[0], about, ends[1]));
   }
 
   // Before and after, as arrows: of the heads that gained or lost what is shown, then moved most.
   drawChanges() {
-    const { arrow, values, marks, words, line } = this.view;
-    if (!arrow) return;
+    const ends = ["before", "after"].map((end) => this.view.facts.find(([name]) => name === end)?.[1][0]);
+    if (!ends[0]) return;
+    const { values, marks, words, line } = this.view;
     const size = (k) => Math.abs(values[k] ?? 0) + (marks[k] ? 1e9 : 0);
-    const heads = [...values.keys()].filter((k) => values[k] !== null && !this.isHidden(k));
-    const most = heads.sort((one, other) => size(other) - size(one)).slice(0, 20);
-    const rows = most.sort((one, other) => one - other);
-    const track = this.tracks(rows.map((k) => [arrow[0][k], arrow[1][k], line]));
-    const title = make("h3", {}, `${words}: from before to after, the ${rows.length} heads that moved most`);
-    const list = rows.map((k, at) => {
-      const sign = marks[k] ? ` ${marks[k]}` : "";
-      const text = `${shown(arrow[0][k])} to ${shown(arrow[1][k])}`;
-      return make("li", {}, make("span", {}, `${this.name(k)}${sign}`), track[at], make("span", {}, text));
+    const heads = [...values.keys()].filter((k) => values[k] !== null);
+    const rows = heads.sort((one, other) => size(other) - size(one)).slice(0, 20).sort((one, other) => one - other);
+    const all = rows.flatMap((k) => [ends[0][k], ends[1][k], line]).filter((one) => one !== null);
+    const low = Math.min(...all);
+    const share = (value) => (100 * (value - low)) / (Math.max(...all) - low || 1);
+    const list = rows.map((k) => {
+      const [before, after] = ends.map((end) => end[k]);
+      const look = `left:${Math.min(share(before), share(after))}%;width:${Math.abs(share(after) - share(before))}%`;
+      const arrow = make("i", { class: after < before ? "down" : "up", style: look });
+      const track = make("span", { class: "track", "aria-hidden": "true" }, make("b", { style: `left:${share(line)}%` }), arrow);
+      const name = `${this.name(k)}${marks[k] ? ` ${marks[k]}` : ""}`;
+      return make("li", {}, make("span", {}, name), track, make("span", {}, `${before} to ${after}`));
     });
+    const title = make("h3", {}, `${words}: from before to after, the ${rows.length} heads that moved most`);
     this.arrows.replaceChildren(title, make("ul", { class: "tracks" }, ...list));
   }
 
-  tracks(rows) {
-    const ends = rows.flat().filter((one) => one !== null);
-    const low = Math.min(...ends);
-    const share = (value) => (100 * (value - low)) / (Math.max(...ends) - low || 1);
-    return rows.map(([before, after, line]) => {
-      const track = make("span", { class: "track", "aria-hidden": "true" });
-      if (line !== null) track.append(make("b", { style: `left:${share(line)}%` }));
-      if (before === null || after === null) return track;
-      const from = Math.min(share(before), share(after));
-      const look = `left:${from}%;width:${Math.abs(share(after) - share(before))}%`;
-      track.append(make("i", { class: after < before ? "down" : "up", style: look }));
-      return track;
-    });
-  }
-
-  // One head: all that is shown of it, and its sentences.
-  open(k) {
-    this.activate(k);
-    this.cells[this.last ?? k].removeAttribute("aria-selected");
+  // The chosen head: its roles, and sentences with its attention.
+  choose(k) {
+    this.cells[this.chosen ?? k].removeAttribute("aria-selected");
     this.cells[k].setAttribute("aria-selected", "true");
-    this.last = k;
-    this.fill(k);
-    this.opened.querySelector("h3").focus();
-  }
-
-  close() {
-    this.opened.hidden = true;
-    this.cells[this.last].removeAttribute("aria-selected");
-    this.last = null;
-    this.cells[this.active].focus();
-  }
-
-  fill(k) {
-    const title = make("h3", { tabindex: "-1" }, `Head ${this.name(k)}`);
-    const button = make("button", { type: "button" }, "close");
-    button.addEventListener("click", () => this.close());
-    this.opened.onkeydown = (event) => event.key === "Escape" && this.close();
-    this.opened.hidden = false;
-    this.opened.replaceChildren(title, button, this.table(k), ...this.sentences(k));
+    this.chosen = k;
+    const name = this.name(k);
+    const sentences = [...document.querySelectorAll(`article[data-head="${name}"]`)].flatMap((article) => {
+      const lines = [...article.querySelectorAll(".sentence")].map((one) => drawArcs(one.cloneNode(true)));
+      return [make("h3", {}, article.querySelector("h3").textContent), ...lines];
+    });
+    const about = sentences.length ? [make("p", { class: "hint" }, "Point at a word to see where it looks.")] : [];
+    this.panel.replaceChildren(make("h2", {}, `Head ${name}`), this.table(k), ...about, ...sentences);
   }
 
   table(k) {
-    const rank = (view) => (this.found.has(view.marks[k]) ? 0 : view.marks[k] ? 1 : 2);
-    const views = this.chosen.filter((one) => !one.summary && one.values[k] !== null);
-    const isCompared = views.some((one) => one.arrow); // whose views have syntax first
-    if (!isCompared) views.sort((one, other) => rank(one) - rank(other));
-    const names = [...new Set(views.flatMap((one) => one.facts.map((fact) => fact[0])))];
-    const track = this.tracks(views.map((one) => (one.arrow ? [...one.arrow.map((a) => a[k]), one.line] : [null, null, null])));
-    const columns = [this.data.choose.toLowerCase(), "", this.data.value, ...names];
-    const head = columns.map((name) => make("th", { role: "columnheader", scope: "col" }, name || "mark"));
-    const rows = views.map((view, at) => {
+    const found = this.views.filter((view) => this.look(view, k) === "full");
+    const views = found.includes(this.view) ? found : [this.view, ...found];
+    const names = [...new Set(views.flatMap((view) => this.facts(view, k).map(([name]) => name)))];
+    const head = ["role", ...names].map((name) => make("th", { scope: "col" }, name));
+    const rows = views.map((view) => {
       const facts = new Map(this.facts(view, k));
-      const texts = [view.marks[k], this.value(view, k), ...names.map((name) => facts.get(name) ?? "")];
-      const cells = texts.map((text, place) => {
-        const name = columns[place + 1] || "mark";
-        return make("td", { role: "cell", "data-name": name }, text === "-" ? "" : text);
-      });
-      const first = make("th", { role: "rowheader", scope: "row" }, view.words);
-      if (view.arrow) first.append(track[at]);
-      return make("tr", { role: "row" }, first, ...cells);
+      const cells = names.map((name) => make("td", { "data-name": name }, facts.get(name) ?? ""));
+      return make("tr", {}, make("th", { scope: "row" }, view.words), ...cells);
     });
-    const caption = make("caption", {}, `All that is known of head ${this.name(k)}`);
-    return make(
-      "table",
-      { role: "table" },
-      caption,
-      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, ...head)),
-      make("tbody", { role: "rowgroup" }, ...rows),
-    );
+    return make("div", { class: "wide" }, make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows)));
   }
+}
 
-  sentences(k) {
-    const quoted = this.data.quoted[this.name(k)] ?? [];
-    if (!quoted.length) return [];
-    const about = "Sentences. b ← a 0.62: word a gives word b 0.62 of its attention; bold: an arc of the role.";
-    const list = quoted.map(([role, score, words, keys, arcs]) => {
-      const spans = words.map((word, at) => make(keys.includes(at) ? "mark" : "span", {}, word));
-      const line = spans.flatMap((one) => [one, " "]);
-      const told = arcs.map(([query, key, weight, isOwn]) => {
-        const text = `${words[key]} ← ${words[query]}${weight === null ? "" : ` ${weight.toFixed(2)}`}`;
-        const arc = make(isOwn ? "b" : "span", {}, text);
-        const light = (isOn) => [query, key].forEach((at) => spans[at].classList.toggle("lit", isOn));
-        arc.addEventListener("mouseenter", () => light(true));
-        arc.addEventListener("mouseleave", () => light(false));
-        return arc;
-      });
-      const below = make("div", { class: "arcs" }, ...told.flatMap((one) => [one, " "]));
-      return make("li", {}, make("b", {}, `${role}, ${score}`), ": ", ...line, below);
-    });
-    return [make("p", {}, about), make("ul", { class: "sentences" }, ...list)];
-  }
+// Arcs above the words of a sentence, from each word that looks to the word that it looks at.
+function drawArcs(sentence) {
+  const arcs = JSON.parse(sentence.dataset.arcs);
+  const words = [...sentence.querySelectorAll(":scope > span, :scope > mark")];
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("aria-hidden", "true");
+  sentence.prepend(svg);
+  sentence.classList.add("drawn");
+  const draw = (only = null) => {
+    const box = sentence.getBoundingClientRect();
+    const end = (word) => {
+      const { left, width, top } = word.getBoundingClientRect();
+      return [left + width / 2 - box.left, top - box.top + 2];
+    };
+    svg.replaceChildren();
+    words.forEach((word) => word.classList.remove("lit"));
+    for (const [query, key, weight, isOwn] of arcs) {
+      if (only === null ? !isOwn : query !== only && key !== only) continue;
+      const [[x1, y1], [x2, y2]] = [end(words[query]), end(words[key])];
+      const rise = Math.min(26, 8 + Math.abs(x2 - x1) / 8);
+      const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+      path.setAttribute("d", `M${x1},${y1} C${x1},${y1 - rise} ${x2},${y2 - rise} ${x2},${y2}`);
+      path.setAttribute("stroke-width", 0.8 + 3 * (weight ?? 0.2));
+      path.setAttribute("class", isOwn ? "own" : "other");
+      svg.append(path);
+      if (only !== null) [query, key].forEach((place) => words[place].classList.add("lit"));
+    }
+  };
+  words.forEach((word, k) => {
+    word.addEventListener("mouseenter", () => draw(k));
+    word.addEventListener("mouseleave", () => draw());
+  });
+  sentence.addEventListener("click", () => draw());
+  new ResizeObserver(() => draw()).observe(sentence);
+  return sentence;
 }
 
 for (const holder of document.querySelectorAll(".heads")) {
-  new HeadMap(holder);
-  const still = holder.nextElementSibling;
-  still.open = false;
-  addEventListener("beforeprint", () => (still.open = true));
+  new HeadMap(holder, document.querySelector(".panel"));
 }
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => (one.open = true)));

@@ -1,14 +1,16 @@
-"""Figures and axes that a notebook shows if a cell ends with them."""
+"""Figures of one axes or several, as wide as asked for, that notebooks show."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from headroles.drawing.style import figure_width, font_scale
+from headroles.drawing.style import figure_of, figure_width, font_scale
 
 _DOTS_PER_INCH = 90
 
@@ -26,12 +28,12 @@ class ShownAxes(Axes):
     """Axes alone in a `ShownFigure`, which they show."""
 
     def _repr_png_(self) -> bytes:
-        figure = self.get_figure(root=True)
+        figure = figure_of(self)
         assert isinstance(figure, ShownFigure)
         return figure._repr_png_()
 
 
-def new_figure(width: float, height: float, layout: Any = None) -> ShownFigure:
+def new_figure(width: float, height: float, layout: Any = "constrained") -> ShownFigure:
     """Make a figure of so many inches."""
     return ShownFigure(figsize=(width, height), layout=layout)
 
@@ -40,5 +42,37 @@ def axes_of_their_own(width: float, height: float) -> ShownAxes:
     """Make axes alone in a new figure of so many inches, or as wide as asked for."""
     share = figure_width(width) / width
     high = min(1.0, max(share, font_scale()))
-    figure = new_figure(share * width, high * height, "constrained")
+    figure = new_figure(share * width, high * height)
     return figure.add_subplot(axes_class=ShownAxes)  # type: ignore[return-value]
+
+
+def several_axes(
+    n: int, width: float, across: int, shape: float, least: float = 1.6, **shared: Any
+) -> tuple[ShownFigure, list[Axes]]:
+    """Make a figure of ``n`` axes in rows of ``across``, fewer where a narrow figure is asked for.
+
+    Each is ``width`` inches wide, not less than ``least``, and ``shape`` times as high, with half
+    an inch for its title and labels.
+    """
+    across = min(n, across)
+    whole = figure_width(width * across)
+    across = max(1, min(across, int(whole / least)))
+    down = -(-n // across)
+    figure = new_figure(whole, down * (shape * whole / across + 0.5) + 0.4)
+    axes = figure.subplots(down, across, squeeze=False, **shared).ravel().tolist()
+    for ax in axes[n:]:
+        ax.remove()
+    return figure, axes[:n]
+
+
+def draw_legend(
+    figure: Figure, handles: Sequence[Artist], labels: Sequence[str], title: str | None = None
+) -> None:
+    """Draw the legend of a figure below all axes, in as many columns as the figure is wide."""
+    look: dict[str, Any] = {"loc": "outside lower center", "fontsize": "small", "title": title}
+    for columns in range(len(labels), 0, -1):
+        for legend in figure.legends:
+            legend.remove()
+        legend = figure.legend(handles, labels, ncols=columns, **look)
+        if legend.get_window_extent().width < figure.bbox.width:
+            return

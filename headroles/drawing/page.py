@@ -1,21 +1,24 @@
-"""Pages: sections of texts, pictures, tables and sentences as one HTML file; that of a result."""
+"""Pages: what was found, a map, and sections of texts, pictures, tables and sentences as HTML."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
+import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headroles.drawing.head_map import HeadMap, Quoted
+import numpy as np
+
+from headroles.drawing.head_map import HeadMap
 from headroles.drawing.style import to_svg
 from headroles.record import CorpusRecord, Record, RecordedModel, TaskRecord
-from headroles.results.shown import SEE_FULL, Grid, Shown
+from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
 from headroles.storage import plain
 from headroles.wording import listed, printable, printable_lines
 
@@ -24,71 +27,92 @@ if TYPE_CHECKING:
 
     from headroles.results.result import Result
 
-_LONG = 28  # characters
+_LONG = 28
+"""Characters of a cell beyond which it is a sentence, which may break into lines."""
+_UD = "https://github.com/UniversalDependencies/"
+_SCRIPTS = ("tables.js", "head_map.js")
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Figures side by side, and their caption."""
+    """A figure and its caption."""
 
-    figures: tuple[Figure, ...]
+    figure: Figure
     caption: str
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows of text under names of columns; the first cell of a row is its name."""
+class Quoted:
+    """A sentence with the attention of a head.
 
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    ``keys`` are places of the words in the sieve, ``arcs`` are (query, key, weight, whether the
+    role has it); the weight is NaN without a model.
+    """
 
-    @cached_property
-    def texts(self) -> frozenset[int]:
-        """Columns that hold sentences, and no numbers or names: they may break into lines."""
-        return frozenset(
-            place
-            for place in range(1, len(self.columns))
-            if any(len(row[place]) > _LONG for row in self.rows)
+    score: str
+    words: tuple[str, ...]
+    keys: tuple[int, ...] = ()
+    arcs: tuple[tuple[int, int, float, bool], ...] = ()
+
+    @property
+    def arcs_in_words(self) -> tuple[tuple[bool, str], ...]:
+        """The arcs in words, each with whether it is of the role."""
+        return tuple(
+            (is_own, f"{self.words[key]} ← {self.words[query]}{_weight(weight)}")
+            for query, key, weight, is_own in self.arcs
         )
 
+    @property
+    def data(self) -> str:
+        """The arcs for the script."""
+        arcs = [
+            (query, key, None if np.isnan(weight) else round(weight, 2), int(is_own))
+            for query, key, weight, is_own in self.arcs
+        ]
+        return json.dumps(arcs, separators=(",", ":"))
+
+
+def _weight(weight: float) -> str:
+    return "" if np.isnan(weight) else f" {weight:.2f}"
+
 
 @dataclass(frozen=True)
-class Group:
-    """Text about one head, with sentences."""
+class Sentences:
+    """Sentences of a head and a role, under a title, which the map shows with the ``head``."""
 
     title: str
     text: str
-    sentences: tuple[Quoted, ...] = ()
+    head: str
+    quoted: tuple[Quoted, ...]
+
+
+class Copied(str):
+    """A text to copy."""
+
+    __slots__ = ()
+
+
+Part = Shown | Picture | Sentences
+"""Part of a section. A text without a full stop is the title of what follows."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page under its title; empty fields are not shown.
-
-    With scripts the ``head_map`` stands before the pictures, which are then folded. ``copied`` are
-    texts to copy into a paper.
-    """
+    """A part of the page under its title, folded unless it is open."""
 
     title: str
-    texts: tuple[str, ...] = ()
-    cautions: tuple[str, ...] = ()
-    head_map: HeadMap | None = None
-    pictures: tuple[Picture, ...] = ()
-    tables: tuple[Table, ...] = ()
-    groups: tuple[Group, ...] = ()
-    facts: tuple[tuple[str, str], ...] = ()
-    copied: tuple[str, ...] = ()
-    command: str = ""
+    parts: tuple[Part, ...]
+    is_open: bool = False
 
 
 @dataclass(frozen=True)
 class Page:
-    """The question as ``title``, the ``answer`` in sentences, and sections of evidence."""
+    """The question as ``title``, the ``answer`` in sentences, a map, and sections of evidence."""
 
     title: str
     answer: tuple[str, ...]
     sections: tuple[Section, ...]
+    head_map: HeadMap | None = None
 
     def to_html(self) -> str:
         """Return the page as one HTML document that loads nothing; everything in it is escaped."""
@@ -108,40 +132,28 @@ class Page:
         )
         # Only the script, the style and the drawings of this package are markup.
         return environment.from_string(template).render(
-            page=self._drawn(),
+            page=self,
+            data=self.head_map and Markup(self.head_map.to_json()),  # noqa: S704
+            kind=_kind,
+            texts=_texts,
+            drawn=lambda part, name: Markup(to_svg(part.figure, name, part.caption)),  # noqa: S704
             style=Markup(style),  # noqa: S704
             script=Markup(script),  # noqa: S704
             script_digest=digest,
         )
 
-    def _drawn(self) -> dict[str, object]:
-        """Return the page with its figures drawn."""
-        from markupsafe import Markup
 
-        sections = []
-        for k, section in enumerate(self.sections):
-            pictures = [
-                {
-                    "caption": one.caption,
-                    "drawings": [
-                        Markup(to_svg(figure, f"f{k}-{n}-{m}", _description(figure, one)))  # noqa: S704
-                        for m, figure in enumerate(one.figures)
-                    ],
-                }
-                for n, one in enumerate(section.pictures)
-            ]
-            data = section.head_map and Markup(section.head_map.to_json())  # noqa: S704
-            sections.append({**vars(section), "pictures": pictures, "data": data})
-        return {"title": self.title, "answer": self.answer, "sections": sections}
+def _kind(part: Part) -> str:
+    """Name the kind of a part, for the template."""
+    if type(part) is str and "\n" not in part and not part.endswith((".", ":", "?")):
+        return "Title"
+    return type(part).__name__
 
 
-def _description(figure: Figure, picture: Picture) -> str:
-    """Describe a figure for screen readers: by its title if the picture has several figures."""
-    titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
-    return picture.caption if len(picture.figures) == 1 or not titles else titles[0]
-
-
-_SCRIPTS = ("tables.js", "head_map.js")
+def _texts(grid: Grid) -> set[int]:
+    """Return the columns that hold sentences, and no numbers or names."""
+    columns = range(1, len(grid.columns))
+    return {place for place in columns if any(len(row[place]) > _LONG for row in grid.rows)}
 
 
 # The page of a result.
@@ -150,91 +162,68 @@ _SCRIPTS = ("tables.js", "head_map.js")
 def plain_page(
     result: Result,
     title: str = "",
-    pictures: tuple[Picture, ...] = (),
+    pictures: Sequence[Picture] = (),
     head_map: HeadMap | None = None,
+    answer: Sequence[str] = (),
     more: Sequence[Section] = (),
 ) -> Page:
-    """Make a page of a summary and its details, with a map and pictures between if given.
+    """Make a page of a result: the ``answer``, a map if given, and what the result says of itself.
 
-    Sections of ``more`` follow the details.
+    Without an ``answer``, it is made of the sentences of the summary. Sections of ``more`` follow
+    the summary.
     """
-    answer, tables = _split_shown(result.summarize())
-    texts, details = _split_shown(result.details())
+    summary, details = _parts(result.summarize()), _parts(result.details())
+    said = tuple(answer) or tuple(str(part) for part in summary if _kind(part) == "str")
+    summary = tuple(part for part in summary if part not in said)
     if head_map:  # it has the rows of the frame, by head
-        details = tuple(table for table in details if table.caption != "Long")
-    sections = []
-    if tables:
-        sections.append(Section("Summary", tables=tables))
-    if pictures:
-        sections.append(Section("All heads", head_map=head_map, pictures=pictures))
-    if texts or details:
-        sections.append(Section("Details", texts=texts, tables=details))
-    sections += more
-    if cautions := result.warnings:
-        sections.append(Section("What to be careful about", cautions=cautions))
-    return Page(
-        title or result.kind,
-        answer,
-        (*sections, _how_to_report(result), _how_made(result.record)),
+        details = details[2:] if details[:1] == ("Long",) else details
+    sections = (
+        Section("Summary", summary, is_open=True),
+        Section("What to be careful about", tuple(map(Warned, result.warnings)), is_open=True),
+        *more,
+        Section("Pictures", tuple(pictures), is_open=not head_map),
+        Section("Details", details, is_open=not head_map),
+        _how_to_report(result),
+        _how_made(result.record),
     )
+    shown = tuple(section for section in sections if section.parts)
+    return Page(title or result.kind, said, shown, head_map)
 
 
-def _split_shown(shown: Iterable[Shown]) -> tuple[tuple[str, ...], tuple[Table, ...]]:
-    """Split sentences from tables; a title that stands before a table becomes its caption.
-
-    Sentences that point to the full text are omitted: the page has the full text.
-    """
-    sentences: list[str] = []
-    tables: list[Table] = []
-    before: Shown = ""
-    for one in shown:
-        if isinstance(one, str) and not one.endswith(SEE_FULL):
-            sentences.append(one.strip())
-        elif isinstance(one, Grid):
-            line = before.strip() if isinstance(before, str) else ""
-            leads = line and "\n" not in line and not line.endswith(".")
-            caption = sentences.pop() if leads else one.columns[0]
-            tables.append(Table(caption, one.columns, one.rows))
-        before = one
-    return tuple(sentences), tuple(tables)
+def _parts(shown: Iterable[Shown]) -> tuple[Part, ...]:
+    """Return parts without warnings, and without sentences that point to the full text."""
+    kept = (part.strip() if isinstance(part, str) else part for part in shown)
+    return tuple(
+        part
+        for part in kept
+        if isinstance(part, Grid) or (isinstance(part, str) and not part.endswith(SEE_FULL))
+    )
 
 
 def _how_made(record: Record) -> Section:
-    command = record.command
-    return Section(
-        "How it was made",
-        facts=tuple(_facts(record)),
-        command=printable(shlex.join(["headroles", *command[1:]])) if command else "",
-    )
-
-
-def _facts(record: Record) -> Iterator[tuple[str, str]]:
+    """Return the section with the origin of a result, as its record has it."""
     sources = list(record.sources.values())
     first = sources[0] if len(sources) == 1 else record
     pieces = {
         **plain(record.models),
-        **{name: plain(getattr(first, name, None)) for name in _OF_SOURCE},
-        **{name: plain(getattr(record, name, None)) for name in _PIECES},
+        **{name: plain(getattr(first, name, None)) for name in ("corpus", "examples", "skipped")},
+        **{name: plain(getattr(record, name, None)) for name in ("options", "plan", "versions")},
     }
-    for name, piece in pieces.items():
-        if piece and (text := _written(piece)):
-            yield name, text
+    rows = tuple((name, _written(piece)) for name, piece in pieces.items() if piece)
+    parts: list[Part] = [Grid(("record", f"of {record.created}"), rows)]
+    if command := record.command:
+        parts += ["To run it again:", Copied(shlex.join(["headroles", *command[1:]]))]
+    return Section("How it was made", tuple(parts))
 
 
 def _written(value: Any) -> str:
-    """Write a record as text, without empty values and without fields of other sections."""
+    """Write a piece of a record as text, without empty values."""
     if isinstance(value, dict):
-        given = {k: v for k, v in value.items() if k not in _ELSEWHERE and v not in _EMPTY}
+        given = {name: one for name, one in value.items() if one not in (None, "", [], {})}
         return "; ".join(f"{name}: {_written(one)}" for name, one in given.items())
     if isinstance(value, list):
         return ", ".join(map(_written, value))
     return printable(value)
-
-
-_OF_SOURCE = ("corpus", "examples", "skipped")
-_PIECES = ("options", "tests", "plan", "versions", "created")
-_EMPTY: tuple[Any, ...] = (None, "", [], {})
-_ELSEWHERE = ("warnings", "left_out")
 
 
 def _how_to_report(result: Result) -> Section:
@@ -242,13 +231,15 @@ def _how_to_report(result: Result) -> Section:
     sentences, works = result.method()
     entries = (files(__package__) / "works.bib").read_text("utf-8").strip().split("\n\n")
     version = result.record.versions.get("headroles", "")
-    cited = [one for one in entries for name in ("headroles", *works) if f"{{{name}" in one]
+    treebank = treebank_of(result.record.files)
+    keys = ("headroles", *works, *["marneffe", "treebank"] * bool(treebank))
+    cited = [one for one in entries for name in keys if f"{{{name}" in one]
     return Section(
         "How to report this",
-        texts=("To copy into a paper: the model, data, versions and tests of these results.",),
-        copied=(
-            " ".join((_setting(result.record), *sentences)),
-            "\n".join(cited).replace("VERSION", version),
+        (
+            "To copy into a paper: the model, data, versions and tests of these results.",
+            Copied(" ".join((_setting(result.record), *sentences))),
+            Copied("\n\n".join(cited).replace("VERSION", version).replace("TREEBANK", treebank)),
         ),
     )
 
@@ -273,6 +264,7 @@ def _model(model: RecordedModel) -> str:
 
 
 def _data(record: Record) -> str:
+    """Name the data, and a treebank of Universal Dependencies with its address."""
     first = next(iter(record.sources.values()), record)
     if isinstance(first, TaskRecord):
         return f" on {printable(Path(first.corpus.file).name)}"
@@ -280,7 +272,18 @@ def _data(record: Record) -> str:
         return ""
     corpus = first.corpus
     files = listed([Path(name).name for name in corpus.files]) or "a corpus in memory"
+    from_treebank = ""
+    if treebank := treebank_of(corpus.files):
+        from_treebank = (
+            f" of {treebank} (Universal Dependencies; de Marneffe et al., 2021; {_UD}{treebank})"
+        )
     return (
-        f" on {corpus.sentences} sentences of {files} ({corpus.documents} documents, "
-        f"SHA-256 {corpus.digest[:12]})"
+        f" on {corpus.sentences} sentences of {files}{from_treebank} ({corpus.documents} "
+        f"documents, SHA-256 {corpus.digest[:12]})"
     )
+
+
+def treebank_of(names: Sequence[str]) -> str:
+    """Return the treebank of Universal Dependencies that files are of, by their folder."""
+    found = {one[0] if (one := re.search(r"UD_\w+-\w+", name)) else "" for name in names}
+    return found.pop() if len(found) == 1 else ""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SCALE = "cividis"
-"""A colour map whose lightness rises evenly: for the colour-blind, and in grey print."""
+SCALE = "Blues"
+"""From white to one hue, whose lightness falls evenly: for the colour-blind, and in grey print."""
 DIVERGING = "PuOr_r"
 """For values with signs: both ends are dark, and colour-blind readers can distinguish them."""
 MISSING = "0.9"
@@ -74,16 +74,26 @@ def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
     return axes_of_their_own(width, height)
 
 
-def legend_below(ax: Axes, **looks: Any) -> None:
-    """Draw a legend: below axes in a figure of their own, else at the best free place."""
-    from headroles.drawing.own_figures import ShownAxes
+def legend_below(ax: Axes, title: str | None = None) -> None:
+    """Draw a legend: below the axes of a figure of their own, else at the best free place."""
+    from headroles.drawing.own_figures import ShownFigure, draw_legend
 
     handles, labels = ax.get_legend_handles_labels()
-    if isinstance(ax, ShownAxes):
-        looks = {"loc": "outside lower center", "ncols": 2 if len(labels) > 4 else 4, **looks}
-        figure_of(ax).legend(handles, labels, fontsize="small", **looks)
-    else:
-        ax.legend(fontsize="small", **{k: v for k, v in looks.items() if k != "ncols"})
+    if isinstance(figure := figure_of(ax), ShownFigure):
+        draw_legend(figure, handles, labels, title)
+    elif labels:
+        ax.legend(fontsize="small", title=title)
+
+
+def set_title(ax: Axes, text: str, size: float = 1.2) -> None:
+    """Put a title above axes, in lines that are as long as the axes are wide.
+
+    ``size`` is that of its letters, as a share of the usual size of the figure.
+    """
+    points = size * font_scale() * _USUAL_FONT
+    inches = ax.get_position().width * figure_of(ax).get_size_inches()[0]
+    lines = (textwrap.wrap(line, int(72 * inches / (points / 2))) for line in text.split("\n"))
+    ax.set_title("\n".join(part for line in lines for part in line), fontsize=points)
 
 
 def line_looks() -> Iterator[dict[str, Any]]:
@@ -111,6 +121,7 @@ def role_label(role: str, wide: int = 0) -> str:
     words = in_words(role)
     if words == role:
         return plain(role)
+    words = words.replace("->", "\u2192").replace("<-", "\u2190")
     return "\n".join(map(plain, textwrap.wrap(words, wide))) if wide else plain(words, len(words))
 
 

@@ -1,6 +1,7 @@
 "use strict";
 for (const table of document.querySelectorAll("table")) {
   const body = table.tBodies[0];
+  if (body.rows.length < 5) continue;
   const heads = [...table.tHead.rows[0].cells];
   const value = (row, k) => row.cells[k].textContent.trim();
   heads.forEach((head, k) => {

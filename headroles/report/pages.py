@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headroles import storage
 from headroles.drawing.page import Page, Picture, plain_page
 from headroles.drawing.saving import check_figure_file, save_figure
-from headroles.drawing.style import figure_of, of_width
+from headroles.drawing.style import figure_of, of_width, set_title
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.registry import RESULTS, result_type
 from headroles.results.result import Result, describe, figure_function
@@ -47,13 +47,11 @@ def make_report(folder: str | Path, roles: Sequence[str] = (), model: str | None
 def _pictures(result: Result) -> Iterator[Picture]:
     """Yield every kind of figure that can be drawn of a result."""
     for kind in result.figures:
-        draw = figure_function(type(result), kind)
-        arguments = dict(figure_arguments(FigureOptions(kind=kind), result))
         try:
-            drawn = draw(result, **arguments)
+            drawn = draw_result(result, FigureOptions(kind=kind))
         except HeadRolesError:  # such as a table without rows to draw
             continue
-        yield Picture((figure_of(drawn),), describe(draw))
+        yield Picture(drawn, describe(figure_function(type(result), kind)))
 
 
 def write_report(
@@ -97,20 +95,21 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
     kind; StorageError for results that cannot be read.
     """
     folder = Path(folder)
-    result = _with_figure(folder, options.kind).load(folder)
-    draw = figure_function(type(result), options.kind)
+    return draw_result(_with_figure(folder, options.kind).load(folder), options)
+
+
+def draw_result(result: Result, options: FigureOptions) -> Figure:
+    """Draw a figure of a result. Raises UsageError for options of another kind."""
     arguments = dict(figure_arguments(options, result))
     with of_width(options.width):
-        drawn = draw(result, **arguments)
-    figure = drawn if hasattr(drawn, "savefig") else figure_of(drawn)
-    if options.heading is not None:
+        drawn = figure_function(type(result), options.kind)(result, **arguments)
+        figure: Figure = drawn if hasattr(drawn, "savefig") else figure_of(drawn)
         titled = [ax for ax in figure.axes if ax.get_title()]
-        if len(titled) != 1:
-            figure.suptitle(options.heading)
-        elif "role" in arguments:  # whose direction no heading should hide
-            titled[0].set_title(f"{options.heading}\n{titled[0].get_title()}")
-        else:
-            titled[0].set_title(options.heading)
+        if options.heading is not None and len(titled) != 1:
+            figure.suptitle(options.heading, wrap=True)
+        elif options.heading is not None:  # which should hide no direction of a role
+            role = [titled[0].get_title()] * ("role" in arguments)
+            set_title(titled[0], "\n".join([options.heading, *role]))
     return figure
 
 

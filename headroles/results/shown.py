@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from headroles.wording import addressed, printable, printable_lines
+from headroles.wording import addressed, printable, printable_lines, shortened
 
 WIDE = 200
 """Characters of a line of a grid on a page of unknown width."""
@@ -25,6 +25,8 @@ _LINE = 100
 _SUMMARY = 17
 """Lines of a summary: with next steps and the folder it fills a screen of 20."""
 _MOST_WARNINGS = 3
+_FEWEST = 4
+"""Rows that a table keeps before the sentences after it are omitted."""
 SEE_FULL = "see `.in_full()`."
 """End of a sentence about omitted lines."""
 
@@ -107,38 +109,55 @@ def in_digits(number: float, digits: int = 2) -> str:
 
 
 def brief(shown: Iterable[Shown]) -> list[Shown]:
-    """Fit a summary on a screen: warnings lose reasons and advice, grids rows, texts the end."""
+    """Fit a summary on a screen: warnings lose reasons and advice, grids rows, texts the end.
+
+    A warning that stands first stays first, and the others come last, in one line each.
+    """
     parts = list(shown)
-    warned = [
-        Warned(re.split(r"(?<=\.)\s", part.text, maxsplit=1)[0])
-        for part in parts
-        if isinstance(part, Warned)
-    ]
+    warned = [_in_a_line(part) for part in parts if isinstance(part, Warned)]
+    first = [warned.pop(0) for part in parts[:1] if isinstance(part, Warned)]
     ends: list[Shown] = [*warned[:_MOST_WARNINGS]]
     if left := len(warned) - len(ends):
         ends.append(f"{left} more warning{'s' * (left > 1)}: see `.warnings`.")
-    room = _SUMMARY - sum(map(_height, ends))
-    grids = [part for part in parts if isinstance(part, Grid)]
-    texts = [part for part in parts if isinstance(part, str)]
-    for_rows = (room - sum(map(_height, texts))) // max(1, len(grids)) - 2
-    content: list[Shown] = []
-    for part in parts:
-        if isinstance(part, Grid):
-            content += _cut(part, max(1, for_rows))
-        elif isinstance(part, str):
-            content.append(part)
-    while sum(map(_height, content)) > room and len(content) > 1:
-        content[-2:] = [f"More: {SEE_FULL}"]
-    return [*content, *ends]
+    room = _SUMMARY - sum(map(_height, [*first, *ends]))
+    content = [part for part in parts if not isinstance(part, Warned)]
+    heights = [len(part.rows) for part in content if isinstance(part, Grid)]
+    texts = [_height(part) for part in content if isinstance(part, str)]
+    for_rows = room - len(heights) - sum(texts)
+    enough = min(sum(heights), _FEWEST * len(heights))
+    while for_rows < enough and isinstance(content[-1], str):
+        for_rows += _height(content.pop())
+    shares = _shares(heights, for_rows)
+    fitted: list[Shown] = []
+    for part in content:
+        fitted += _cut(part, shares.pop(0)) if isinstance(part, Grid) else [part]
+    while sum(map(_height, fitted)) > room and len(fitted) > 1:
+        fitted[-2:] = [f"More: {SEE_FULL}"]
+    return [*first, *fitted, *ends]
+
+
+def _shares(wanted: list[int], room: int) -> list[int]:
+    """Share rows among grids: each gets as many as the others, or as many as it wants."""
+    shares: dict[int, int] = {}
+    for k, place in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
+        shares[place] = max(1, min(wanted[place], room // (len(wanted) - k)))
+        room -= shares[place]
+    return [shares[place] for place in range(len(wanted))]
+
+
+def _in_a_line(caution: Warned) -> Warned:
+    """Keep the first sentence of a warning, if it fits a line."""
+    sentence = re.split(r"(?<=\.)\s", addressed(caution.text), maxsplit=1)[0]
+    return Warned(shortened(sentence, _LINE - len("warning: ")))
 
 
 def _cut(grid: Grid, most: int) -> list[Shown]:
-    """Return the first rows of a grid, without an empty line after them, and how many are left."""
-    left = len(grid.rows) - most
-    if left < 2:
+    """Return a grid of so many lines, the last of which counts rows that do not fit."""
+    if len(grid.rows) <= max(most, 2):
         return [replace(grid, tight=True)]
-    more = f"  {left} more rows: {SEE_FULL}"
-    return [replace(grid, rows=grid.rows[:most], tight=True), more]
+    shown = max(1, most - 1)
+    more = f"  {len(grid.rows) - shown} more rows: {SEE_FULL}"
+    return [replace(grid, rows=grid.rows[:shown], tight=True), more]
 
 
 def _height(part: Shown) -> int:

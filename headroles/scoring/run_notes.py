@@ -63,7 +63,7 @@ def about_length(record: ScoresRecord) -> str:
 
 def warnings_of_run(record: CorpusRecord) -> list[str]:
     """List warnings of a run; empty for scores made by hand."""
-    found = [*record.model.warnings, *_of_language(record), *_of_pieces(record), *_too_long(record)]
+    found = [*about_fit(record), *record.model.warnings, *_too_long(record)]
     if part := record.part:
         found.append(
             f"this is part {part.number} of {part.of} of the corpus; headroles merge joins all of "
@@ -77,15 +77,21 @@ def warnings_of_run(record: CorpusRecord) -> list[str]:
     return found
 
 
+def about_fit(record: CorpusRecord) -> Iterator[str]:
+    """Warn of a corpus that does not fit the model or the parser, so that results mean little."""
+    yield from _of_pieces(record)
+    yield from _of_language(record)
+
+
 def _of_language(record: CorpusRecord) -> Iterator[str]:
     """Warn of text that is not of its parser's language, or of a parser for another model."""
     corpus, known = record.corpus, record.model.languages
     language, share = corpus.language or _of_treebank(corpus.files), corpus.frequent_share
     if share is not None and share < MUCH and corpus.words >= _FEWEST_WORDS:
         yield (
-            f"only {share:.0%} of the words are frequent words of the parser's language "
-            f"({corpus.language}): if the text is in another language, its trees are wrong. Name "
-            "a pipeline for that language with `parser`."
+            f"only {share:.0%} of the words are frequent in the parser's language "
+            f"({corpus.language}): its trees may be wrong. If the text is in another language, "
+            "name a pipeline for that language with `parser`."
         )
     elif language and known and language not in known:
         yield (
@@ -110,21 +116,21 @@ def _of_pieces(record: CorpusRecord) -> Iterator[str]:
     per_word = counts.pieces / max(counts.words, 1)
     if max(pieces, words) > MUCH:
         yield (
-            f"the tokenizer does not know {pieces:.0%} of the word pieces, and no piece of "
-            f"{words:.0%} of the words: results about these mean little; check that the tokenizer "
-            "belongs to the model and fits the language, script and case of the corpus"
+            f"the tokenizer knows no piece of {words:.0%} of the words: these results mean little. "
+            f"{pieces:.0%} of all pieces are unknown. Check that the tokenizer belongs to the "
+            "model and fits the language, script and case of the corpus."
         )
-    elif per_word > _MANY_PIECES and counts.words >= _FEWEST_WORDS:
+    if per_word > _MANY_PIECES and counts.words >= _FEWEST_WORDS:
         yield (
-            f"the tokenizer cuts a word into {per_word:.1f} pieces on average, as it does with "
-            "German text under an English model; attention between fragments of words says little "
-            "about syntax. Score a model for the language and script of the corpus"
+            f"a word is cut into {per_word:.1f} pieces on average: these results say little about "
+            "syntax. They are about fragments, as of German words under an English model. Score a "
+            "model for the language and script of the corpus."
         )
     if counts.pieceless_share > MUCH:
         yield (
-            f"the tokenizer makes no piece of {counts.pieceless_share:.0%} of the words, such as "
-            "zero-width spaces and control characters, so they are not scored; check how the "
-            "corpus was split into words"
+            f"the tokenizer makes no piece of {counts.pieceless_share:.0%} of the words, which are "
+            "not scored. Such words are zero-width spaces and control characters. Check how the "
+            "corpus was split into words."
         )
 
 
@@ -133,8 +139,8 @@ def _too_long(record: CorpusRecord) -> Iterator[str]:
     n_examples = skipped + record.examples
     if skipped > MUCH * n_examples:
         yield (
-            f"{skipped} of {n_examples} examples are too long for the model and were skipped"
-            f"{advice_on_length(record)}; the scored examples are shorter than the corpus"
+            f"{skipped} of {n_examples} examples are too long for the model and were skipped. "
+            f"The scored examples are shorter than the corpus{advice_on_length(record)}."
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from msgspec import Meta
 
-from headroles.drawing.style import DARK, THRESHOLD, new_axes
+from headroles.drawing.style import DARK, THRESHOLD, legend_below, new_axes
 from headroles.errors import UsageError
 from headroles.inference.power import design_effect, smallest_n
 from headroles.options import Options, takes
@@ -317,5 +317,5 @@ def draw_power(plan: PowerAnalysis, ax: Axes | None = None) -> Axes:
     ax.set(xscale="log", xlabel="examples of the corpus", ylim=(0, 1.02))
     ax.set_ylabel("share of heads and roles decided")
     ax.set_title(f"power {plan.options.power:g}, alpha {plan.options.alpha:g}")
-    ax.legend(fontsize="small", loc="lower right")  # below the curve, which ends at the top
+    legend_below(ax)
     return ax

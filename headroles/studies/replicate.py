@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from headroles.drawing.grids import draw_counts, grid_of
+from headroles.drawing.grids import draw_values, grid_of
 from headroles.drawing.style import new_axes, role_label
 from headroles.errors import UsageError
 from headroles.options import Options, takes
@@ -410,7 +410,7 @@ def draw_replication(
         found = heads[heads["role"] == role].set_index(["layer", "head"])["at_least"]
         title, label = role_label(role), f"{replication.options.over} (of {sets})"
     counts = grid_of(heads, found.astype(float))
-    return draw_counts(ax, counts, title, label, None if role is None else sets)
+    return draw_values(ax, counts, title, label, counts)
 
 
 def draw_layer_counts(counts: LayerCounts, role: str = "", ax: Axes | None = None) -> Axes:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.arrays import BoolArray, IndexArray
+from headroles.arrays import BoolArray
 from headroles.inference import UNTESTABLE
 from headroles.testing.catalogue import TESTS, T
 from headroles.testing.hypotheses import Hypotheses
@@ -125,8 +125,8 @@ def _family_wise(hypotheses: Hypotheses, options: TestOptions, sides: int) -> st
         command = "assign" if sides == 1 else "compare"
         advice = f"Run headroles {command} --test betting, which keeps it."
     return (
-        f"the correction {options.correction} promises no error in a whole family, which t cannot "
-        f"keep for skewed scores. {int(skewed.sum())} tests have a skewness beyond "
+        f"{options.correction} promises no error in a whole family, which t cannot keep for skewed "
+        f"scores. {int(skewed.sum())} tests have a skewness beyond "
         f"{SKEWED_FOR_FAMILIES}. {advice}"
     )
 
@@ -143,22 +143,19 @@ def _few(hypotheses: Hypotheses) -> str:
     units = f"fewer than {FEW} {hypotheses.units}"
     if (n_units[few] >= FEW).any():  # the number suffices, but sizes differ
         units = f"few {hypotheses.units} (effective number {effective[few].min():.0f}, below {FEW})"
-    return (
-        f"{hypotheses.called or f'the scores of {_named(hypotheses.names, few)}'} come from "
-        f"{units}: tests are unreliable. {_advice_on_few(hypotheses)}"
-    )
+    names, which = hypotheses.names, ""
+    called = hypotheses.called or "the scores of all roles"
+    if len(few) < len(names) and not hypotheses.called:
+        called = f"the scores of {len(few)} of {len(names)} roles"
+        which = f"These are {listed([names[label] for label in few])}. "
+    advice = _advice_on_few(hypotheses)
+    return f"{called} come from {units}: tests are unreliable. {which}{advice}"
 
 
 def _most_by_label(hypotheses: Hypotheses, of_tests: NDArray[Any]) -> NDArray[Any]:
     """Return the largest of ``of_tests`` (T,) among the tests of each label."""
     labels = range(len(hypotheses.names))
     return np.array([of_tests[hypotheses.labels == label].max() for label in labels])
-
-
-def _named(names: tuple[str, ...], few: IndexArray) -> str:
-    if len(few) == len(names):
-        return "all roles"
-    return f"{len(few)} of {len(names)} roles ({listed([names[label] for label in few])})"
 
 
 def _advice_on_few(hypotheses: Hypotheses) -> str:
@@ -176,5 +173,5 @@ def _skewed(hypotheses: Hypotheses, sides: int) -> str:
     found = "a mean above the threshold" if sides == 1 else "a change"
     return (
         f"{int(skewed.sum())} of {int(hypotheses.is_tested.sum())} tests find {found} too often, "
-        "with too few examples for such skewed scores: the column note names them. Add examples."
+        "as scores are skewed. The column note names them. Add examples."
     )

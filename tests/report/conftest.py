@@ -3,12 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 
-from headroles import HeadScores, RoleComparison, RoleTable, assign_roles, compare_roles
-from tests.conftest import make_scores
+from headroles import (
+    Ablations,
+    DropsByTask,
+    HeadScores,
+    Importance,
+    ImportanceByRole,
+    LayerCounts,
+    PowerAnalysis,
+    PruningCurves,
+    Replication,
+    RoleComparison,
+    RoleTable,
+    TokenGroups,
+    ablate_heads,
+    assign_roles,
+    compare_roles,
+    drops_by_task,
+    find_importance,
+    find_pruning_curves,
+    importance_by_role,
+    measure_token_groups,
+    power_analysis,
+    read_conllu,
+    replicate_roles,
+)
+from headroles.drawing.page import Page
+from headroles.results.shown import Grid
+from headroles.studies.classification.role_table import Head
+from tests.conftest import make_bert, make_scores, make_tokenizer
 from tests.studies.conftest import classifier, labelled, roles
 
 __all__ = ["classifier", "labelled", "roles"]
@@ -22,6 +51,28 @@ def scores_around(means: np.ndarray, seed: int = 0) -> HeadScores:
     values[1:, ..., 2] = np.nan
     made = make_scores(values, ROLES)
     return replace(made, digests=made.ids)
+
+
+def marked(ax: Axes) -> dict[str, set[Head]]:
+    """(layer, head) of the marks of each answer in a map."""
+    return {
+        str(one.get_label()): {
+            (round(y), round(x))
+            for path in one.get_paths()
+            for x, y in [(path.vertices.max(axis=0) + path.vertices.min(axis=0)) / 2]
+        }
+        for one in ax.collections[1:]
+    }
+
+
+def tables_of(page: Page) -> list[Grid]:
+    """The tables of a page, in their order."""
+    return [part for one in page.sections for part in one.parts if isinstance(part, Grid)]
+
+
+def texts_of(page: Page) -> list[str]:
+    """The texts of a page, in their order."""
+    return [part for one in page.sections for part in one.parts if isinstance(part, str)]
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +89,59 @@ def table(scores: HeadScores) -> RoleTable:
 def shifts(scores: HeadScores) -> RoleComparison:
     after = scores_around(np.array([[1.0, 6.0, 3.0], [4.0, 1.0, 6.0]]), seed=1)
     return compare_roles(scores, after, scores)
+
+
+@pytest.fixture(scope="session")
+def bounded(scores: HeadScores) -> HeadScores:
+    limits = np.broadcast_to(np.array([0, 15], dtype=np.float32), (40, 3, 2))
+    return replace(scores, values=np.maximum(scores.values, 0), bounds=limits)
+
+
+@pytest.fixture(scope="session")
+def plan(scores: HeadScores) -> PowerAnalysis:
+    return power_analysis(scores)
+
+
+@pytest.fixture(scope="session")
+def replication(bounded: HeadScores) -> Replication:
+    other = replace(bounded, digests=tuple(f"other-{one}" for one in bounded.digests))
+    found = replicate_roles([bounded, other], ["one", "two"], threshold=0)
+    assert isinstance(found, Replication)
+    return found
+
+
+@pytest.fixture(scope="session")
+def layer_counts(bounded: HeadScores) -> LayerCounts:
+    counts = replicate_roles([bounded, bounded], ["one", "two"], over="seeds")
+    assert isinstance(counts, LayerCounts)
+    return counts
+
+
+@pytest.fixture(scope="session")
+def importance(classifier: Path, labelled: Path) -> Importance:
+    return find_importance(classifier, labelled)
+
+
+@pytest.fixture(scope="session")
+def ablations(classifier: Path, labelled: Path) -> Ablations:
+    return ablate_heads(classifier, labelled, sets="single,layers")
+
+
+@pytest.fixture(scope="session")
+def role_importance(classifier: Path, labelled: Path, roles: Path) -> ImportanceByRole:
+    return importance_by_role(classifier, labelled, roles_from=str(roles), draws=2, permutations=99)
+
+
+@pytest.fixture(scope="session")
+def curves(classifier: Path, labelled: Path) -> PruningCurves:
+    return find_pruning_curves(classifier, labelled, orders="random,middle", shares="0.25,0.5")
+
+
+@pytest.fixture(scope="session")
+def drops(ablations: Ablations) -> DropsByTask:
+    return drops_by_task([ablations, ablations], ["one", "two"])
+
+
+@pytest.fixture(scope="session")
+def groups(sample: Path) -> TokenGroups:
+    return measure_token_groups(make_bert(), read_conllu(sample), tokenizer=make_tokenizer())

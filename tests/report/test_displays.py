@@ -5,17 +5,13 @@ from __future__ import annotations
 import base64
 import re
 from io import BytesIO
-from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 
 from headroles import Classification, HeadScores, RoleComparison, RoleTable, power_analysis
-from headroles.drawing.style import figure_of
 from headroles.results.result import picture
 from headroles.studies.classification.figures import draw_heads, draw_role, draw_roles
-from headroles.studies.comparison.figures import draw_changed_heads
-from tests.report.golden import check_look, check_result_look
 
 
 def pixels(html: str) -> tuple[int, int]:
@@ -50,12 +46,3 @@ def test_results_without_a_figure_have_their_table_alone(table: RoleTable) -> No
     empty = table.where(role="syntactic:any:to_governor", only_assigned=True)
     assert len(empty) == 0
     assert picture(empty) == ""
-
-
-def test_figures_look_as_they_did(
-    table: RoleTable, shifts: RoleComparison, scores: HeadScores, tmp_path: Path
-) -> None:
-    for result in (table, power_analysis(scores)):
-        check_result_look(result, tmp_path)
-    changed = draw_changed_heads(shifts, shifts.checkpoints[0])
-    check_look(figure_of(changed), shifts.kind, tmp_path)

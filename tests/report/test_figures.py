@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
 from headroles import HeadScores, RoleComparison, RoleTable
-from headroles.drawing.style import BRIGHT, DARK, figure_of, to_svg
+from headroles.drawing.style import BRIGHT, DARK, to_svg
 from headroles.errors import UsageError
 from headroles.studies.classification.figures import (
     draw_error,
@@ -20,15 +17,7 @@ from headroles.studies.classification.figures import (
     draw_scores,
 )
 from headroles.studies.comparison.figures import draw_changes, draw_trajectory
-from tests.report.golden import check_look
-
-
-def marked(ax: Axes) -> dict[str, set[tuple[int, int]]]:
-    """(layer, head) of the marks of each answer."""
-    return {
-        str(one.get_label()): {(int(y), int(x)) for x, y in np.asarray(one.get_offsets())}
-        for one in ax.collections[1:]
-    }
+from tests.report.conftest import marked
 
 
 def test_a_role_has_its_means_and_answers(table: RoleTable) -> None:
@@ -48,12 +37,17 @@ def test_a_role_has_its_means_and_answers(table: RoleTable) -> None:
 
 
 def test_numbers_of_roles(table: RoleTable) -> None:
-    counts = table.frame.groupby(["layer", "head"])["assigned"].sum()
-    ax = draw_heads(table)
-    shown = {
-        (int(t.get_position()[1]), int(t.get_position()[0])): int(t.get_text()) for t in ax.texts
-    }
-    assert shown == {place: n for place, n in counts.items() if n}
+    """Syntactic and other roles apart, and special tokens in neither."""
+    pairs, others = draw_heads(table).axes
+    for ax, roles in ((pairs, ["syntactic:any:to_governor"]), (others, ["local"])):
+        rows = table.frame[table.frame["role"].isin(roles)]
+        counts = rows.groupby(["layer", "head"])["assigned"].sum()
+        shown = {
+            (int(t.get_position()[1]), int(t.get_position()[0])): int(t.get_text())
+            for t in ax.texts
+        }
+        assert shown == {place: n for place, n in counts.items() if n}
+    assert others.get_title().split() == "other roles, special tokens aside".split()
 
 
 def test_a_head_has_its_intervals(table: RoleTable) -> None:
@@ -122,7 +116,3 @@ def test_svg_escapes_names_and_has_ids_of_its_own(table: RoleTable) -> None:
     assert ' id="one-figure_1"' in drawn
     assert drawn == draw()
     assert "url(#one-" in drawn
-
-
-def test_a_role_looks_as_it_did(table: RoleTable, tmp_path: Path) -> None:
-    check_look(figure_of(draw_role(table, "local")), "role", tmp_path)

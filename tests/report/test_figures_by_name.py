@@ -42,9 +42,7 @@ def test_title_width_and_role(table: RoleTable, tmp_path: Path) -> None:
     options = FigureOptions(kind="role", role="local", heading="Neighbours", width=3.3)
     figure = draw_figure(folder, options)
     assert titles(figure) == ["Neighbours\nneighbouring words"]  # the role is always named
-    width, height = figure.get_size_inches()
-    across, high = plain.get_size_inches()
-    assert (width, height) == pytest.approx((3.3, max(0.7, 3.3 / across) * high))
+    assert figure.get_size_inches()[0] == pytest.approx(3.3)
     head = draw_figure(folder, FigureOptions(kind="head", head="1-2"))
     assert "1-2" in titles(head)[0]
 

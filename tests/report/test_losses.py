@@ -3,36 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from headroles import ablate_heads
 from headroles.errors import UsageError
-from headroles.studies.importance.ablate import Ablations
-from headroles.studies.importance.by_task import DropsByTask, draw_drops_by_task, drops_by_task
+from headroles.studies.importance.by_task import DropsByTask, draw_drops_by_task
 from headroles.studies.pruning.pruning_curves import (
     PruningCurves,
     draw_pruning_curves,
-    find_pruning_curves,
 )
-from tests.report.golden import check_result_look
-
-
-@pytest.fixture(scope="module")
-def curves(classifier: Path, labelled: Path) -> PruningCurves:
-    return find_pruning_curves(classifier, labelled, orders="random,middle", shares="0.25,0.5")
-
-
-@pytest.fixture(scope="module")
-def ablations(classifier: Path, labelled: Path) -> Ablations:
-    return ablate_heads(classifier, labelled, sets="single,layers")
-
-
-@pytest.fixture(scope="module")
-def drops(ablations: Ablations) -> DropsByTask:
-    return drops_by_task([ablations, ablations], ["one", "two"])
 
 
 def test_curves(curves: PruningCurves) -> None:
@@ -70,10 +50,3 @@ def test_drops(drops: DropsByTask) -> None:
     assert all(text.endswith("%") for text in texts if text not in marked)
     with pytest.raises(UsageError, match="no measure 'fame'"):
         draw_drops_by_task(drops, "fame")
-
-
-def test_figures_look_as_they_did(
-    curves: PruningCurves, drops: DropsByTask, tmp_path: Path
-) -> None:
-    for result in (curves, drops):
-        check_result_look(result, tmp_path)

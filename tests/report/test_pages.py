@@ -10,14 +10,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headroles import HeadScores, Role, RoleComparison, RoleTable, assign_roles
+from headroles import (
+    HeadScores,
+    Role,
+    RoleComparison,
+    RoleTable,
+    assign_roles,
+    classify_heads,
+    read_attention,
+    read_conllu,
+)
 from headroles.errors import StorageError
 from headroles.report.pages import make_report, write_report
 from headroles.results.shown import Grid
 from headroles.results.stored import save_together
 from headroles.roles import in_words
 from headroles.studies.classification.figures import draw_heads
+from headroles.studies.inspection.again import ExampleOptions
+from headroles.studies.inspection.examples import quote
 from tests.conftest import changed, make_scores
+from tests.report.conftest import tables_of, texts_of
 
 EVIL = '<script>alert("1")</script>'
 
@@ -59,10 +71,8 @@ def test_heads_that_are_gone_do_not_count(scores: HeadScores, tmp_path: Path) ->
     values[:, 0, 1] = np.nan
     made = assign_roles(changed(replace(scores, values=values), removed_heads=[[0, 1]]))
     page = make_report(made.save(tmp_path / "out"))
-    assert page.sections[0].tables[0].columns[0] == "What the 5 heads attend to"
-    texts = [one for section in page.sections for one in section.texts]
-    untestable = [one for one in texts if "untestable" in one]
-    assert untestable == [
+    assert tables_of(page)[0].columns[0] == "What the 5 heads attend to"
+    assert [one for one in texts_of(page) if "untestable" in one] == [
         "8 pairs of head and role are untestable: fewer than two examples (5); "
         "the head was removed from the model (3)."
     ]
@@ -70,10 +80,13 @@ def test_heads_that_are_gone_do_not_count(scores: HeadScores, tmp_path: Path) ->
 
 def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> None:
     page = make_report(folder)
-    assert list(page.answer) == [one for one in table.summarize() if isinstance(one, str)]
-    (summary,) = (one for one in table.summarize() if isinstance(one, Grid))
-    assert page.sections[0].tables[0].rows == summary.rows
     own = table.assigned[table.assigned["role"] == "local"]
+    assert len(page.answer) == 3
+    assert page.answer[0] == "0 of the 6 heads attend to syntactic partners."
+    assert page.answer[1].startswith(f"Heads attend also: {len(own)} to neighbouring words, ")
+    assert "Distance was not controlled" in page.answer[2]
+    (summary,) = (one for one in table.summarize() if isinstance(one, Grid))
+    assert tables_of(page)[0].rows == summary.rows
     first = own.iloc[0]
     row = next(row for row in summary.rows if row[0] == in_words("local"))
     assert row[1] == str(len(own))
@@ -83,10 +96,11 @@ def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> 
 def test_nobody_has_a_role(scores: HeadScores, tmp_path: Path) -> None:
     table = assign_roles(scores, threshold=100)
     folder = save_together(tmp_path / "none", [scores, table])
-    assert any(one.startswith("No head attends to: ") for one in make_report(folder).answer)
-    found = Outline(make_report(folder).to_html())
+    page = make_report(folder)
+    assert page.answer[1] == "No head was shown another role."
+    found = Outline(page.to_html())
     assert "svg" in found.tags
-    assert "Strongest heads" not in found.headings
+    assert "Sentences" not in found.headings
 
 
 def test_nothing_is_loaded_and_ids_are_unique(folder: Path) -> None:
@@ -156,19 +170,52 @@ def test_what_goes_beyond_position_is_told_by_how_far(tmp_path: Path) -> None:
     values = rng.normal(means[None], 0.3, size=(60, *means.shape)).astype(np.float32)
     table = assign_roles(make_scores(values, (role, beyond)))
     page = make_report(table.save(tmp_path / "out"))
-    assert any(
-        "Positional, not counted: 0-0 (word -> its governor 9.0)" in one for one in page.answer
-    )
-    heads, best = page.sections[0].tables
+    positional = "Positional, not counted: 0-0 (word -> its governor 9.0)"
+    assert any(one.startswith(positional) for one in texts_of(page))
+    assert page.answer[0].startswith("2 of the 4 heads attend to syntactic partners, more than")
+    assert "The clearest is 0-1, word \u2192 its governor: 5.0 times" in page.answer[0]
+    heads, best, *_, strongest = tables_of(page)[:4]
     assert heads.rows[0][:4] == ("syntactic partners", "2", "0-1 0-2", "0-1")
     assert best.rows[0][:2] == ("word -> its governor", "0-1")
-    (own,) = (
-        one
-        for section in page.sections
-        for one in section.tables
-        if one.caption.startswith("Strongest heads of each role")
-    )
-    named = [row[:2] for row in own.rows]
-    assert named == [(in_words(role), "0-1"), (in_words(role), "0-2")]
-    counts = np.asarray(draw_heads(table).collections[0].get_array())
+    assert [row[:2] for row in strongest.rows] == [(in_words(role), "0-1"), (in_words(role), "0-2")]
+    counts = np.asarray(draw_heads(table).axes[0].collections[0].get_array())
     assert counts.tolist() == [[0, 1, 1, 0]]
+
+
+def test_weights_beside_sentences_are_those_of_the_head(
+    bert_folder: Path, treebank: Path, tmp_path: Path
+) -> None:
+    role = "syntactic:any:to_governor"
+    result = classify_heads(
+        bert_folder, read_conllu(treebank), threshold=0.001, beyond_offset=False
+    )
+    folder = result.save(tmp_path / "out")
+    (found,), why_not = quote(folder, [((1, 2), role, ExampleOptions(n=2))])
+    assert why_not == ()
+    seen = read_attention(HeadScores.load(folder), (1, 2), role, n=2)
+    assert len(found) == len(seen)
+    for one, attention in zip(found, seen, strict=True):
+        assert one.words == attention.labels
+        own = {(query, key): weight for query, key, weight, is_own in one.arcs if is_own}
+        sieve = set(map(tuple, np.argwhere(attention.sieve).tolist()))
+        assert own
+        assert set(own) <= sieve
+        assert len(own) == min(len(sieve), 8)
+        for (query, key), weight in own.items():
+            assert weight == attention.weights[query, key]
+        assert one.arcs_in_words[0][1].endswith(f" {one.arcs[0][2]:.2f}")
+
+
+def test_without_the_model_arcs_have_no_weights(
+    bert_folder: Path, treebank: Path, tmp_path: Path
+) -> None:
+    result = classify_heads(
+        bert_folder, read_conllu(treebank), threshold=0.001, beyond_offset=False
+    )
+    folder = result.save(tmp_path / "out")
+    asked = [((1, 2), "syntactic:any:to_governor", ExampleOptions(n=1))]
+    ((one,),), why_not = quote(folder, asked, model=str(tmp_path / "gone"))
+    assert why_not[0].startswith("Weights are not shown: ")
+    assert all(" ← " in text and not text[-1].isdigit() for _, text in one.arcs_in_words)
+    page = make_report(folder, model=str(tmp_path / "gone"))
+    assert texts_of(page).count(why_not[0]) == 1

@@ -15,9 +15,6 @@ from headroles import (
     ImportanceByRole,
     LayerCounts,
     Replication,
-    ablate_heads,
-    find_importance,
-    importance_by_role,
     replicate_roles,
 )
 from headroles.errors import UsageError
@@ -26,51 +23,10 @@ from headroles.studies.importance.ablate import draw_ablations
 from headroles.studies.importance.by_role import draw_importance_by_role
 from headroles.studies.importance.importance import draw_importance
 from headroles.studies.replicate import draw_layer_counts, draw_replication
-from tests.report.golden import check_result_look
 
 
 def cells(ax: object) -> np.ndarray:
     return np.asarray(ax.collections[0].get_array())  # type: ignore[attr-defined]
-
-
-@pytest.fixture(scope="module")
-def importance(classifier: Path, labelled: Path) -> Importance:
-    return find_importance(classifier, labelled)
-
-
-@pytest.fixture(scope="module")
-def ablations(classifier: Path, labelled: Path) -> Ablations:
-    return ablate_heads(classifier, labelled)
-
-
-@pytest.fixture(scope="module")
-def role_importance(classifier: Path, labelled: Path, roles: Path) -> ImportanceByRole:
-    return importance_by_role(classifier, labelled, roles_from=str(roles), draws=2, permutations=99)
-
-
-@pytest.fixture
-def bounded(scores: HeadScores) -> HeadScores:
-    limits = np.broadcast_to(np.array([0, 15], dtype=np.float32), (40, 3, 2))
-    return replace(scores, values=np.maximum(scores.values, 0), bounds=limits)
-
-
-@pytest.fixture
-def replication(bounded: HeadScores) -> Replication:
-    other = replace(bounded, digests=tuple(f"other-{one}" for one in bounded.digests))
-    found = replicate_roles([bounded, other], ["one", "two"], threshold=0)
-    assert isinstance(found, Replication)
-    return found
-
-
-def test_figures_look_as_they_did(
-    importance: Importance,
-    ablations: Ablations,
-    role_importance: ImportanceByRole,
-    replication: Replication,
-    tmp_path: Path,
-) -> None:
-    for result in (importance, ablations, role_importance, replication):
-        check_result_look(result, tmp_path)
 
 
 def test_importance(importance: Importance, tmp_path: Path) -> None:

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from headroles import TokenGroups, measure_token_groups, read_conllu
+from headroles import TokenGroups
 from headroles.errors import UsageError
 from headroles.results.result import picture
 from headroles.studies.inspection.tokens import draw_token_group, draw_token_groups
-from tests.conftest import make_bert, make_tokenizer
-from tests.report.golden import check_result_look
-
-
-@pytest.fixture(scope="module")
-def groups(sample: Path) -> TokenGroups:
-    return measure_token_groups(make_bert(), read_conllu(sample), tokenizer=make_tokenizer())
 
 
 def test_a_group(groups: TokenGroups) -> None:
@@ -42,7 +33,3 @@ def test_groups_that_no_example_has_are_left_out(groups: TokenGroups) -> None:
     assert 0 < len(groups.present) == (counts > 0).sum()
     assert [ax.get_title() for ax in draw_token_groups(groups).axes] == groups.present
     assert picture(groups).startswith("<img alt=")
-
-
-def test_the_figure_looks_as_it_did(groups: TokenGroups, tmp_path: Path) -> None:
-    check_result_look(groups, tmp_path)

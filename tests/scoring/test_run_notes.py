@@ -35,16 +35,16 @@ def counted(
     [
         ({}, ""),
         (counted(100, 10, 50, 5), ""),
-        (counted(100, 11, 50, 5), "does not know 11% of the word pieces, and no piece of 10% of"),
-        (counted(100, 0, 50, 6), "does not know 0% of the word pieces, and no piece of 12% of"),
+        (counted(100, 11, 50, 5), "knows no piece of 10% of the words: .* 11% of all pieces"),
+        (counted(100, 0, 50, 6), "knows no piece of 12% of the words: these results mean little"),
         (counted(3, 3, 3, 3), "no piece of 100% of"),
         (counted(180, 0, 100, 0), ""),
         (
             counted(181, 0, 100, 0),
-            "into 1.8 pieces on average, .* Score a model for the language and script",
+            "into 1.8 pieces on average: .* Score a model for the language and script",
         ),
         (counted(181, 0, 99, 0), ""),
-        (counted(400, 300, 100, 0), "does not know 75% of the word pieces"),
+        (counted(100, 75, 100, 0), "75% of all pieces are unknown"),
         (counted(9, 0, 10, 1, 1), ""),
         (counted(12, 0, 16, 4, 4), "makes no piece of 25% of the words"),
         (counted(12, 2, 16, 8, 1), "no piece of 44% of the words"),
@@ -55,7 +55,7 @@ def counted(
         ),
         (
             {"skipped": {TOO_LONG: 24}, "examples": 11, "options": {"pairing": "none"}},
-            "24 of 35 examples are too long for the model and were skipped;",
+            "24 of 35 examples are too long for the model and were skipped",
         ),
     ],
 )
@@ -82,7 +82,7 @@ def test_a_run_counts_what_the_tokenizer_does_not_know(tmp_path: Path) -> None:
     )
     assert f"{tmp_path}: 1 files read, 1 ignored: README" in shown
     (warned,) = [one.text for one in scores.summarize() if isinstance(one, Warned)]
-    assert "does not know 21% of the word pieces, and no piece of 33% of the words" in warned
+    assert "knows no piece of 33% of the words" in warned
 
 
 def test_sentences_without_pieces_are_reported(tmp_path: Path) -> None:

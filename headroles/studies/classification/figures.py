@@ -9,24 +9,29 @@ import numpy as np
 
 from headroles.drawing.grids import (
     MOST_LABELS,
-    draw_counts,
     draw_grid,
     grid_of,
-    ink_on,
+    inks,
+    new_map,
     sizes_in,
     write_numbers,
 )
 from headroles.drawing.style import (
     BRIGHT,
     DARK,
+    SCALE,
     THRESHOLD,
+    figure_of,
     figure_width,
     legend_below,
     new_axes,
     role_label,
     score_label,
+    set_title,
 )
 from headroles.errors import UsageError
+from headroles.roles import SCORES, is_arc
+from headroles.studies.classification.role_table import pairs_among, split_roles
 from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
 
 if TYPE_CHECKING:
@@ -43,20 +48,28 @@ CERTIFIED = "yes, certified"
 """The kind of "yes" that is marked apart."""
 MOST_ROLES = 16
 """Number of roles in a figure of all roles, by default."""
-_MARKS: dict[str, dict[str, Any]] = {
-    CERTIFIED: {"marker": "o", "facecolor": "black", "edgecolor": "white"},
-    YES: {"marker": "o", "facecolor": "white", "edgecolor": "black"},
-    POSITIONAL: {"marker": "^", "facecolor": "white", "edgecolor": "black"},
-    UNDECIDED: {"marker": "$?$", "linewidth": 0.2},
-    UNTESTABLE: {"marker": "x"},
+PALE = 0.3
+"""Strength of the colour of heads without the role."""
+_HATCH = "////"
+_CIRCLE = 0.27 * np.stack([np.cos(turn := np.linspace(0, 2 * np.pi, 25)), np.sin(turn)], axis=1)
+_SQUARE = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) / 2
+_CROSS = np.array([[0, 0], [1, 1], [0, 0], [1, -1], [0, 0], [-1, -1], [0, 0], [-1, 1]]) / 4
+_MARKS: dict[str, tuple[Any, dict[str, Any]]] = {
+    CERTIFIED: (_CIRCLE, {}),
+    YES: (1.15 * _CIRCLE, {}),
+    POSITIONAL: (_SQUARE, {"hatch": _HATCH, "linewidth": 0, "edgecolor": "0.35"}),
+    UNDECIDED: (0.88 * _SQUARE, {"edgecolor": "0.3"}),
+    UNTESTABLE: (_CROSS, {}),
 }
+"""Outline, in cells, and look of the mark of each answer."""
 
 
 def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     """Draw layers x heads for a role: the colour is the mean score, the mark is the answer.
 
-    A full circle is a certified "yes", an open one another "yes", a triangle positional: as
-    much to any word at that distance, ``?`` is undecided, a cross untestable; no mark is "no". The
+    Heads with the role have full colour and a circle, which is full for a certified "yes"; the
+    others are pale. Hatched heads are positional: they give as much to any word at that distance.
+    Undecided heads have a frame, untestable ones a cross. White is uniform attention or less; the
     line in the scale is the threshold.
 
     Raises UsageError for a role that the table does not have.
@@ -67,19 +80,20 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     >>> draw_role(table, "local").get_xlabel()
     'head'
     """
-    layers, heads = sizes_in(table.frame)
-    ax = new_axes(ax, max(4.5, 2.2 + 0.36 * heads), 1.7 + 0.32 * layers)
     role = table.clearest_role(role)
     rows = table.frame[table.frame["role"] == role]
-    mesh = _draw_map(table, rows, ax, mark_size=46)
+    ax = new_map(ax, _sizes_of(table))
+    mesh = _draw_map(table, rows, ax)
+    low, high = mesh.get_clim()
     bar = ax.figure.colorbar(mesh, ax=ax, label=score_label(table.record.score))
-    threshold = float(rows["threshold"].median())
-    if mesh.norm.vmin <= threshold <= mesh.norm.vmax:  # type: ignore[operator]
-        bar.ax.axhline(threshold, color="white", linewidth=3)
-        bar.ax.axhline(threshold, color="black", linewidth=1)
-    ax.set(title=role_label(role), xlabel="head", ylabel="layer")
-    if len(ax.collections) > 1:
-        legend_below(ax, facecolor="0.75")  # on which white marks are seen
+    if low < (threshold := float(rows["threshold"].median())) < high:
+        bar.ax.axhline(threshold, color="black", linewidth=1.2)
+    ticks = sorted({low, min(threshold, high), high})
+    bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])
+    bar.minorticks_off()
+    ax.set(xlabel="head", ylabel="layer")
+    set_title(ax, role_label(role))
+    _explain([ax])
     return ax
 
 
@@ -96,47 +110,22 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
     >>> len(draw_roles(table).axes)
     1
     """
-    from headroles.drawing.own_figures import new_figure
+    from headroles.drawing.own_figures import several_axes
 
     named = strongest_roles(table) if roles is None else roles
     chosen = [table.clearest_role(role) for role in named]
     if not chosen:
         raise UsageError("there is no role to draw; name one or more")
-    layers, heads = sizes_in(table.frame)
-    across = min(len(chosen), 4 if heads <= 12 else 3)
-    width = figure_width(3.1 * across)
-    across = max(1, min(across, int(width / 1.6)))
-    down, each = -(-len(chosen) // across), width / across
-    size = min(8.0, 1.6 + 2.7 * each)
-    rows = [table.frame[table.frame["role"] == role] for role in chosen]
-    titles = [
-        f"{role_label(role, int(130 * each / size))}\nlargest mean {own['mean'].max():.2g}"
-        for role, own in zip(chosen, rows, strict=True)
-    ]
-    # Places in inches, since an automatic layout takes as long as the drawing itself.
-    above = (max(title.count("\n") for title in titles) + 2.0) * size / 56
-    one = above + 0.84 * each * layers / heads + 0.1
-    height = one * down + 0.4
-    figure = new_figure(width, height)
-    places = figure.subplots(down, across, squeeze=False).ravel()
-    figure.subplots_adjust(
-        left=0.4 / width,
-        right=1 - 0.1 / width,
-        bottom=0.45 / height,
-        top=1 - above / height,
-        wspace=0.1,
-        hspace=above / (one - above),
-    )
-    mark_size = min(14, 170 / heads) * (each / 3.1) ** 2
-    for k, (ax, own, title) in enumerate(zip(places, rows, titles, strict=False)):
-        _draw_map(table, own, ax, mark_size, most_labels=8)
-        ax.set_title(title, fontsize=size)
-        has_below, has_left = k + across < len(chosen), k % across > 0
-        ax.tick_params(labelsize=6, labelbottom=not has_below, labelleft=not has_left)
-    for ax in places[len(chosen) :]:
-        ax.remove()
-    figure.supxlabel("head", fontsize=9, y=0.05 / height)
-    figure.supylabel("layer", fontsize=9, x=0.05 / width)
+    layers, heads = _sizes_of(table)
+    figure, axes = several_axes(len(chosen), 3.1, 4 if heads <= 12 else 3, layers / heads)
+    for ax, role in zip(axes, chosen, strict=True):
+        rows = table.frame[table.frame["role"] == role]
+        _draw_map(table, rows, ax, most_labels=8)
+        set_title(ax, f"{role_label(role)}\nlargest mean {rows['mean'].max():.2g}", 0.8)
+        ax.tick_params(labelsize=6)
+    axes[0].set_ylabel("layer")
+    axes[-1].set_xlabel("head")
+    _explain(axes)
     return figure
 
 
@@ -153,18 +142,102 @@ def shown_answers(rows: pd.DataFrame) -> pd.Series[str]:
     return rows["answer"].mask(is_certified, CERTIFIED)
 
 
-def draw_heads(table: RoleTable, ax: Axes | None = None) -> Axes:
-    """Draw layers x heads: how many roles each head has, as number and as colour.
+def scale_of(table: RoleTable, rows: pd.DataFrame) -> tuple[float, float]:
+    """Return the ends of the scale of a role: uniform attention, and the strongest of its heads."""
+    low = SCORES[table.record.score].uniform
+    having = rows["mean"][rows["assigned"]]
+    high = having.max() if len(having) else max(rows["mean"].max(), rows["threshold"].max())
+    return low, float(high) if high > low else low + 1
+
+
+def _draw_map(
+    table: RoleTable, rows: pd.DataFrame, ax: Axes, most_labels: int = MOST_LABELS
+) -> QuadMesh:
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import PowerNorm
+
+    sizes, by_head = _sizes_of(table), rows.set_index(["layer", "head"])
+    mesh = draw_grid(ax, grid_of(table.frame, by_head["mean"], sizes), most_labels=most_labels)
+    mesh.set_norm(PowerNorm(0.5, *scale_of(table, rows), clip=True))
+    has_role = grid_of(table.frame, by_head["assigned"].astype(float), sizes) == 1
+    strength: Any = np.where(has_role, 1, PALE)
+    mesh.set_alpha(strength)
+    cell = 72 * ax.get_position().width * figure_of(ax).get_size_inches()[0] / sizes[1]
+    line = float(np.clip(0.06 * cell, 0.7, 2.0))
+    ink, shown = inks(mesh).reshape(sizes), shown_answers(rows)
+    for answer, (outline, look) in _MARKS.items():
+        places = rows.loc[shown == answer, ["head", "layer"]].to_numpy()
+        if len(places):
+            colors = ink[places[:, 1], places[:, 0]]
+            face = colors if answer == CERTIFIED else "none"
+            drawn = {"edgecolor": colors, "facecolor": face, "label": answer, "linewidth": line}
+            ax.add_collection(PolyCollection(list(places[:, None] + outline), **drawn | look))
+    return mesh
+
+
+def _explain(axes: Sequence[Axes]) -> None:
+    """Draw a legend of the marks on some maps."""
+    from headroles.drawing.own_figures import ShownFigure, draw_legend
+
+    marks = {str(one.get_label()) for ax in axes for one in ax.collections}
+    keys = {answer: _key(answer) for answer in (*_MARKS, NO) if answer in (*marks, NO)}
+    if isinstance(figure := figure_of(axes[0]), ShownFigure):
+        draw_legend(figure, [*keys.values()], [*keys])
+    else:
+        axes[0].legend([*keys.values()], [*keys], fontsize="small")
+
+
+def _key(answer: str) -> Any:
+    """Return the sample of an answer in a legend: its cell, and its mark."""
+    from matplotlib import colormaps
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    has_role = answer in (CERTIFIED, YES)
+    cell: dict[str, Any] = {
+        "facecolor": (*colormaps[SCALE](0.5)[:3], 1 if has_role else PALE),
+        "edgecolor": "0.3",
+        "hatch": _HATCH if answer == POSITIONAL else None,
+        "linewidth": 1 if answer == UNDECIDED else 0,
+    }
+    if not has_role and answer != UNTESTABLE:
+        return (Patch(**cell),)
+    marker = {"marker": "o" if has_role else "x", "markersize": 5, "linestyle": "none"}
+    fill = "none" if answer == YES else "black"
+    return Patch(**cell), Line2D([], [], color="black", markerfacecolor=fill, **marker)  # type: ignore[arg-type]
+
+
+def draw_heads(table: RoleTable) -> Figure:
+    """Draw layers x heads: how many syntactic roles each head has, and how many others.
+
+    Attention to special tokens, which most heads give, is left out.
 
     With ``table`` as `assign_roles` returns it:
 
     >>> from headroles.report import draw_heads
-    >>> draw_heads(table).get_title()
-    'roles of each head'
+    >>> [ax.get_title() for ax in draw_heads(table).axes]
+    ['other roles, special tokens aside']
     """
-    n_roles = table.frame.groupby(["layer", "head"])["assigned"].sum()
-    counts = grid_of(table.frame, n_roles, _sizes_of(table))
-    return draw_counts(ax, counts, "roles of each head", "number of roles")
+    from headroles.drawing.own_figures import several_axes
+
+    rows, sizes = table.frame[table.frame["assigned"]], _sizes_of(table)
+    others, pairs = split_roles(table.roles, pairs_among(table.frame))
+    others = [role for role in others if not role.startswith("delimiter")] or others
+    kind = "syntactic roles" if all(map(is_arc, pairs)) else "roles of pairs of words"
+    groups = {f"{kind} of each head": pairs, "other roles, special tokens aside": others}
+    groups = {title: roles for title, roles in groups.items() if roles}
+    layers, heads = sizes
+    figure, axes = several_axes(len(groups), 0.4 * heads, 2, layers / heads, least=3)
+    for ax, (title, roles) in zip(axes, groups.items(), strict=True):
+        own = rows[rows["role"].isin(roles)]
+        counts = own.groupby(["layer", "head"]).size().astype(float)
+        grid = np.nan_to_num(grid_of(table.frame, counts, sizes))
+        mesh = draw_grid(ax, grid)
+        mesh.set_clim(0, max(3.0, grid.max()))
+        write_numbers(ax, mesh, grid)
+        ax.set(xlabel="head", ylabel="layer")
+        set_title(ax, title)
+    return figure
 
 
 def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:
@@ -189,33 +262,11 @@ def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:
     ax.set_xticks(range(len(had)), names, rotation=90)
     ax.set_yticks(range(len(had)), names)
     if len(had) <= 24:
-        write_numbers(ax, counts)
+        write_numbers(ax, mesh, counts)
     else:
         ax.figure.colorbar(mesh, ax=ax, label="heads with both roles")
     ax.set_title("heads with both roles")
     return ax
-
-
-def _draw_map(
-    table: RoleTable,
-    rows: pd.DataFrame,
-    ax: Axes,
-    mark_size: float,
-    most_labels: int = MOST_LABELS,
-) -> QuadMesh:
-    means = grid_of(table.frame, rows.set_index(["layer", "head"])["mean"], _sizes_of(table))
-    mesh = draw_grid(ax, means, most_labels=most_labels)
-    shown = shown_answers(rows)
-    for answer, look in _MARKS.items():
-        own = rows[shown == answer]
-        if len(own):
-            size = mark_size * (3 if answer == UNDECIDED else 1)  # the sign has thin lines
-            drawn = {"linewidth": 0.8, "s": size, "label": answer, **look}
-            if "facecolor" not in look:
-                low, high = mesh.get_clim()
-                drawn["color"] = [ink_on(mean, low, high) for mean in own["mean"]]
-            ax.scatter(own["head"], own["layer"], **drawn)
-    return mesh
 
 
 def _sizes_of(table: RoleTable) -> tuple[int, int]:
@@ -306,8 +357,8 @@ def draw_scores(
         limit, color=THRESHOLD, linestyle="dotted", linewidth=2, label=f"threshold {limit:g}"
     )
     ax.set(xlabel=f"{scores.score.name} score of an example", ylabel="examples")
-    ax.set_title(f"head {layer}-{head}, {role_label(role)}: {len(own)} examples")
-    ax.legend(fontsize="small")
+    set_title(ax, f"head {layer}-{head}, {role_label(role)}: {len(own)} examples")
+    legend_below(ax)
     return ax
 
 
@@ -343,6 +394,6 @@ def draw_error(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
         ax.plot([n_now], [now], "o", color=line.get_color())
     ax.set(xscale="log", xlabel="examples with a score", ylim=(0, None))
     ax.set_ylabel("half width of the interval")
-    ax.set_title(role_label(role))
-    ax.legend(fontsize="small")
+    set_title(ax, role_label(role))
+    legend_below(ax)
     return ax

@@ -19,7 +19,7 @@ from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
 from headroles.role_names import GROUP, POOLED, relation_of
 from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles, in_words, is_arc, is_own
 from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
-from headroles.scoring.run_notes import about_length, describe_run, facts_of_run
+from headroles.scoring.run_notes import about_fit, about_length, describe_run, facts_of_run
 from headroles.storage import Count, plain
 from headroles.testing.answers import NO, POSITIONAL, ROLE_ANSWERS, UNTESTABLE, YES
 from headroles.testing.catalogue import TESTS
@@ -29,7 +29,7 @@ from headroles.wording import addressed, head_name, listed, named_heads
 
 Head = tuple[int, int]
 CONTROLS_IN_WORDS = {
-    TREES: "the trees of other sentences",
+    TREES: "the trees of other {}",
     WORDS: "permuted words",
     PERMUTED_WEIGHTS: "permuted weights",
 }
@@ -57,7 +57,7 @@ _DEFINITIONS = {
 """What each score measures, and the work that defines it."""
 _PARTS = {"delimiter": ("delimiter:cls", "delimiter:sep")}
 """Roles that add nothing to their parts."""
-_MOST_ROLES, _MOST_ARCS, _MOST_MISSING = 5, 3, 3  # rows of the summary, which is to fit on a screen
+_MOST_ROLES, _MOST_RELATIONS, _MOST_MISSING = 5, 5, 3  # in the summary, which fits on a screen
 _STRONGEST = 3  # heads of a role in the details
 _FACTS = ["layer", "head", "role", "mean", "beyond_distance", "p_adjusted"]
 _OPTIONAL = [
@@ -153,6 +153,12 @@ class RoleTable(Result):
     def roles(self) -> tuple[str, ...]:
         """Ids of the roles, in the order of the table."""
         return tuple(self.frame["role"].unique())
+
+    @property
+    def n_heads(self) -> int:
+        """Number of heads of the model, without those that were removed from it."""
+        in_model = {*heads_in(self.frame), *np.ndindex(*self.record.shape)}
+        return len(in_model - set(self.record.removed_heads))
 
     @property
     def tests(self) -> RoleTests:
@@ -264,6 +270,10 @@ class RoleTable(Result):
         score, pairs, has = self.record.score, pairs_among(self.frame), self.strongest()
         others, single = split_roles(self.roles, pairs)
         level = about_level(self.tests, score, bool(self.tests.offsets))
+        cautions = list(self.tests.warnings)
+        if (doubt := next(about_fit(self.record), "")) in cautions:
+            cautions.remove(doubt)
+            yield Warned(doubt)
         yield "\n".join((*_about_run(self.record), level, *_about_gaps(self)))
         roles = has.loc[[role for role in others if role in has.index]]
         arcs = has[has.index.isin(single)]
@@ -282,10 +292,10 @@ class RoleTable(Result):
         for one in positional.itertuples():
             yield (
                 f"Positional, not counted: {head_name((one.layer, one.head))} "
-                f"({in_words(one.role)} {in_units(one.mean, score)}) gives as much to any word at "
-                "that distance."
+                f"({in_words(one.role)} {in_units(one.mean, score)}): as much to any word that "
+                "far away."
             )
-        yield from map(Warned, self.tests.warnings)
+        yield from map(Warned, cautions)
 
     def _heads_grid(
         self, roles: pd.DataFrame, arcs: pd.DataFrame, pairs: Sequence[str], has_pairs: bool
@@ -305,20 +315,26 @@ class RoleTable(Result):
         ]
         if has_pairs:
             heads = heads_in(self.frame[self.frame["assigned"] & self.frame["role"].isin(pairs)])
-            best = [head_name(one) for one in zip(arcs["layer"], arcs["head"], strict=True)][:1]
+            strongest = [
+                (head_name((one["layer"], one["head"])), in_units(one["mean"], score))
+                for one in arcs.head(1).to_dict("records")
+            ] or [("", "")]
             partners = "syntactic partners" if all(map(is_arc, pairs)) else "words of pairs"
-            strongest = (*best, "see below") if best else ("", "")
-            rows.insert(0, (partners, str(len(heads)), named_heads(heads, n_layers), *strongest))
-        in_model = {*heads_in(self.frame), *np.ndindex(*self.record.shape)}
-        title = f"What the {len(in_model - set(self.record.removed_heads))} heads attend to"
+            named_all = named_heads(heads, n_layers)
+            rows.insert(0, (partners, str(len(heads)), named_all, *strongest[0]))
+        title = f"What the {self.n_heads} heads attend to"
         columns = (title, "heads", "which", "strongest", unit_of(score))
         return Grid(columns, tuple(rows), left=frozenset(["which", "strongest"]))
 
     def _arcs_grid(self, arcs: pd.DataFrame, pairs: Sequence[str]) -> Iterator[Shown]:
         """Tabulate the strongest head of each relation, farthest beyond distance first."""
-        score, shown = self.record.score, arcs.head(_MOST_ARCS)
+        score = self.record.score
+        relations = [relation_of(role) if is_arc(role) else role for role in map(str, arcs.index)]
+        best = arcs[~pd.Series(relations, index=arcs.index).duplicated()]
+        shown = best.head(_MOST_RELATIONS)
         kind = "Syntactic heads" if all(map(is_arc, pairs)) else "Heads of pairs of words"
-        title = f"{kind} (the {len(shown)} best of {len(arcs)} relations)"
+        of = f"the best of {_MOST_RELATIONS} of {len(best)} relations"
+        title = f"{kind}, {of if len(best) > len(shown) else 'the best of each relation'}"
         means = {unit_of(score): "mean"}
         if self.frame["beyond_distance"].notna().any():
             means["beyond distance"] = "beyond_distance"
@@ -340,9 +356,11 @@ class RoleTable(Result):
         named = [name for name in CONTROLS_IN_WORDS if name in self.tests.controls]
         if not pairs or not named:
             return
-        counts = self.controls.iloc[0]
+        counts, texts = self.controls.iloc[0], _texts(self.record)
         called = "be called syntactic" if all(map(is_arc, pairs)) else "have roles of pairs"
-        (first, n), *others = ((CONTROLS_IN_WORDS[name], int(counts[name])) for name in named)
+        (first, n), *others = (
+            (CONTROLS_IN_WORDS[name].format(texts), int(counts[name])) for name in named
+        )
         rest = "".join(f", with {words} {number}" for words, number in others)
         lacking = ""
         if TREES in named and (alone := self.record.without_other_tree):
@@ -354,10 +372,7 @@ class RoleTable(Result):
         tests, frame = self.tests, self.frame
         yield describe_run(self.record)
         yield "\n".join(self._rule())
-        uneven = ""
-        if tests.effective_clusters < 0.9 * tests.n_clusters:
-            uneven = f" Effective number of documents: {tests.effective_clusters:.0f}."
-        yield f"Intervals of {100 * (1 - tests.alpha):g} %: t, for each head separately.{uneven}"
+        yield f"Intervals of {100 * (1 - tests.alpha):g} %: t, for each head separately."
         yield "Heads by layer and by answer"
         yield self._answers_grid()
         given, certified = frame["answer"], frame["certified"]
@@ -431,7 +446,11 @@ class RoleTable(Result):
         units = f"{tests.n_clusters} independent examples"
         if tests.clustered_by != "none":
             units = f"examples clustered by {tests.n_clusters} documents"
+            if tests.effective_clusters < 0.9 * tests.n_clusters:
+                units += f" (effective number {tests.effective_clusters:.0f})"
+        n_tests = (self.frame["answer"] != UNTESTABLE).sum()
         correction = describe_correction(tests.correction).replace("fdr_bh", "Benjamini-Hochberg")
+        correction = correction.replace("all tests", f"all {n_tests} tests")
         yield (
             f"A head has a role if its mean score is above {tests.threshold:g}{beyond} "
             f"({TESTS[tests.test].words} of {units}, alpha {tests.alpha:g}, {correction})."
@@ -541,7 +560,12 @@ def _about_run(record: RolesRecord) -> Iterator[str]:
         f"{record.model.name} ({record.model.family}, {record.layers} layers x "
         f"{record.heads} heads) over {over}:"
     )
-    yield (f"{corpus.sentences} sentences, {documents}, {record.examples} examples. {named}")
+    yield f"{corpus.sentences} {_texts(record)}, {documents}, {record.examples} examples. {named}"
+
+
+def _texts(record: RolesRecord) -> str:
+    """Name the units of a corpus: the texts of a file of tokens and arcs, or sentences."""
+    return "texts" if record.corpus.format == "arcs" else "sentences"
 
 
 def _about_gaps(table: RoleTable) -> Iterator[str]:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
-from headroles.drawing.grids import draw_counts, grid_of, text_grid_of
-from headroles.drawing.head_map import HeadMap, View
+from headroles.drawing.grids import draw_values, grid_of
+from headroles.drawing.head_map import HeadMap
 from headroles.drawing.page import Page, Picture, plain_page
 from headroles.drawing.style import (
     BRIGHT,
@@ -20,6 +21,7 @@ from headroles.drawing.style import (
     plain,
     role_label,
     score_label,
+    set_title,
 )
 from headroles.errors import UsageError
 from headroles.roles import find_role, in_words
@@ -28,7 +30,6 @@ from headroles.studies.comparison.compare import changed_most
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
     from headroles.studies.comparison.compare import RoleComparison
@@ -41,11 +42,11 @@ _N_ROLES = 3
 _SIGNS = {"gained": "▲", "lost": "▼", "kept": "●"}
 _CHANGED = "*"
 LEGEND = (
-    ("▲", "gained the role", True),
-    ("▼", "lost the role", True),
-    (_CHANGED, f"changed, {_NEITHER}", True),
-    ("●", "kept the role, not shown to change beyond the margin", False),
-    ("", "not shown to change beyond the margin", False),
+    ("▲", "gained the role", "full"),
+    ("▼", "lost the role", "full"),
+    (_CHANGED, f"changed, {_NEITHER}", "full"),
+    ("●", "kept the role, not shown to change beyond the margin", "pale"),
+    ("", "not shown to change beyond the margin", "pale"),
 )
 
 
@@ -87,7 +88,7 @@ def draw_changes(
     ax.axvline(float(rows["threshold"].median()), color=THRESHOLD, linestyle="dotted")
     ax.set_yticks(range(len(rows)), [f"{row.layer}-{row.head}" for row in rows.itertuples()])
     ax.set(ylim=(len(rows) - 0.5, -0.5), ylabel="head", xlabel=score_label(shifts.facts["score"]))
-    ax.set_title(f"{role_label(role)}\nfrom before (point) to {plain(name)} (arrow)")
+    set_title(ax, f"{role_label(role)}\nfrom before (point) to {plain(name)} (arrow)")
     ax.margins(x=0.05)
     legend_below(ax)
     return ax
@@ -118,7 +119,7 @@ def draw_trajectory(
     ax.axhline(float(rows["threshold"].median()), color=THRESHOLD, linestyle="dotted")
     ax.set_xticks(range(len(names)), [plain(name) for name in names])
     ax.set(ylabel=score_label(shifts.facts["score"]), title=role_label(role))
-    legend_below(ax, title="head", ncols=4)
+    legend_below(ax, "head")
     return ax
 
 
@@ -148,7 +149,8 @@ def draw_changed_heads(
     rows = shifts.frame[shifts.frame["checkpoint"] == name]
     changed = rows["changed"].astype(float).groupby([rows["layer"], rows["head"]]).sum()
     title = f"roles that changed, before to {plain(name)}"
-    return draw_counts(ax, grid_of(shifts.frame, changed), title, "roles that changed")
+    counts = grid_of(shifts.frame, changed)
+    return draw_values(ax, counts, title, "roles that changed", counts)
 
 
 def _checkpoint(shifts: RoleComparison, name: str | None) -> str:
@@ -160,41 +162,33 @@ def _checkpoint(shifts: RoleComparison, name: str | None) -> str:
 
 def comparison_map(shifts: RoleComparison) -> HeadMap:
     """Return the map of a comparison, the role that changed most first."""
-    views = tuple(
-        _view(shifts, rows[rows["role"] == role], str(checkpoint), role)
-        for checkpoint, rows in shifts.frame.groupby("checkpoint", sort=False)
+    frame, several = shifts.frame, len(shifts.checkpoints) > 1
+    frame = pd.concat(
+        rows[rows["role"] == role]
+        for _, rows in frame.groupby("checkpoint", sort=False)
         for role in changed_most(rows)
     )
-    title = "Differences of mean scores after and before: layers are rows, heads are columns"
-    return HeadMap(title, "difference", views, LEGEND, is_signed=True)
-
-
-def _view(shifts: RoleComparison, rows: pd.DataFrame, checkpoint: str, role: str) -> View:
-    own = rows.set_index(["layer", "head"])
-    is_changed = own["changed"] & ~own["status"].isin(["gained", "lost"])
-    marks = own["status"].map(_SIGNS).fillna("").mask(is_changed, _CHANGED)
-    several = len(shifts.checkpoints) > 1
-    texts = {"change": "change", "role": "status", "certified": "certified"}
-    low, high, before, after = (
-        grid_of(shifts.frame, own[name])
-        for name in ("ci_low", "ci_high", "mean_before", "mean_after")
-    )
-    return View(
-        name=f"{role} {checkpoint}" if several else role,
-        words=f"{in_words(role)}, to {checkpoint}" if several else in_words(role),
-        group=f"to {checkpoint}" if several else group_of(role),
-        values=grid_of(shifts.frame, own["difference"]),
-        marks=text_grid_of(shifts.frame, marks),
-        facts={
-            "interval": (low, high),
-            "before": (before,),
-            "after": (after,),
-            **{name: (text_grid_of(shifts.frame, own[text]),) for name, text in texts.items()},
-        },
+    to = ", to " + frame["checkpoint"] if several else ""
+    is_changed = frame["changed"] & ~frame["status"].isin(["gained", "lost"])
+    frame = frame.assign(
+        view=frame["role"] + to,
+        words=frame["role"].map(role_label) + to,
+        group="to " + frame["checkpoint"] if several else frame["role"].map(group_of),
         unit=f"difference of {score_label(shifts.facts['score'])}",
-        line=float(own["threshold"].median()),
-        arrow=(before, after),
+        line=frame.groupby("role")["threshold"].transform("median"),
+        value=frame["difference"],
+        mark=frame["status"].map(_SIGNS).fillna("").mask(is_changed, _CHANGED),
     )
+    facts = {
+        "interval": ("ci_low", "ci_high"),
+        "before": ("mean_before",),
+        "after": ("mean_after",),
+        "change": ("change",),
+        "role": ("status",),
+        "certified": ("certified",),
+    }
+    title = "Differences of mean scores after and before: layers are rows, heads are columns"
+    return HeadMap(title, "difference", frame, facts, LEGEND)
 
 
 def comparison_page(shifts: RoleComparison) -> Page:
@@ -205,15 +199,15 @@ def comparison_page(shifts: RoleComparison) -> Page:
 def _pictures(shifts: RoleComparison) -> Iterator[Picture]:
     last = shifts.checkpoints[-1]
     drawn = figure_of(draw_changed_heads(shifts))
-    yield Picture((drawn,), f"In how many roles each head changed, from before to {last}.")
+    yield Picture(drawn, f"In how many roles each head changed, from before to {last}.")
     moved = shifts.frame[shifts.frame["difference"].notna()]
     changed = set(moved.loc[moved["changed"], "role"])
     for role in [role for role in changed_most(moved) if role in changed][:_N_ROLES]:
         yield Picture(
-            (figure_of(draw_changes(shifts, role)),),
+            figure_of(draw_changes(shifts, role)),
             f"{in_words(role)}: from the mean score before to that of {last}, of the heads "
             "that moved most; the dotted line is the threshold.",
         )
         if len(shifts.checkpoints) > 1:
             drawn = figure_of(draw_trajectory(shifts, role))
-            yield Picture((drawn,), f"{in_words(role)}: mean scores by checkpoint.")
+            yield Picture(drawn, f"{in_words(role)}: mean scores by checkpoint.")

@@ -331,13 +331,12 @@ def draw_ablations(ablations: Ablations, ax: Axes | None = None) -> Axes:
     rows = ablations.frame[ablations.frame["set"] == "single"]
     if not len(rows):
         raise UsageError("no head was removed by itself; the map needs the set single")
-    ax = draw_values(ablations.rises(), "change of the loss (nats)", ax, is_signed=True)
+    label = "change of the loss (nats)"
+    ax = draw_values(ax, ablations.rises(), "loss without each head", label, is_signed=True)
     look: dict[str, Any] = {"facecolor": "white", "edgecolor": "black", "linewidth": 0.8, "s": 30}
     for answer, marker in ((WORSE, "o"), (BETTER, "v")):
         marked = rows[rows["answer"] == answer]
         if len(marked):
             ax.scatter(marked["head"], marked["layer"], label=answer, marker=marker, **look)
-    ax.set_title("loss without each head", fontsize=10)
-    if ax.get_legend_handles_labels()[0]:
-        legend_below(ax, facecolor="0.75")
+    legend_below(ax)
     return ax

@@ -413,6 +413,7 @@ def draw_importance_by_role(by_role: ImportanceByRole, ax: Axes | None = None) -
     names = [f"{role_label(str(row.role))} ({row.heads} heads)" for row in frame.itertuples()]
     ax.set_yticks(places, names)
     ax.set(ylim=(len(frame) - 0.5, -0.5))
-    ax.set_xlabel("loss without its heads, minus loss\nwithout as many random heads (nats)")
+    label = "loss without its heads, minus loss\nwithout as many random heads (nats)"
+    ax.set_xlabel(label, loc="right")
     legend_below(ax)
     return ax

@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.arrays import FloatArray
-from headroles.drawing.grids import centre_scale, draw_grid
-from headroles.drawing.style import DIVERGING, new_axes, plain, role_label
+from headroles.drawing.grids import draw_grid
+from headroles.drawing.style import new_axes, plain, role_label, set_title
 from headroles.errors import UsageError
 from headroles.inference.combined import contrast_sample
 from headroles.inference.sample import Sample
@@ -367,8 +367,8 @@ def draw_drops_by_task(
     rows = list(shown.values())
     values = np.array([[cell["relative_drop"] for cell in row] for row in rows])
     ax = new_axes(ax, 3 + 0.9 * len(names), 1.3 + 0.28 * len(shown))
-    mesh = draw_grid(ax, values, DIVERGING)
-    reach = centre_scale(mesh, values)
+    mesh = draw_grid(ax, values, is_signed=True)
+    reach = mesh.get_clim()[1]
     bar = ax.figure.colorbar(mesh, ax=ax, label="relative drop")
     bar.formatter = PercentFormatter(1)
     for (row, column), value in np.ndenumerate(values):
@@ -377,5 +377,5 @@ def draw_drops_by_task(
         ax.text(column, row, text, ha="center", va="center", fontsize=7, color=ink)
     ax.set_xticks(range(len(names)), [plain(name, 16) for name in names])
     ax.set_yticks(range(len(shown)), list(map(role_label, shown)))
-    ax.set_title(f"relative drop without heads, by {measure}", fontsize=10)
+    set_title(ax, f"relative drop without heads, by {measure}")
     return ax

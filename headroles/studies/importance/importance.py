@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from msgspec import Meta
 from scipy import stats
 
 from headroles.arrays import FloatArray
-from headroles.drawing.grids import draw_values, ink_on
+from headroles.drawing.grids import draw_values
 from headroles.errors import UsageError
 from headroles.inference.intervals import skewed_interval
 from headroles.options import Options, takes
@@ -317,11 +317,6 @@ def draw_importance(
     if estimator not in known:
         raise UsageError(not_among("estimator", estimator, known))
     values, ranks = importance.of(estimator), importance.of(estimator, "rank")
-    ax = draw_values(values, f"importance ({estimator}, {USES[estimator][1]})", ax)
-    low, high = min(0.0, np.nanmin(values)), np.nanmax(values)
-    for layer, head in np.argwhere(ranks <= _DRAWN):
-        ink = ink_on(values[layer, head], low, high)
-        place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "color": ink}
-        ax.text(head, layer, f"{ranks[layer, head]:.0f}", **place)
-    ax.set_title(f"importance of heads\nnumbers: the {_DRAWN} most important", fontsize=10)
-    return ax
+    title = f"importance of heads\nnumbers: the {_DRAWN} most important"
+    label = f"importance ({estimator}, {USES[estimator][1]})"
+    return draw_values(ax, values, title, label, np.where(ranks <= _DRAWN, ranks, np.nan))

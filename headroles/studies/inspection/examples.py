@@ -13,7 +13,7 @@ import pandas as pd
 
 from headroles import storage
 from headroles.corpus import Example, Skipped
-from headroles.drawing.head_map import Quoted
+from headroles.drawing.page import Quoted
 from headroles.encoding import SPECIAL, AlignedEncoder, Cut, EncodedExample
 from headroles.errors import CorpusError, HeadRolesError, UsageError
 from headroles.options import Options, takes

@@ -18,8 +18,7 @@ from headroles.drawing.style import (
     BRIGHT,
     DARK,
     THRESHOLD,
-    figure_width,
-    font_scale,
+    legend_below,
     new_axes,
 )
 from headroles.encoding import EncodedExample
@@ -425,8 +424,8 @@ def draw_token_group(groups: TokenGroups, group: str, ax: Axes | None = None) ->
     ax.axhline(uniform, color=THRESHOLD, linestyle="dotted", label="share of the tokens")
     ax.set_xticks(layers[:: -(-len(layers) // MOST_LABELS)])
     ax.set(ylim=(0, 1), xlabel="layer", ylabel="share")
-    ax.set_title(group, fontsize=10)
-    ax.legend(fontsize="small")
+    ax.set_title(group)
+    legend_below(ax)
     return ax
 
 
@@ -441,22 +440,13 @@ def draw_token_groups(groups: TokenGroups) -> Figure:
     >>> len(draw_token_groups(groups).axes)
     4
     """
-    from headroles.drawing.own_figures import new_figure
+    from headroles.drawing.own_figures import several_axes
 
     if not (names := groups.present):
         raise UsageError("no example has tokens of any group, so the figure would be empty")
-    width = figure_width(3.2 * len(names))
-    across = max(1, min(len(names), int(width / 1.6)))
-    down = -(-len(names) // across)
-    high = max(3 * font_scale(), 0.9 * width / across)
-    figure = new_figure(width, high * down, "constrained")
-    places = figure.subplots(down, across, sharey=True, squeeze=False).ravel()
-    for ax in places[len(names) :]:
-        ax.remove()
-    for k, (ax, name) in enumerate(zip(places, names, strict=False)):
+    figure, axes = several_axes(len(names), 3.2, len(names), 0.9, sharey=True)
+    for k, (ax, name) in enumerate(zip(axes, names, strict=True)):
         draw_token_group(groups, name, ax)
         if k:
-            ax.get_legend().remove()
-        if k % across:
             ax.set_ylabel("")
     return figure

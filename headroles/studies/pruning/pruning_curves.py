@@ -13,7 +13,7 @@ from msgspec import Meta
 from scipy import stats
 
 from headroles.arrays import FloatArray, IndexArray
-from headroles.drawing.style import THRESHOLD, line_looks, new_axes
+from headroles.drawing.style import THRESHOLD, legend_below, line_looks, new_axes
 from headroles.drawing.style import plain as in_words
 from headroles.errors import UsageError
 from headroles.models.heads.remaining import Head
@@ -520,5 +520,5 @@ def draw_pruning_curves(
     ax.axhline(whole, color=THRESHOLD, linestyle="dotted", label="whole model")
     ax.set_xticks(shares := sorted(rows["share"].unique()), [f"{share:.0%}" for share in shares])
     ax.set(xlabel="heads removed", ylabel=f"{measure} without them")
-    ax.legend(fontsize="small", title="order of removing")
+    legend_below(ax, "order of removing")
     return ax
