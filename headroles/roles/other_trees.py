@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from operator import itemgetter
+from sys import intern
 from typing import ClassVar
 
 from headroles.corpus import Sentence
@@ -30,35 +31,43 @@ MOST_LENDERS = 16
 
 
 class Lenders:
-    """The sentences of a corpus that lend their arcs, by number of words."""
+    """The sentences of a corpus that lend their arcs, by number of words.
+
+    ``n_without`` sentences of the corpus find no lender.
+    """
 
     def __init__(self, sentences: Iterable[Sentence]) -> None:
         self._of_length: dict[int, list[tuple[int, Sentence]]] = {}
-        documents: set[str] = set()
+        keys = []
         for sentence in sentences:
-            if len(documents) < 2:
-                documents.add(sentence.document)
-            lenders = self._of_length.setdefault(len(sentence.words), [])
-            own = _digest(sentence)
-            if len(lenders) < MOST_LENDERS or own < lenders[-1][0]:
-                if own not in map(itemgetter(0), lenders):
-                    insort(lenders, (own, sentence), key=itemgetter(0))
+            n_words, digest, _ = key = _key(sentence)
+            keys.append(key)
+            lenders = self._of_length.setdefault(n_words, [])
+            if len(lenders) < MOST_LENDERS or digest < lenders[-1][0]:
+                if digest not in map(itemgetter(0), lenders):
+                    insort(lenders, (digest, sentence), key=itemgetter(0))
                 del lenders[MOST_LENDERS:]
-        self._has_documents = len(documents) > 1
+        self._has_documents = len({document for _, _, document in keys}) > 1
+        self.n_without = sum(self._lender(*key) is None for key in keys)
 
     def lender_of(self, sentence: Sentence) -> Sentence | None:
         """Return the sentence that lends its arcs to a sentence; None if there is none."""
-        lenders, own = self._of_length.get(len(sentence.words), []), _digest(sentence)
+        return self._lender(*_key(sentence))
+
+    def _lender(self, n_words: int, own: int, document: str) -> Sentence | None:
+        lenders = self._of_length.get(n_words, [])
         first = own % max(len(lenders), 1)
         for digest, lender in lenders[first:] + lenders[:first]:
-            if digest != own and not (self._has_documents and lender.document == sentence.document):
+            if digest != own and not (self._has_documents and lender.document == document):
                 return lender
         return None
 
 
-def _digest(sentence: Sentence) -> int:
+def _key(sentence: Sentence) -> tuple[int, int, str]:
+    """Return the number of words, their digest, and the document, which sentences share."""
     content = "\0".join(sentence.words).encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
+    digest = int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
+    return len(sentence.words), digest, intern(sentence.document)
 
 
 @dataclass(frozen=True)
@@ -106,8 +115,7 @@ def with_other_trees(
     if not of_pairs:
         return (), 0
     lenders = Lenders(sentences)
-    alone = sum(lenders.lender_of(sentence) is None for sentence in sentences)
-    return tuple(_controls_of(of_pairs, lenders)), alone
+    return tuple(_controls_of(of_pairs, lenders)), lenders.n_without
 
 
 def _controls_of(of_pairs: Iterable[tuple[Role, Pairs]], lenders: Lenders) -> Iterator[Role]:
