@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 # Pipes that a dependency parse does not need; all others run as the pipeline's author intended.
-_UNNEEDED_PIPES = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel")
+_UNNEEDED_PIPES = ("ner", "entity_linker", "textcat", "textcat_multilabel")
 
 
 @takes(TextOptions)

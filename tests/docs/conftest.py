@@ -14,6 +14,8 @@ from tests.docs.pages import REPOSITORY
 from tests.tasks.conftest import SENTENCES, make_task_model, save
 
 MODELS = "MODEL MINILM-L6 model path/to/encoder pretrained fine-tuned".split()
+REACTIONS = "path/to/reaction-encoder"
+PIECES = "[PAD] [UNK] [CLS] [SEP] >> Br Cl C N O S F c n s ( ) = . 1"
 TREEBANKS = "CORPUS/a.conllu treebank.conllu corpus.conllu en_ewt-ud-dev.conllu".split()
 SCORED = "DIR results scores first BEFORE AFTER scores-pretrained scores-finetuned".split()
 TASKS = "TASK train.tsv dev.tsv".split()
@@ -40,8 +42,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All of it once; tests get copies."""
     folder = tmp_path_factory.mktemp("docs")
     model = save(make_task_model(), folder / MODELS[0])
-    for name in MODELS[1:]:
+    for name in (*MODELS[1:], REACTIONS):
         shutil.copytree(model, folder / name)
+    (folder / REACTIONS / "vocab.txt").write_text(PIECES.replace(" ", "\n"))
     sentences = hr.sample_treebank().read_text(encoding="utf-8").split("\n\n")
     some, more = ("\n\n".join(part) + "\n\n" for part in (sentences[:40], sentences[40:60]))
     for name in TREEBANKS:
@@ -55,7 +58,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_bytes(gzip.compress(some.encode()))
     (folder / "treebank.conllu.xz").write_bytes(lzma.compress(some.encode()))
     (folder / "notes.txt").write_text("The old dog sleeps. It does not bark.\n" * 4)
-    (folder / "pairs.tsv").write_text("sentence1\tsentence2\n" + "A dog runs.\tIt sleeps.\n" * 4)
+    (folder / "pairs.tsv").write_text("sentence1\tsentence2\n" + "A dog runs.\tThe dog sleeps.\n" * 4)
     rows = [f"{sentence}\t{label}\n" for sentence, label in SENTENCES]
     for name in TASKS:
         (folder / name).write_text("sentence\tlabel\n" + "".join(rows * 2))
