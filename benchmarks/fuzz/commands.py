@@ -170,7 +170,11 @@ def try_user_role(place: Path, chance: random.Random) -> str:
     def find(sentence: Any) -> Any:
         return _make_odd(chance) if usual is None or chance.random() < 0.02 else usual
 
-    module.__dict__["find"] = find if drawn < 0.9 else chance.choice((Odd(), None, Odd, 3, int))
+    def find_across(first: Any, second: Any) -> Any:
+        return find(first)
+
+    usable = chance.choice((find, find, find_across))
+    module.__dict__["find"] = usable if drawn < 0.9 else chance.choice((Odd(), None, Odd, 3, int))
     sys.modules["fuzz_roles"] = module
     odd = ("fuzz_roles:find:find", "fuzz_roles:", ":find", "sys:exit", "json:loads", "os:x.y")
     name = "fuzz_roles:find" if chance.random() < 0.9 else chance.choice(odd)
@@ -181,6 +185,7 @@ def try_user_role(place: Path, chance: random.Random) -> str:
         sees = chance.choice((["--roles", name], []))
         run("assign", out)
         run("examples", out, "--head", "0-0", "--role", name, *sees)
+        run("best", out, "--top", "1", *sees)
     return done
 
 
@@ -264,6 +269,16 @@ def _reading(out: Path, place: Path, chance: random.Random, names: list[str]) ->
             ["export", out, "--out", table, *chance.choice(([], ["--view", "wide"]))],
             ["export", out, "--format", chance.choice(("markdown", "latex", "html"))],
             ["export", out, "--role", names[2], "--out", table],
+            ["export", out, "--view", "heads", *chance.choice(([], ["--format", "csv"]))],
+            ["best", out, *chance.choice(([], ["--top", chance.choice("012x")], ["--json"]))],
+            [
+                "examples",
+                out,
+                *head,
+                "--tokens",
+                chance.choice(("a dog", names[0], make_nasty(chance))),
+            ],
+            ["examples", out, *head, "--text", "a dog", "--parser", make_nasty(chance)],
             ["examples", out, *head, *chance.choice(([], ["--json"], ["--example", names[0]]))],
             ["examples", out, *head, "--corpus", place / f"{names[1]}.conllu".replace("\x00", "")],
             ["assign", out, *chance.choice(([], ["--full"], ["--json"]))],

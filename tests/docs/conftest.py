@@ -58,7 +58,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_bytes(gzip.compress(some.encode()))
     (folder / "treebank.conllu.xz").write_bytes(lzma.compress(some.encode()))
     (folder / "notes.txt").write_text("The old dog sleeps. It does not bark.\n" * 4)
-    (folder / "pairs.tsv").write_text("sentence1\tsentence2\n" + "A dog runs.\tThe dog sleeps.\n" * 4)
+    (folder / "pairs.tsv").write_text(
+        "sentence1\tsentence2\n" + "A dog runs.\tThe dog sleeps.\n" * 4
+    )
     rows = [f"{sentence}\t{label}\n" for sentence, label in SENTENCES]
     for name in TASKS:
         (folder / name).write_text("sentence\tlabel\n" + "".join(rows * 2))
