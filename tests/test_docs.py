@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headroles import classify_heads, find_best_heads, read_conllu, score_heads
+from headroles import find_best_heads, read_conllu, score_heads
 
 PAGE = Path(__file__).parents[1] / "docs" / "writing-roles.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -17,8 +17,8 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), fl
 @pytest.fixture
 def my_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the functions of the page, from which it is read."""
-    functions = [block for block in BLOCKS if "def " in block]
-    assert len(functions) == 2
+    functions = [block.partition("found = ")[0] for block in BLOCKS if "def " in block]
+    assert len(functions) == 3
     (tmp_path / "my_roles.py").write_text("\n\n".join(functions), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "my_roles", raising=False)
@@ -47,10 +47,3 @@ def test_the_role_of_negation(my_roles: Path, bert_folder: Path, sample: Path) -
     for half, rule in ((1, 0.833), (2, 0.917)):
         row = rules.loc[("my_roles:negation", half)]
         assert (row["offset"], round(row["offset_mean"], 3)) == (1, rule)
-
-
-def test_the_example_in_python(my_roles: Path, bert_folder: Path, sample: Path) -> None:
-    (block,) = (block for block in BLOCKS if "import headroles" in block)
-    assert 'roles="my_roles:negation"' in block
-    found = classify_heads(bert_folder, read_conllu(sample), roles="my_roles:negation")
-    assert isinstance(found.roles.heads_with("my_roles:negation"), list)
