@@ -66,7 +66,6 @@ class RecordedRole(Recorded, frozen=True, omit_defaults=True):
     """A role, as `headroles.roles.Role.to_record` makes it."""
 
     id: str
-    words: str = ""
     unit: str = ""
     thresholds: dict[str, float] = {}
     baseline: float | None = None

@@ -22,11 +22,10 @@ def test_every_score_can_be_recorded() -> None:
 
 
 def test_every_piece_of_a_role_is_recorded() -> None:
-    role = Role("local", words="near tokens", unit="tokens", thresholds={"bias": 2.0})
+    role = Role("local", unit="tokens", thresholds={"bias": 2.0})
     written = plain(role.to_record())
     assert written == {
         "id": "local",
-        "words": "near tokens",
         "unit": "tokens",
         "thresholds": {"bias": 2},
     }

@@ -107,7 +107,7 @@ def make_results(folder: Path) -> list[tuple[type[Stored], Path, Stored]]:
     """Make every kind of result, with its folder, and as it is read back."""
     rng = np.random.default_rng(0)
     values = rng.gamma(9, 0.35, (12, 2, 2, 2)).astype(np.float32)
-    roles = (Role("local", words="near"), Role("x:beyond_offset", baseline=0.0))
+    roles = (Role("local"), Role("x:beyond_offset", baseline=0.0))
     scores = HeadScores(
         ids=tuple(f"e{k}" for k in range(12)),
         documents=tuple(f"d{k // 2}" for k in range(12)),

@@ -21,7 +21,7 @@ from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, Options, PresetOptions, whole_number
 from headroles.roles.batch import TOKENS, WORDS, PaddedBatch, Scope
 from headroles.roles.pairs import Offsets
-from headroles.roles.role import BIAS, HIT, PAIRS, Context, Role, divide
+from headroles.roles.role import BIAS, EXCESS, HIT, PAIRS, Context, Role, divide
 from headroles.roles.sieve import (
     Array,
     Evenness,
@@ -64,7 +64,6 @@ def local_roles(options: LocalOptions, context: Context) -> Iterator[Role]:
     window, published_edge = options.window, options.is_published
     yield Role(
         id="local",
-        words=f"tokens at most {window} positions away",
         meaning={"window": window, "published_edge": published_edge},
         in_window=_IN_WINDOW,
         sieve=Offsets(tuple(range(-window, window + 1)), published_edge),
@@ -78,15 +77,12 @@ def position_roles(options: Options, context: Context) -> Iterator[Role]:
     """
     asked = getattr(options, "roles", None) or ()
     for offset in sorted({*_USUAL, *(offset_of(name) for name in asked if is_position(name))}):
-        many = "token" if abs(offset) == 1 else "tokens"
-        words = f"{abs(offset)} {many} {'back' if offset < 0 else 'ahead'}"
-        sieve = Offsets((offset,))
-        yield Role(f"{POSITION}:{offset:+d}", words, in_window=_IN_WINDOW, sieve=sieve)
+        yield Role(f"{POSITION}:{offset:+d}", in_window=_IN_WINDOW, sieve=Offsets((offset,)))
 
 
 def self_roles(options: Options, context: Context) -> Iterator[Role]:
     """Yield the role of the token itself."""
-    yield Role("self", "the token itself", sieve=Offsets((0,)))
+    yield Role("self", sieve=Offsets((0,)))
 
 
 def is_position(name: str) -> bool:
@@ -123,12 +119,12 @@ def check_offsets(names: Iterable[str], max_tokens: int) -> None:
 
 def delimiter_roles(options: Options, context: Context) -> Iterator[Role]:
     """Yield the roles whose tokens look for special tokens: all, the first, or separators."""
-    for name, words, tokens in (
-        ("delimiter", "special tokens", "special"),
-        ("delimiter:cls", "the classifier token", "classifier"),
-        ("delimiter:sep", "separators", "separators"),
+    for name, tokens in (
+        ("delimiter", "special"),
+        ("delimiter:cls", "classifier"),
+        ("delimiter:sep", "separators"),
     ):
-        yield Role(name, words, sieve=Sets(partial(_tokens, tokens)))
+        yield Role(name, sieve=Sets(partial(_tokens, tokens)))
 
 
 def _tokens(name: str, batch: PaddedBatch) -> list[Shared]:
@@ -151,20 +147,15 @@ def block_roles(options: PresetOptions, context: Context) -> Iterator[Role]:
     preset alone: heads with random weights have it too. With ``excess``, a second measure says how
     evenly a head spreads over the words of the sentence.
     """
-    words = "words of the same sentence"
-    sieve = RowWise(own_segment)
+    sieve, limits = RowWise(own_segment), {}
     if options.is_published:
         sieve = TimesEntropy(own_segment)
-        yield Role("block", f"{words}, evenly (times entropy)", needs=PAIRS, sieve=sieve)
-    elif context.score == BIAS:
-        yield Role("block:ratio", words, needs=PAIRS, sieve=sieve)
     elif context.score == HIT:
         limits, sieve = {HIT.name: _THRESHOLD_OF_HITS}, RowWise(own_segment, among=TOKENS)
-        yield Role("block", words, needs=PAIRS, thresholds=limits, sieve=sieve)
-    else:
-        yield Role("block", words, needs=PAIRS, sieve=sieve)
-        evenness = "how evenly a head spreads over the same sentence"
-        yield Role(EVENNESS, evenness, measure_of="block", sieve=Evenness(own_segment))
+    is_ratio = context.score == BIAS and not options.is_published
+    yield Role("block" + ":ratio" * is_ratio, needs=PAIRS, thresholds=limits, sieve=sieve)
+    if context.score == EXCESS:
+        yield Role(EVENNESS, measure_of="block", sieve=Evenness(own_segment))
 
 
 def own_segment(batch: PaddedBatch) -> list[Shared]:
@@ -195,8 +186,8 @@ def punctuation_roles(options: Options, context: Context) -> Iterator[Role]:
             "no word of the corpus has a part of speech (UPOS), which the role punctuation needs; "
             "remove the role from `roles`, or give a treebank with that column"
         )
-    words = "punctuation marks"
-    yield Role("punctuation", words, unit="words", needs=words, sieve=Sets(find_marks, WORDS))
+    marks = "punctuation marks"
+    yield Role("punctuation", unit="words", needs=marks, sieve=Sets(find_marks, WORDS))
 
 
 def find_marks(batch: PaddedBatch) -> list[Shared]:
@@ -284,7 +275,6 @@ def rare_roles(options: FrequencyOptions, context: Context) -> Iterator[Role]:
         source = blake2b(lines.encode(), digest_size=8).hexdigest()
     yield Role(
         "rare",
-        "the rarest word of the sentence",
         unit="words",
         needs=f"sentences with a word beyond the {FREQUENT} most frequent",
         meaning={"frequencies": source},
@@ -312,23 +302,18 @@ def find_rarest(counts: Counter[str]) -> Callable[[Sentence], tuple[int, ...]]:
 
 def confidence_roles(options: Options, context: Context) -> Iterator[Role]:
     """Yield the mean of the largest weights of rows, without special tokens (Voita et al. 2019)."""
-    sieve = RowQuantity("largest", _of_words)
-    yield Role("confidence", "largest weight of a row", is_described=True, sieve=sieve)
+    yield Role("confidence", is_described=True, sieve=RowQuantity("largest", _of_words))
 
 
 def entropy_roles(options: Options, context: Context) -> Iterator[Role]:
     """Yield the mean entropy of rows in nats, and as a share of that of a uniform row."""
-    for name, words, weigh in (
-        ("entropy", "entropy of a row in nats", _of_rows),
-        ("entropy:share", "entropy of a row, as a share of that of an even one", _of_shares),
-    ):
-        yield Role(name, words, is_described=True, sieve=RowQuantity("entropies", weigh))
+    for name, weigh in (("entropy", _of_rows), ("entropy:share", _of_shares)):
+        yield Role(name, is_described=True, sieve=RowQuantity("entropies", weigh))
 
 
 def distance_roles(options: Options, context: Context) -> Iterator[Role]:
     """Yield the mean distance of keys in tokens, weighted by the row."""
-    sieve = RowQuantity("distances", _of_rows)
-    yield Role("distance", "tokens between query and key", is_described=True, sieve=sieve)
+    yield Role("distance", is_described=True, sieve=RowQuantity("distances", _of_rows))
 
 
 @dataclass(frozen=True)

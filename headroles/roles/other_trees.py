@@ -124,6 +124,5 @@ def _controls_of(of_pairs: Iterable[tuple[Role, Pairs]], lenders: Lenders) -> It
         yield replace(
             role,
             id=contrast_of(name) if is_contrast(role.id) else name,
-            words=f"{role.words}, in the tree of another sentence",
             sieve=replace(sieve, find=BorrowedLinks(sieve.find, lenders)),
         )

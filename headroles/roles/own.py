@@ -99,7 +99,7 @@ def own_roles(name: str, context: Context, with_contrasts: bool) -> Iterator[Rol
     find = Finder(name, function, kind=type(first))
     if find.kind is int:
         sets = partial(sets_of_sentences, find=find.of)
-        yield Role(name, "its words", "words", sieve=Sets(sets, WORDS))
+        yield Role(name, "words", sieve=Sets(sets, WORDS))
         return
     yield from _of_pairs(find, with_contrasts)
 
@@ -129,12 +129,11 @@ def same(first: Sentence, second: Sentence) -> Iterator[tuple[int, int]]:
 def _of_pairs(find: Finder, with_contrasts: bool) -> Iterator[Role]:
     """Yield the roles of pairs of words, and their contrasts."""
     needs = PAIRS if find.is_across else ""
-    words = "its pairs of words" + ", both ways" * (find.kind is frozenset)
     forth = Pairs(find, frozenset([0]), FORTH)
-    own = [Role(find.name, words, ARCS, needs=needs, sieve=forth)]
+    own = [Role(find.name, ARCS, needs=needs, sieve=forth)]
     if find.kind is tuple:
         name, back = f"{find.name}:back", replace(forth, direction=BACK)
-        own.append(Role(name, "its pairs of words, backwards", ARCS, needs=needs, sieve=back))
+        own.append(Role(name, ARCS, needs=needs, sieve=back))
     yield from own
     if with_contrasts:
         yield from map(beyond_offset, own)

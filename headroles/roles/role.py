@@ -67,7 +67,6 @@ class Score:
     """
 
     name: str
-    words: str
     uniform: float
     threshold: float
     row_values: Callable[[IntArray, IntArray], RowValues]
@@ -106,9 +105,9 @@ def _hit(lengths: IntArray, sizes: IntArray) -> RowValues:
     return RowValues(inside.astype(np.float64), np.zeros(inside.shape), inside)
 
 
-BIAS = Score("bias", "times uniform attention", 1, 3, _bias, low=0, cap=20)
-EXCESS = Score("excess", "share beyond uniform", 0, 0.1, _excess, high=1, cap=1.2)
-HIT = Score("hit", "share of first choices", 0, 0.5, _hit, of_first_choice=True, low=0, high=1)
+BIAS = Score("bias", 1, 3, _bias, low=0, cap=20)
+EXCESS = Score("excess", 0, 0.1, _excess, high=1, cap=1.2)
+HIT = Score("hit", 0, 0.5, _hit, of_first_choice=True, low=0, high=1)
 SCORES = {score.name: score for score in (BIAS, EXCESS, HIT)}
 """All scores, by name."""
 
@@ -131,7 +130,6 @@ class Role:
 
     Args:
         id: the name in tables, such as ``syntactic:nsubj:to_governor``.
-        words: where a head with the role looks, in words.
         unit: the unit of counts behind scores, ``TOKENS`` or ``ARCS``.
         thresholds: by score, the mean that a head has to exceed, if it is not the score's own.
         baseline: the value that a mean is compared with instead of any threshold; None if there is
@@ -146,12 +144,11 @@ class Role:
             that some corpora lack.
         sieve: how the sieve is found; None for a role that was read from a file.
 
-    >>> Role("syntactic:nsubj:to_governor", "nsubj: its governor", ARCS).is_tested
+    >>> Role("syntactic:nsubj:to_governor", ARCS).is_tested
     True
     """
 
     id: str
-    words: str = field(default="", compare=False)
     unit: str = TOKENS
     thresholds: Mapping[str, float] = field(default_factory=dict, hash=False)
     baseline: float | None = None

@@ -202,10 +202,8 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     if options.columns and not context.score.of_first_choice:
         raise UsageError("`columns` need first choices; pass `score='hit'`, or omit them")
     arcs = Arcs(context.relations, options.keep_subtypes, options.arcs)
-    several = f"of a word ({', '.join(arcs.relations)})"
-    named = [(POOLED, f"the governor {several}", f"the dependents {several}", arcs.relations)]
-    named += [(name, f"{name}: its governor", f"its {name}", (name,)) for name in arcs.relations]
-    syntactic = [role for one in named for role in _both_ways(arcs, *one)]
+    named = [(POOLED, arcs.relations), *((name, (name,)) for name in arcs.relations)]
+    syntactic = [role for name, relations in named for role in _both_ways(arcs, name, relations)]
     yield from syntactic
     if options.columns:
         yield from map(_from_governor, syntactic[::2])
@@ -214,19 +212,14 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
         yield from map(beyond_offset, syntactic)
 
 
-def _both_ways(
-    arcs: Arcs, name: str, to_governor: str, to_dependent: str, relations: Sequence[str]
-) -> Iterator[Role]:
-    """Yield the roles of some relations, to governors and to dependents, with their words."""
+def _both_ways(arcs: Arcs, name: str, relations: Sequence[str]) -> Iterator[Role]:
+    """Yield the roles of some relations, to governors and to dependents."""
     labels = frozenset(map(arcs.relations.index, relations))
     pooled = {"relations": sorted(relations)} if name == POOLED else {}
-    for end, words, direction in (
-        ("to_governor", to_governor, FORTH),
-        ("to_dependent", to_dependent, BACK),
-    ):
-        sieve, meaning = Pairs(arcs, labels, direction), {**pooled, **arcs.meaning}
-        role = f"{GROUP}:{name}:{end}"
-        yield Role(role, words, ARCS, meaning=meaning, needs=_WHOLE_ARCS, sieve=sieve)
+    meaning = {**pooled, **arcs.meaning}
+    for end, direction in (("to_governor", FORTH), ("to_dependent", BACK)):
+        role, sieve = f"{GROUP}:{name}:{end}", Pairs(arcs, labels, direction)
+        yield Role(role, ARCS, meaning=meaning, needs=_WHOLE_ARCS, sieve=sieve)
 
 
 def beyond_offset(role: Role) -> Role:
@@ -236,7 +229,6 @@ def beyond_offset(role: Role) -> Role:
     return replace(
         role,
         id=contrast_of(role.id),
-        words=f"{role.words}, more than other words at the same offset",
         baseline=0.0,
         needs="other words at the offset of an arc",
         sieve=BeyondOffset(pairs.find, pairs.labels, pairs.direction),
@@ -249,7 +241,6 @@ def _from_governor(role: Role) -> Role:
     return replace(
         role,
         id=f"{role.id.removesuffix(':to_governor')}:from_governor",
-        words=f"{role.words}, as the word that attends most to it",
         sieve=replace(role.sieve, among=ATTENDING),
     )
 

@@ -115,7 +115,7 @@ def test_nothing_is_loaded_and_ids_are_unique(folder: Path) -> None:
 
 
 def test_names_are_text(scores: HeadScores, tmp_path: Path) -> None:
-    roles = (Role(EVIL, words=EVIL), *scores.roles[1:])
+    roles = (Role(EVIL), *scores.roles[1:])
     bad = changed(
         replace(scores, roles=roles),
         model={"model": EVIL},
