@@ -37,7 +37,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headroles.record import ScoresRecord
+from headroles.record import Record, RecordedCorpus, RecordedModel
 from headroles.roles import SCORES, RoleOptions, choose_roles
 from headroles.scoring.scores import HeadScores, describe_scores, write_scores
 from headroles.studies.classification.assignment import assign_roles
@@ -164,10 +164,12 @@ def measure_tests(n_examples: int, folder: Path) -> None:
     score = SCORES["excess"]
     chosen = choose_roles(RoleOptions(roles=["syntactic"]), RELATIONS, score)
     roles = tuple(role for role in chosen if role.baseline is None)[:N_ROLES]
-    record = ScoresRecord.now(
-        **describe_scores(list(roles), score, *SHAPE),
-        examples=n_examples,
-        scores=n_examples * len(roles) * SHAPE[0] * SHAPE[1],
+    n_scores = n_examples * len(roles) * SHAPE[0] * SHAPE[1]
+    record = Record.now(
+        kind="scores",
+        model=RecordedModel(layers=SHAPE[0], heads=SHAPE[1]),
+        corpus=RecordedCorpus(examples=n_examples),
+        facts={**describe_scores(list(roles), score), "scores": n_scores},
     )
 
     def draw(first: int, n: int) -> HeadScores:

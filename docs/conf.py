@@ -56,7 +56,7 @@ autodoc_typehints = "none"
 autodoc_default_options = {
     "members": True,
     # How results are stored; not for users.
-    "exclude-members": "remedy, columns, form, kind, options_type, read_files, record, "
+    "exclude-members": "hint, columns, form, kind, options_type, read_files, record, "
     "record_type, spares, stem, write_files",
 }
 default_role = "py:obj"

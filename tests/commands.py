@@ -38,9 +38,10 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def record_in(folder: Path) -> dict[str, Any]:
-    """Return the record of the results in a folder."""
-    content: dict[str, Any] = json.loads((folder / "run.json").read_text())
-    return content
+    """Return the record of the results in a folder, of several kinds the last."""
+    content = json.loads((folder / "run.json").read_text())
+    record: dict[str, Any] = content[[*content["holds"]][-1]]
+    return record
 
 
 def read_terminal(terminal: int) -> bytes:

@@ -21,7 +21,7 @@ from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedTokenizerFast
 
 from headroles import HeadScores, Role, sample_treebank
-from headroles.record import ScoresRecord
+from headroles.record import Record
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Summary, Verbatim, as_text, brief
 from headroles.roles import SCORES, RoleOptions, choose_roles
@@ -242,7 +242,7 @@ def make_scores(
         values=table,
         counts=9 * there.astype(np.int64),
         score=SCORES[score],
-        record=ScoresRecord.read(said),
+        record=Record.read(said),
     )
 
 
@@ -254,8 +254,8 @@ def change_json(file: Path, **changes: Any) -> None:
 
 
 def changed(made: Any, **said: Any) -> Any:
-    """A result whose record says something else."""
-    record = made.record
-    return replace(
-        made, record=type(record).read(json.loads(encode_json({**plain(record), **said})))
-    )
+    """A result whose record says something else; entries of objects are changed one by one."""
+    record = plain(made.record)
+    for name, value in said.items():
+        record[name] = {**record.get(name, {}), **value} if isinstance(value, dict) else value
+    return replace(made, record=Record.read(json.loads(encode_json(record))))

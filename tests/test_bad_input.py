@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import re
@@ -22,7 +21,7 @@ from transformers import (
 )
 
 from headroles import HeadScores
-from tests.commands import contents, names, read_terminal, run
+from tests.commands import contents, names, read_terminal, record_in, run
 from tests.conftest import CAT, DOG, conllu_sentence, make_bert, make_tokenizer
 
 PLACE = "results/new/out"
@@ -165,9 +164,9 @@ class TestTooLong:
         assert result.exit_code == 0, result.output
         assert "3 examples" in result.stdout
         assert "kipped examples longer than the model takes: 1" in result.stdout
-        stored = json.loads((out / "run.json").read_text())
+        stored = record_in(out)["sources"]["scores"]["corpus"]
         assert stored["skipped"] == {"examples longer than the model takes": 1}
-        assert (stored["examples"], stored["corpus"]["sentences"]) == (3, 6)
+        assert (stored["examples"], stored["sentences"]) == (3, 6)
         assert "c-1" not in HeadScores.load(out).ids
 
     def test_a_corpus_of_nothing_else_is_refused(self, model: Path, tmp_path: Path) -> None:

@@ -122,8 +122,8 @@ page = Path(out, "report.html").read_text()
 assert "How far apart are the heads of a layer?" in page
 assert "Draw the ranges of all roles." in page
 run("figure", out, "--kind", "ranges", "--out", f"{out}.svg")
-content = json.loads(Path(out, "run.json").read_text())
-assert content["sources"]["scores"]["scores"] > 0
+content = json.loads(Path(out, "run.json").read_text())["ranges"]
+assert content["sources"]["scores"]["facts"]["scores"] > 0
 found = hr.load(out)
 again = hr.find_ranges(hr.HeadScores.load(scored), layer=1)
 shown = found._repr_html_()

@@ -104,15 +104,15 @@ def classify(model: str, language: Language, place: Path) -> None:
 def how_read(name: str, place: Path, folders: dict[str, Path]) -> dict[str, object]:
     """Describe how a tokenizer reads a language, and count heads with syntactic roles."""
     table = hr.RoleTable.load(place)
-    counts = table.record.pieces
+    counts = table.scored.corpus.pieces
     assert counts is not None
     pieces, words = counts.unknown_shares
     first, place_of_first = next(iter(folders.items()))
     beyond, of_first = (with_arcs(one) for one in (table, hr.RoleTable.load(place_of_first)))
     return {
         "language": name,
-        "sentences": table.record.examples,
-        "pieces a sentence": f"{table.record.mean_length:.1f}",
+        "sentences": table.scored.corpus.examples,
+        "pieces a sentence": f"{table.scored.corpus.mean_length:.1f}",
         "pieces a word": f"{counts.pieces / counts.words:.2f}",
         "unknown pieces": f"{pieces:.1%}",
         "unknown words": f"{words:.1%}",

@@ -196,9 +196,9 @@ def show(result: Summary, options: OutputOptions, **more: str) -> None:
     if options.json:
         print_json({**more, **result.to_json()})
     elif options.full:
-        print_shown((*result.summarize(), *result.details()))
+        print_shown((*result.shown, *result.details()))
     else:
-        print_shown(brief(result.summarize()))
+        print_shown(brief(result.shown))
 
 
 def finish(

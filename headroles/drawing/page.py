@@ -17,7 +17,7 @@ import numpy as np
 
 from headroles.drawing.head_map import HeadMap
 from headroles.drawing.style import to_svg
-from headroles.record import CorpusRecord, Record, RecordedModel, TaskRecord
+from headroles.record import Record, RecordedModel
 from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
 from headroles.storage import plain
 from headroles.wording import listed, printable, printable_lines
@@ -206,8 +206,10 @@ def _how_made(record: Record) -> Section:
     first = sources[0] if len(sources) == 1 else record
     pieces = {
         **plain(record.models),
-        **{name: plain(getattr(first, name, None)) for name in ("corpus", "examples", "skipped")},
-        **{name: plain(getattr(record, name, None)) for name in ("options", "plan", "versions")},
+        "corpus": plain(first.corpus),
+        "task": plain(first.task) if first.task.file else {},
+        "options": {**first.options, **record.options},
+        "versions": record.versions,
     }
     rows = tuple((name, _written(piece)) for name, piece in pieces.items() if piece)
     parts: list[Part] = [Grid(("record", f"of {record.created}"), rows)]
@@ -266,9 +268,9 @@ def _model(model: RecordedModel) -> str:
 def _data(record: Record) -> str:
     """Name the data, and a treebank of Universal Dependencies with its address."""
     first = next(iter(record.sources.values()), record)
-    if isinstance(first, TaskRecord):
-        return f" on {printable(Path(first.corpus.file).name)}"
-    if not isinstance(first, CorpusRecord) or first.is_by_hand:
+    if first.task.file:
+        return f" on {printable(Path(first.task.file).name)}"
+    if first.is_by_hand:
         return ""
     corpus = first.corpus
     files = listed([Path(name).name for name in corpus.files]) or "a corpus in memory"

@@ -148,15 +148,15 @@ _OF_A_ROW = (
 """Columns that identify a row: no two rows agree in all of them."""
 
 
-def check_table(table: pa.Table, own: Mapping[str, Column], shape: tuple[int, int]) -> None:
-    """Check the values of every column; ``own`` are the columns that the table itself declares.
+def check_table(table: pa.Table, schema: Mapping[str, Column], shape: tuple[int, int]) -> None:
+    """Check the values of every column; ``schema`` are the columns that the table itself declares.
 
     Raises ValueError for values that a column cannot hold, for layers and heads that a model of
     ``shape`` (layers, heads), 0 if unknown, does not have, and for two rows of one identity.
     """
     sizes = dict(zip(("layer", "head"), shape, strict=True))
     for name in table.column_names:
-        column, size = own.get(name) or COLUMNS[name], sizes.get(name)
+        column, size = schema.get(name) or COLUMNS[name], sizes.get(name)
         if column.kind == WHOLE and size:
             column = replace(column, most=size - 1)
         try:

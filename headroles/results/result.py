@@ -6,16 +6,18 @@ import base64
 import html
 import inspect
 import io
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import msgspec
 import numpy as np
 import pandas as pd
+from msgspec import structs
 from numpy.typing import NDArray
 
 from headroles import storage
@@ -42,37 +44,41 @@ if TYPE_CHECKING:
 
 _DOTS_PER_INCH = 90
 _FOR_MACHINES = frozenset(
-    "remedy kind spares stem own may_be_empty axes summarize details method clearest_role to_json "
-    "options_type question figures page next_steps read_files write_files read_record "
-    "record_type".split()
+    "hint kind filename schema may_be_empty axes shown summarize details method clearest_role "
+    "to_json options_type question figures page next_steps read_files write_files read_record "
+    "facts_type".split()
 )
 """Attributes that only the package itself uses; tab completion hides them."""
+
+_UNFIT = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+"""Errors of a record that does not fit its table."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Result(Stored, Summary):
     """A table with the record of its origin.
 
-    ``frame`` has the columns of ``columns``, and is stored in files called ``stem``, by default as
-    its kind. The ``views`` are other tables that follow from it, by name; the first, ``"long"``, is
-    the frame itself.
+    ``frame`` has the columns of ``columns``, and is stored in files called ``filename``, by default
+    as its kind. The ``views`` are other tables that follow from it, by name; the first, ``"long"``,
+    is the frame itself.
 
     A table is read back only if it has rows, among them those of `axes`, and if its columns are as
-    `COLUMNS` declares, or as ``own`` does for columns that differ. A kind of result with further
-    fields in its record declares the type of ``record`` anew.
+    `COLUMNS` declares, or as ``schema`` does for columns that differ.
     """
 
     frame: pd.DataFrame
     record: Record = field(default_factory=Record)
 
     spares: ClassVar[tuple[str, ...]] = ("scores", *MODEL_KINDS)
-    stem: ClassVar[str]
+    filename: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
-    own: ClassVar[Mapping[str, Column]] = {}
+    schema: ClassVar[Mapping[str, Column]] = {}
     may_be_empty: ClassVar[bool] = False
     views: ClassVar[tuple[str, ...]] = ("long",)
     options_type: ClassVar[type[Options] | None] = None
     """Options of the study, which its record has and which loading makes and checks again."""
+    facts_type: ClassVar[Any] = dict[str, Any]
+    """Type of the facts of the record, which loading checks."""
     question: ClassVar[str] = ""
     """Title of the page: the question that the result answers."""
     figures: ClassVar[Mapping[str, str]] = {}
@@ -85,10 +91,10 @@ class Result(Stored, Summary):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if "kind" in vars(cls) and not hasattr(cls, "stem"):
-            cls.stem = cls.kind.replace(" ", "_")
-        if "kind" in vars(cls) and not hasattr(cls, "remedy"):
-            cls.remedy = f"make one with: headroles {cls.kind}"
+        if "kind" in vars(cls) and not hasattr(cls, "filename"):
+            cls.filename = cls.kind.replace(" ", "_")
+        if "kind" in vars(cls) and not hasattr(cls, "hint"):
+            cls.hint = f"make one with: headroles {cls.kind}"
 
     @property
     def options(self) -> Any:
@@ -96,10 +102,10 @@ class Result(Stored, Summary):
         assert self.options_type is not None
         return self.options_type(**self.record.options)
 
-    @property
-    def facts(self) -> dict[str, Any]:
+    @cached_property
+    def facts(self) -> Any:
         """Facts that the study found beside the table."""
-        return self.record.facts
+        return msgspec.convert(self.record.facts, self.facts_type)
 
     def details(self) -> Iterator[Shown]:
         """Yield all tables of `views`, whole."""
@@ -136,7 +142,7 @@ class Result(Stored, Summary):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Cautions about the result, a sentence each."""
-        return tuple(addressed(part.text) for part in self.summarize() if isinstance(part, Warned))
+        return tuple(addressed(part.text) for part in self.shown if isinstance(part, Warned))
 
     def where(
         self,
@@ -162,7 +168,7 @@ class Result(Stored, Summary):
         if is_chosen.all():
             return self
         rows = self.frame[is_chosen].reset_index(drop=True)
-        return replace(self, frame=rows, record=self.record.without_warnings())
+        return replace(self, frame=rows, record=structs.replace(self.record, warnings=[]))
 
     def __dir__(self) -> list[str]:
         """Return the names for tab completion, without those that only the package uses."""
@@ -241,7 +247,7 @@ class Result(Stored, Summary):
 
     def write_files(self, folder: Path) -> list[str]:
         """Write the table as CSV, which every program reads, and as Parquet."""
-        names = [f"{self.stem}.{fmt}" for fmt in ("csv", "parquet")]
+        names = [f"{self.filename}.{fmt}" for fmt in ("csv", "parquet")]
         for name in names:
             storage.write_bytes(folder / name, self.export(name.rpartition(".")[2]))
         return names
@@ -249,26 +255,25 @@ class Result(Stored, Summary):
     @classmethod
     def read_files(cls, folder: Path, record: Record) -> Self:
         """Read the table from its Parquet file."""
-        file = folder / f"{cls.stem}.parquet"
-        remedy = cls.remedy.format(folder=folder)
+        file = folder / f"{cls.filename}.parquet"
+        hint = cls.hint.format(folder=folder)
         stored = storage.read_table(file)
         if tuple(stored.column_names) != cls.columns:
-            raise StorageError(f"{file} does not have the columns of this version; {remedy}")
+            raise StorageError(f"{file} does not have the columns of this version; {hint}")
         try:
             if not (len(stored) or cls.may_be_empty):
                 raise ValueError("it has no rows")
-            check_table(stored, cls.own, record.shape)
+            check_table(stored, cls.schema, record.shape)
             made = cls(stored.to_pandas(ignore_metadata=True), record)
             check_rows(made.frame, made.axes())
-            if cls.options_type is not None:
-                cls.options_type(**record.options)
-        except (ValueError, TypeError, UsageError) as error:
-            raise StorageError(f"{file}: {error}; {remedy}") from error
+        except ValueError as error:
+            raise StorageError(f"{file}: {error}; {hint}") from error
         try:
-            deque(made.summarize(), maxlen=0)  # which reads the facts of the record
-        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+            for name in ("facts", "shown", *["options"] * (cls.options_type is not None)):
+                getattr(made, name)  # which are made of the record
+        except (UsageError, *_UNFIT) as error:
             raise StorageError(
-                f"run.json in {folder} does not fit {file.name} ({in_one_line(error)}); {remedy}"
+                f"run.json in {folder} does not fit {file.name} ({in_one_line(error)}); {hint}"
             ) from error
         return made
 
@@ -288,10 +293,10 @@ class Result(Stored, Summary):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return as_text(brief(self.summarize()))
+        return as_text(brief(self.shown))
 
     def _repr_html_(self) -> str:
-        return picture(self) + as_html(brief(self.summarize()))
+        return picture(self) + as_html(brief(self.shown))
 
 
 def _flat(table: pd.DataFrame) -> pd.DataFrame:
@@ -301,11 +306,10 @@ def _flat(table: pd.DataFrame) -> pd.DataFrame:
     return table.rename(columns=str)
 
 
-def score_of(record: Any) -> str:
+def score_of(record: Record) -> str:
     """Return the score that a result is about, or its first source; empty if none."""
-    if hasattr(record, "score"):
-        return str(record.score)
-    return next(filter(None, map(score_of, record.sources.values())), "")
+    of_sources = (score_of(source) for source in record.sources.values())
+    return str(record.facts.get("score", "")) or next(filter(None, of_sources), "")
 
 
 def figure_function(result: type[Result], kind: str | None = None) -> Callable[..., Any]:

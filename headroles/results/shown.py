@@ -10,6 +10,7 @@ import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -82,13 +83,18 @@ class Summary(ABC):
     def summarize(self) -> Iterable[Shown]:
         """Yield the summary: sentences, grids, warnings."""
 
+    @cached_property
+    def shown(self) -> tuple[Shown, ...]:
+        """The summary, made once."""
+        return tuple(self.summarize())
+
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """Return the same for scripts, as an object that JSON can have."""
 
     def in_full(self) -> str:
         """Return the summary with whole warnings, and all details, as text."""
-        return as_text(chain(self.summarize(), self.details()))
+        return as_text(chain(self.shown, self.details()))
 
     def details(self) -> Iterable[Shown]:
         """Yield the details that the summary omits, printed with ``--full``."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self, get_type_hints
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import msgspec
 
 from headroles import storage
 from headroles.errors import StorageError
@@ -17,21 +19,20 @@ if TYPE_CHECKING:
     from headroles.results.result import Result
 
 MODEL_KINDS = ("pruned model", "collaborative model")
-"""Kinds of results that are models, which cost more than a table about them."""
+"""Kinds of results that are models."""
+_EXPENSIVE = ("scores", *MODEL_KINDS)
+"""Kinds of results that others never replace, since they take longer to make."""
 
 
 class Stored(ABC):
     """Content of a result folder.
 
-    ``kind`` is its name in a folder, in words for people, and ``remedy`` advice about a folder
-    without it. ``spares`` are more expensive kinds, which saving this kind never replaces.
-    ``record`` describes its origin; each kind declares the type, which ``run.json`` must have to be
-    read back.
+    ``kind`` is its name in a folder, in words for people, and ``hint`` advice about a folder
+    without it. ``record`` describes its origin.
     """
 
     kind: ClassVar[str]
-    remedy: ClassVar[str]
-    spares: ClassVar[tuple[str, ...]] = MODEL_KINDS
+    hint: ClassVar[str]
     record: Record
 
     @abstractmethod
@@ -47,7 +48,7 @@ class Stored(ABC):
         """Write the result into ``folder``, whole or not at all.
 
         Raises StorageError if the folder holds files already and ``overwrite`` is not set, and if
-        it holds a result of a kind in ``spares``.
+        it holds scores or a model, which take longer to make.
         """
         return save_together(folder, [self], overwrite)
 
@@ -56,12 +57,6 @@ class Stored(ABC):
         """Read a result that `save` wrote. Raises StorageError if that fails."""
         folder = storage.committed(Path(folder))
         return cls.read_files(folder, cls.read_record(folder))
-
-    @classmethod
-    def record_type(cls) -> type[Record]:
-        """Return the type of the record that results of this kind carry."""
-        declared: type[Record] = get_type_hints(cls)["record"]
-        return declared
 
     @classmethod
     def read_record(cls, folder: Path) -> Record:
@@ -74,26 +69,17 @@ class Stored(ABC):
         if cls.kind not in run.files:
             held = ", ".join(run.files) or "nothing"
             raise StorageError(
-                f"{folder} holds no {cls.kind} (it holds: {held}); "
-                f"{cls.remedy.format(folder=folder)}"
+                f"{folder} holds no {cls.kind} (it holds: {held}); {cls.hint.format(folder=folder)}"
             )
         storage.check_files(folder, run.files[cls.kind])
-        form, others = cls.record_type(), _names_of_others(cls.kind, run.files)
-        return storage.read_record(
-            folder,
-            {
-                name: value
-                for name, value in run.content.items()
-                if name in form.__struct_encode_fields__ or name not in others
-            },
-            form,
-        )
-
-
-def _names_of_others(kind: str, held: Iterable[str]) -> set[str]:
-    """Return the names in the records of the other kinds of results that a folder holds."""
-    types = [result_type(other).record_type() for other in held if other in {*RESULTS} - {kind}]
-    return {name for form in types for name in form.__struct_encode_fields__}
+        try:
+            return msgspec.convert(run.content.get(cls.kind), Record)
+        except (msgspec.ValidationError, UnicodeError, RecursionError) as error:
+            said = str(error).replace("`", "'")  # which would mark an option
+            raise StorageError(
+                f"{folder / storage.RUN_FILE} does not have the form that this version writes "
+                f"({said}); make the results again"
+            ) from error
 
 
 def save_together(folder: str | Path, results: Sequence[Stored], overwrite: bool = False) -> Path:
@@ -116,11 +102,11 @@ def new_folder(
     """Claim a folder for results of these ``kinds``, as `storage.result_folder` does.
 
     Open it before long work, so that a refusal comes early. Raises StorageError as that does, and
-    for a folder with results that these ``kinds`` spare.
+    for a folder with scores or a model that are not of these ``kinds``.
     """
     saved = {kind.kind for kind in kinds}
     for held in storage.kinds_in(Path(folder)):
-        if held not in saved and any(held in kind.spares for kind in kinds):
+        if held in _EXPENSIVE and held not in saved:
             raise StorageError(
                 f"{folder} holds {held}, which a {kinds[-1].kind} would replace; "
                 "name another folder for it"
@@ -130,22 +116,19 @@ def new_folder(
 
 
 def write_together(staging: Path, results: Sequence[Stored]) -> None:
-    """Write results into an empty folder, with their records as one."""
+    """Write results with their records into an empty folder."""
     files = {result.kind: result.write_files(staging) for result in results}
     digests = {kind: storage.digests_of(staging, names) for kind, names in files.items()}
-    content = {
-        name: value for result in results for name, value in storage.plain(result.record).items()
-    }
-    storage.write_run(staging, content, digests)
+    storage.write_run(staging, {result.kind: result.record for result in results}, digests)
 
 
 def put_into(folder: str | Path, result: Stored) -> None:
     """Put a result into the folder of the results it was made from; replace an earlier one."""
     with storage.changed_folder(folder) as staging:
         run = storage.read_run(Path(folder))
-        files = storage.digests_of(staging, result.write_files(staging))
-        content = {**run.content, **storage.plain(result.record)}
-        storage.write_run(staging, content, {**run.files, result.kind: files})
+        files = {result.kind: storage.digests_of(staging, result.write_files(staging))}
+        records = {**run.content, result.kind: result.record}
+        storage.write_run(staging, records, {**run.files, **files})
 
 
 def kind_in(folder: Path) -> str:

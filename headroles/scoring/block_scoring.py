@@ -24,7 +24,7 @@ from headroles.models.attention.reader import AttentionReader
 from headroles.models.loading.encoder import LoadedEncoder
 from headroles.passes.examples import as_tensors, on_device, to_host
 from headroles.passes.loop import Budget, Passes
-from headroles.record import ScoresRecord
+from headroles.record import Record, RecordedCorpus
 from headroles.roles import (
     OFFSETS,
     PaddedBatch,
@@ -81,7 +81,7 @@ class BlockScorer:
         self,
         examples: Sequence[EncodedExample],
         report: Callable[[int], None],
-        cut: ScoresRecord = ScoresRecord(),  # noqa: B008 - it cannot change
+        cut: Record = Record(),  # noqa: B008 - it cannot change
     ) -> Callable[[], HeadScores]:
         """Run the encoder on all examples; devices other than the CPU may finish later.
 
@@ -129,7 +129,10 @@ class BlockScorer:
                 counts=counts,
                 score=self.score,
                 record=cut.plus(
-                    ScoresRecord(examples=n, skipped=dict(skipped), controls=dict(controls))
+                    Record(
+                        corpus=RecordedCorpus(examples=n, skipped=dict(skipped)),
+                        facts={"controls": dict(controls)},
+                    )
                 ),
                 digests=tuple(example.digest for example in examples),
                 offset_shares=shares if self.score.of_first_choice else None,

@@ -12,19 +12,19 @@ from msgspec import structs
 
 from headroles import storage
 from headroles.errors import StorageError, UsageError
-from headroles.record import RecordedPart, ScoresRecord
-from headroles.scoring.scores import HeadScores, read_blocks, write_scores
+from headroles.record import Record, RecordedPart, ScoreFacts
+from headroles.scoring.scores import HeadScores, is_rounded, read_blocks, write_scores
 
 
 class _Run(NamedTuple):
     """A folder of scores of a part, with its record."""
 
     folder: Path
-    record: ScoresRecord
+    record: Record
     part: RecordedPart
 
 
-def merge_scores(folders: Sequence[str | Path], staging: Path) -> ScoresRecord:
+def merge_scores(folders: Sequence[str | Path], staging: Path) -> Record:
     """Write the scores of a corpus into ``staging``, from the folders of all its parts.
 
     Scores and record equal those of one run over the whole corpus, to the bit, except for the date
@@ -36,18 +36,19 @@ def merge_scores(folders: Sequence[str | Path], staging: Path) -> ScoresRecord:
     """
     runs = _in_order([_open(storage.committed(Path(folder))) for folder in folders])
     merged = _merged(runs)
-    return write_scores(staging, _interleaved(runs), bool(merged.rounded), lambda: merged)
+    return write_scores(staging, _interleaved(runs), is_rounded(merged), lambda: merged)
 
 
 def _open(folder: Path) -> _Run:
     """Read the record of a folder of scores of a part. Raises UsageError for other scores."""
-    record = ScoresRecord.extending(HeadScores.read_record(folder))
-    if record.part is None:
+    record = HeadScores.read_record(folder)
+    part = ScoreFacts.read(record.facts).part
+    if part is None:
         raise UsageError(
             f"{folder} holds scores of a whole corpus; give folders made with: "
             "headroles score --part 1/N"
         )
-    return _Run(folder, record, record.part)
+    return _Run(folder, record, part)
 
 
 def _in_order(runs: list[_Run]) -> list[_Run]:
@@ -73,7 +74,7 @@ def _in_order(runs: list[_Run]) -> list[_Run]:
 
 
 def _settings(run: _Run) -> dict[str, Any]:
-    shape = {"layers": run.record.layers, "heads": run.record.heads}
+    shape = {"layers": run.record.model.layers, "heads": run.record.model.heads}
     return {**run.part.plan, "parts": run.part.of, **shape}
 
 
@@ -92,13 +93,15 @@ def _interleaved(runs: list[_Run]) -> Iterator[HeadScores]:
             yield block
 
 
-def _merged(runs: list[_Run]) -> ScoresRecord:
+def _merged(runs: list[_Run]) -> Record:
     """Return the record of a run over the whole corpus."""
-    first, now = runs[0].record, ScoresRecord.now()
+    first, now = runs[0].record, Record.now()
     others = []
     for run in runs[1:]:
         # what was skipped in reading the corpus counts once
-        skipped = Counter(run.record.skipped) - Counter(run.part.skipped)
-        others.append(structs.replace(run.record, skipped=dict(skipped)))
-    whole = structs.replace(first, created=now.created, command=now.command, part=None)
+        skipped = Counter(run.record.corpus.skipped) - Counter(run.part.skipped)
+        corpus = structs.replace(run.record.corpus, skipped=dict(skipped))
+        others.append(structs.replace(run.record, corpus=corpus))
+    facts = {name: fact for name, fact in first.facts.items() if name != "part"}
+    whole = structs.replace(first, created=now.created, command=now.command, facts=facts)
     return whole.plus(*others)

@@ -20,7 +20,7 @@ from headroles.models.loading.encoder import Attending, LoadedEncoder, load_enco
 from headroles.options import fields_of, takes
 from headroles.passes.loop import Budget
 from headroles.passes.options import shown_in_notebooks
-from headroles.record import PieceCounts, RecordedPart, ScoresRecord
+from headroles.record import PieceCounts, Record, RecordedCorpus, RecordedPart
 from headroles.roles import (
     BASIC,
     LISTED,
@@ -148,7 +148,7 @@ def _by_id(given: Any, corpus: Corpus, name: str) -> Any:
     return dict(zip(ids, given, strict=True))
 
 
-def score_to_folder(run: ScoringRun, folder: Path) -> ScoresRecord:
+def score_to_folder(run: ScoringRun, folder: Path) -> Record:
     """Write the scores of ``run`` into an existing folder as they come, and return their record.
 
     Memory does not grow with the number of examples. The files are those of `HeadScores.save`.
@@ -233,22 +233,21 @@ class ScoringRun:
         self.scorer = BlockScorer(encoder, reader, self.roles, score, budget)
         self._pieces = encoder.example_encoder()
         # all that scores depend on is known before anything is scored
-        self.record = ScoresRecord.now(
+        self.record = Record.now(
+            kind=HeadScores.kind,
             model=structs.replace(encoder.description, **reader.description),
-            corpus=corpus.record,
+            corpus=structs.replace(corpus.record, skipped=dict(corpus.skipped)),
             options={
                 **{name: one for name, one in options.record().items() if name in _OPTIONS},
                 "relations": list(self.relations),
                 "device": encoder.device.type,
                 "batch_tokens": self.batch_tokens,
             },
-            **describe_scores(self.roles, score, reader.n_layers, reader.n_heads),
-            reaches=list(reader.reaches),
-            removed_heads=list(reader.removed),
-            rounded=HALF if options.precision == HALF else "",
-            absent_relations=absent_defaults(options, corpus.record.scheme, self.relations),
-            without_other_tree=alone,
-            skipped=dict(corpus.skipped),
+            facts={
+                **describe_scores(self.roles, score),
+                "absent_relations": absent_defaults(options, corpus.record.scheme, self.relations),
+                "without_other_tree": alone,
+            },
         )
 
     def scores(self) -> HeadScores:
@@ -267,7 +266,8 @@ class ScoringRun:
             part.check_not_empty(sizes)
             skipped, plan = dict(self.corpus.skipped), self._settings()
             recorded = RecordedPart(**vars(part), sizes=sizes, skipped=skipped, plan=plan)
-            self.record = structs.replace(self.record, part=recorded)
+            facts = {**self.record.facts, "part": plain(recorded)}
+            self.record = structs.replace(self.record, facts=facts)
         self._check_scored()
 
     def assist(self) -> None:
@@ -322,7 +322,7 @@ class ScoringRun:
             self._pieces.counts.clear()
             encoded = self._pieces.encode(window.examples, skipped)
             pieces = PieceCounts(**self._pieces.counts) if self._pieces.counts else None
-            cut = ScoresRecord(skipped=dict(skipped), pieces=pieces)
+            cut = Record(corpus=RecordedCorpus(skipped=dict(skipped), pieces=pieces))
             yield partial(self._launch, window, encoded, cut, saved)
 
     @property
@@ -335,7 +335,7 @@ class ScoringRun:
         self,
         window: Window,
         examples: list[EncodedExample],
-        cut: ScoresRecord,
+        cut: Record,
         saved: OpenParts | None,
     ) -> Callable[[], HeadScores]:
         """Run the encoder; return the function that waits for the scores, and saves them.
@@ -378,22 +378,22 @@ class ScoringRun:
             "corpus": {"sentences": corpus.record.sentences, "digest": corpus.content_digest()},
             **self._encoder.identity,
             "options": options,
-            "roles": {role.id: plain(role) for role in record.roles},
+            "roles": {role["id"]: role for role in record.facts["roles"]},
             "examples of a part": self._n_examples_at_once,
             "versions": {name: record.versions[name] for name in _VERSIONS},
         }
 
     def _check_scored(self) -> None:
         """Raise CorpusError if there is no example, or none with a score."""
-        skipped = self.record.skipped
-        if not self.record.examples:
+        skipped = self.record.corpus.skipped
+        if not self.record.corpus.examples:
             self._sharing.forget()
             raise CorpusError(
                 "no example could be scored: "
                 + "; ".join(f"{count} {reason}" for reason, count in skipped.items())
                 + (advice_on_length(self.record) if TOO_LONG in skipped else "")
             )
-        if not self.record.scores and self._sharing.corpus_part is None:
+        if not self.record.facts["scores"] and self._sharing.corpus_part is None:
             self._sharing.forget()
             raise CorpusError(
                 f"no example has a score for {listed([role.id for role in self.roles])}; choose "

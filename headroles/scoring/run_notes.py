@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from headroles.encoding import TOO_LONG
-from headroles.record import CorpusRecord, PieceCounts, RecordedCorpus, ScoresRecord
+from headroles.record import PieceCounts, Record, RecordedCorpus
 from headroles.results.shown import Shown, Summary, Warned
 from headroles.roles import BIAS
+from headroles.scoring.options import HALF
 from headroles.storage import plain
 from headroles.wording import listed
 
@@ -36,12 +37,12 @@ def describe_folders(corpus: RecordedCorpus) -> Iterator[str]:
         yield f"{folder.folder}: {folder.taken} files read{left}"
 
 
-def describe_pieces(record: CorpusRecord) -> Iterator[str]:
+def describe_pieces(record: Record) -> Iterator[str]:
     """Describe the number of word pieces, and how much of the text the tokenizer does not know."""
-    if counts := record.pieces:
+    if counts := record.corpus.pieces:
         pieces, words = counts.unknown_shares
         without = counts.pieceless_share
-        length = record.mean_length
+        length = record.corpus.mean_length
         yield (
             f"{counts.pieces} from {counts.words} words"
             + f", {length:.0f} an example" * (length > 0)
@@ -50,10 +51,10 @@ def describe_pieces(record: CorpusRecord) -> Iterator[str]:
         )
 
 
-def about_length(record: ScoresRecord) -> str:
+def about_length(record: Record) -> str:
     """Warn that bias scores grow with the length of examples; empty for other scores."""
-    length = record.mean_length
-    if record.score != BIAS.name or not length:
+    length = record.corpus.mean_length
+    if record.facts.get("score") != BIAS.name or not length:
         return ""
     return (
         f"Bias scores grow with the length of examples (here {length:.0f} word pieces on average). "
@@ -61,13 +62,13 @@ def about_length(record: ScoresRecord) -> str:
     )
 
 
-def warnings_of_run(record: CorpusRecord) -> list[str]:
+def warnings_of_run(record: Record) -> list[str]:
     """List warnings of a run; empty for scores made by hand."""
     found = [*about_fit(record), *record.model.warnings, *_too_long(record)]
-    if part := record.part:
+    if part := record.facts.get("part"):
         found.append(
-            f"this is part {part.number} of {part.of} of the corpus; headroles merge joins all of "
-            "them"
+            f"this is part {part['number']} of {part['of']} of the corpus; headroles merge joins "
+            "all of them"
         )
     if record.model.dtype in ("bfloat16", "float16"):
         found.append(
@@ -77,13 +78,13 @@ def warnings_of_run(record: CorpusRecord) -> list[str]:
     return found
 
 
-def about_fit(record: CorpusRecord) -> Iterator[str]:
+def about_fit(record: Record) -> Iterator[str]:
     """Warn of a corpus that does not fit the model or the parser, so that results mean little."""
     yield from _of_pieces(record)
     yield from _of_language(record)
 
 
-def _of_language(record: CorpusRecord) -> Iterator[str]:
+def _of_language(record: Record) -> Iterator[str]:
     """Warn of text that is not of its parser's language, or of a parser for another model."""
     corpus, known = record.corpus, record.model.languages
     language, share = corpus.language or _of_treebank(corpus.files), corpus.frequent_share
@@ -109,9 +110,9 @@ def _of_treebank(files: list[str]) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def _of_pieces(record: CorpusRecord) -> Iterator[str]:
+def _of_pieces(record: Record) -> Iterator[str]:
     """Warn of a tokenizer that does not know the text, cuts words into pieces, or loses words."""
-    counts = record.pieces or PieceCounts(0, 0, 0, 0)
+    counts = record.corpus.pieces or PieceCounts(0, 0, 0, 0)
     pieces, words = counts.unknown_shares
     per_word = counts.pieces / max(counts.words, 1)
     if max(pieces, words) > MUCH:
@@ -134,9 +135,9 @@ def _of_pieces(record: CorpusRecord) -> Iterator[str]:
         )
 
 
-def _too_long(record: CorpusRecord) -> Iterator[str]:
-    skipped = record.skipped.get(TOO_LONG, 0)
-    n_examples = skipped + record.examples
+def _too_long(record: Record) -> Iterator[str]:
+    skipped = record.corpus.skipped.get(TOO_LONG, 0)
+    n_examples = skipped + record.corpus.examples
     if skipped > MUCH * n_examples:
         yield (
             f"{skipped} of {n_examples} examples are too long for the model and were skipped. "
@@ -144,57 +145,56 @@ def _too_long(record: CorpusRecord) -> Iterator[str]:
         )
 
 
-def advice_on_length(record: CorpusRecord) -> str:
+def advice_on_length(record: Record) -> str:
     """Return advice for examples that are too long, as the end of a sentence."""
-    if record.pairing == "none":
+    if record.options.get("pairing") == "none":
         return ""
     return " (single sentences are shorter than pairs: `pairing='none'`)"
 
 
-def describe_run(record: ScoresRecord) -> str:
+def describe_run(record: Record) -> str:
     """Describe the model, the corpus, and the scored and skipped examples of a run."""
     model, corpus = record.model, record.corpus
     if record.is_by_hand:
         return "scores made by hand\n"
-    mib = record.layers * record.heads * 4 * 128**2 / 2**20
+    mib = model.layers * model.heads * 4 * 128**2 / 2**20
     lines = [
-        f"model   {model.model} ({model.family}, {record.layers} layers x {record.heads} heads)",
+        f"model   {model.model} ({model.family}, {model.layers} layers x {model.heads} heads)",
         *(["        " + _ALL_AT_ONCE.format(mib)] if "returned" in model.read_through else []),
         f"corpus  {listed(corpus.files) or 'sentences in memory'}",
         *(f"        {line}" for line in describe_folders(corpus)),
         f"        {corpus.sentences} sentences, {corpus.documents} documents, "
-        f"{record.examples} examples scored ({corpus.scheme} relations)",
+        f"{corpus.examples} examples scored ({corpus.scheme} relations)",
     ]
     if n_multiword := corpus.multiword_tokens:
         lines.append(
             f'        {n_multiword} contractions were split as in the treebank (German "im" = '
             '"in dem")'
         )
-    if record.examples < corpus.sentences and record.pairing != "none":
+    if corpus.examples < corpus.sentences and record.options.get("pairing") != "none":
         lines.append(
             "        examples are pairs of adjacent sentences (single ones: `pairing='none'`)"
         )
-    if absent := record.absent_relations:
+    if absent := record.facts.get("absent_relations"):
         lines.append(f"        no arcs of the default relations {', '.join(absent)}")
-    skipped = [f"{reason}: {count}" for reason, count in record.skipped.items()]
+    skipped = [f"{reason}: {count}" for reason, count in corpus.skipped.items()]
     lines += [f"pieces  {line}" for line in describe_pieces(record)]
-    if rounded := record.rounded:
-        lines.append(f"scores  rounded to {rounded}, each by at most one part in 2,048")
+    if record.options.get("precision") == HALF:
+        lines.append(f"scores  rounded to {HALF}, each by at most one part in 2,048")
     lines.append(f"skipped {', '.join(skipped) if skipped else 'nothing'}\n")
     return "\n".join(lines)
 
 
-def facts_of_run(record: ScoresRecord) -> dict[str, Any]:
+def facts_of_run(record: Record) -> dict[str, Any]:
     """Return the description of a run for scripts."""
-    names = ("model", "corpus", "layers", "heads", "examples", "skipped", "pieces", "options")
-    return {name: plain(getattr(record, name)) for name in names}
+    return {name: plain(getattr(record, name)) for name in ("model", "corpus", "options")}
 
 
 @dataclass(frozen=True)
 class RunSummary(Summary):
     """Summary of a finished run: its description and warnings."""
 
-    record: ScoresRecord
+    record: Record
 
     def summarize(self) -> Iterator[Shown]:
         """Yield the description of the run and its warnings."""

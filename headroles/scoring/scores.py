@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from headroles import storage
 from headroles.arrays import Float32Array, IntArray
 from headroles.errors import StorageError, UsageError
-from headroles.record import Record, ScoresRecord
+from headroles.record import Record, ScoreFacts
 from headroles.results.shown import Grid, Shown, Warned, as_html
 from headroles.results.stored import Stored
 from headroles.roles import (
@@ -78,7 +79,7 @@ class HeadScores(Stored):
     values: Float32Array
     counts: IntArray
     score: Score = SCORES["bias"]
-    record: ScoresRecord = field(default_factory=ScoresRecord)
+    record: Record = field(default_factory=Record)
     digests: tuple[str, ...] = ()
     offset_shares: Float32Array | None = None
     bounds: Float32Array | None = None
@@ -86,15 +87,24 @@ class HeadScores(Stored):
     """Number of scores that are not missing, if it is known; they are counted otherwise."""
 
     kind: ClassVar[str] = "scores"
-    remedy: ClassVar[str] = "name folders that score or classify wrote"
+    hint: ClassVar[str] = "name folders that score or classify wrote"
 
     def __post_init__(self, n_scores: int | None) -> None:
         """Make the record describe the arrays."""
-        said = describe_scores(self.roles, self.score, *self.values.shape[1:3])
         if n_scores is None:  # an example at a time saves memory
             n_scores = sum(int(np.count_nonzero(~np.isnan(one))) for one in self.values)
-        record = structs.replace(self.record, **said, scores=n_scores)
+        layers, heads = self.values.shape[1:3]
+        model = structs.replace(self.record.model, layers=layers, heads=heads)
+        said = {**describe_scores(self.roles, self.score), "scores": n_scores}
+        record = structs.replace(
+            self.record, kind=self.kind, model=model, facts={**self.record.facts, **said}
+        )
         object.__setattr__(self, "record", record)
+
+    @cached_property
+    def facts(self) -> ScoreFacts:
+        """What the record says of the scores."""
+        return ScoreFacts.read(self.record.facts)
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
@@ -108,7 +118,7 @@ class HeadScores(Stored):
         return {name: one for name in named if (one := getattr(self, name)) is not None}
 
     @classmethod
-    def joined(cls, parts: Sequence[HeadScores], record: ScoresRecord) -> HeadScores:
+    def joined(cls, parts: Sequence[HeadScores], record: Record) -> HeadScores:
         """Join scores of the same roles; what is unknown in one part is unknown in the whole."""
         joined: dict[str, Any] = dict.fromkeys(("offset_shares", "bounds"))
         for name in parts[0].names:
@@ -117,7 +127,7 @@ class HeadScores(Stored):
             joined["digests"] = ()
         for name in set.intersection(*(set(part.arrays) for part in parts)):
             joined[name] = np.concatenate([part.arrays[name] for part in parts])
-        n_scores = sum(part.record.scores for part in parts)
+        n_scores = sum(part.facts.scores for part in parts)
         return replace(parts[0], **joined, record=record, n_scores=n_scores)
 
     @classmethod
@@ -321,21 +331,21 @@ class HeadScores(Stored):
         if form != needed or len(sizes) > 1:
             raise ValueError(f"it holds {form} of {sizes} examples instead of {needed}")
         found: dict[str, Any] = {**names, **arrays}
-        return replace(self, **found, record=ScoresRecord.read(notes["record"]))
+        return replace(self, **found, record=Record.read(notes["record"]))
 
     def write_files(self, folder: Path) -> list[str]:
         """Write ``scores.parquet`` and ``examples.parquet``."""
-        return write_blocks(folder, [self], self.record.rounded == HALF)
+        return write_blocks(folder, [self], is_rounded(self.record))
 
     @classmethod
     def read_files(cls, folder: Path, record: Record) -> HeadScores:
         """Read the files back. Raises StorageError if they do not match ``run.json``."""
-        said = ScoresRecord.extending(record)
         try:
-            roles = tuple(map(Role.from_record, said.roles))
-            found = read_fields(folder, said)
-            scores = cls(**found, roles=roles, score=SCORES[said.score], record=said)
-            _check_heads(scores.values, said.removed_heads)
+            facts = ScoreFacts.read(record.facts)
+            roles = tuple(map(Role.from_record, facts.roles))
+            found = read_fields(folder, record)
+            scores = cls(**found, roles=roles, score=SCORES[facts.score], record=record)
+            _check_heads(scores.values, record.model.removed_heads)
             return scores
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
             raise StorageError(
@@ -350,16 +360,14 @@ def _is_same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def describe_scores(
-    roles: Sequence[Role], score: Score, n_layers: int, n_heads: int
-) -> dict[str, Any]:
-    """Return the fields of a record that describe a table of scores."""
-    return {
-        "score": score.name,
-        "roles": [role.to_record() for role in roles],
-        "layers": n_layers,
-        "heads": n_heads,
-    }
+def describe_scores(roles: Sequence[Role], score: Score) -> dict[str, Any]:
+    """Return the facts that describe a table of scores."""
+    return {"score": score.name, "roles": [storage.plain(role.to_record()) for role in roles]}
+
+
+def is_rounded(record: Record) -> bool:
+    """Tell whether scores were rounded to float16 before they were stored."""
+    return bool(record.options.get("precision") == HALF)
 
 
 def _check_heads(values: Float32Array, removed: Sequence[tuple[int, int]]) -> None:
@@ -374,8 +382,8 @@ def write_scores(
     folder: Path,
     blocks: Iterable[HeadScores],
     is_half: bool,
-    record: Callable[[], ScoresRecord],
-) -> ScoresRecord:
+    record: Callable[[], Record],
+) -> Record:
     """Write scores into an existing folder as they come, then their record; return it.
 
     ``record`` is called when all are written. Memory does not grow with their number, and the files
@@ -383,12 +391,13 @@ def write_scores(
     """
     files = storage.digests_of(folder, write_blocks(folder, blocks, is_half))
     made = record()
-    storage.write_run(folder, made, {HeadScores.kind: files})
+    storage.write_run(folder, {HeadScores.kind: made}, {HeadScores.kind: files})
     return made
 
 
-def read_blocks(folder: Path, record: ScoresRecord) -> Iterator[HeadScores]:
+def read_blocks(folder: Path, record: Record) -> Iterator[HeadScores]:
     """Yield the scores of `write_scores` as they were written, one by one."""
-    roles = tuple(map(Role.from_record, record.roles))
+    facts = ScoreFacts.read(record.facts)
+    roles = tuple(map(Role.from_record, facts.roles))
     for fields_of_one in read_row_groups(folder, record):
-        yield HeadScores(**fields_of_one, roles=roles, score=SCORES[record.score])
+        yield HeadScores(**fields_of_one, roles=roles, score=SCORES[facts.score])

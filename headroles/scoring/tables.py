@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from headroles import storage
 from headroles.arrays import Float32Array, IntArray
 from headroles.memory import new_array
-from headroles.record import ScoresRecord
+from headroles.record import Record
 from headroles.roles import OFFSETS, SCORES
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def write_blocks(folder: Path, blocks: Iterable[HeadScores], is_half: bool = Fal
     return list(FILES)
 
 
-def read_fields(folder: Path, record: ScoresRecord) -> dict[str, Any]:
+def read_fields(folder: Path, record: Record) -> dict[str, Any]:
     """Read all scores in ``folder``: fields of `HeadScores`, as ``record`` describes them.
 
     Raises StorageError for unreadable files, and ValueError, KeyError or TypeError for files with
@@ -59,12 +59,12 @@ def read_fields(folder: Path, record: ScoresRecord) -> dict[str, Any]:
         for batch in group.to_batches()
     )
     read = _to_fields(batches, storage.read_table(folder / EXAMPLES_FILE), record)
-    if (found := read["n_scores"]) != record.scores:
-        raise ValueError(f"{found} scores instead of {record.scores}")
+    if (found := read["n_scores"]) != (scores := record.facts["scores"]):
+        raise ValueError(f"{found} scores instead of {scores}")
     return read
 
 
-def read_row_groups(folder: Path, record: ScoresRecord) -> Iterator[dict[str, Any]]:
+def read_row_groups(folder: Path, record: Record) -> Iterator[dict[str, Any]]:
     """Yield such fields block by block, as they were written."""
     files = [storage.read_row_groups(folder / name) for name in FILES]
     for scores, examples in zip(*files, strict=True):
@@ -72,10 +72,10 @@ def read_row_groups(folder: Path, record: ScoresRecord) -> Iterator[dict[str, An
 
 
 def _to_fields(
-    scores: Iterable[pa.RecordBatch], of_examples: pa.Table, record: ScoresRecord
+    scores: Iterable[pa.RecordBatch], of_examples: pa.Table, record: Record
 ) -> dict[str, Any]:
     """Build fields from the tables of scores and of examples."""
-    roles = [role.id for role in record.roles]
+    roles = [role["id"] for role in record.facts["roles"]]
     lists = [name for name in _LISTS if name in of_examples.column_names]
     examples = of_examples.drop_columns(lists).to_pydict()
     ids = examples["example"]
@@ -85,7 +85,7 @@ def _to_fields(
     if n_rows != sum(int(np.count_nonzero(~np.isnan(one))) for one in values):
         raise ValueError("scores that occur twice")
     low, high = (_from_lists(of_examples, name, (len(roles),)) for name in _LISTS[:2])
-    has_offsets, width = SCORES[record.score].of_first_choice, (len(roles), len(OFFSETS))
+    has_offsets, width = SCORES[record.facts["score"]].of_first_choice, (len(roles), len(OFFSETS))
     return {
         "ids": tuple(ids),
         "documents": tuple(examples["document"]),

@@ -26,7 +26,6 @@ from headroles.storage.run_file import check_files as check_files
 from headroles.storage.run_file import committed as committed
 from headroles.storage.run_file import digests_of as digests_of
 from headroles.storage.run_file import kinds_in as kinds_in
-from headroles.storage.run_file import read_record as read_record
 from headroles.storage.run_file import read_run as read_run
 from headroles.storage.run_file import result_files as result_files
 from headroles.storage.run_file import write_run as write_run

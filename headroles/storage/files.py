@@ -142,11 +142,11 @@ def plain(content: Any) -> Any:
     """Return ``content`` as JSON has it: structs as objects, tuples as lists, NaN as None."""
     if isinstance(content, msgspec.Struct):
         leaves_out = content.__struct_config__.omit_defaults
-        values = (getattr(content, name) for name in content.__struct_fields__)
+        values = ((one, getattr(content, one.name)) for one in msgspec.structs.fields(content))
         return {
-            name: plain(value)
-            for name, value in zip(content.__struct_encode_fields__, values, strict=True)
-            if not (leaves_out and (value is False or value in ("", None, {})))
+            field.encode_name: plain(value)
+            for field, value in values
+            if not (leaves_out and value in (field.default, [], {}))
         }
     if isinstance(content, Mapping):
         return {name: plain(value) for name, value in content.items()}

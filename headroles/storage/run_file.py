@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeGuard, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeGuard
 
 import msgspec
 
@@ -23,7 +23,7 @@ from headroles.storage.files import (
     write_bytes,
 )
 
-FORMAT = 3
+FORMAT = 4
 """Format of result folders. A folder of another format is rejected, never converted."""
 RUN_FILE = "run.json"
 HIDDEN = ".headroles"
@@ -34,7 +34,6 @@ _LONGEST_NAME = 100
 REPORT_FILE = "report.html"
 """Default name of the report page in a result folder."""
 
-S = TypeVar("S", bound=msgspec.Struct)
 Files = dict[str, dict[str, str]]
 """The SHA-256 of each file, by its name, of each kind of result."""
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -42,20 +41,20 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
 class Run(NamedTuple):
-    """Content of the run file of a result folder: the record, and the files that it lists."""
+    """Content of the run file: the record, and the files, of each kind of result."""
 
     content: dict[str, Any]
     files: Files
 
 
 def write_run(
-    folder: Path, record: Mapping[str, Any] | msgspec.Struct, files: Mapping[str, Mapping[str, str]]
+    folder: Path, records: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Write the run file of a result folder; ``files`` are those of `Run`.
+    """Write the run file of a result folder; ``records`` and ``files`` are as in `Run`.
 
     It includes a digest of its other content, which shows if the file was changed.
     """
-    content = {"format": FORMAT, "holds": files, **plain(record)}
+    content = {"format": FORMAT, "holds": files, **plain(records)}
     content["digest"] = _digest_of_content(content)
     write_bytes(folder / RUN_FILE, encode_json(content))
 
@@ -76,24 +75,6 @@ def read_run(folder: Path) -> Run:
     if not _are_files(files):
         raise StorageError(f"{file} does not list the files of the folder; score again")
     return Run(content, files)
-
-
-def read_record(folder: Path, content: Mapping[str, Any], form: type[S]) -> S:
-    """Return the record of ``folder``, of which nothing may be missing, by the types of ``form``.
-
-    Raises StorageError, naming the difference, if it does not have them.
-    """
-    try:
-        for name in form.__struct_encode_fields__:
-            if name not in content:
-                raise msgspec.ValidationError(f"Object missing required field `{name}`")
-        return msgspec.convert(content, form)
-    except (msgspec.ValidationError, UnicodeError) as error:
-        said = str(error).replace("`", "'")  # which would mark an option
-        raise StorageError(
-            f"{folder / RUN_FILE} does not have the form that this version writes ({said}); "
-            "score again"
-        ) from error
 
 
 def _are_files(files: Any) -> TypeGuard[Files]:

@@ -20,7 +20,7 @@ from headroles.arrays import BoolArray, Float32Array, FloatArray, IndexArray
 from headroles.errors import UsageError
 from headroles.inference.sample import Bounds, Sample
 from headroles.memory import column_slices, new_array
-from headroles.record import ScoresRecord
+from headroles.record import Record
 from headroles.roles import OFFSETS, Role, Score
 from headroles.scoring.scores import HeadScores
 from headroles.studies.options import ThresholdOptions
@@ -299,12 +299,12 @@ def describe_clusters(hypotheses: Hypotheses) -> dict[str, Any]:
     }
 
 
-def note_removed(frame: pd.DataFrame, record: ScoresRecord, among: pd.Series | bool = True) -> None:
+def note_removed(frame: pd.DataFrame, record: Record, among: pd.Series | bool = True) -> None:
     """Note in the rows of removed heads that the model of ``record`` lost them.
 
     ``among`` are the rows of this model.
     """
-    for layer, head in record.removed_heads:
+    for layer, head in record.model.removed_heads:
         is_removed = (frame["layer"] == layer) & (frame["head"] == head) & among
         frame.loc[is_removed, "note"] = "untestable: the head was removed from the model"
 

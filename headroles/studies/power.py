@@ -79,7 +79,7 @@ class PowerAnalysis(Result):
         "layer head role n n_clusters mean effect_size threshold direction alpha_per_test "
         "design_effect examples_with_score corpus_examples note".split()
     )
-    own: ClassVar[Mapping[str, Column]] = {"direction": one_of(YES, POSITIONAL, NO, "")}
+    schema: ClassVar[Mapping[str, Column]] = {"direction": one_of(YES, POSITIONAL, NO, "")}
     views: ClassVar[tuple[str, ...]] = ("long", "summary")
 
     def summary(self) -> pd.DataFrame:

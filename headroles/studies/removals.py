@@ -15,7 +15,7 @@ from headroles.arrays import FloatArray
 from headroles.errors import StorageError, UsageError
 from headroles.models.heads.remaining import Head
 from headroles.options import Convert, Options
-from headroles.record import Record, TaskRecord
+from headroles.record import Record
 from headroles.results.result import Result
 from headroles.results.shown import Grid
 from headroles.tasks.options import REGRESSION
@@ -97,13 +97,13 @@ def heads_by_role(table: RoleTable, run: TaskRun) -> dict[str, list[Head]]:
     return {role: heads for role, heads in by_role.items() if heads}
 
 
-def describe_task(record: TaskRecord, measured: Mapping[str, float]) -> str:
+def describe_task(record: Record, measured: Mapping[str, float]) -> str:
     """Name the model, the examples, and the loss and the metrics of the whole model."""
     task = record.task
     unit = "" if task.objective == REGRESSION else " nats"
     metrics = [f"{name} {measured[name]:.3f}" for name in task.metrics]
     values = ", ".join([f"loss {measured[LOSS]:.4f}{unit}", *metrics])
-    file = Path(record.corpus.file).name
+    file = Path(task.file).name
     return f"{record.model.name} on {task.examples} examples of {file}: {values}."
 
 
@@ -175,16 +175,16 @@ class ExamplesResult(Result):
         names = super().write_files(folder)
         if (arrays := getattr(self, self.arrays[0])) is None:
             return names
-        file = f"{self.stem}-examples.safetensors"
+        file = f"{self.filename}-examples.safetensors"
         storage.write_bytes(folder / file, storage.encode_arrays(vars(arrays)))
         return [*names, file]
 
     @classmethod
     def read_files(cls, folder: Path, record: Record) -> Self:
         """Read the table and the arrays."""
-        file, (name, form) = folder / f"{cls.stem}-examples.safetensors", cls.arrays
+        file, (name, form) = folder / f"{cls.filename}-examples.safetensors", cls.arrays
         try:
             arrays = form(**storage.decode_arrays(file.read_bytes()))
         except (OSError, SafetensorError, TypeError, ValueError) as error:
-            raise StorageError(f"{file} cannot be read ({error}); {cls.remedy}") from error
+            raise StorageError(f"{file} cannot be read ({error}); {cls.hint}") from error
         return replace(super().read_files(folder, record), **{name: arrays})

@@ -59,7 +59,7 @@ class _OfSets(Result):
     """Base of both tables of replication."""
 
     options_type: ClassVar[type[Options]] = ReplicateOptions
-    remedy: ClassVar[str] = "make one with: headroles replicate DIR DIR"
+    hint: ClassVar[str] = "make one with: headroles replicate DIR DIR"
 
     def _level(self) -> str:
         """Name the sets, and say when a head has a role."""

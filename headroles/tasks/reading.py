@@ -15,7 +15,6 @@ from headroles.arrays import FloatArray
 from headroles.corpus.files import CorpusFile, check_not_special, is_dataset, read_lines
 from headroles.corpus.tables import check_text_columns, hint_of_separator, read_columns
 from headroles.errors import CorpusError, UsageError
-from headroles.record import RecordedTaskFile
 from headroles.tasks.options import AUTO, CLASSIFICATION, MASKED_LM, REGRESSION, TaskOptions
 from headroles.wording import listed
 
@@ -56,10 +55,6 @@ class Task:
             tuple(self.lines[place] for place in places),
             self.digest,
         )
-
-    def describe(self) -> RecordedTaskFile:
-        """Return the record of the file."""
-        return RecordedTaskFile(self.file, len(self), self.digest)
 
 
 def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> Task:

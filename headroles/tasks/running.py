@@ -42,7 +42,7 @@ from headroles.models.loading.encoder import (
 from headroles.models.loading.weights import load_config
 from headroles.models.options import MEAN, UNIFORM, ZERO
 from headroles.passes.options import Progress, shown_in_notebooks
-from headroles.record import RecordedTask, TaskRecord, versions
+from headroles.record import Record, RecordedTask, versions
 from headroles.rounding import MODEL_TERMS, rounding_bound
 from headroles.storage import OpenParts, decode_arrays, encode_arrays
 from headroles.tasks.batches import IGNORED, Batches, TaskBatch
@@ -110,14 +110,14 @@ class TaskRun:
             for group in groups
         ]
 
-    def record(self, options: TaskOptions, **study: Any) -> TaskRecord:
+    def record(self, options: TaskOptions, **study: Any) -> Record:
         """Return the record of results of this run, with what the ``study`` adds."""
-        return TaskRecord.now(
+        task, metrics = self.task, list(self.metrics)
+        return Record.now(
             model=structs.replace(self.encoder.description, **self.sites.description),
-            layers=self.shape[0],
-            heads=self.shape[1],
-            corpus=self.task.describe(),
-            task=RecordedTask(self.objective, list(self.metrics), len(self.task), self.n_cut),
+            task=RecordedTask(
+                task.file, task.digest, len(task), self.objective, metrics, self.n_cut
+            ),
             options={
                 **options.record(),
                 "device": self.encoder.device.type,

@@ -19,6 +19,7 @@ from rich.console import Console
 from headroles import HeadScores, PowerAnalysis, RoleTable, power_analysis
 from headroles.cli import console
 from headroles.corpus import make_corpus
+from headroles.storage import plain
 from headroles.wording import addressed, speaking_of_flags
 from tests.commands import contents, names, record_in, run, run_well
 
@@ -27,7 +28,7 @@ SCORES = {"scores.parquet", "examples.parquet", "run.json"}
 
 
 def without_circumstances(content: dict[str, Any]) -> dict[str, Any]:
-    circumstances = {"created", "command", "digest"}
+    circumstances = {"created", "command", "sources"}
     return {key: value for key, value in content.items() if key not in circumstances}
 
 
@@ -144,14 +145,14 @@ class TestAssign:
         assert names(scored) == RESULTS
         changed = {Path(name).name for name, own in contents(scored).items() if own != before[name]}
         assert changed == RESULTS - {"scores.parquet", "examples.parquet"}
-        assert record_in(scored)["tests"] != record["tests"]
-        assert record_in(scored)["corpus"] == record["corpus"]
+        assert record_in(scored)["options"] != record["options"]
+        assert record_in(scored)["sources"] == record["sources"]
 
     def test_another_preset_than_that_of_the_scores_is_a_warning(self, scored: Path) -> None:
         result = run("assign", scored, "--preset", "published")
         assert result.exit_code == 0
         assert "warning: the scores were not made with this preset" in result.stderr
-        assert record_in(scored)["tests"]["preset"] == "published"
+        assert record_in(scored)["options"]["preset"] == "published"
 
     def test_interrupted_before_its_files_are_in_place(
         self, scored: Path, monkeypatch: pytest.MonkeyPatch
@@ -207,9 +208,9 @@ class TestJson:
     ) -> None:
         result = run_well(command, bert_folder, treebank, "--out", out, "--json")
         summary = json.loads(result.stdout)
-        stored = record_in(out)
+        stored = plain(HeadScores.load(out).record)
         assert summary["out"] == str(out)
-        for key in ("model", "corpus", "layers", "heads", "examples", "skipped", "options"):
+        for key in ("model", "corpus", "options"):
             assert summary[key] == stored[key]
         assert ("assigned" in summary) == (command == "classify")
 
@@ -221,7 +222,8 @@ class TestJson:
         having = [of_role["yes"] for of_role in summary["answers_per_role"].values()]
         assert sum(having) == len(summary["assigned"]) > 0
         assert summary["answers_per_role"] == table.answers().to_dict(orient="index")
-        assert [*map(addressed, summary["tests"]["warnings"])] == list(table.warnings)
+        with speaking_of_flags():
+            assert summary["warnings"] == list(map(addressed, table.record.warnings))
         for entry in summary["assigned"]:
             assert (entry["layer"], entry["head"]) in table.heads_with(entry["role"])
 

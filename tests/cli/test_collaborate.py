@@ -12,7 +12,7 @@ import torch
 from headroles.models.heads.remaining import removed_heads
 from headroles.models.heads.surgery import zero_heads
 from headroles.models.loading.encoder import load_model
-from tests.commands import names, run, run_well
+from tests.commands import names, record_in, run, run_well
 from tests.conftest import make_tokenizer
 from tests.models.families import make_model
 from tests.models.test_attention import make_inputs
@@ -100,7 +100,7 @@ class TestFolderInEveryCommand:
     def test_classify_and_assign(self, collaborative: Path, treebank: Path, out: Path) -> None:
         run_well("classify", collaborative, treebank, "--no-beyond-offset", "--out", out)
         run_well("assign", out)
-        record = json.loads((out / "run.json").read_text())
+        record = record_in(out)["sources"]["scores"]
         assert record["model"]["model"] == str(collaborative)
 
     def test_compare_with_the_original(
@@ -109,10 +109,10 @@ class TestFolderInEveryCommand:
         """Its folder holds a table too, and is a model all the same."""
         models = ("--models", bert_folder, collaborative)
         run_well("compare", *models, "--corpus", treebank, "--no-beyond-offset", "--out", out)
-        assert json.loads((out / "run.json").read_text())
+        assert record_in(out)
 
     def test_loss_and_metrics(self, made: Path, classifier: Path, labelled: Path) -> None:
-        task = json.loads((made / "run.json").read_text())["facts"]["task"]
+        task = record_in(made)["facts"]["task"]
         assert task["examples"] == 8
         assert set(task["before"]) == set(task["after"]) == {"loss", "accuracy", "f1", "matthews"}
         change = task["after"]["loss"] - task["before"]["loss"]

@@ -21,7 +21,7 @@ from headroles.errors import ModelError, ModelSupportError, StorageError
 from headroles.models.heads.surgery import remove_heads
 from headroles.models.loading.encoder import load_encoder, load_model
 from headroles.models.loading.saved_models import PrunedModel, model_folder
-from headroles.record import ModelRecord
+from headroles.record import Record
 from headroles.results.stored import new_folder
 from headroles.storage import HIDDEN
 from headroles.studies.importance.importance import Importance
@@ -37,7 +37,7 @@ def pruned(tmp_path: Path) -> Path:
     """A saved classifier without some of its heads."""
     model = make_task_model()
     remove_heads(model, SOME)
-    return PrunedModel(model, make_tokenizer(), ModelRecord()).save(tmp_path / "pruned")
+    return PrunedModel(model, make_tokenizer(), Record()).save(tmp_path / "pruned")
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_it_is_scored_by_the_old_numbers(treebank: Path, tmp_path: Path) -> None
     model, corpus = make_bert(), read_conllu(treebank)
     full = score_heads(model, corpus, tokenizer=make_tokenizer())
     remove_heads(model, SOME + A_LAYER)
-    PrunedModel(model, make_tokenizer(), ModelRecord()).save(tmp_path / "pruned")
+    PrunedModel(model, make_tokenizer(), Record()).save(tmp_path / "pruned")
     pruned = score_heads(tmp_path / "pruned", corpus)
     for layer, head in np.ndindex(3, 4):
         is_removed = (layer, head) in SOME + A_LAYER
@@ -237,7 +237,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
 
 
 def test_a_full_disk_is_reported(low_rank: Path, tmp_path: Path) -> None:
-    whole = PrunedModel(make_bert(), make_tokenizer(), ModelRecord())
+    whole = PrunedModel(make_bert(), make_tokenizer(), Record())
     models = (whole, CollaborativeModel.load(low_rank))
     for number, made in enumerate(models):
         with (

@@ -18,7 +18,7 @@ from headroles.models.loading.encoder import load_model
 from headroles.models.loading.saved_models import PrunedModel
 from headroles.models.loading.weights import ENCODER, read_model
 from headroles.models.options import ModelOptions
-from headroles.record import ModelRecord
+from headroles.record import Record
 from tests.conftest import make_tokenizer
 from tests.models.families import CONFIGS, HALVES, PROJECTED, make_whole
 from tests.models.test_surgery import A_LAYER, SOME, of_family
@@ -73,7 +73,7 @@ def test_every_class_is_read_as_it_was_written(kind: str, task: str, tmp_path: P
     zero_heads(zeroed, heads)
     remove_heads(removed, heads)
     for name, one in (("zeroed", zeroed), ("removed", removed)):
-        PrunedModel(one, TOKENIZER, ModelRecord()).write_files(tmp_path / name)
+        PrunedModel(one, TOKENIZER, Record()).write_files(tmp_path / name)
 
     read, report = type(zeroed).from_pretrained(tmp_path / "zeroed", output_loading_info=True)
     assert not any(report[found] for found in ("missing_keys", "unexpected_keys"))

@@ -69,7 +69,7 @@ def test_heads_that_are_gone_do_not_count(scores: HeadScores, tmp_path: Path) ->
     """They are no heads of the model, and too few examples are not what is wrong with them."""
     values = scores.values.copy()
     values[:, 0, 1] = np.nan
-    made = assign_roles(changed(replace(scores, values=values), removed_heads=[[0, 1]]))
+    made = assign_roles(changed(replace(scores, values=values), model={"removed_heads": [[0, 1]]}))
     page = make_report(made.save(tmp_path / "out"))
     assert tables_of(page)[0].columns[0] == "What the 5 heads attend to"
     assert [one for one in texts_of(page) if "untestable" in one] == [
@@ -120,7 +120,7 @@ def test_names_are_text(scores: HeadScores, tmp_path: Path) -> None:
         replace(scores, roles=roles),
         model={"model": EVIL},
         command=["headroles", EVIL],
-        skipped={EVIL: 3},
+        corpus={"skipped": {EVIL: 3}},
     )
     folder = save_together(tmp_path / "bad", [bad, assign_roles(bad)])
     text = make_report(folder).to_html()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -27,24 +27,25 @@ from headroles.storage import RUN_FILE, digests_of, read_run, write_run
 from tests.conftest import make_scores
 
 
-class Cooked(Record, frozen=True, kw_only=True):
-    """What a new kind of result adds to its record."""
+class Cooked(TypedDict):
+    """Facts of a new kind of result."""
 
-    cook: str = ""
-    price: int = 0
+    price: int
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Recipes(Result):
     """What a new kind of result has to say of itself."""
 
-    record: Cooked = field(default_factory=Cooked)
-
     kind: ClassVar[str] = "recipes"
-    remedy: ClassVar[str] = "cook into {folder} first"
-    stem: ClassVar[str] = "recipes"
+    hint: ClassVar[str] = "cook into {folder} first"
+    facts_type: ClassVar[Any] = Cooked
+    filename: ClassVar[str] = "recipes"
     columns: ClassVar[tuple[str, ...]] = ("dish", "minutes")
-    own: ClassVar[dict[str, Column]] = {"dish": Column(TEXT), "minutes": Column(NUMBER, gaps=True)}
+    schema: ClassVar[dict[str, Column]] = {
+        "dish": Column(TEXT),
+        "minutes": Column(NUMBER, gaps=True),
+    }
     views: ClassVar[tuple[str, ...]] = ("long", "quick")
 
     def quick(self) -> pd.DataFrame:
@@ -63,13 +64,13 @@ class Recipes(Result):
 
 class Menu(Recipes):
     kind: ClassVar[str] = "menu"
-    stem: ClassVar[str] = "menu"
+    filename: ClassVar[str] = "menu"
 
 
 @pytest.fixture
 def recipes() -> Recipes:
     frame = pd.DataFrame({"dish": ["soup", "stew"], "minutes": [20.0, float("nan")]})
-    return Recipes(frame, Cooked(cook="Ada"))
+    return Recipes(frame, Record(facts={"price": 2}))
 
 
 def test_comes_back_as_it_was_saved(recipes: Recipes, tmp_path: Path) -> None:
@@ -86,9 +87,9 @@ def test_comes_back_as_it_was_saved(recipes: Recipes, tmp_path: Path) -> None:
 def test_a_result_goes_beside_what_it_was_made_from(recipes: Recipes, tmp_path: Path) -> None:
     recipes.save(tmp_path)
     for price in (3, 4):
-        put_into(tmp_path, Menu(recipes.frame[: price - 2], Cooked(price=price)))
+        put_into(tmp_path, Menu(recipes.frame[: price - 2], Record(facts={"price": price})))
     assert len(Menu.load(tmp_path)) == 2
-    assert Menu.load(tmp_path).record.price == 4
+    assert Menu.load(tmp_path).facts == {"price": 4}
     assert len(Recipes.load(tmp_path)) == 2
 
 
@@ -176,8 +177,8 @@ class Shares(Result):
     """A table of roles and layers, some of all layers."""
 
     kind: ClassVar[str] = "shares"
-    remedy: ClassVar[str] = "make them"
-    stem: ClassVar[str] = "shares"
+    hint: ClassVar[str] = "make them"
+    filename: ClassVar[str] = "shares"
     columns: ClassVar[tuple[str, ...]] = ("role", "layer")
 
     def summarize(self) -> Iterator[Shown]:
@@ -252,10 +253,9 @@ class TestForgedTables:
     @pytest.mark.parametrize(
         ("said", "message"),
         [
-            ({"removed_heads": None}, "Expected 'array', got 'null' - at '$.removed_heads'"),
-            ({"removed_heads": [[0]]}, r"'array' of length 2, got 1 - at '$.removed_heads\[0\]'"),
-            ({"layers": []}, "Expected 'int', got 'array' - at '$.layers'"),
-            ({"skipped": []}, "Expected 'object', got 'array' - at '$.skipped'"),
+            ({"model": {"removed_heads": None}}, "got 'null' - at '$.model.removed_heads'"),
+            ({"model": {"layers": []}}, "Expected 'int', got 'array' - at '$.model.layers'"),
+            ({"facts": {}}, "missing required field"),
             ({"options": None}, "Expected 'object', got 'null' - at '$.options'"),
             ({"oven": 3}, "Object contains unknown field 'oven'"),
             ({"model": {"oven": 3}}, "Object contains unknown field 'oven' - at '$.model'"),
@@ -266,7 +266,7 @@ class TestForgedTables:
     ) -> None:
         folder = table.save(tmp_path / "out")
         run = read_run(folder)
-        write_run(folder, run.content | said, run.files)
+        write_run(folder, {"role table": run.content["role table"] | said}, run.files)
         with pytest.raises(StorageError, match=message.replace("$", r"\$")):
             RoleTable.load(tmp_path / "out")
 
@@ -276,7 +276,7 @@ class TestForgedTables:
 
 def test_every_column_of_every_table_is_declared() -> None:
     for kind in map(result_type, RESULTS):
-        assert set(kind.columns) <= {*COLUMNS, *kind.own}, kind
+        assert set(kind.columns) <= {*COLUMNS, *kind.schema}, kind
 
 
 def test_rows_that_a_table_lacks_are_named() -> None:

@@ -85,8 +85,8 @@ def test_it_adds_columns_and_changes_no_other(both: tuple[HeadScores, HeadScores
     assert added
     assert all(map(is_other_trees, added))
     np.testing.assert_array_equal(whole.values[..., : len(without.roles)], without.values)
-    assert whole.record.controls == without.record.controls
-    assert whole.record.skipped == without.record.skipped
+    assert whole.facts.controls == without.facts.controls
+    assert whole.record.corpus.skipped == without.record.corpus.skipped
 
 
 def test_sentences_without_a_lender_are_counted_and_said() -> None:
@@ -97,5 +97,5 @@ def test_sentences_without_a_lender_are_counted_and_said() -> None:
     ]
     model, tokenizer = make_bert(), make_tokenizer()
     made = classify_heads(model, make_corpus(triples), tokenizer=tokenizer, pairing="none")
-    assert made.scores.record.without_other_tree == 1
+    assert made.scores.facts.without_other_tree == 1
     assert "(1 of 3 have none)" in " ".join(as_text(made.roles.summarize()).split())

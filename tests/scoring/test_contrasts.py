@@ -108,5 +108,5 @@ def test_equal_their_definition(
             expected = reference_scores(planted(ids, layer), tokens, RELATIONS, Asked(score, reach))
             assert largest_difference(own[layer], roles, expected, size[layer]) <= 1
     assert n_long > 10
-    controls = run.record.controls
+    controls = run.record.facts["controls"]
     assert 20 < controls[ARCS_LEFT_OUT] < controls[ARCS] / 2

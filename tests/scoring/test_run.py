@@ -134,7 +134,7 @@ def test_arcs_without_controls_leave_and_are_counted(run: Run, tmp_path: Path) -
     assert both.counts[:, contrast].tolist() == [0, 1]
     assert np.isnan(both.values[0, ..., contrast]).all()
     assert np.isfinite(both.values[1, ..., contrast]).all()
-    controls = both.record.controls
+    controls = both.facts.controls
     assert (controls[ARCS], controls[ARCS_LEFT_OUT]) == (4, 2)
     assert (controls[PAIRS], controls[PAIRS_WITHOUT_CONTROLS]) == (4, 2)
 
@@ -170,13 +170,13 @@ class TestRelations:
     def test_absent_defaults_are_left_out_and_named(self, run: Run, treebank: Path) -> None:
         scores = run(treebank)
         assert scores.role_ids == role_ids(["nsubj", "obj", "amod"])
-        assert scores.record.absent_relations == ["advmod"]
+        assert scores.facts.absent_relations == ["advmod"]
 
 
 class TestRecord:
     def test_tells_what_was_done(self, scores: HeadScores) -> None:
         record = scores.record
-        assert record.examples == scores.n_examples == 79
+        assert record.corpus.examples == scores.n_examples == 79
         assert record.corpus.sentences == 140
         assert record.options["relations"] == list(RELATIONS)
         assert record.model.family == "BERT"
@@ -186,7 +186,7 @@ class TestRecord:
     def test_counts_what_was_skipped(self, run: Run) -> None:
         short = make_bert(max_position_embeddings=90)
         scores = run(by=short)
-        (reason, count), *others = scores.record.skipped.items()
+        (reason, count), *others = scores.record.corpus.skipped.items()
         assert not others
         assert reason == "examples longer than the model takes"
         assert scores.n_examples + count == 79

@@ -13,9 +13,9 @@ from headroles import score_heads
 from headroles.corpus import read_conllu
 from headroles.encoding import NO_PIECES, TOO_LONG
 from headroles.errors import CorpusError
-from headroles.record import PieceCounts, ScoresRecord
+from headroles.record import PieceCounts, Record
 from headroles.results.shown import Warned
-from headroles.scoring.run_notes import describe_run, facts_of_run, warnings_of_run
+from headroles.scoring.run_notes import describe_run, warnings_of_run
 from tests.conftest import CAT, DOG, conllu_sentence, make_bert, make_tokenizer
 
 
@@ -60,7 +60,7 @@ def counted(
     ],
 )
 def test_warnings_of_a_run(said: dict[str, Any], message: str) -> None:
-    warnings = warnings_of_run(ScoresRecord.read(said))
+    warnings = warnings_of_run(Record.read({"options": said.pop("options", {}), "corpus": said}))
     assert len(warnings) == bool(message)
     assert re.search(message, "".join(warnings))
 
@@ -73,8 +73,7 @@ def test_a_run_counts_what_the_tokenizer_does_not_know(tmp_path: Path) -> None:
     scores = score_heads(model, read_conllu(tmp_path), tokenizer=make_tokenizer())
     # 猫, 寝 and る are cut apart; Cats and sleep are spelled out
     pieces = counted(3 + 1 + 4 + 5 + 1, 3, 6, 2)["pieces"]
-    assert scores.record.pieces == PieceCounts(**pieces)
-    assert facts_of_run(scores.record)["pieces"] == pieces
+    assert scores.record.corpus.pieces == PieceCounts(**pieces)
     shown = describe_run(scores.record)
     assert (
         "pieces  14 from 6 words, 14 an example; unknown: 21.4% of the pieces, 33.3% of the words"
@@ -96,7 +95,7 @@ def test_sentences_without_pieces_are_reported(tmp_path: Path) -> None:
         asked = {"tokenizer": make_tokenizer(), "score": score}
         scores = score_heads(make_bert(), read_conllu(file), **asked)
         assert scores.ids == ("a-2+a-3", "a-4+a-5")
-        assert scores.record.skipped == {NO_PIECES: 1}
+        assert scores.record.corpus.skipped == {NO_PIECES: 1}
         is_there = {role: not np.isnan(scores.column(role)).any() for role in scores.role_ids}
         assert is_there["delimiter"]
         assert is_there["local"]

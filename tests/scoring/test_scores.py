@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headroles.errors import StorageError, UsageError
-from headroles.record import ScoresRecord
+from headroles.record import Record
 from headroles.roles import BIAS
 from headroles.scoring.scores import HeadScores
 from headroles.scoring.tables import EXAMPLES_FILE, SCORES_FILE, write_blocks
@@ -43,13 +43,13 @@ def make_block(first: int = 0, examples: int = 5, heads: int = 3, roles: int = 3
 
 def make_scores(*blocks: HeadScores) -> HeadScores:
     blocks = blocks or (make_block(),)
-    return HeadScores.joined(blocks, ScoresRecord())
+    return HeadScores.joined(blocks, Record())
 
 
 def write(folder: Path, blocks: list[HeadScores], scores: HeadScores) -> None:
     """Block by block."""
     files = digests_of(folder, write_blocks(folder, blocks))
-    write_run(folder, scores.record, {HeadScores.kind: files})
+    write_run(folder, {HeadScores.kind: scores.record}, {HeadScores.kind: files})
 
 
 def assert_equal(left: HeadScores, right: HeadScores) -> None:
@@ -113,8 +113,14 @@ def test_roles_and_score_come_back_with_all_that_tests_need(tmp_path: Path) -> N
 def resign(folder: Path, **changes: object) -> None:
     """Change entries of the run file, as if it had been written so; ``...`` removes one."""
     run = read_run(folder)
-    kept = {key: value for key, value in (run.content | changes).items() if value is not ...}
-    write_run(folder, kept, run.files)
+    record = run.content["scores"]
+    for name, value in changes.items():
+        part = record["model" if name in ("layers", "heads") else "facts"]
+        if value is ...:
+            del part[name]
+        else:
+            part[name] = value
+    write_run(folder, {"scores": record}, run.files)
 
 
 class TestFilesThatDoNotBelongTogether:
@@ -143,7 +149,7 @@ class TestFilesThatDoNotBelongTogether:
     )
     def test_run_file_of_another_run(self, folder: Path, change: dict[str, object]) -> None:
         resign(folder, **change)
-        with pytest.raises(StorageError, match=r"run\.json.*score again"):
+        with pytest.raises(StorageError, match=r"run\.json.*again"):
             HeadScores.load(folder)
 
     @pytest.mark.parametrize("name", [SCORES_FILE, EXAMPLES_FILE])
@@ -179,10 +185,10 @@ class TestFilesThatDoNotBelongTogether:
 def test_parts_are_joined() -> None:
     whole = make_scores()
     parts = [whole.select(np.arange(3)), whole.select(np.arange(3, 5))]
-    assert_equal(HeadScores.joined(parts, ScoresRecord()), whole)
+    assert_equal(HeadScores.joined(parts, Record()), whole)
     without = replace(whole, digests=(), bounds=None)
-    assert HeadScores.joined([whole, without], ScoresRecord()).digests == ()
-    assert HeadScores.joined([whole, without], ScoresRecord()).bounds is None
+    assert HeadScores.joined([whole, without], Record()).digests == ()
+    assert HeadScores.joined([whole, without], Record()).bounds is None
 
 
 @pytest.mark.parametrize(

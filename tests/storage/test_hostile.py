@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from headroles import collaborate_heads, read_conllu, score_heads
 from headroles.errors import StorageError
 from headroles.models.loading.saved_models import PrunedModel
-from headroles.record import ModelRecord
+from headroles.record import Record
 from headroles.storage import (
     HIDDEN,
     changed_folder,
@@ -218,7 +218,7 @@ def test_permissions_are_those_of_the_user(
     try:
         corpus = read_conllu(sample)
         score_heads(bert_folder, corpus, roles="local").save(tmp_path / "scores")
-        PrunedModel(make_bert(), make_tokenizer(), ModelRecord()).save(tmp_path / "model")
+        PrunedModel(make_bert(), make_tokenizer(), Record()).save(tmp_path / "model")
         made, _ = collaborate_heads(bert_folder, None, rank=16)
         made.save(tmp_path / "shared")
     finally:

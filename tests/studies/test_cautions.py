@@ -79,7 +79,7 @@ def test_roles_that_are_left_out_come_with_the_reason(
 ) -> None:
     corpus = write(tmp_path, *IDS, newdoc=newdoc)
     table = classified(corpus, roles="local,block:ratio", **options)
-    assert list(table.tests.left_out) == ["block:ratio"]
+    assert list(table.facts["left_out"]) == ["block:ratio"]
     assert "No example has the same sentence: that takes pairs of" in flat(table)
     assert why in flat(table)
 

@@ -80,4 +80,4 @@ def test_a_control_that_finds_more_than_a_quarter_is_warned_of(n_found: int, war
     assert table.controls.iloc[0][["heads", "words"]].tolist() == [8, n_found]
     found = f"With permuted words {n_found} head"
     assert found in flat(table)
-    assert any("Controls find heads" in one for one in table.tests.warnings) == warned
+    assert any("Controls find heads" in one for one in table.record.warnings) == warned

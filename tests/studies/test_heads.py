@@ -83,7 +83,7 @@ def test_every_table_of_tests_notes_removed_heads() -> None:
     whole = replace(made := make_scores(values, ["local"]), digests=made.ids)
     values = values.copy()
     values[:, 1, 0] = np.nan
-    pruned = changed(replace(whole, values=values), removed_heads=[[1, 0]])
+    pruned = changed(replace(whole, values=values), model={"removed_heads": [[1, 0]]})
     removed = "untestable: the head was removed from the model"
     shifts = compare_roles(whole, pruned, whole, names=["pruned", "same"]).frame
     by_name = shifts.set_index("checkpoint")

@@ -77,11 +77,11 @@ def test_a_threshold_that_is_asked_for_replaces_the_rule(tmp_path: Path) -> None
     scores = scores_of(hits, {1: np.full(40, 0.9)}, [f"d{k}" for k in range(40)])
     table = assign_roles(scores)
     assert table.frame["answer"].tolist() == ["no"]
-    assert table.tests.offsets == {ROLE: (1, 1)}
+    assert table.facts["offsets"] == {ROLE: (1, 1)}
     assert "of arcs by 0.1 more than the best fixed offset has" in repr(table)
     table = assign_roles(scores, threshold=0.5)
     assert table.frame["answer"].tolist() == ["yes"]
-    assert table.tests.offsets == {}
+    assert table.facts["offsets"] == {}
     scores.offset_shares[2] = np.nan  # type: ignore[index]
     loaded = HeadScores.load(scores.save(tmp_path / "out"))
     np.testing.assert_array_equal(loaded.offset_shares, scores.offset_shares)

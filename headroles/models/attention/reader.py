@@ -102,9 +102,16 @@ class AttentionReader:
             self.run(inputs, Pass(put, self.n_layers, names))
 
     @property
-    def description(self) -> dict[str, str]:
-        """Description of the model's family and of how its weights are reached."""
-        return {"family": self.family.name, "read_through": self.read_through}
+    def description(self) -> dict[str, Any]:
+        """Description of the model's heads, and of how their weights are reached."""
+        return {
+            "family": self.family.name,
+            "read_through": self.read_through,
+            "layers": self.n_layers,
+            "heads": self.n_heads,
+            "reaches": list(self.reaches),
+            "removed_heads": list(self.removed),
+        }
 
     @property
     def removed(self) -> tuple[Head, ...]:

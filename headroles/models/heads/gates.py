@@ -63,9 +63,14 @@ class HeadSites:
         return int(encoder_of(self.model).config.num_attention_heads)
 
     @property
-    def description(self) -> dict[str, str]:
-        """Description of the model's family and of how its heads are reached."""
-        return {"family": find_family(self.model).name, "read_through": "outputs of heads"}
+    def description(self) -> dict[str, Any]:
+        """Description of the model's heads, and of how they are reached."""
+        return {
+            "family": find_family(self.model).name,
+            "read_through": "outputs of heads",
+            "layers": self.n_layers,
+            "heads": self.n_heads,
+        }
 
     @property
     def layers_are_shared(self) -> bool:

@@ -19,7 +19,7 @@ from headroles.errors import StorageError
 from headroles.models.families import quiet_transformers
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.loading.folders import foreign_weights
-from headroles.record import ModelRecord, Record
+from headroles.record import Record
 from headroles.results.stored import MODEL_KINDS, Stored, new_folder, write_together
 from headroles.wording import in_one_line, listed
 
@@ -31,8 +31,6 @@ class ChangedModel(Stored):
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     record: Record
-
-    spares: ClassVar[tuple[str, ...]] = ("scores",)
 
     def write_files(self, folder: Path) -> list[str]:
         """Write configuration, tokenizer and weights."""
@@ -66,10 +64,8 @@ class ChangedModel(Stored):
 class PrunedModel(ChangedModel):
     """A model without some of its heads, or with zeros in their place."""
 
-    record: ModelRecord
-
     kind: ClassVar[str] = MODEL_KINDS[0]
-    remedy: ClassVar[str] = "make one with: headroles prune MODEL --out DIR"
+    hint: ClassVar[str] = "make one with: headroles prune MODEL --out DIR"
 
 
 @contextmanager

@@ -60,11 +60,11 @@ class ClaimTable(Result):
     kind: ClassVar[str] = "claims"
     question: ClassVar[str] = "What do papers say of attention heads, and does it hold here?"
     options_type: ClassVar[type[Options]] = ClaimOptions
-    remedy: ClassVar[str] = "test some with: headroles claims MODEL CORPUS --out DIR"
+    hint: ClassVar[str] = "test some with: headroles claims MODEL CORPUS --out DIR"
     columns: ClassVar[tuple[str, ...]] = (
         *("claim", "verdict", *NUMBERS, "n", "unit", *P_VALUES, *TEXT_COLUMNS, "note"),
     )
-    own: ClassVar[Mapping[str, Column]] = {
+    schema: ClassVar[Mapping[str, Column]] = {
         "verdict": one_of(*VERDICTS),
         **dict.fromkeys(("claim", "unit", *TEXT_COLUMNS), Column(TEXT)),
         **dict.fromkeys(("effect", "control"), Column(NUMBER, gaps=True)),
@@ -195,7 +195,12 @@ def test_claims(
     names = {"id": "claim", "effect": "effect_is", "control": "control_is"}
     texts = pd.DataFrame(map(msgspec.structs.asdict, chosen)).rename(columns=names)
     frame = claim_frame(texts, [one.find(measured) for one in chosen], options)
-    record = Record.of_scores("claims", scored, options, model=scored.model.model or "")
+    record = Record.now(
+        kind="claims",
+        options=options.record(),
+        facts={"model": scored.model.model or ""},
+        sources={"scores": scored},
+    )
     return ClaimTable(frame, record)
 
 

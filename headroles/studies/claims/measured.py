@@ -173,7 +173,7 @@ class Measured:
         if not named:
             raise NotTestable(f"no example has a score for the role {role}")
         having = {head for role in named for head in self.roles.heads_with(role)}
-        layers, heads = map(range, (self.roles.record.layers, self.roles.record.heads))
+        layers, heads = map(range, self.roles.record.shape)
         return np.array([[(layer, head) in having for head in heads] for layer in layers])
 
     def hits_of(self, role: str) -> FloatArray:

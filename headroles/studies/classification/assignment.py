@@ -16,7 +16,7 @@ from headroles.encoding import TOO_LONG
 from headroles.errors import UsageError
 from headroles.inference.sample import Sample
 from headroles.options import takes
-from headroles.record import ScoresRecord
+from headroles.record import Record
 from headroles.role_names import GROUP
 from headroles.roles import BIAS, PAIRS, Role, is_other_trees, without_other_trees
 from headroles.scoring.options import CONTROLS, TREES
@@ -25,9 +25,7 @@ from headroles.scoring.scores import HeadScores
 from headroles.studies.classification.options import AssignOptions
 from headroles.studies.classification.role_table import (
     CONTROLS_IN_WORDS,
-    RolesRecord,
     RoleTable,
-    RoleTests,
     count_controls,
     heads_in,
 )
@@ -137,24 +135,30 @@ def assign(
             having = control[control["answer"] == YES].groupby("role", sort=False)
             of_controls[name] = {str(role): heads_in(rows) for role, rows in having}
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
-    tests = RoleTests(
-        **options.tests.record(),
-        threshold=general_threshold(scores.score, options.threshold),
-        offset_margin=options.offset_margin if offsets else 0.0,
-        distance_margin=0.0 if tested.contrasts is None else margin_beyond(options, scores.score),
-        offsets=offsets,
-        controls=of_controls,
-        preset=options.preset,
+    facts = {
+        "score": scores.score.name,
+        "threshold": general_threshold(scores.score, options.threshold),
+        "distance_margin": 0.0
+        if tested.contrasts is None
+        else margin_beyond(options, scores.score),
+        "offsets": offsets,
+        "controls": of_controls,
         **describe_clusters(tested.means),
-        left_out={role.id: _why_absent(role, scores.record) for role in absent},
-        warnings=[
-            *warnings_of_run(scores.record),
-            *_warn_of_documents(scores.record, options.tests.clusters, tested.means.is_clustered),
-            *find_warnings(tested.means, options.tests),
-            *_warn_of_controls(count_controls(frame, of_controls).iloc[0]),
-        ],
+        "left_out": {role.id: _why_absent(role, scores.record) for role in absent},
+    }
+    warnings = [
+        *warnings_of_run(scores.record),
+        *_warn_of_documents(scores.record, options.tests.clusters, tested.means.is_clustered),
+        *find_warnings(tested.means, options.tests),
+        *_warn_of_controls(count_controls(frame, of_controls).iloc[0]),
+    ]
+    record = Record.now(
+        kind=RoleTable.kind,
+        options=options.as_group(AssignOptions).record(),
+        facts=facts,
+        warnings=warnings,
+        sources={"scores": scores.record},
     )
-    record = RolesRecord.extending(scores.record, tests=tests)
     return RoleTable(frame[list(RoleTable.columns)], record)
 
 
@@ -250,7 +254,7 @@ def _window_notes(scores: HeadScores, columns: HeadColumns) -> NDArray[np.object
     """Note for each role (T,) that a layer sees only a window of the longest examples."""
     farthest = int(scores.lengths.max()) - 1
     notes = np.full((len(columns.roles), columns.n_layers, columns.n_heads), "", dtype=object)
-    for layer, reach in enumerate(scores.record.reaches):
+    for layer, reach in enumerate(scores.record.model.reaches):
         for place, role in enumerate(columns.roles):
             if reach is not None and reach < farthest and role.in_window:
                 notes[place, layer] = (
@@ -277,7 +281,7 @@ def _warn_of_controls(counts: pd.Series[Any]) -> Iterator[str]:
         )
 
 
-def _warn_of_documents(record: ScoresRecord, clusters: str, is_clustered: bool) -> Iterator[str]:
+def _warn_of_documents(record: Record, clusters: str, is_clustered: bool) -> Iterator[str]:
     """Warn of a corpus that does not name its documents, with advice.
 
     There is no warning if the user takes examples as independent, or if scores were made by hand.
@@ -309,13 +313,13 @@ def _warn_of_documents(record: ScoresRecord, clusters: str, is_clustered: bool) 
     )
 
 
-def _why_absent(role: Role, record: ScoresRecord) -> str:
+def _why_absent(role: Role, record: Record) -> str:
     """Say why no example has a role."""
     if role.needs != PAIRS:
         return role.needs and f"there are no {role.needs}"
-    corpus, too_long = record.corpus, record.skipped.get(TOO_LONG, 0)
+    corpus, too_long = record.corpus, record.corpus.skipped.get(TOO_LONG, 0)
     why = "there are none"
-    if record.pairing == "none":
+    if record.options.get("pairing") == "none":
         why = "with `pairing='none'` there are no pairs"
     elif corpus.sentences and corpus.sentences == corpus.documents:
         why = f"each of the {corpus.sentences} sentences is a document of its own"

@@ -85,7 +85,7 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     ax = new_map(ax, _sizes_of(table))
     mesh = _draw_map(table, rows, ax)
     low, high = mesh.get_clim()
-    bar = ax.figure.colorbar(mesh, ax=ax, label=score_label(table.record.score))
+    bar = ax.figure.colorbar(mesh, ax=ax, label=score_label(table.facts["score"]))
     if low < (threshold := float(rows["threshold"].median())) < high:
         bar.ax.axhline(threshold, color="black", linewidth=1.2)
     ticks = sorted({low, min(threshold, high), high})
@@ -144,7 +144,7 @@ def shown_answers(rows: pd.DataFrame) -> pd.Series[str]:
 
 def scale_of(table: RoleTable, rows: pd.DataFrame) -> tuple[float, float]:
     """Return the ends of the scale of a role: uniform attention, and the strongest of its heads."""
-    low = SCORES[table.record.score].uniform
+    low = SCORES[table.facts["score"]].uniform
     having = rows["mean"][rows["assigned"]]
     high = having.max() if len(having) else max(rows["mean"].max(), rows["threshold"].max())
     return low, float(high) if high > low else low + 1
@@ -318,7 +318,7 @@ def draw_head(table: RoleTable, layer: int, head: int, ax: Axes | None = None) -
             ax.hlines(places[own], part["ci_low"], part["ci_high"], color=look["color"])
             ax.plot(part["mean"], places[own], linestyle="none", label=answer, **look)  # type: ignore[arg-type]
     ax.set_yticks(places, [role_label(role, 26 * is_narrow) for role in rows["role"]])
-    ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=score_label(table.record.score))
+    ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=score_label(table.facts["score"]))
     ax.set_title(f"head {layer}-{head}")
     legend_below(ax)
     return ax

@@ -64,7 +64,7 @@ def role_page(table: RoleTable, folder: Path, roles: Sequence[str], model: str |
         ax.collections[0].set_rasterized(True)
     return plain_page(
         table,
-        f"Which attention heads of {table.record.model.name} have which roles?",
+        f"Which attention heads of {table.scored.model.name} have which roles?",
         pictures,
         role_map(table),
         tuple(_findings(table)),
@@ -74,7 +74,7 @@ def role_page(table: RoleTable, folder: Path, roles: Sequence[str], model: str |
 
 def _findings(table: RoleTable) -> Iterator[str]:
     """Say what was found: of pairs of words, of other roles, and under controls."""
-    has, pairs, score = table.strongest(), pairs_among(table.frame), table.record.score
+    has, pairs, score = table.strongest(), pairs_among(table.frame), table.facts["score"]
     others, single = split_roles(table.roles, pairs)
     arcs = has[has.index.isin(single)]
     if pairs:
@@ -150,7 +150,7 @@ def role_map(table: RoleTable) -> HeadMap:
     first = [str(role) for role in table.strongest().index if role in single]
     counts = table.frame.groupby("role", sort=False)["assigned"].sum().drop(first)
     order = [*first, *counts.sort_values(ascending=False, kind="stable").index]
-    score = table.record.score
+    score = table.facts["score"]
     unit = unit_of(score).replace("x uniform", "times uniform attention")
     frame = table.frame.sort_values("role", key=lambda role: role.map(order.index), kind="stable")
     frame = frame.assign(

@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypedDict
 
 import numpy as np
 import pandas as pd
 
-from headroles.record import ScoresRecord
+from headroles.options import Options
+from headroles.record import Record
 from headroles.results.columns import TEXT, Column, one_of
 from headroles.results.formats import to_records
 from headroles.results.result import Result, widened
@@ -20,12 +21,11 @@ from headroles.role_names import GROUP, POOLED, relation_of
 from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles, in_words, is_arc, is_own
 from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
 from headroles.scoring.run_notes import about_fit, about_length, describe_run, facts_of_run
-from headroles.storage import Count, plain
+from headroles.studies.classification.options import AssignOptions
 from headroles.testing.answers import NO, POSITIONAL, ROLE_ANSWERS, UNTESTABLE, YES
 from headroles.testing.catalogue import TESTS
-from headroles.testing.options import describe_correction
-from headroles.testing.recorded import RecordedLevel, RecordedTests
-from headroles.wording import addressed, head_name, listed, named_heads
+from headroles.testing.options import CorrectionOptions, describe_correction
+from headroles.wording import head_name, listed, named_heads
 
 Head = tuple[int, int]
 CONTROLS_IN_WORDS = {
@@ -67,29 +67,25 @@ _OPTIONAL = [
 _NOT_OF_ASSIGNED = ["assigned", "answer", "p_below", "p_below_adjusted", "df", "certified_mean"]
 
 
-class RoleTests(RecordedTests, frozen=True, kw_only=True):
-    """Record of the tests of a role table.
+class RoleFacts(TypedDict):
+    """Facts of a role table beside its rows.
 
-    ``controls`` are the heads that would have each role in each control. ``offsets`` are, of first
-    choices, the fixed offsets in words that each role of arcs was compared with: the best one of
-    the second half of the documents, for the first half, and the reverse. ``left_out`` are the
-    reasons why no example has a role.
+    ``threshold`` and ``distance_margin`` are those that the tests used. ``controls`` are the heads
+    that would have each role in each control. ``offsets`` are, of first choices, the fixed offsets
+    in words that each role of arcs was compared with: the best one of the second half of the
+    documents, for the first half, and the reverse. ``left_out`` are the reasons why no example has
+    a role.
     """
 
-    controls: dict[str, dict[str, list[tuple[Count, Count]]]]
+    score: Literal["bias", "excess", "hit"]
+    threshold: float
+    distance_margin: float
     offsets: dict[str, tuple[int, int]]
-    preset: str
+    controls: dict[str, dict[str, list[Head]]]
     clustered_by: str
-    n_clusters: Count
+    n_clusters: int
     effective_clusters: float
     left_out: dict[str, str]
-    warnings: list[str]
-
-
-class RolesRecord(ScoresRecord, frozen=True, kw_only=True):
-    """Record of a role table: its scores and its tests."""
-
-    tests: RoleTests
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -118,9 +114,9 @@ class RoleTable(Result):
     ['layer,head,role', '0,0,local']
     """
 
-    record: RolesRecord
-
     kind: ClassVar[str] = "role table"
+    options_type: ClassVar[type[Options]] = AssignOptions
+    facts_type: ClassVar[Any] = RoleFacts
     figures: ClassVar[Mapping[str, str]] = {
         "roles": "headroles.studies.classification.figures:draw_roles",
         "heads": "headroles.studies.classification.figures:draw_heads",
@@ -130,8 +126,8 @@ class RoleTable(Result):
         "error": "headroles.studies.classification.figures:draw_error",
     }
     page: ClassVar[str] = "headroles.studies.classification.page:role_page"
-    stem: ClassVar[str] = "roles"
-    remedy: ClassVar[str] = "test scores with: headroles assign {folder}"
+    filename: ClassVar[str] = "roles"
+    hint: ClassVar[str] = "test scores with: headroles assign {folder}"
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "layer head role n n_clusters df mean sd effect_size ci_low ci_high threshold "
@@ -140,7 +136,7 @@ class RoleTable(Result):
             "evenness mean_trees mean_words mean_weights note"
         ).split()
     )
-    own: ClassVar[Mapping[str, Column]] = {
+    schema: ClassVar[Mapping[str, Column]] = {
         "answer": one_of(*ROLE_ANSWERS),
         "certified": one_of(*ROLE_ANSWERS, ""),
         "offset": Column(TEXT),
@@ -158,17 +154,12 @@ class RoleTable(Result):
     def n_heads(self) -> int:
         """Number of heads of the model, without those that were removed from it."""
         in_model = {*heads_in(self.frame), *np.ndindex(*self.record.shape)}
-        return len(in_model - set(self.record.removed_heads))
+        return len(in_model - set(self.scored.model.removed_heads))
 
     @property
-    def tests(self) -> RoleTests:
-        """The record of the tests: options, units, roles without examples, warnings."""
-        return self.record.tests
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Cautions about the result, a sentence each."""
-        return tuple(map(addressed, self.tests.warnings))
+    def scored(self) -> Record:
+        """The record of the scores that were tested."""
+        return self.record.sources["scores"]
 
     # Views of the table.
 
@@ -210,7 +201,7 @@ class RoleTable(Result):
         Columns ``role, heads`` and one for each control, NaN for roles that it does not test. The
         first row is any role of pairs of words.
         """
-        return count_controls(self.frame, self.tests.controls)
+        return count_controls(self.frame, self.facts["controls"])
 
     # The heads with each role.
 
@@ -267,14 +258,15 @@ class RoleTable(Result):
 
     def summarize(self) -> Iterator[Shown]:
         """Summarise in some twenty lines the heads of each role, with cautions."""
-        score, pairs, has = self.record.score, pairs_among(self.frame), self.strongest()
+        score, pairs, has = self.facts["score"], pairs_among(self.frame), self.strongest()
         others, single = split_roles(self.roles, pairs)
-        level = about_level(self.tests, score, bool(self.tests.offsets))
-        cautions = list(self.tests.warnings)
-        if (doubt := next(about_fit(self.record), "")) in cautions:
+        offset_margin = self.options.offset_margin * bool(self.facts["offsets"])
+        level = about_level(self.options.tests, self.facts, offset_margin)
+        cautions = list(self.record.warnings)
+        if (doubt := next(about_fit(self.scored), "")) in cautions:
             cautions.remove(doubt)
             yield Warned(doubt)
-        yield "\n".join((*_about_run(self.record), level, *_about_gaps(self)))
+        yield "\n".join((*_about_run(self.scored), level, *_about_gaps(self)))
         roles = has.loc[[role for role in others if role in has.index]]
         arcs = has[has.index.isin(single)]
         is_positional = (self.frame["answer"] == POSITIONAL) & self.frame["role"].isin(single)
@@ -301,7 +293,7 @@ class RoleTable(Result):
         self, roles: pd.DataFrame, arcs: pd.DataFrame, pairs: Sequence[str], has_pairs: bool
     ) -> Grid:
         """Return a row for each role that heads have: their number, names, and the strongest."""
-        score, n_layers = self.record.score, self.record.layers
+        score, n_layers = self.facts["score"], self.scored.model.layers
         named: Any = roles.head(_MOST_ROLES).itertuples()
         rows: list[tuple[str, ...]] = [
             (
@@ -328,7 +320,7 @@ class RoleTable(Result):
 
     def _arcs_grid(self, arcs: pd.DataFrame, pairs: Sequence[str]) -> Iterator[Shown]:
         """Tabulate the strongest head of each relation, farthest beyond distance first."""
-        score = self.record.score
+        score = self.facts["score"]
         relations = [relation_of(role) if is_arc(role) else role for role in map(str, arcs.index)]
         best = arcs[~pd.Series(relations, index=arcs.index).duplicated()]
         shown = best.head(_MOST_RELATIONS)
@@ -353,24 +345,24 @@ class RoleTable(Result):
     def about_controls(self) -> Iterator[str]:
         """Say in a sentence how many heads would be called syntactic in each control."""
         pairs = pairs_among(self.frame)
-        named = [name for name in CONTROLS_IN_WORDS if name in self.tests.controls]
+        named = [name for name in CONTROLS_IN_WORDS if name in self.facts["controls"]]
         if not pairs or not named:
             return
-        counts, texts = self.controls.iloc[0], _texts(self.record)
+        counts, texts = self.controls.iloc[0], _texts(self.scored)
         called = "be called syntactic" if all(map(is_arc, pairs)) else "have roles of pairs"
         (first, n), *others = (
             (CONTROLS_IN_WORDS[name].format(texts), int(counts[name])) for name in named
         )
         rest = "".join(f", with {words} {number}" for words, number in others)
         lacking = ""
-        if TREES in named and (alone := self.record.without_other_tree):
-            lacking = f" ({alone} of {self.record.corpus.sentences} have none)"
+        if TREES in named and (alone := self.scored.facts.get("without_other_tree")):
+            lacking = f" ({alone} of {self.scored.corpus.sentences} have none)"
         yield f"With {first}{lacking} {n} head{'s' * (n != 1)} would {called}{rest}."
 
     def details(self) -> Iterator[Shown]:
         """Describe the tests, tabulate answers by role and layer, and name missing values."""
-        tests, frame = self.tests, self.frame
-        yield describe_run(self.record)
+        tests, frame, facts = self.options.tests, self.frame, self.facts
+        yield describe_run(self.scored)
         yield "\n".join(self._rule())
         yield f"Intervals of {100 * (1 - tests.alpha):g} %: t, for each head separately."
         yield "Heads by layer and by answer"
@@ -385,14 +377,14 @@ class RoleTable(Result):
         if frame["assigned"].any():
             yield "Strongest heads of each role, those of pairs by what is beyond distance"
             yield self._strongest_grid()
-        if caution := about_length(self.record):
+        if caution := about_length(self.scored):
             yield caution
         untested = frame["note"][given == UNTESTABLE]
         causes = untested.str.removeprefix(f"{UNTESTABLE}: ").value_counts()
         if len(causes):
             named = "; ".join(f"{cause} ({n})" for cause, n in causes.items())
             yield f"{len(untested)} pairs of head and role are untestable: {named}."
-        if changing := [role for role, (one, two) in tests.offsets.items() if one != two]:
+        if changing := [role for role, (one, two) in facts["offsets"].items() if one != two]:
             yield f"The best offset differs between halves of the documents: {', '.join(changing)}."
 
     def _answers_grid(self) -> Grid:
@@ -407,7 +399,7 @@ class RoleTable(Result):
         is_certified = (self.frame["certified"] != "").any()
         joined = pd.concat(
             [
-                sizes.drop(columns=["clusters"] * (self.tests.clustered_by == "none")),
+                sizes.drop(columns=["clusters"] * (self.facts["clustered_by"] == "none")),
                 layers.astype(int).astype(str).replace("0", "."),
                 answers.drop(columns=rare),
                 certified.add_prefix("certified ") if is_certified else certified[[]],
@@ -439,31 +431,32 @@ class RoleTable(Result):
 
     def _rule(self) -> Iterator[str]:
         """State which means give a head a role, and the tests that show it."""
-        tests = self.tests
+        tests, facts, margin = self.options.tests, self.facts, self.options.offset_margin
         beyond = ""
-        if tests.offsets:
-            beyond = f", and of arcs {tests.offset_margin:g} above that of the best fixed offset"
-        units = f"{tests.n_clusters} independent examples"
-        if tests.clustered_by != "none":
-            units = f"examples clustered by {tests.n_clusters} documents"
-            if tests.effective_clusters < 0.9 * tests.n_clusters:
-                units += f" (effective number {tests.effective_clusters:.0f})"
+        if facts["offsets"]:
+            beyond = f", and of arcs {margin:g} above that of the best fixed offset"
+        units = f"{facts['n_clusters']} independent examples"
+        if facts["clustered_by"] != "none":
+            units = f"examples clustered by {facts['n_clusters']} documents"
+            if facts["effective_clusters"] < 0.9 * facts["n_clusters"]:
+                units += f" (effective number {facts['effective_clusters']:.0f})"
         n_tests = (self.frame["answer"] != UNTESTABLE).sum()
         correction = describe_correction(tests.correction).replace("fdr_bh", "Benjamini-Hochberg")
         correction = correction.replace("all tests", f"all {n_tests} tests")
         yield (
-            f"A head has a role if its mean score is above {tests.threshold:g}{beyond} "
+            f"A head has a role if its mean score is above {facts['threshold']:g}{beyond} "
             f"({TESTS[tests.test].words} of {units}, alpha {tests.alpha:g}, {correction})."
         )
-        if tests.distance_margin:
+        if facts["distance_margin"]:
             yield (
                 "Of roles of arcs, its score on arcs also has to exceed that on other words at the "
-                f"same distance by more than {tests.distance_margin:g} (intersection-union test)."
+                f"same distance by more than {facts['distance_margin']:g} "
+                "(intersection-union test)."
             )
 
     def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return sentences on score and tests, and the work to cite."""
-        sentence, work = _DEFINITIONS[self.record.score]
+        sentence, work = _DEFINITIONS[self.facts["score"]]
         return (sentence, *self._rule(), *self.about_controls()), (work,)
 
     def next_steps(self, folder: Path) -> Iterator[str]:
@@ -482,8 +475,9 @@ class RoleTable(Result):
     def to_json(self) -> dict[str, Any]:
         """Return the result for scripts, with the heads of every role."""
         return {
-            **facts_of_run(self.record),
-            "tests": plain(self.tests),
+            **facts_of_run(self.scored),
+            "tests": {**self.options.record(), **self.record.facts},
+            "warnings": list(self.warnings),
             "answers_per_role": self.answers().to_dict(orient="index"),
             "certified_per_role": self.answers("certified").to_dict(orient="index"),
             "controls": to_records(self.controls),
@@ -539,7 +533,7 @@ def count_controls(
         counts: dict[str, Any] = {"role": name, "heads": len(heads_in(own))}
         for control, heads in controls.items():
             tested = [role for role in roles if control != TREES or role in pairs]
-            either = {head for role in tested for head in heads.get(role, [])}
+            either = {tuple(head) for role in tested for head in heads.get(role, [])}
             counts[control] = len(either) if tested else np.nan
         rows.append(counts)
     return pd.DataFrame(rows)
@@ -548,7 +542,7 @@ def count_controls(
 # Words, in studies of roles too.
 
 
-def _about_run(record: RolesRecord) -> Iterator[str]:
+def _about_run(record: Record) -> Iterator[str]:
     """Name the model and the corpus."""
     corpus, named = record.corpus, "Heads are named layer-head, counted from 0."
     if record.is_by_hand:
@@ -557,47 +551,47 @@ def _about_run(record: RolesRecord) -> Iterator[str]:
     over = listed([Path(name).name for name in corpus.files]) or "sentences in memory"
     documents = f"{corpus.documents} document{'s' * (corpus.documents != 1)}"
     yield (
-        f"{record.model.name} ({record.model.family}, {record.layers} layers x "
-        f"{record.heads} heads) over {over}:"
+        f"{record.model.name} ({record.model.family}, {record.model.layers} layers x "
+        f"{record.model.heads} heads) over {over}:"
     )
-    yield f"{corpus.sentences} {_texts(record)}, {documents}, {record.examples} examples. {named}"
+    yield f"{corpus.sentences} {_texts(record)}, {documents}, {corpus.examples} examples. {named}"
 
 
-def _texts(record: RolesRecord) -> str:
+def _texts(record: Record) -> str:
     """Name the units of a corpus: the texts of a file of tokens and arcs, or sentences."""
     return "texts" if record.corpus.format == "arcs" else "sentences"
 
 
 def _about_gaps(table: RoleTable) -> Iterator[str]:
     """Report skipped examples, and roles that no example has."""
-    for reason, count in table.record.skipped.items():
+    for reason, count in table.scored.corpus.skipped.items():
         yield f"Skipped {reason}: {count}."
     by_reason: dict[str, list[str]] = {}
-    for role, reason in table.tests.left_out.items():
+    for role, reason in table.facts["left_out"].items():
         by_reason.setdefault(reason, []).append(in_words(role))
     for reason, roles in by_reason.items():
         yield f"No example has {listed(roles)}" + (f": {reason}." if reason else ".")
 
 
-def about_level(tests: RecordedLevel, score_name: str, has_offsets: bool) -> str:
+def about_level(
+    tests: CorrectionOptions, facts: Mapping[str, Any], offset_margin: float = 0
+) -> str:
     """State the threshold of roles, and the error rate of answers."""
-    score, limit = SCORES[score_name], f"{tests.threshold:g}"
+    score, limit, margin = SCORES[facts["score"]], facts["threshold"], facts["distance_margin"]
     if score.of_first_choice:
-        over = f"a share of first choices above {limit}"
-        if has_offsets:
-            over += f",\nof arcs by {tests.offset_margin:g} more than the best fixed offset has"
+        over = f"a share of first choices above {limit:g}"
+        if offset_margin:
+            over += f",\nof arcs by {offset_margin:g} more than the best fixed offset has"
     else:
-        of_arcs = f", of arcs {tests.distance_margin:g} beyond distance" * bool(
-            tests.distance_margin
-        )
+        of_arcs = f", of arcs {margin:g} beyond distance" * bool(margin)
         unit = f"in {score.name} score"
         if score.name == BIAS.name:
             unit = "times uniform" + " attention" * (not of_arcs)
-        over = f"a mean above {limit} {unit}{of_arcs}"
+        over = f"a mean above {limit:g} {unit}{of_arcs}"
     return f"A role takes {over} ({error_rate(tests)})."
 
 
-def error_rate(tests: RecordedLevel) -> str:
+def error_rate(tests: CorrectionOptions) -> str:
     """State the error rate of answers."""
     level = f"{tests.alpha:.2g}"
     if tests.correction == "none":

@@ -81,7 +81,7 @@ def check_places(names: Iterable[str], folder: Path) -> None:
 
     Older results there may be replaced: whether they may was asked of ``folder``.
     """
-    taken = (HIDDEN, RUN_FILE, *(f"{RoleComparison.stem}.{fmt}" for fmt in ("csv", "parquet")))
+    taken = (HIDDEN, RUN_FILE, *(f"{RoleComparison.filename}.{fmt}" for fmt in ("csv", "parquet")))
     for name in names:
         if Path(name).name != name or name in ("", "..", *taken):
             raise UsageError(

@@ -90,7 +90,7 @@ class RoleComparison(Result):
         "trajectory": f"{_FIGURES}:draw_trajectory",
     }
     page: ClassVar[str] = f"{_FIGURES}:comparison_page"
-    remedy: ClassVar[str] = "compare scores with: headroles compare BEFORE AFTER --out DIR"
+    hint: ClassVar[str] = "compare scores with: headroles compare BEFORE AFTER --out DIR"
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "checkpoint layer head role n n_clusters mean_before mean_after difference sd "
@@ -99,7 +99,7 @@ class RoleComparison(Result):
             "certified certified_difference threshold answer_before answer_after status note"
         ).split()
     )
-    own: ClassVar[Mapping[str, Column]] = {
+    schema: ClassVar[Mapping[str, Column]] = {
         **dict.fromkeys(("answer_before", "answer_after"), one_of(*ANSWERS, POSITIONAL)),
         "status": one_of(*STATUSES),
         "change": one_of(*CHANGES.values(), UNTESTABLE),
@@ -350,7 +350,7 @@ def compare_roles(
         among = True if name == BEFORE else frame["checkpoint"] == name
         note_removed(frame, scores.record, among)
     frame = _with_answers(frame, {name: table.frame for name, table in tables.items()})
-    warnings = {name: table.tests.warnings for name, table in tables.items()}
+    warnings = {name: table.record.warnings for name, table in tables.items()}
     warnings["differences"] = find_warnings(hypotheses, options, sides=2)
     record = Record.now(
         kind="comparison",
@@ -358,7 +358,7 @@ def compare_roles(
         facts={
             "score": score.name,
             "threshold": general_threshold(score, options.threshold),
-            "distance_margin": tables[BEFORE].tests.distance_margin,
+            "distance_margin": tables[BEFORE].facts["distance_margin"],
             "margin": margin,
             "examples": first.n_examples,
             "clustered_by": "document" if hypotheses.is_clustered else "none",
@@ -521,7 +521,7 @@ def _same_weights(sets: Mapping[str, HeadScores]) -> Iterator[str]:
         if (
             name != BEFORE
             and record.model.weights_sha256 == before.model.weights_sha256 is not None
-            and record.measure == before.measure
+            and record.options.get("measure") == before.options.get("measure")
         ):
             yield f"{name} has the very weights of {BEFORE}: check the paths"
 

@@ -104,10 +104,10 @@ def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[str]:
     settings = [
         {
             "their kind of score": repr(scores.score.name),
-            "their pairing of sentences": scores.record.pairing,
+            "their pairing of sentences": scores.record.options.get("pairing"),
             "the label scheme of their corpus": scores.record.corpus.scheme,
-            "how far the attention of their layers reaches": scores.record.reaches,
-            "what their scores are rounded to": scores.record.rounded,
+            "how far the attention of their layers reaches": scores.record.model.reaches,
+            "what their scores are rounded to": scores.record.options.get("precision"),
             **{
                 f"the {name} of {role.id}": value
                 for role in scores.roles

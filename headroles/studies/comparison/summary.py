@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,8 +72,7 @@ def _about_sides(shifts: RoleComparison, has_offsets: bool) -> Iterator[str]:
         f"{facts['examples']} examples{units} that all models read. Heads are named "
         "layer-head, counted from 0."
     )
-    limits = {name: facts[name] for name in ("threshold", "distance_margin")}
-    yield about_level(replace(shifts.options, **limits), facts["score"], has_offsets)
+    yield about_level(shifts.options, facts, shifts.options.offset_margin * has_offsets)
     dropped = []
     for name, n_examples in facts["dropped_examples"].items():
         roles = facts["dropped_roles"][name]

@@ -18,7 +18,6 @@ from headroles.errors import UsageError
 from headroles.inference.power import smallest_n
 from headroles.models.heads.remaining import Head
 from headroles.options import Convert, Options, split_names, takes
-from headroles.record import TaskRecord
 from headroles.results.columns import WHOLE, Column, one_of
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.role_names import in_words
@@ -123,11 +122,10 @@ class Ablations(ExamplesResult):
     (3, 4)
     """
 
-    record: TaskRecord
     outcomes: Outcomes | None = None
 
     kind: ClassVar[str] = "ablations"
-    remedy: ClassVar[str] = "make them with: headroles ablate MODEL TASK --out DIR"
+    hint: ClassVar[str] = "make them with: headroles ablate MODEL TASK --out DIR"
     question: ClassVar[str] = "What does the model lose without attention heads?"
     options_type: ClassVar[type[Options]] = AblateOptions
     figures: ClassVar[Mapping[str, str]] = {"worth": "draw_ablations"}
@@ -138,7 +136,7 @@ class Ablations(ExamplesResult):
             "examples_needed accuracy_change p_accuracy p_accuracy_adjusted note"
         ).split()
     )
-    own: ClassVar[Mapping[str, Column]] = {
+    schema: ClassVar[Mapping[str, Column]] = {
         **dict.fromkeys(("layer", "head"), Column(WHOLE, -1)),
         "answer": one_of(*ANSWERS),
         "set": one_of(*SETS),

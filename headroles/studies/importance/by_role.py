@@ -19,7 +19,6 @@ from headroles.errors import UsageError
 from headroles.inference.permutation import permute_within
 from headroles.models.heads.remaining import Head
 from headroles.options import Convert, Options, Seed, split_names, takes
-from headroles.record import TaskRecord
 from headroles.results.columns import Column, one_of
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
@@ -102,8 +101,6 @@ class ImportanceByRole(Result):
     ['local', 'punctuation']
     """
 
-    record: TaskRecord
-
     kind: ClassVar[str] = "by-role"
     question: ClassVar[str] = "Do attention heads with a role matter more?"
     options_type: ClassVar[type[Options]] = ByRoleOptions
@@ -116,14 +113,14 @@ class ImportanceByRole(Result):
             "answer"
         ).split()
     )
-    own: ClassVar[Mapping[str, Column]] = {"answer": one_of(MORE, LESS, UNDECIDED)}
+    schema: ClassVar[Mapping[str, Column]] = {"answer": one_of(MORE, LESS, UNDECIDED)}
 
     def summarize(self) -> Iterator[Shown]:
         """Say heads of which roles matter more or less than random heads of the same layers."""
         frame, task = self.frame, self.record.task
         yield (
             f"{self.record.model.name} on {task.examples} examples of "
-            f"{Path(self.record.corpus.file).name}: loss without all heads with a role, "
+            f"{Path(task.file).name}: loss without all heads with a role, "
             "against random sets\nof as many heads of each layer "
             f"({self.options.correction} at {self.options.alpha:g} over {len(frame)} roles)."
         )

@@ -75,7 +75,7 @@ class DropsByTask(Result):
             "p_deviation_adjusted deviates note"
         ).split()
     )
-    own: ClassVar[Mapping[str, Column]] = {
+    schema: ClassVar[Mapping[str, Column]] = {
         "answer": one_of(WORSE, BETTER, UNDECIDED),
         "deviates": one_of(MORE, LESS, UNDECIDED),
     }
@@ -184,7 +184,7 @@ def drops_by_task(
     removals = _common_removals(ablations, names)
     tasks = dict(zip(names, ablations, strict=True))
     measures, warnings = _measures(tasks)
-    files = {name: of_task.record.corpus.sha256 for name, of_task in tasks.items()}
+    files = {name: of_task.record.task.sha256 for name, of_task in tasks.items()}
     warnings += warn_of_shared(files)
     frames = []
     for measure in measures:

@@ -17,7 +17,6 @@ from headroles.drawing.grids import draw_values
 from headroles.errors import UsageError
 from headroles.inference.intervals import skewed_interval
 from headroles.options import Options, takes
-from headroles.record import TaskRecord
 from headroles.results.columns import NUMBER, Axes, Column, one_of
 from headroles.results.shown import Grid, Shown, Warned, in_digits
 from headroles.studies.removals import ExamplesResult, describe_task
@@ -93,7 +92,6 @@ class Importance(ExamplesResult):
     (3, 4)
     """
 
-    record: TaskRecord
     derivatives: Derivatives | None = None
 
     kind: ClassVar[str] = "importance"
@@ -104,7 +102,7 @@ class Importance(ExamplesResult):
     columns: ClassVar[tuple[str, ...]] = tuple(
         "layer head estimator n importance standard_error ci_low ci_high normalised rank".split()
     )
-    own: ClassVar[Mapping[str, Column]] = {
+    schema: ClassVar[Mapping[str, Column]] = {
         "estimator": one_of(*ESTIMATORS),
         "rank": Column(NUMBER, 1, gaps=True),
     }
@@ -112,7 +110,7 @@ class Importance(ExamplesResult):
 
     def axes(self) -> Axes:
         """Return all estimators and all heads of a layer; layers may be missing."""
-        heads = [(head,) for head in range(self.record.heads)]
+        heads = [(head,) for head in range(self.record.model.heads)]
         return {("estimator",): [(name,) for name in ESTIMATORS], ("layer",): [], ("head",): heads}
 
     def of(self, estimator: str, column: str = "importance") -> FloatArray:

@@ -137,7 +137,7 @@ def choose_examples(
     Raises UsageError for a head or role that the scores do not have, and an example without score.
     """
     values = scores.of_head(head, role)
-    if list(head) in map(list, scores.record.removed_heads or ()):
+    if list(head) in map(list, scores.record.model.removed_heads):
         raise UsageError(
             f"head {head_name(head)} was removed from the model and has no scores; name another"
         )
@@ -183,7 +183,7 @@ def read_again(
                 f"{', '.join(ready.record.files)} has other sentences than when it was scored; "
                 "name the file that was scored with `corpus`, or score again"
             )
-        pairing = "none" if typed else scores.record.pairing or "adjacent"
+        pairing = "none" if typed else scores.record.options.get("pairing") or "adjacent"
         places = {scores.ids[row]: row for row in rows if row != TYPED}
         examples = {
             TYPED if typed else places[example.id]: example

@@ -119,7 +119,7 @@ def attention_in(
     """
     from headroles.models.attention.reader import open_reader  # which imports torch
 
-    encoder, measure = load_again(scores, options), scores.record.measure or WEIGHTS
+    encoder, measure = load_again(scores, options), scores.record.options.get("measure") or WEIGHTS
     examples = {
         row: example for one in shown for row, example in zip(one.rows, one.examples, strict=True)
     }

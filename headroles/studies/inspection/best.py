@@ -88,7 +88,7 @@ class BestHeads(Result):
             "offset_precision top_gain top_gain_low top_gain_high"
         ).split()
     )
-    own: ClassVar[Mapping[str, Column]] = {
+    schema: ClassVar[Mapping[str, Column]] = {
         "offset": Column(NUMBER, gaps=True),
         "top": Column(TEXT),
         **dict.fromkeys(columns[18:], Column(NUMBER, -1, gaps=True)),
@@ -98,7 +98,7 @@ class BestHeads(Result):
     def summarize(self) -> Iterator[Shown]:
         """Tabulate the best heads of each role, on the half that did not choose them."""
         frame, source, top = self.frame, self.record.sources["scores"], self.options.top
-        is_hit, documents = source.score == HIT.name, dealt_by(source.corpus.documents)
+        is_hit, documents = source.facts["score"] == HIT.name, dealt_by(source.corpus.documents)
         chosen = f"chosen on one half of the {documents}: "
         if top is not None:
             columns = {f"{top} heads": "precision", "one head": "head_precision"}
@@ -117,7 +117,7 @@ class BestHeads(Result):
                 "other half, beside the best fixed offset (means of both halves)."
             )
         else:
-            columns = {f"{source.score} score": "mean", "beyond distance": "gain"}
+            columns = {f"{source.facts['score']} score": "mean", "beyond distance": "gain"}
             least, compared, in_digits = "gain_ci_low", "more than distance", "{:.2f}".format
             yield (
                 f"The best head of each role, {chosen}its mean score on the\nother half, and what "
@@ -187,7 +187,9 @@ def find_best_heads(scores: HeadScores, options: BestOptions) -> BestHeads:
     if options.top is not None:
         _add_precisions(scores, rows, clusters, options, options.top)
     frame = pd.DataFrame(rows, columns=list(BestHeads.columns))
-    return BestHeads(frame, Record.of_scores("best", scores.record, options))
+    sources = {"scores": scores.record}
+    record = Record.now(kind="best", options=options.record(), sources=sources)
+    return BestHeads(frame, record)
 
 
 def _row(
@@ -318,7 +320,7 @@ def _count_right(
     )
     counts = {role: np.zeros((scores.n_examples, 3 + len(OFFSETS))) for role in roles}
     every = {head for chosen in heads.values() for head in chosen}
-    with open_reader(encoder.network, scores.record.measure or WEIGHTS) as reader:
+    with open_reader(encoder.network, scores.record.options.get("measure") or WEIGHTS) as reader:
         for row, read in read_heads(encoder, reader, encoded, every):
             example = encoded[row]
             for role in roles:

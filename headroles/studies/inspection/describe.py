@@ -58,7 +58,7 @@ class HeadDescription(Result):
     """
 
     kind: ClassVar[str] = "description"
-    remedy: ClassVar[str] = "describe scores with: headroles describe DIR --out DESCRIPTION"
+    hint: ClassVar[str] = "describe scores with: headroles describe DIR --out DESCRIPTION"
     question: ClassVar[str] = "How do heads attend?"
     options_type: ClassVar[type[Options]] = UnitOptions
     columns: ClassVar[tuple[str, ...]] = ("layer", "head", "role", *ESTIMATES)
@@ -106,4 +106,7 @@ def describe_heads(scores: HeadScores, options: UnitOptions) -> HeadDescription:
         )
     estimates = estimates_of(columns.values(scores), clusters_of(scores, options), options.alpha)
     frame = pd.DataFrame({**columns.labels, **estimates})
-    return HeadDescription(frame, Record.of_scores("description", scores.record, options))
+    record = Record.now(
+        kind="description", options=options.record(), sources={"scores": scores.record}
+    )
+    return HeadDescription(frame, record)

@@ -76,13 +76,13 @@ class Examples(Result):
     """
 
     kind: ClassVar[str] = "examples"
-    remedy: ClassVar[str] = "find them with: headroles examples DIR --out EXAMPLES"
+    hint: ClassVar[str] = "find them with: headroles examples DIR --out EXAMPLES"
     question: ClassVar[str] = "Which sentences are behind the number?"
     options_type: ClassVar[type[Options]] = ExampleOptions
     columns: ClassVar[tuple[str, ...]] = tuple(
         "example document score count text keys words gives".split()
     )
-    own: ClassVar[Mapping[str, Column]] = {
+    schema: ClassVar[Mapping[str, Column]] = {
         "keys": Column(TEXT),
         "score": Column(NUMBER, gaps=True),
     }
@@ -168,7 +168,14 @@ def find_examples(
     layer, number = shown.head
     facts = {"score": scores.score.name, "layer": layer, "head": number, "role": name}
     choice = options.as_group(ExampleOptions)
-    return Examples(frame, Record.of_scores("examples", scores.record, choice, warnings, **facts))
+    record = Record.now(
+        kind="examples",
+        options=choice.record(),
+        facts=facts,
+        warnings=list(warnings),
+        sources={"scores": scores.record},
+    )
+    return Examples(frame, record)
 
 
 def _scores_of(scores: HeadScores, shown: Shown) -> list[float]:

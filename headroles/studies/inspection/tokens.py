@@ -25,7 +25,7 @@ from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Options, takes
 from headroles.passes.options import PassOptions, shown_in_notebooks
-from headroles.record import CorpusRecord, PieceCounts
+from headroles.record import PieceCounts, Record
 from headroles.results.columns import TEXT, Column
 from headroles.results.columns import Axes as Combinations
 from headroles.results.result import Result
@@ -108,15 +108,13 @@ class TokenGroups(Result):
     ['classifier', 'separators', 'punctuation', 'other']
     """
 
-    record: CorpusRecord
-
     kind: ClassVar[str] = "token groups"
-    remedy: ClassVar[str] = "make one with: headroles tokens MODEL CORPUS --out DIR"
+    hint: ClassVar[str] = "make one with: headroles tokens MODEL CORPUS --out DIR"
     question: ClassVar[str] = "Which tokens get the attention?"
     options_type: ClassVar[type[Options]] = TokenOptions
     figures: ClassVar[Mapping[str, str]] = {"tokens": "draw_token_groups"}
     columns: ClassVar[tuple[str, ...]] = ("layer", "group", "quantity", *ESTIMATES)
-    own: ClassVar[Mapping[str, Column]] = {"layer": Column(TEXT)}
+    schema: ClassVar[Mapping[str, Column]] = {"layer": Column(TEXT)}
     views: ClassVar[tuple[str, ...]] = ("long", "summary")
 
     def axes(self) -> Combinations:
@@ -143,7 +141,8 @@ class TokenGroups(Result):
         documents = f" in {self.facts['n_clusters']} documents"
         yield (
             f"{self.record.model.name}: where attention goes, mean over layers, heads and "
-            f"{self.record.examples} examples{documents * (self.facts['clustered_by'] != 'none')}."
+            f"{self.record.corpus.examples} examples"
+            f"{documents * (self.facts['clustered_by'] != 'none')}."
         )
         table = self.summary()
         if ALL_LAYERS in set(self.frame["layer"]):
@@ -217,14 +216,16 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
         reasons = "; ".join(f"{count} {reason}" for reason, count in read.skipped.items())
         raise CorpusError(f"no example could be read: {reasons or 'the corpus is empty'}")
     clusters = clusters_in(read.documents, options)
-    record = CorpusRecord.now(
+    record = Record.now(
         kind="token groups",
         model=structs.replace(encoder.description, **read.through),
-        corpus=described,
+        corpus=structs.replace(
+            described,
+            examples=len(read.values),
+            skipped=dict(read.skipped),
+            pieces=PieceCounts(**read.pieces),
+        ),
         options=options.record(),
-        examples=len(read.values),
-        skipped=dict(read.skipped),
-        pieces=PieceCounts(**read.pieces),
         facts={
             "clustered_by": "none" if clusters is None else "document",
             "n_clusters": len(read.values if clusters is None else np.unique(clusters)),

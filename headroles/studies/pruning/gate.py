@@ -108,11 +108,11 @@ class Gating(Pruning):
     """
 
     kind: ClassVar[str] = "gating"
-    stem: ClassVar[str] = "gating"
+    filename: ClassVar[str] = "gating"
     question: ClassVar[str] = "Which heads does the task need?"
     options_type: ClassVar[type[Options]] = GateOptions
     columns: ClassVar[tuple[str, ...]] = ("seed", "layer", "head", "log_alpha", "kept")
-    own: ClassVar[Mapping[str, Column]] = {
+    schema: ClassVar[Mapping[str, Column]] = {
         "seed": Column(WHOLE, 0),
         "log_alpha": Column(NUMBER),
         "kept": Column(FLAG),

@@ -32,13 +32,12 @@ from headroles.models.loading.saved_models import PrunedModel, model_folder
 from headroles.options import Convert, Flag, Options, fields_of, takes
 from headroles.passes.loop import gradients_of_mean
 from headroles.passes.options import Progress
-from headroles.record import ModelRecord
+from headroles.record import Record
 from headroles.results.columns import FLAG, Column
 from headroles.results.formats import to_records
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.results.stored import write_together
-from headroles.storage import plain
 from headroles.studies.importance.importance import ABSOLUTE, values_of
 from headroles.studies.pruning.orders import (
     Order,
@@ -153,14 +152,12 @@ class Pruning(Result):
     compensate more or less, by t-tests over examples corrected over heads (Benjamini and Hochberg).
     """
 
-    record: ModelRecord
-
     kind: ClassVar[str] = "pruning"
-    remedy: ClassVar[str] = PrunedModel.remedy
+    hint: ClassVar[str] = PrunedModel.hint
     question: ClassVar[str] = "How small can the model be?"
     options_type: ClassVar[type[Options]] = PruneOptions
     columns: ClassVar[tuple[str, ...]] = ("layer", "head", "removed")
-    own: ClassVar[Mapping[str, Column]] = {"removed": Column(FLAG)}
+    schema: ClassVar[Mapping[str, Column]] = {"removed": Column(FLAG)}
     views: ClassVar[tuple[str, ...]] = ("long", "compensation")
 
     @property
@@ -394,13 +391,11 @@ def write_without(
         "removed": sorted(removed),
         "parameters": {"before": n_before, "after": n_parameters(network)},
     }
-    record = ModelRecord.now(
+    record = Record.now(
         kind=kind.kind,
         model=structs.replace(encoder.description, **sites.description),
-        layers=sites.n_layers,
-        heads=sites.n_heads,
         options=options.record(),
-        facts=plain({"fine_tuning": None, **facts, **measured}),
+        facts={"fine_tuning": None, **facts, **measured},
     )
     result = kind(frame, record)
     write_together(folder, [PrunedModel(network, encoder.tokenizer, record), result])

@@ -19,10 +19,8 @@ from headroles.errors import UsageError
 from headroles.models.heads.remaining import Head
 from headroles.models.loading.encoder import Model
 from headroles.options import Convert, Options, split_names, takes
-from headroles.record import TaskRecord
 from headroles.results.columns import WHOLE, Axes, Column, one_of
 from headroles.results.shown import Grid, Shown, Warned
-from headroles.storage import plain
 from headroles.studies.importance.importance import ESTIMATORS, NORMALISATIONS
 from headroles.studies.pruning.orders import (
     BY_ESTIMATE,
@@ -173,21 +171,18 @@ class PruningCurves(ExamplesResult):
     ['loss', 'accuracy', 'f1', 'matthews']
     """
 
-    record: TaskRecord
     outcomes: Outcomes | None = None
 
     kind: ClassVar[str] = "pruning-curves"
     question: ClassVar[str] = "How many attention heads can the model do without?"
     options_type: ClassVar[type[Options]] = CurveOptions
     figures: ClassVar[Mapping[str, str]] = {"curves": "draw_pruning_curves"}
-    remedy: ClassVar[str] = (
-        "make them with: headroles pruning-curves MODEL TASK --test FILE --out D"
-    )
+    hint: ClassVar[str] = "make them with: headroles pruning-curves MODEL TASK --test FILE --out D"
     columns: ClassVar[tuple[str, ...]] = (
         *"order share n_removed draws measure n value sd_draws ci_low ci_high".split(),
         *COMPARED,
     )
-    own: ClassVar[Mapping[str, Column]] = {
+    schema: ClassVar[Mapping[str, Column]] = {
         "answer": one_of(WORSE, BETTER, UNDECIDED, NOT_COMPARED),
         "n_removed": Column(WHOLE, -1),
     }
@@ -286,13 +281,13 @@ def find_pruning_curves(
     measured = outcomes.measures(tested.metrics)
     facts = {
         "measured": {name: float(values[0]) for name, values in measured.items()},
-        "found_with": runs[0].task.describe() if runs else None,
+        "found_with": runs[0].record(options).task if runs else None,
         "points": points.to_dict("records"),
     }
     record = tested.record(
         options,
         kind="pruning-curves",
-        facts=plain(facts),
+        facts=facts,
         warnings=[*_warnings(tested, runs, options), *warnings],
     )
     return PruningCurves(frame, record, outcomes)

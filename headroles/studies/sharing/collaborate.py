@@ -37,7 +37,7 @@ from headroles.options import Options, takes
 from headroles.passes.examples import ExampleBatch, passes_over
 from headroles.passes.loop import Budget, Passes
 from headroles.passes.options import OnProgress, Progress, shown_in_notebooks
-from headroles.record import CorpusRecord, RecordedCorpus
+from headroles.record import Record, RecordedCorpus
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.stored import MODEL_KINDS
@@ -67,10 +67,8 @@ class CollaborativeModel(ChangedModel):
     mode and has the task head of the original.
     """
 
-    record: CorpusRecord
-
     kind: ClassVar[str] = MODEL_KINDS[1]
-    remedy: ClassVar[str] = "make one with: headroles collaborate MODEL --rank R --out DIR"
+    hint: ClassVar[str] = "make one with: headroles collaborate MODEL --rank R --out DIR"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -98,10 +96,8 @@ class Collaboration(Result):
     [24, 24, 24]
     """
 
-    record: CorpusRecord
-
     kind: ClassVar[str] = "collaboration"
-    remedy: ClassVar[str] = CollaborativeModel.remedy
+    hint: ClassVar[str] = CollaborativeModel.hint
     question: ClassVar[str] = "Can the heads of a layer share queries and keys?"
     options_type: ClassVar[type[Options]] = CollaborateOptions
     columns: ClassVar[tuple[str, ...]] = tuple(
@@ -225,11 +221,10 @@ def _collaborate(
             **find_loss_change(first, second),
         }
     frame = _frame(fits, measured)
-    record = CorpusRecord.now(
+    record = Record.now(
         kind="collaboration",
         model=structs.replace(encoder.description, **described),
-        corpus=text.corpus,
-        examples=len(text.learnt.lengths),
+        corpus=structs.replace(text.corpus, examples=len(text.learnt.lengths)),
         options={**options.record(), "device": encoder.device.type},
         facts={
             "bundled": sample is None,

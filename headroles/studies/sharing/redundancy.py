@@ -19,7 +19,7 @@ from headroles.models.loading.encoder import Model, check_is_model, load_encoder
 from headroles.models.shared.factorisation import head_singular
 from headroles.models.shared.sites import find_sites
 from headroles.options import Options, takes
-from headroles.record import ModelRecord
+from headroles.record import Record
 from headroles.results.formats import to_records
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
@@ -55,8 +55,6 @@ class Redundancy(Result):
     >>> len(redundancy.frame)
     18
     """
-
-    record: ModelRecord
 
     kind: ClassVar[str] = "redundancy"
     question: ClassVar[str] = "How much do the heads of a layer share?"
@@ -178,7 +176,7 @@ def find_redundancy(model: Model, options: RedundancyOptions) -> Redundancy:
     pairs = _pairs(sites, common, options, rng)
     by_role = pd.DataFrame() if table is None else _roles(sites, common, table, options)
     sizes = [site.maps.query.shape[1] / site.maps.query.shape[2] for site in sites]
-    record = ModelRecord.now(
+    record = Record.now(
         kind="redundancy",
         model=structs.replace(encoder.description, **described),
         options=options.record(),

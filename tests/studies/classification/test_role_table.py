@@ -154,13 +154,13 @@ def test_clusters_are_counted_and_recorded(scores: HeadScores) -> None:
     table = assign_roles(clustered)
     assert row(table, 0, 0, "local").n_clusters == 15
     assert (row(table, 0, 0, ARCS).n, row(table, 0, 0, ARCS).n_clusters) == (10, 5)
-    tests = table.record.tests
-    assert (tests.clusters, tests.clustered_by, tests.n_clusters) == ("auto", "document", 15)
-    assert table.warnings == tuple(tests.warnings)
+    facts = table.facts
+    assert (table.options.clusters, facts["clustered_by"]) == ("auto", "document")
+    assert facts["n_clusters"] == 15
     assert "all roles come from fewer than 20 documents" in table.warnings[0]
     apart = assign_roles(clustered, clusters="none")
     assert row(apart, 0, 0, "local").n_clusters == 30
-    assert apart.record.tests.clustered_by == "none"
+    assert apart.facts["clustered_by"] == "none"
     assert "2 of 3 roles come from fewer than 20 examples" in apart.warnings[0]
     assert f"These are block, {ARCS}." in apart.warnings[0]
 
@@ -171,7 +171,7 @@ def test_evenness_stands_beside_block() -> None:
     block, evenness = roles.index("block"), roles.index("block:evenness")
     values[3:9, ..., block] = values[3:9, ..., evenness] = np.nan
     table = assign_roles(make_scores(values, roles, score="excess"))
-    assert "block:evenness" not in (*table.roles, *table.record.tests.left_out)
+    assert "block:evenness" not in (*table.roles, *table.facts["left_out"])
     expected = np.delete(values[..., evenness], np.s_[3:9], axis=0).mean(axis=0)
     found = table.wide("evenness").set_index(["layer", "head"])
     assert_same_sums(found["block"].to_numpy().reshape(2, 3), expected)
@@ -183,7 +183,7 @@ def test_layers_with_a_window_are_noted(reach: int) -> None:
     """Of 12 tokens the last is 11 positions from the first."""
     values = np.random.default_rng(0).normal(3, 1, (60, 2, 3, 2))
     values[:, 1, 2] = 5  # another note comes first
-    scores = make_scores(values, ("local", ARCS), reaches=[None, reach])
+    scores = make_scores(values, ("local", ARCS), model={"reaches": [None, reach]})
     notes = assign_roles(scores).wide("note")
     of_layers = notes.drop(columns=["layer", "head"]).to_numpy().reshape(2, 3, 2)
     assert (of_layers[0] == "").all()
@@ -198,7 +198,7 @@ def test_a_role_that_no_example_has_is_left_out() -> None:
     scores.counts[:, 1] = 0
     table = assign_roles(scores)
     assert table.roles == ("local", ARCS)
-    assert [*table.record.tests.left_out] == ["block"]
+    assert [*table.facts["left_out"]] == ["block"]
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_it_shows_itself(table: RoleTable) -> None:
 def test_tab_completion_shows_names_for_people(table: RoleTable) -> None:
     shown = set(dir(table))
     assert shown >= {"frame", "where", "heads_with", "save", "export", "warnings"}
-    assert not shown & {"remedy", "form", "kind", "shown", "stem", "read_files"}
+    assert not shown & {"hint", "kind", "shown", "filename", "read_files"}
 
 
 def test_every_reader_names_the_same_heads(subjects: RoleTable) -> None:
@@ -440,5 +440,5 @@ class TestFiles:
             RoleTable.load(folder)
         for threshold in (3, 2):
             put_into(folder, assign_roles(HeadScores.load(folder), threshold=threshold))
-        assert RoleTable.load(folder).tests.threshold == 2
+        assert RoleTable.load(folder).facts["threshold"] == 2
         np.testing.assert_array_equal(HeadScores.load(folder).values, scores.values)

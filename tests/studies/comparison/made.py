@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.record import RecordedCorpus, ScoresRecord
+from headroles.record import Record, RecordedCorpus, RecordedModel
 from headroles.roles import SCORES
 from headroles.scoring.scores import HeadScores
 from tests.conftest import make_roles
@@ -34,10 +34,10 @@ def make_scores(
         values=values.astype(np.float32),
         counts=np.isfinite(values).any(axis=(1, 2)).astype(np.int64) * 5,
         score=SCORES[score],
-        record=ScoresRecord(
+        record=Record(
             options={**OPTIONS, **options},
             corpus=RecordedCorpus(scheme="UD"),
-            reaches=[None] * values.shape[1],
+            model=RecordedModel(reaches=[None] * values.shape[1]),
         ),
         digests=tuple(f"{k:08x}{k + 1000:08x}" for k in range(n)),
     )

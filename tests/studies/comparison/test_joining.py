@@ -10,7 +10,7 @@ import pytest
 
 from headroles import HeadScores, Role
 from headroles.errors import UsageError
-from headroles.record import ScoresRecord
+from headroles.record import Record
 from headroles.roles import SCORES
 from headroles.studies.comparison.joining import join_scores
 from tests.conftest import changed
@@ -75,7 +75,7 @@ def with_meaning(scores: HeadScores, role: str, **meaning: Any) -> HeadScores:
         (lambda _: random_scores(layers=3), "'after' differ in their number of layers: 2 and 3"),
         (lambda _: random_scores(heads=4), "'after' differ in their number of heads: 3 and 4"),
         (
-            lambda own: changed(own, reaches=[None, 64]),
+            lambda own: changed(own, model={"reaches": [None, 64]}),
             r"layers reaches: \[None, None\] and \[None, 64\]",
         ),
         (
@@ -223,5 +223,5 @@ class TestOtherExamples:
 
 def test_scores_made_without_options_join() -> None:
     """Both made by hand: nothing is known, so nothing differs."""
-    before = replace(random_scores(), record=ScoresRecord())
+    before = replace(random_scores(), record=Record())
     assert join(before, before)["after"].roles == before.roles

@@ -283,7 +283,7 @@ def test_unknown_names_are_refused(
 def test_a_removed_head_is_refused_by_name(scores: HeadScores) -> None:
     values = scores.values.copy()
     values[:, 1, 0] = np.nan
-    pruned = changed(replace(scores, values=values), removed_heads=[[1, 0]])
+    pruned = changed(replace(scores, values=values), model={"removed_heads": [[1, 0]]})
     with pytest.raises(UsageError, match="head 1-0 was removed from the model and has no scores"):
         find_examples(pruned, (1, 0), OBJ)
 
