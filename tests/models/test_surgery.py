@@ -12,9 +12,9 @@ from transformers import PreTrainedModel
 
 from headroles.errors import UsageError
 from headroles.models.families import FAMILIES
-from headroles.models.heads.gates import HeadSites, gated
+from headroles.models.heads.gates import HeadSites, gated, weights_of_heads
 from headroles.models.heads.remaining import remaining_heads, removed_heads
-from headroles.models.heads.surgery import remove_heads, zero_heads
+from headroles.models.heads.surgery import heads_of, remove_heads, zero_heads
 from tests.models.families import HEADS, LAYERS, PROJECTED, make_model
 from tests.rounding import DOUBLE, SUMS, assert_same_outputs
 
@@ -113,6 +113,30 @@ class TestEveryFamily:
         queries = {n: p for n, p in pruned.named_parameters() if "query" in n}
         unused = ("w2e_", "e2w_", "e2e_")  # of LUKE's entities
         assert all(p.grad is not None for n, p in queries.items() if not any(map(n.count, unused)))
+
+    def test_heads_that_stay_keep_their_weights(self, kind: str) -> None:
+        model = make_rich(kind)
+        before = weights_of_heads(HeadSites.from_model(model))
+        assert list(before) == heads_of(model)
+        remove_heads(model, of_family(kind, SOME + A_LAYER))
+        after = weights_of_heads(HeadSites.from_model(model))
+        assert list(after) == heads_of(model)
+        assert all(torch.equal(before[head], own) for head, own in after.items())
+
+
+def test_weights_of_a_head_are_all_that_is_its_own() -> None:
+    model = make_model("bert")
+    before = weights_of_heads(HeadSites.from_model(model))
+    assert {len(own) for own in before.values()} == {4 * 8 * 32}
+    own = model.encoder.layer[1].attention
+    with torch.no_grad():
+        for linear in (own.self.query, own.self.key, own.self.value):
+            linear.weight[16:24] += 1
+        own.output.dense.weight[:, 16:24] += 1
+    after = weights_of_heads(HeadSites.from_model(model))
+    changed = {head for head, own in after.items() if not torch.equal(own, before[head])}
+    assert changed == {(1, 2)}
+    assert after[1, 2] == pytest.approx(before[1, 2] + 1)
 
 
 def test_heads_keep_their_numbers() -> None:

@@ -27,6 +27,7 @@ from headroles.models.heads.projections import (
     layers_that_share,
     open_values,
 )
+from headroles.models.heads.remaining import Head
 from headroles.models.options import MEAN, UNIFORM, ZERO
 
 Change: TypeAlias = Callable[[int, Tensor], Tensor]
@@ -200,6 +201,27 @@ def gate_gradients(sites: HeadSites) -> Iterator[Callable[[Tensor], Tensor]]:
 
     with sites.changed(open_gates):
         yield of_loss
+
+
+def weights_of_heads(sites: HeadSites) -> dict[Head, Tensor]:
+    """Return all weights of every remaining head in a row: queries, keys, values and outputs.
+
+    Keys and values that several heads share count for each of them. Queries and keys of low rank,
+    which are not maps of single heads, are excluded.
+    """
+    found: dict[Head, Tensor] = {}
+    for number, layer in enumerate(sites.layers):
+        n_heads = len(layer.heads)
+        if not n_heads:
+            continue
+        maps = (layer.query, layer.key, layer.value)
+        parts = [one.weight for one in maps if one is not None] + [layer.output_weight]
+        flat = [
+            part.detach().flatten(1).repeat_interleave(n_heads // len(part), 0) for part in parts
+        ]
+        rows = torch.cat(flat, dim=1)
+        found |= {(number, head): row for head, row in zip(layer.heads, rows, strict=True)}
+    return found
 
 
 _BLOCK = "encoder.layer.{}.attention"

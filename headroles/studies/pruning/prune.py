@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
+from math import ceil
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -17,16 +18,10 @@ from msgspec import Meta, structs
 from torch import Tensor
 
 from headroles.arrays import FloatArray
-from headroles.errors import UsageError
-from headroles.models.heads.gates import HeadSites, gated
+from headroles.errors import ModelError, UsageError
+from headroles.models.heads.gates import HeadSites, gated, weights_of_heads
 from headroles.models.heads.remaining import Head
 from headroles.models.heads.surgery import heads_of, remove_heads, zero_heads
-from headroles.models.heads.tuning import (
-    TuningRecipe,
-    n_updates_of,
-    train_weights,
-    weights_of_heads,
-)
 from headroles.models.loading.encoder import LoadedEncoder, load_encoder
 from headroles.models.loading.saved_models import PrunedModel, model_folder
 from headroles.options import Convert, Flag, Options, fields_of, takes
@@ -43,7 +38,6 @@ from headroles.studies.pruning.orders import (
     Order,
     SelectionOptions,
     TestSetOptions,
-    Units,
     choose_heads,
     units_of,
 )
@@ -61,6 +55,11 @@ from headroles.tasks.outcomes import Outcomes
 from headroles.tasks.running import TaskRun, keep_parts, open_run
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import TestOptions
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_WARM_UP, _LONGEST_GRADIENT = 0.1, 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,16 +288,20 @@ def prune_heads(
     """
     claimed = model_folder(out, model, [PrunedModel, Pruning], overwrite)
     with claimed if folder is None else nullcontext(folder) as folder:
-        run = None if task is None else open_run(model, task, options)
-        tested = None if test is None else _over(model, test, options.of_test(), run)
-        tuned = None
-        if options.fine_tune_on is not None:
-            tuning_options = replace(options, examples=options.fine_tune_examples)
-            tuned = _over(model, options.fine_tune_on, tuning_options, tested or run)
-        opened = tested or run or tuned
+        opened: TaskRun | None = None  # whose model the others share
+        runs: list[TaskRun | None] = []
+        tuning_options = replace(options, examples=options.fine_tune_examples)
+        files = (task, test, options.fine_tune_on)
+        for file, own in zip(files, (options, options.of_test(), tuning_options), strict=True):
+            if file is None:
+                runs.append(None)
+            else:
+                opened = opened.over(file, own) if opened else open_run(model, file, own)
+                runs.append(opened)
+        run, tested, tuned = runs
         encoder = opened.encoder if opened else load_encoder(model, options, head=None)
         keep_parts("pruning", options, run, tested)
-        removed = _choose(encoder, options, run)
+        removed = _choose(encoder.model, options, run)
         before = None if tested is None else tested.outcomes_unmasked()
         return write_without(
             Pruning,
@@ -314,42 +317,32 @@ def prune_heads(
         )
 
 
-def _over(
-    model: str | Path, file: str | Path, options: TaskOptions, run: TaskRun | None
-) -> TaskRun:
-    """Return a run over a file, with the loaded model of ``run`` if given."""
-    return open_run(model, file, options) if run is None else run.over(file, options)
+def _choose(model: PreTrainedModel, options: PruneOptions, run: TaskRun | None) -> list[Head]:
+    """Return the heads to remove; the same heads from layers that share a module.
 
-
-def _choose(encoder: LoadedEncoder, options: PruneOptions, run: TaskRun | None) -> list[Head]:
-    """Return the heads to remove; the same heads from layers that share a module."""
-    units = units_of(encoder.model)
-    if options.share is not None:
-        n_units = round(options.share * len(units))
-    else:
-        n_units = _n_units(units, int(options.keep or 0))
-    firsts = {head: first for first, unit in units.items() for head in unit}
-    protect = dict.fromkeys(firsts.get(head, head) for head in options.protect or ())
-    selection = replace(options, protect=list(protect) or None)
-    chosen = choose_heads(options.order, n_units, units, selection, run)
-    return [head for first in chosen for head in units[first]]
-
-
-def _n_units(units: Units, keep: int) -> int:
-    """Return how many units to remove. Raises UsageError for more heads, or a part of a unit."""
+    Raises UsageError for more heads to keep than there are, or a part of a unit, and as
+    `choose_heads`.
+    """
+    units = units_of(model)
     size = max(map(len, units.values()), default=1)
-    n_heads = size * len(units)
+    n_heads, keep = size * len(units), options.keep or 0
     if keep > n_heads:
         raise UsageError(f"{keep} heads are to be kept, but the model has {n_heads}")
     n_units, rest = divmod(n_heads - keep, size)
-    if rest:
+    if options.share is not None:
+        n_units = round(options.share * len(units))
+    elif rest:
         more = n_heads - n_units * size
         raise UsageError(
             "layers of this model share one attention module, so that a head is removed from "
             f"{size} layers at once; {n_heads - keep} of {n_heads} heads are no multiple of "
             f"{size}. Pass `keep={more - size}` or `keep={more}`"
         )
-    return n_units
+    firsts = {head: first for first, unit in units.items() for head in unit}
+    protect = dict.fromkeys(firsts.get(head, head) for head in options.protect or ())
+    selection = replace(options, protect=list(protect) or None)
+    chosen = choose_heads(options.order, n_units, units, selection, run)
+    return [head for first in chosen for head in units[first]]
 
 
 def write_without(
@@ -424,8 +417,7 @@ def fine_tune(
             "all heads are removed, and none could compensate; leave `compensation` out"
         )
     network, groups = run.encoder.model, run.groups(options.update_examples)
-    recipe = TuningRecipe(options.epochs, options.learning_rate, options.seed)
-    n_updates = n_updates_of(recipe, len(groups))
+    n_updates = ceil(options.epochs * len(groups))
     updates = count(1)
     progress = Progress(options.on_progress, n_updates * (1 + options.compensation))
 
@@ -438,12 +430,17 @@ def fine_tune(
         progress(next(updates))
         return gradients
 
-    def train(gates: Tensor) -> None:
-        with gated(run.sites, gates):
-            train_weights(network, len(groups), gradients_of, recipe)
-
     def measure(gates: Tensor) -> dict[str, float]:
         return {} if tested is None else tested.measure(tested.outcomes(gates[None]))
+
+    def tune(gates: Tensor) -> HeadState:
+        """Fine-tune; return weights of heads, and importances at ``gates`` where compared."""
+        with gated(run.sites, gates):
+            train_weights(network, len(groups), gradients_of, options)
+        if not options.compensation:
+            return {}, np.empty(0)
+        values = values_of((tested or run).derivatives(gates=gates), ABSOLUTE)
+        return weights_of_heads(run.sites), values.reshape(-1, *run.shape)
 
     masked, whole = without(removed, run.shape), torch.ones(run.shape)
     facts: dict[str, Any] = {
@@ -454,40 +451,76 @@ def fine_tune(
         "whole": {},
     }
     if not options.compensation:
-        train(masked)
+        tune(masked)
         return facts
     start = copy.deepcopy(network.state_dict())
-    train(whole)
-    facts["whole"], state = measure(whole), state_of(tested or run, whole)
+    of_whole = tune(whole)
+    facts["whole"] = measure(whole)
     network.load_state_dict(start)
-    train(masked)
-    rows = find_compensation(state, state_of(tested or run, masked), removed)
-    return {**facts, "compensation": to_records(rows)}
+    return {**facts, "compensation": to_records(find_compensation(of_whole, tune(masked), removed))}
 
 
-class HeadState(NamedTuple):
-    """Weights of each head of a fine-tuned model, as a vector, and importances of heads.
+GradientsOf: TypeAlias = Callable[[int, Sequence[Tensor]], tuple[Tensor, Sequence[Tensor | None]]]
+"""Function from the number of an update's group and the weights to the loss and its gradients."""
+HeadState: TypeAlias = tuple[Mapping[Head, Tensor], FloatArray]
+"""Weights of each head of a fine-tuned model, as a vector, and importances of heads (examples,
+layers, heads): absolute derivatives of the loss by gates.
+"""
 
-    ``importances`` (examples, layers, heads) are absolute derivatives of the loss by gates.
+
+def train_weights(
+    model: PreTrainedModel, n_groups: int, gradients_of: GradientsOf, options: PruneOptions
+) -> None:
+    """Train all weights of ``model`` on groups of examples, in a new order every epoch.
+
+    Each update uses the gradients of one group, whose number ``gradients_of`` gets, as the Trainer
+    of transformers does: AdamW, with a rate that rises over a tenth of the updates, then falls.
+    Dropout is on meanwhile. The program's random state is restored afterwards.
+
+    Raises ModelError for weights that are not finite afterwards.
     """
+    n_updates = ceil(options.epochs * n_groups)
+    n_warm = int(_WARM_UP * n_updates)
+    weights = [one for one in model.parameters() if one.requires_grad]
+    optimizer = torch.optim.AdamW(weights, lr=options.learning_rate, weight_decay=0, fused=True)
 
-    weights: Mapping[Head, Tensor]
-    importances: FloatArray
+    def rate(update: int) -> float:
+        if update < n_warm:
+            return update / max(1, n_warm)
+        return max(0.0, (n_updates - update) / max(1, n_updates - n_warm))
 
-
-def state_of(run: TaskRun, gates: Tensor) -> HeadState:
-    """Return weights and importances of a model, the importances at ``gates`` (layers, heads)."""
-    values = values_of(run.derivatives(gates=gates), ABSOLUTE)
-    return HeadState(weights_of_heads(run.sites), values.reshape(-1, *run.shape))
+    rates = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+    generator = torch.Generator()
+    model.train()
+    with torch.random.fork_rng():
+        torch.manual_seed(options.seed)
+        for update in range(n_updates):
+            epoch, place = divmod(update, n_groups)
+            if place == 0:
+                torch.empty((), dtype=torch.int64).random_()  # which a DataLoader draws
+                generator.manual_seed(options.seed + epoch)
+                order = torch.randperm(n_groups, generator=generator).tolist()
+            for one, gradient in zip(weights, gradients_of(order[place], weights)[1], strict=True):
+                one.grad = gradient
+            torch.nn.utils.clip_grad_norm_(weights, _LONGEST_GRADIENT)
+            optimizer.step()
+            rates.step()
+    model.zero_grad()
+    model.eval()  # type: ignore[no-untyped-call]
+    if not all(torch.isfinite(one).all() for one in model.parameters()):
+        raise ModelError(
+            "weights are not finite after fine-tuning; lower the learning rate "
+            f"({options.learning_rate:g}), and run the model in float32 (it ran in {model.dtype})"
+        )
 
 
 def find_compensation(
     whole: HeadState, smaller: HeadState, removed: Sequence[Head]
 ) -> pd.DataFrame:
     """Compare the remaining heads, fine-tuned without ``removed``, with the whole model."""
-    heads = [head for head in whole.weights if head not in removed]
+    heads = [head for head in whole[0] if head not in removed]
     layers, numbers = (list(axis) for axis in zip(*heads, strict=True))
-    before, after = (state.importances[:, layers, numbers] for state in (whole, smaller))
+    before, after = (importances[:, layers, numbers] for _, importances in (whole, smaller))
     changes = after - before
     excess = Hypotheses.of(
         changes - changes.mean(1, keepdims=True), 0.0, size=np.sqrt((before**2).mean())
@@ -497,9 +530,8 @@ def find_compensation(
         "layer": layers,
         "head": numbers,
         "weight_change": [
-            float((smaller.weights[head] - weights).norm() / weights.norm())
-            for head, weights in whole.weights.items()
-            if head not in removed
+            float((smaller[0][head] - whole[0][head]).norm() / whole[0][head].norm())
+            for head in heads
         ],
         "importance": before.mean(0),
         "importance_change": changes.mean(0),

@@ -16,7 +16,7 @@ from headroles.studies.importance import ablate, by_task
 from headroles.studies.importance.ablate import AblateOptions, Removal
 from headroles.studies.importance.by_task import ByTaskOptions
 from headroles.studies.pruning import pruning_curves
-from headroles.studies.pruning.prune import HeadState, find_compensation
+from headroles.studies.pruning.prune import find_compensation
 from headroles.studies.pruning.pruning_curves import CurveOptions
 from headroles.tasks.outcomes import Outcomes
 
@@ -50,7 +50,7 @@ def verdicts(whole: NDArray[np.float64], without: NDArray[np.float64]) -> dict[s
     mirrored = 2 * whole - without
     weights = dict.fromkeys(((0, 0), (0, 1)), torch.ones(1))
     before, after = (
-        HeadState(weights, np.stack(columns, axis=1)[:, None])
+        (weights, np.stack(columns, axis=1)[:, None])
         for columns in ((whole, whole), (without, mirrored))
     )
     found["compensation"] = find_compensation(before, after, []).iloc[0]

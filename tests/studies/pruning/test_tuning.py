@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from headroles import load_model, prune_heads
-from headroles.errors import UsageError
+from headroles.errors import ModelError, UsageError
+from headroles.models.heads.gates import weights_of_heads
 from headroles.models.heads.surgery import heads_of
-from headroles.models.heads.tuning import weights_of_heads
 from headroles.studies.pruning.prune import (
-    HeadState,
     PruneOptions,
     Pruning,
     find_compensation,
     fine_tune,
+    train_weights,
     write_without,
 )
 from headroles.studies.removals import without
@@ -82,6 +87,67 @@ def test_other_objectives(
     assert found.facts["after"]["loss"] < found.facts["fine_tuning"]["masked"]["loss"]
 
 
+IDS, LABELS = torch.arange(8, 56).view(6, 8), torch.tensor([0, 1, 1, 0, 1, 0])
+
+
+def train(model: Any, n_groups: int = 3, **asked: object) -> int:
+    """Train a model on groups of two examples; return the number of updates."""
+    numbers = []
+
+    def gradients_of(number: int, weights: Sequence[Tensor]) -> tuple[Tensor, Sequence[Tensor]]:
+        rows = slice(2 * number, 2 * number + 2)
+        loss = cross_entropy(model(input_ids=IDS[rows]).logits, LABELS[rows])
+        numbers.append(number)
+        return loss.detach(), torch.autograd.grad(loss, weights)
+
+    train_weights(model, n_groups, gradients_of, options("unread", **asked))
+    assert not model.training
+    return len(numbers)
+
+
+class TestTraining:
+    def test_the_loss_falls_and_updates_are_counted(self) -> None:
+        model = make_task_model()
+        before = cross_entropy(model(input_ids=IDS).logits, LABELS)
+        assert train(model, epochs=2.5, learning_rate=5e-3) == 8
+        assert cross_entropy(model(input_ids=IDS).logits, LABELS) < 0.7 * before
+
+    def test_one_update_is_one_of_adamw(self) -> None:
+        plain = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+        model, expected = make_task_model(**plain), make_task_model(**plain)
+        train(model, n_groups=1, epochs=1)
+        adam = torch.optim.AdamW(expected.parameters(), lr=1e-3, eps=1e-8, weight_decay=0)
+        cross_entropy(expected(input_ids=IDS[:2]).logits, LABELS[:2]).backward()
+        torch.nn.utils.clip_grad_norm_(expected.parameters(), 1.0)
+        adam.step()
+        # The first update moves a weight by the learning rate at most: a thousandth of that is
+        # more than rounding adds, and less than any other update would do.
+        for name, weights in expected.state_dict().items():
+            torch.testing.assert_close(model.state_dict()[name], weights, rtol=0, atol=1e-6)
+
+    def test_a_seed_gives_the_same_weights_and_leaves_others_their_random_numbers(self) -> None:
+        def numbers() -> tuple[float, ...]:
+            return random.random(), np.random.random(), float(torch.rand(()))  # noqa: NPY002
+
+        random.seed(5), np.random.seed(5), torch.manual_seed(5)  # noqa: NPY002
+        expected, found = numbers(), []
+        for seed in (4, 4, 5):
+            model = make_task_model()  # sets a seed of its own
+            random.seed(5), np.random.seed(5), torch.manual_seed(5)  # noqa: NPY002
+            train(model, seed=seed)
+            assert numbers() == expected
+            found.append(model.state_dict())
+        assert all(torch.equal(found[0][name], own) for name, own in found[1].items())
+        assert not torch.equal(found[2]["classifier.weight"], found[0]["classifier.weight"])
+
+    def test_weights_that_are_not_finite(self) -> None:
+        def gradients_of(number: int, weights: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+            return torch.zeros(()), [torch.full_like(one, torch.inf) for one in weights]
+
+        with pytest.raises(ModelError, match=r"not finite after fine-tuning; lower .* \(0\.001\)"):
+            train_weights(make_task_model(), 2, gradients_of, options("unread"))
+
+
 class TestCompensation:
     def test_nothing_gone_is_nothing_to_make_up_for(
         self, classifier: Path, labelled: Path, tmp_path: Path
@@ -111,12 +177,9 @@ class TestCompensation:
         before = rng.random((40, 2, 2))
         rises = np.array([[9.0, 2.0], [2.0, 5.0]])  # the first is of a head that is gone
         before *= scale  # derivatives of a model that has learnt its examples well are small
-        whole = HeadState(own, before)
-        after = HeadState(
-            own | {(1, 1): torch.tensor([3.0, 6.0])},
-            before + scale * (rises + rng.normal(scale=0.1, size=(40, 2, 2))),
-        )
-        frame = find_compensation(whole, after, [(0, 0)])
+        others = before + scale * (rises + rng.normal(scale=0.1, size=(40, 2, 2)))
+        after = own | {(1, 1): torch.tensor([3.0, 6.0])}, others
+        frame = find_compensation((own, before), after, [(0, 0)])
         assert list(zip(frame["layer"], frame["head"], strict=True)) == heads[1:]
         assert frame["weight_change"].tolist() == pytest.approx([0, 0, 2 / 5])
         assert frame["importance"].to_numpy() == pytest.approx(before.mean(0).ravel()[1:])
