@@ -45,7 +45,7 @@ from headroles.passes.options import Progress, shown_in_notebooks
 from headroles.record import Record, RecordedTask, versions
 from headroles.rounding import MODEL_TERMS, rounding_bound
 from headroles.storage import OpenParts, decode_arrays, encode_arrays
-from headroles.tasks.batches import IGNORED, Batches, TaskBatch
+from headroles.tasks.batches import IGNORED, TaskBatch, passes_over
 from headroles.tasks.options import CLASSIFICATION, MASKED_LM, REGRESSION, RunOptions, TaskOptions
 from headroles.tasks.outcomes import DERIVATIVES, LOSS, METRICS, Derivatives, Outcomes, metrics_of
 from headroles.tasks.reading import Task, find_targets, objective_of, read_task
@@ -66,8 +66,7 @@ class TaskRun:
         self.shape = self.sites.n_layers, self.sites.n_heads
         """Numbers of layers and of heads in each, including removed ones."""
         self.metrics = metrics_of(self.objective, config.num_labels or 0)
-        made = Batches(encoder, task, self.objective, self.targets, options)
-        self.passes, self.n_cut = made.passes()
+        self.passes, self.n_cut = passes_over(encoder, task, self.objective, self.targets, options)
         self.batches = self.passes.batches()
         self.batch_tokens = self.passes.budget.tokens
         self.parts: OpenParts | None = None

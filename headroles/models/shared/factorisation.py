@@ -101,11 +101,6 @@ class Factors:
     converged: bool = True
 
     @property
-    def iterations(self) -> int:
-        """Number of rounds."""
-        return len(self.errors)
-
-    @property
     def method(self) -> FactorMethod:
         """Method of the factors, one of ``FACTOR_METHODS``."""
         return SHARED if self.query.ndim == 2 else PER_HEAD
@@ -154,19 +149,29 @@ def factorise(
     ``restarts`` starts; at full rank they are the maps themselves. With factors per head, each head
     gets rank / H dimensions, and the error is the least possible.
     """
-    if method == SHARED and rank >= maps.full_rank:
-        return _own_factors(maps)
+    heads, size, width = maps.query.shape
+    if method == SHARED and rank >= maps.full_rank:  # every head mixes only its own dimensions
+        own = np.repeat(np.eye(heads), size, axis=1)
+        query, key = maps.query.reshape(-1, width), maps.key.reshape(-1, width)
+        return Factors(query, key, own, own * maps.bias.reshape(-1))
     basis = _Basis.of(moments)
     fitted = basis.enter(maps)
-    if method == PER_HEAD:
-        return basis.leave(_truncated(fitted, rank // len(maps.query)))
-    return basis.leave(fit_shared(fitted, rank, seed=seed, restarts=restarts))
+    if method == SHARED:
+        return basis.leave(fit_shared(fitted, rank, seed=seed, restarts=restarts))
+    with_bias = np.concatenate([fitted.query, fitted.bias[:, :, None]], axis=2)
+    left, strength, right = head_singular(with_bias, fitted.key)
+    most = rank // heads  # singular dimensions of each head
+    scaled = (left[:, :, :most] * strength[:, None, :most]).swapaxes(1, 2)
+    key = right[:, :, :most].swapaxes(1, 2)
+    ones = np.ones(scaled.shape[:2])
+    return basis.leave(Factors(scaled[..., :-1], key, ones, scaled[..., -1]))
 
 
 def score_error(maps: ScoreMaps, factors: Factors, moments: InputMoments) -> float:
     """Return the root mean square error of scores, relative to that of the scores themselves.
 
-    The mean of each row of scores is subtracted. The inputs have the given ``moments``.
+    The mean of each row of scores is subtracted. The inputs have the given ``moments``: exact for
+    one sequence, for several an approximation, as if each had the moments of all.
     """
     basis = _Basis.of(moments)
     exact, close = basis.enter(maps), basis.enter(factors.as_maps())
@@ -176,23 +181,6 @@ def score_error(maps: ScoreMaps, factors: Factors, moments: InputMoments) -> flo
         np.concatenate([exact.bias, -close.bias], axis=1),
     )
     return float(np.sqrt(max(both.energy, 0) / exact.energy)) if exact.energy else 0.0
-
-
-def _own_factors(maps: ScoreMaps) -> Factors:
-    """Return the maps as factors: every head mixes only its own dimensions."""
-    heads, size, width = maps.query.shape
-    own = np.repeat(np.eye(heads), size, axis=1)
-    query, key = maps.query.reshape(-1, width), maps.key.reshape(-1, width)
-    return Factors(query, key, own, own * maps.bias.reshape(-1))
-
-
-def _truncated(maps: ScoreMaps, rank: int) -> Factors:
-    """Return the ``rank`` largest singular dimensions of the map of each head, bias included."""
-    query = np.concatenate([maps.query, maps.bias[:, :, None]], axis=2)
-    left, strength, right = head_singular(query, maps.key)
-    scaled = (left[:, :, :rank] * strength[:, None, :rank]).swapaxes(1, 2)
-    key = right[:, :, :rank].swapaxes(1, 2)
-    return Factors(scaled[..., :-1], key, np.ones(scaled.shape[:2]), scaled[..., -1])
 
 
 @dataclass(frozen=True)
@@ -237,16 +225,8 @@ def fit_shared(
     """Find factors of ``rank`` that heads share, the best of ``restarts`` starts.
 
     Every start takes the ``rank`` strongest singular dimensions of single heads, each mixed by its
-    own head alone, and adds noise to the mixing: from there least squares reach a lower error than
-    from random factors, in fewer rounds.
-
-    Args:
-        maps: the scores, of H heads.
-        rank: R, at least 1.
-        seed: of the noise.
-        restarts: number of starts.
-        most_rounds: number of rounds after which a start ends unconverged.
-        tolerance: see ``TOLERANCE``.
+    own head alone, and adds noise of ``seed`` to the mixing: from there least squares reach a lower
+    error than from random factors, in fewer rounds. A start ends unconverged after ``most_rounds``.
     """
     rng = np.random.default_rng(seed)
     query, key, owners = _strongest(maps, rank)
@@ -256,8 +236,13 @@ def fit_shared(
     for _ in range(restarts):
         mixing = _NOISE * rng.standard_normal((len(maps.query), rank))
         mixing[owners, np.arange(len(owners))] += 1
-        start = _State(query, key, mixing, bias, keys, in_key)
-        fits.append(_descend(maps, start, most_rounds, tolerance))
+        state, errors = _State(query, key, mixing, bias, keys, in_key), list[float]()
+        converged = False
+        while not converged and len(errors) < most_rounds:
+            errors.append(_round(maps, state))
+            converged = len(errors) > 1 and errors[-2] - errors[-1] <= tolerance * errors[-2]
+        factors = state.query.T, state.key.T, state.mixing, state.bias
+        fits.append(Factors(*factors, tuple(errors), converged))
     return min(fits, key=lambda fit: fit.errors[-1])
 
 
@@ -288,15 +273,6 @@ def _strongest(maps: ScoreMaps, rank: int) -> tuple[FloatArray, FloatArray, Inde
     heads, places = np.unravel_index(np.argsort(-strength, axis=None)[:rank], strength.shape)
     scale = np.sqrt(strength[heads, places])
     return left[heads, :, places].T * scale, right[heads, :, places].T * scale, heads
-
-
-def _descend(maps: ScoreMaps, state: _State, most_rounds: int, tolerance: float) -> Factors:
-    errors: list[float] = []
-    converged = False
-    while not converged and len(errors) < most_rounds:
-        errors.append(_round(maps, state))
-        converged = len(errors) > 1 and errors[-2] - errors[-1] <= tolerance * errors[-2]
-    return Factors(state.query.T, state.key.T, state.mixing, state.bias, tuple(errors), converged)
 
 
 def _round(maps: ScoreMaps, state: _State) -> float:

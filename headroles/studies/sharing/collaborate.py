@@ -79,9 +79,9 @@ class Collaboration(Result):
     number of query dimensions of all heads together, and ``full_rank`` this number in the original.
     Errors are root mean squares as shares of the original's: ``tensor_error`` of the products of
     the weights, ``score_error`` of scores on the sample and on text held out, with the outputs of
-    the original's layers as inputs. ``score_error`` is an approximation from the means and the
-    covariances of inputs, as if those of a query and of a key were independent (.142 where all
-    pairs of tokens held out give .162). Divergences are in nats (Kullback-Leibler, mean over heads
+    the original's layers as inputs. ``score_error`` is an approximation, as if each sentence had
+    the means and covariances of all (.142 where the pairs of tokens of the sentences held out gave
+    .162). Divergences are in nats (Kullback-Leibler, mean over heads
     and queries), with the outputs of each model's layers as inputs. Parameters are of queries and
     keys, multiplications of queries, keys and scores for a sequence of 128 tokens; ``rounds`` are
     those of least squares.
@@ -291,7 +291,7 @@ def _frame(fits: list[_Fit], measured: dict[str, FloatArray]) -> pd.DataFrame:
             "parameters": 2 * rank * width + (2 * heads if shared else 1) * rank,
             "multiplications_before": before,
             "multiplications": after,
-            "rounds": fit.factors.iterations,
+            "rounds": len(fit.factors.errors),
             "converged": fit.factors.converged,
         }
         for layer in fit.site.layers:
