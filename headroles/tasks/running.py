@@ -229,7 +229,10 @@ class TaskRun:
             weights = weight_digest(self.encoder.model)  # weights may have been tuned since loading
             inputs = [computed, weights, self.task.digest, self.task.lines, self.batch_tokens]
             stem = hashlib.sha256(repr([*inputs, gates.tolist()]).encode()).hexdigest()[:32]
-        with self._reported(len(self.batches) * n_passes) as report:
+        with shown_in_notebooks(self.options, "passes") as options:
+            # a notebook without `expect` has a bar for each round
+            rounds = self.rounds if options is self.options else Progress(options.on_progress)
+            report = rounds.start(len(self.batches) * n_passes)
             for number, batch in enumerate(self.batches):
                 name = f"{stem}-{number + 1}"
                 if self.parts is not None and name in self.parts:
@@ -246,13 +249,6 @@ class TaskRun:
             column: np.concatenate([of_batch[column] for of_batch in arrays])[places]
             for column in arrays[0]
         }
-
-    @contextmanager
-    def _reported(self, amount: float) -> Iterator[Progress]:
-        """Yield the report of a round; a notebook without `expect` has a bar for each."""
-        with shown_in_notebooks(self.options, "passes") as options:
-            has_bar = options is not self.options
-            yield (Progress(options.on_progress) if has_bar else self.rounds).start(amount)
 
     def _computed(
         self,

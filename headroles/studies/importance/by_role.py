@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from msgspec import Meta
 
-from headroles.arrays import BoolArray, FloatArray
+from headroles.arrays import FloatArray
 from headroles.drawing.style import DARK, THRESHOLD, legend_below, new_axes, role_label
 from headroles.errors import UsageError
 from headroles.inference.permutation import permute_within
@@ -187,13 +187,19 @@ def importance_by_role(model: Model, task: str | Path, options: ByRoleOptions) -
     run.expect(
         DERIVATIVES
         + run.n_passes(without_each([(), *units], run.shape))
-        + without_roles * (1 + min(8 * enough_draws(options), options.draws))
+        + without_roles * (1 + options.draws)
     )
+    is_in = np.array([[head in of_role for head in heads] for of_role in having.values()], int)
+    n_both, sizes = is_in @ is_in.T, is_in.sum(1)
+    shares = n_both / (sizes[:, None] + sizes - n_both)
+    np.fill_diagonal(shares, 0)
+    nearest = np.array(list(having), dtype=object)[shares.argmax(1)]
     importances = values_of(run.derivatives(), options.estimator).mean(0).reshape(run.shape)
     columns = {
         "role": list(having),
         "heads": [len(of_role) for of_role in having.values()],
-        **_overlaps(having, heads),
+        "shared_with": np.where(shares.any(1), nearest, ""),
+        "overlap": shares.max(1),
         **_within(importances, heads, having, options, "importance"),
         **_within(rises_of(run, units), heads, having, options, "loss"),
         **compare_removed(run, heads, having, options),
@@ -224,16 +230,6 @@ def _warnings(
             f"too few sets of as many heads are possible for {listed(few, 3)}: the loss without "
             f"these roles cannot have a p-value of {options.alpha:g}"
         )
-
-
-def _overlaps(having: Mapping[str, Sequence[Head]], heads: Sequence[Head]) -> dict[str, Any]:
-    """Return for each role the other one that shares the largest part of the heads of both."""
-    is_in = np.array([[head in of_role for head in heads] for of_role in having.values()], int)
-    n_both, sizes = is_in @ is_in.T, is_in.sum(1)
-    shares = n_both / (sizes[:, None] + sizes - n_both)
-    np.fill_diagonal(shares, 0)
-    nearest = np.array(list(having), dtype=object)[shares.argmax(1)]
-    return {"shared_with": np.where(shares.any(1), nearest, ""), "overlap": shares.max(1)}
 
 
 def _within(
@@ -344,7 +340,7 @@ def _draw(
     cost, start = run.n_passes(without_each(sets, run.shape)) / len(sets), 0
     while start < options.draws and is_open.any():
         open_roles: list[int] = np.flatnonzero(is_open).tolist()
-        run.expect(cost * _expected_draws(drawn[:start, open_roles], observed[open_roles], options))
+        run.expect(cost * len(open_roles) * (options.draws - start))
         part = slice(start, min(start + max(_ROUND, start // 4), options.draws))
         wanted = []
         for _ in range(part.start, part.stop):
@@ -356,28 +352,12 @@ def _draw(
         losses = run.outcomes(gates).losses.mean(0)
         by_draw = losses[[places[chosen] for chosen in wanted]].reshape(-1, len(open_roles))
         drawn[part, open_roles] = by_draw
-        is_open[open_roles] = ~_end_decided(drawn, observed, enough)[open_roles]
+        above, below = (drawn >= observed).cumsum(0), (drawn <= observed).cumsum(0)
+        is_decided = np.minimum(above, below) >= enough
+        drawn[is_decided.cumsum(0) > 1] = np.nan
+        is_open[open_roles] = ~is_decided.any(0)[open_roles]
         start = part.stop
     return drawn
-
-
-def _end_decided(drawn: FloatArray, observed: FloatArray, enough: int) -> BoolArray:
-    """Discard draws after both tails have ``enough``; return the roles (R,) with such tails."""
-    above, below = (drawn >= observed).cumsum(0), (drawn <= observed).cumsum(0)
-    is_decided = np.minimum(above, below) >= enough
-    drawn[is_decided.cumsum(0) > 1] = np.nan
-    return np.asarray(is_decided.any(0))
-
-
-def _expected_draws(drawn: FloatArray, observed: FloatArray, options: ByRoleOptions) -> float:
-    """Estimate how many more draws roles take, by the share of draws in the tails so far.
-
-    Before the first draw, all ranks of a role count as equally probable.
-    """
-    n_drawn, enough = len(drawn), enough_draws(options)
-    tail = np.minimum((drawn >= observed).sum(0), (drawn <= observed).sum(0))
-    needed = (enough - tail) * (n_drawn + 2) / (tail + 1 / 4)
-    return float(np.minimum(needed, options.draws - n_drawn).sum())
 
 
 def draw_importance_by_role(by_role: ImportanceByRole, ax: Axes | None = None) -> Axes:
