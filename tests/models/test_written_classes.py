@@ -68,17 +68,18 @@ def outputs(model: PreTrainedModel) -> torch.Tensor:
 
 @pytest.mark.parametrize(("kind", "task"), CLASSES)
 def test_every_class_is_read_as_it_was_written(kind: str, task: str, tmp_path: Path) -> None:
-    zeroed, removed = make_whole(kind, task), make_whole(kind, task)
-    heads = of_family(kind, SOME + A_LAYER)
+    zeroed, heads = make_whole(kind, task), of_family(kind, SOME + A_LAYER)
     zero_heads(zeroed, heads)
-    remove_heads(removed, heads)
-    for name, one in (("zeroed", zeroed), ("removed", removed)):
-        PrunedModel(one, TOKENIZER, Record()).write_files(tmp_path / name)
-
+    PrunedModel(zeroed, TOKENIZER, Record()).write_files(tmp_path / "zeroed")
     read, report = type(zeroed).from_pretrained(tmp_path / "zeroed", output_loading_info=True)
     assert not any(report[found] for found in ("missing_keys", "unexpected_keys"))
     assert not report["mismatched_keys"]
     assert_same_outputs(outputs(read), outputs(zeroed))
+    if task != classes_of(kind)[0]:
+        return
+    removed = make_whole(kind, task)
+    remove_heads(removed, heads)
+    PrunedModel(removed, TOKENIZER, Record()).write_files(tmp_path / "removed")
     smaller = load_model(tmp_path / "removed")
     assert type(smaller) is type(zeroed)
     assert_same_outputs(outputs(smaller), outputs(removed))
