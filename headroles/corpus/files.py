@@ -24,7 +24,7 @@ from headroles import storage
 from headroles.corpus.sentence import CorpusSource
 from headroles.errors import CorpusError
 from headroles.role_names import is_relation
-from headroles.wording import listed, printable
+from headroles.wording import has_halves, listed, printable
 
 PathLike = str | OsPathLike[str]
 STANDARD_INPUT = "-"
@@ -135,12 +135,14 @@ def find_files(
             raise _unreadable(path, error) from error
     if not found:
         raise CorpusError("no corpus was given; give at least one file or folder")
-    files = [
-        _standard_input() if _is_input(path) else CorpusFile(path, printable(path), stem)
-        for path, stem in _stems(found).items()
-    ]
-    source: CorpusSource = {"folders": folders} if folders else {}
-    return files, {"files": list(map(str, files)), **source}
+    files, names = [], []
+    for path, stem in _stems(found).items():
+        is_input = _is_input(path)
+        files.append(_standard_input() if is_input else CorpusFile(path, printable(path), stem))
+        # control characters stay in records, so that the file is found again; halves cannot
+        is_shown = is_input or has_halves(str(path))
+        names.append(str(files[-1]) if is_shown else str(path))
+    return files, {"files": names, **({"folders": folders} if folders else {})}
 
 
 def _is_input(path: Path) -> bool:

@@ -16,10 +16,6 @@ from headroles.scoring.options import HALF
 from headroles.storage import plain
 from headroles.wording import listed
 
-_ALL_AT_ONCE = (
-    "attention read from the model's output, all layers at once: {:.1f} MiB of memory for a text "
-    "of 128 tokens"
-)
 MUCH = 0.1
 """Share of unknown or skipped text beyond which a warning is given."""
 
@@ -157,10 +153,8 @@ def describe_run(record: Record) -> str:
     model, corpus = record.model, record.corpus
     if record.is_by_hand:
         return "scores made by hand\n"
-    mib = model.layers * model.heads * 4 * 128**2 / 2**20
     lines = [
         f"model   {model.model} ({model.family}, {model.layers} layers x {model.heads} heads)",
-        *(["        " + _ALL_AT_ONCE.format(mib)] if "returned" in model.read_through else []),
         f"corpus  {listed(corpus.files) or 'sentences in memory'}",
         *(f"        {line}" for line in describe_folders(corpus)),
         f"        {corpus.sentences} sentences, {corpus.documents} documents, "

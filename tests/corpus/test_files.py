@@ -168,6 +168,10 @@ def test_names_that_are_not_utf8_can_be_written_down(tmp_path: Path) -> None:
     assert sentence.id == r"caf\udce9\x1b-1"
     for text in (sentence.id, sentence.document, *corpus.source["files"]):
         assert text.encode()
+    file = file.rename(tmp_path / "a\x1b[1m.conllu")
+    corpus = read_conllu(file)  # recorded as it is called, so that it is found again
+    assert corpus.source["files"] == [str(file)]
+    assert next(iter(read_conllu(corpus.source["files"]))).id == r"a\x1b[1m-1"
 
 
 def test_what_was_kept_of_standard_input_goes_with_the_corpus(
