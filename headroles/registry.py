@@ -22,6 +22,7 @@ class Command(NamedTuple):
         help: its first paragraph is shown in the list of commands.
         kind: the kind of the result of the study; by default the name of the command.
         title: the title of this command and the next ones in the list of commands.
+        is_beside: whether the result goes into the folder of the scores that it is of.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Command(NamedTuple):
     help: str
     kind: str = ""
     title: str = ""
+    is_beside: bool = False
 
     @property
     def is_made(self) -> bool:
@@ -71,8 +73,10 @@ COMMANDS = (
     Command("merge", "cli.scoring:merge", "Join parts of a corpus that were scored apart."),
     Command(
         "assign",
-        "cli.scoring:assign",
+        "studies.classification.assignment:assign_roles",
         "Test the scores in DIR again, without the model. Writes the role table there.",
+        kind="role table",
+        is_beside=True,
     ),
     Command(
         "best",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from headroles.cli import console, flags
-from headroles.cli.studies import fill, fill_folder, names_of, write_results
+from headroles.cli.studies import fill, fill_folder, names_of, text_beside, write_results
 from headroles.corpus import CorpusOptions
 from headroles.studies.claims.measured import ClaimOptions
 
@@ -74,10 +73,7 @@ def claims(
         return
     choose_claims(options.claims)  # refused before long work
     tasks = split_names(task) if task is not None else ()
-    # Columns and header are those of the task where there is one.
-    columns = None if task else reading.text_columns
-    header = False if reading.header is False and not task else None
-    texts = open_corpus(corpus, replace(reading, text_columns=columns, header=header))
+    texts = open_corpus(corpus, text_beside(task, reading))
     with fill_folder(out, [ClaimTable], output, options, "claims", "parts") as (folder, running):
         result = test_claims(model, texts, after, tasks, options=running)
         write_results(folder, result)

@@ -16,7 +16,6 @@ from headroles.studies.comparison.options import CompareOptions
 
 
 def compare(
-    context: typer.Context,
     sides: Annotated[
         list[str],
         typer.Argument(
@@ -70,12 +69,12 @@ def compare(
     if models:
         _check_models(sides, corpus)
     else:
-        reason = (
-            "without --models stored scores are compared, as they are: leave out {}; or pass "
-            "--models, with models in the place of folders"
-        )
-        groups = (CorpusOptions, ScoreOptions, flags.ResumeOptions)
-        flags.refuse_given(context, groups, reason, others=["--corpus"] * bool(corpus))
+        idle = [flag for group in (reading, scoring, resuming) for flag in flags.given(group)]
+        if idle := ["--corpus"] * bool(corpus) + idle:
+            raise UsageError(
+                "without --models stored scores are compared, as they are: leave out "
+                f"{', '.join(idle)}; or pass --models, with models in the place of folders"
+            )
     with new_folder(out, [RoleComparison], output.overwrite, resuming.resume) as staging:
         folders = [Path(side) for side in sides]
         if models:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer.core import TyperCommand
 
-from headroles.errors import UsageError
 from headroles.options import CIRCUMSTANCE, TITLES, Convert, Field, Options, fields_of
 from headroles.wording import addressed, speaking_of_flags
 
@@ -190,24 +189,10 @@ def _flag(field: Field) -> inspect.Parameter:
     )
 
 
-def given(context: typer.Context, group: type[Options]) -> list[str]:
-    """Return the flags of a group that the user gave."""
-    sources = {field.flag: context.get_parameter_source(field.name) for field in fields_of(group)}
-    return [flag for flag, source in sources.items() if source and source.name != "DEFAULT"]
-
-
-def refuse_given(
-    context: typer.Context,
-    groups: Sequence[type[Options]],
-    reason: str,
-    spared: Sequence[type[Options]] = (),
-    others: Sequence[str] = (),
-) -> None:
-    """Raise UsageError for ``others`` and flags of these groups that the user gave.
-
-    Flags of ``spared`` groups are not meant. The message is ``reason``, with the flags as {}.
-    """
-    known = {flag for group in spared for flag in given(context, group)}
-    flags = [flag for group in groups for flag in given(context, group) if flag not in known]
-    if flags := [*others, *flags]:
-        raise UsageError(reason.format(", ".join(flags)))
+def given(options: Options, group: type[Options] | None = None) -> list[str]:
+    """Return the flags of options, or of one group of them, that differ from their defaults."""
+    return [
+        field.flag
+        for field in fields_of(group or type(options))
+        if getattr(options, field.name) != field.accept(field.default)
+    ]

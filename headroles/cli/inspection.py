@@ -18,7 +18,6 @@ from headroles.studies.options import read_head
 
 
 def examples(
-    context: typer.Context,
     scored: flags.Scored,
     named: Annotated[
         str, typer.Option("--head", metavar="<layer-head>", help="Layer and head, from 0: 4-0.")
@@ -55,9 +54,10 @@ def examples(
 
     if figure is not None:
         check_figure_file(figure)
-    elif not options.weights:
-        reason = "no model is read without weights and a figure: leave out {}"
-        flags.refuse_given(context, (ModelOptions,), reason)
+    elif not options.weights and (idle := flags.given(options, ModelOptions)):
+        raise UsageError(
+            f"no model is read without weights and a figure: leave out {', '.join(idle)}"
+        )
     head = read_head(named if layer is None else f"{layer}-{named}")
     scores = HeadScores.load(scored)
     fill(out, Examples, output, partial(find_examples, scores, head, role, options))

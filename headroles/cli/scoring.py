@@ -14,7 +14,7 @@ from headroles.cli import console, flags
 from headroles.cli.studies import write_results
 from headroles.corpus import CorpusOptions
 from headroles.scoring.options import PartOptions, ScoreOptions
-from headroles.studies.classification.options import AssignOptions, ClassifyOptions
+from headroles.studies.classification.options import ClassifyOptions
 
 if TYPE_CHECKING:
     from headroles.corpus import Corpus
@@ -127,19 +127,3 @@ def merge(
     with new_folder(out, [HeadScores], output.overwrite) as folder:
         record = merge_scores(parts, folder)
     console.finish(out, output, RunSummary(record))
-
-
-def assign(scored: flags.Scored, options: AssignOptions, output: flags.OutputOptions) -> None:
-    """Test the scores in DIR again, without the model. Writes the role table there."""
-    from headroles.options import DEFAULT
-    from headroles.results.stored import put_into
-    from headroles.scoring.scores import HeadScores
-    from headroles.studies.classification.assignment import assign_roles
-
-    scores = HeadScores.load(scored)
-    with console.working("testing"):
-        table = assign_roles(scores, options)
-    if options.preset != scores.record.options.get("preset", DEFAULT):
-        console.warn("the scores were not made with this preset: only the tests follow it")
-    put_into(scored, table)
-    console.finish(scored, output, table)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from headroles.cli import console, flags
-from headroles.cli.studies import fill_folder, write_results
+from headroles.cli.studies import fill_folder, text_beside, write_results
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
 from headroles.passes.options import PassOptions
@@ -18,7 +17,6 @@ from headroles.tasks.options import TaskOptions
 
 
 def collaborate(
-    context: typer.Context,
     model: flags.Model,
     reading: CorpusOptions,
     options: CollaborateOptions,
@@ -59,13 +57,11 @@ def collaborate(
         collaborate_heads,
     )
 
-    if task is None:
-        reason = "{} without a task: name its file with --task, or leave them out"
-        flags.refuse_given(context, (TaskOptions,), reason, spared=(PassOptions, CorpusOptions))
-        header = reading.header if "--header" in flags.given(context, CorpusOptions) else None
-        reading = replace(reading, header=header)
-    else:  # columns and header are those of the task
-        reading = replace(reading, text_columns=None, header=None)
+    reading = text_beside(task, reading)
+    of_others = {*flags.given(options, PassOptions), "--text-columns", "--header"}
+    idle = ", ".join(one for one in flags.given(options, TaskOptions) if one not in of_others)
+    if task is None and idle:
+        raise UsageError(f"{idle} without a task: name its file with --task, or leave them out")
     if not sample and reading != CorpusOptions():
         raise UsageError("options of reading text are given without text; name it with --sample")
     texts = open_corpus(sample, reading) if sample else None

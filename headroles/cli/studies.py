@@ -57,6 +57,15 @@ def make_function(command: Command) -> Callable[..., None]:
     def over_results(out: Path | None, options: Any, output: Any, **given: Any) -> None:
         fill(out, kind, output, lambda: study(**dict(_values(given, stored)), options=options))
 
+    def beside(scores: Path, options: Any, output: Any) -> None:
+        from headroles.results.stored import put_into
+
+        given = stored["scores"].load(scores)
+        with console.working(kind.kind):
+            result = study(given, options=options)
+        put_into(scores, result)
+        console.finish(scores, output, result)
+
     def over_model(out: Path, options: Any, output: Any, **given: Any) -> None:
         resuming = given.pop("resuming", flags.ResumeOptions())
         values = dict(_values(given, stored))
@@ -74,8 +83,9 @@ def make_function(command: Command) -> Callable[..., None]:
                 write_results(folder, result)
         console.finish(out, output, result)
 
-    run: Any = over_model if runs_model else over_results
-    run.__signature__, run.__doc__ = _signature(study.options, subjects), command.help
+    run: Any = beside if command.is_beside else over_model if runs_model else over_results
+    signature = _signature(study.options, subjects, command.is_beside)
+    run.__signature__, run.__doc__ = signature, command.help
     return run  # type: ignore[no-any-return]
 
 
@@ -87,12 +97,15 @@ def _models(are_written: bool) -> Iterator[type[Any]]:
         yield PrunedModel
 
 
-def _signature(group: type[Options], subjects: dict[str, bool]) -> inspect.Signature:
+def _signature(
+    group: type[Options], subjects: dict[str, bool], is_beside: bool = False
+) -> inspect.Signature:
     """Return the signature of a command: subjects, with whether they are optional, and groups."""
     options = {field.name for field in fields_of(group)}
     runs_model = "on_progress" in options
-    kinds = {**subjects, "out": not runs_model}
-    groups: dict[str, Any] = {"options": group, "output": flags.ReportedOptions}
+    kinds = subjects if is_beside else {**subjects, "out": not runs_model}
+    shown = flags.OutputOptions if is_beside else flags.ReportedOptions
+    groups: dict[str, Any] = {"options": group, "output": shown}
     if "corpus" in subjects:
         groups = {"reading": CorpusOptions, **groups}
     if "parts" in options:
@@ -194,6 +207,13 @@ def fill_folder(
         running = {"on_progress": on_progress, "parts": parts_beside(folder)}
         known = {name: value for name, value in running.items() if hasattr(options, name)}
         yield folder, replace(options, **known)
+
+
+def text_beside(task: Any, reading: CorpusOptions) -> CorpusOptions:
+    """Return options of reading text, whose columns and header are of the task if there is one."""
+    columns = None if task else reading.text_columns
+    header = False if reading.header is False and not task else None
+    return replace(reading, text_columns=columns, header=header)
 
 
 def write_results(folder: Path, *results: Any) -> None:

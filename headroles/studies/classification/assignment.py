@@ -146,7 +146,10 @@ def assign(
         **describe_clusters(tested.means),
         "left_out": {role.id: _why_absent(role, scores.record) for role in absent},
     }
+    preset = scores.record.options.get("preset", options.preset)
     warnings = [
+        *["scores were not made with this preset: only the tests follow it"]
+        * (preset != options.preset),
         *warnings_of_run(scores.record),
         *_warn_of_documents(scores.record, options.tests.clusters, tested.means.is_clustered),
         *find_warnings(tested.means, options.tests),
