@@ -1,16 +1,26 @@
-"""Configurations and weights, from a folder or the hub: read completely, or rejected by name."""
+"""Configurations and weights, from a folder or the hub: read completely, or rejected by name.
+
+The folder of a model with removed heads holds the remaining weights, and ``pruned_heads`` of its
+configuration lists the removed heads, as in transformers before version 5 (version 4 reads such
+folders by itself). The class that reads it builds the model with all heads and removes the listed
+ones before transformers loads the weights strictly.
+"""
 
 from __future__ import annotations
 
 import copy
+import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
 import torch
+import transformers
 from torch import nn
 from transformers import (
+    MODEL_MAPPING,
     AutoConfig,
     AutoModel,
     AutoModelForMaskedLM,
@@ -21,14 +31,16 @@ from transformers import (
 from transformers.utils import SAFE_WEIGHTS_NAME
 from transformers.utils.hub import cached_file
 
-from headroles.errors import ModelError
+from headroles.errors import ModelError, ModelSupportError
 from headroles.memory import lacks_memory
 from headroles.models.families import (
     check_supported,
     encoder_of,
+    is_encoder_decoder,
     quiet_transformers,
 )
-from headroles.models.loading.classes import class_of, class_to_load, one_of
+from headroles.models.heads.remaining import Head, removed_heads
+from headroles.models.heads.surgery import remove_listed
 from headroles.models.loading.folders import (
     advice_on_weights,
     check_folder,
@@ -167,7 +179,10 @@ def _check_complete(
     """Raise ModelError for weights that would be random and are not in unused parts."""
     missing = sorted(report["missing_keys"])
     missing += sorted(f"{key} of another shape" for key, *_ in report["mismatched_keys"])
-    lacking = [key for key in missing if not (is_unused(key, head) or _is_computed(key, network))]
+    lacking = [key for key in missing if not is_unused(key, head)]
+    for key in [key for key in lacking if key.endswith(".weight")]:
+        if "Sinusoidal" in type(network.get_submodule(key.rpartition(".")[0])).__name__:
+            lacking.remove(key)  # a formula makes these positions
     prefix = f"{network.base_model_prefix}."
     of_encoder = [key for key in lacking if key.startswith(prefix) and "pooler." not in key]
     if head and lacking and not of_encoder:
@@ -178,12 +193,6 @@ def _check_complete(
             f"({listed(lacking)}); random ones would be scored in their place. Check that the "
             "weights belong to the configuration"
         )
-
-
-def _is_computed(key: str, network: PreTrainedModel) -> bool:
-    """Tell whether a formula makes a weight, such as sinusoidal positions, so it may be missing."""
-    module = network.get_submodule(key.rpartition(".")[0]) if key.endswith(".weight") else None
-    return "Sinusoidal" in type(module).__name__
 
 
 def check_head(model: PreTrainedModel, name: str, head: str) -> None:
@@ -267,3 +276,89 @@ def _about_config(name: str, reason: str) -> str:
         "the name and the connection, or take copies that are stored here alone with "
         "HF_HUB_OFFLINE=1"
     )
+
+
+def class_to_load(auto: Any, config: PreTrainedConfig) -> Any:
+    """Return the class whose ``from_pretrained`` reads the weights: ``auto``, or one without heads.
+
+    With AutoModel, only the encoder of an encoder-decoder is read: the class has no decoder.
+
+    Raises ModelSupportError for a model with removed heads of a class unknown to transformers.
+    """
+    removed = removed_heads(config)
+    if auto is AutoModel and is_encoder_decoder(config) and type(config) in auto._model_mapping:
+        kind = _without_decoder(one_of(auto, config), config)
+    else:
+        has_code = getattr(config, "auto_map", None)  # with classes that transformers does not know
+        known = one_of(auto, config) if removed or not has_code else auto
+        kind = known if removed else auto
+    return _without_heads(kind, removed)
+
+
+def _without_decoder(
+    kind: type[PreTrainedModel], config: PreTrainedConfig
+) -> type[PreTrainedModel]:
+    """Return the class that wrote an encoder alone, or ``kind`` without its decoder."""
+    named = getattr(sys.modules[kind.__module__], (config.architectures or ["none"])[0], None)
+    if isinstance(named, type):
+        forward: Any = named.forward  # type: ignore[attr-defined]
+        if "decoder_input_ids" not in inspect.signature(forward).parameters:
+            return named
+
+    def make(self: Any, config: PreTrainedConfig, *given: Any, **named: Any) -> None:
+        kind.__init__(self, config, *given, **named)
+        del self.decoder
+        for name in ("_tied_weights_keys", "all_tied_weights_keys"):
+            tied = getattr(self, name, None) or {}
+            own = {one: other for one, other in tied.items() if not one.startswith("decoder.")}
+            setattr(self, name, own)
+
+    own = {"__init__": make, "__module__": kind.__module__}
+    return type(kind.__name__, (kind,), own)
+
+
+def one_of(auto: Any, config: PreTrainedConfig) -> type[PreTrainedModel]:
+    """Return one of the classes of ``auto``, preferably the one that wrote the configuration.
+
+    Raises ModelSupportError for a family without such a class.
+    """
+    try:
+        found = auto._model_mapping[type(config)]
+    except KeyError as error:
+        raise ModelSupportError(
+            f"{config.model_type} models cannot be read as {auto.__name__}: transformers has no "
+            "such class of this family; name a model that was trained for the task"
+        ) from error
+    kinds = found if isinstance(found, tuple | list) else (found,)
+    named = [kind for kind in kinds if kind.__name__ in (config.architectures or ())]
+    chosen: type[PreTrainedModel] = (named or kinds)[0]
+    return chosen
+
+
+def class_of(config: PreTrainedConfig) -> type[PreTrainedModel]:
+    """Return the class that wrote a configuration, without the removed heads.
+
+    Raises ModelSupportError for a class that transformers does not have.
+    """
+    named = (config.architectures or ["none"])[0]
+    beside = sys.modules.get(getattr(MODEL_MAPPING.get(type(config), None), "__module__", ""))
+    found = getattr(transformers, named, None) or getattr(beside, named, None)
+    if not (isinstance(found, type) and issubclass(found, PreTrainedModel)):
+        raise ModelSupportError(
+            f"the configuration was written by {named}, which is no model class that "
+            "transformers has"
+        )
+    return _without_heads(found, removed_heads(config))
+
+
+def _without_heads(kind: type[PreTrainedModel], removed: list[Head]) -> type[PreTrainedModel]:
+    """Make a class that builds models of ``kind`` without some heads, before weights are read."""
+    if not removed:
+        return kind
+
+    def make(self: PreTrainedModel, config: PreTrainedConfig, *given: Any, **named: Any) -> None:
+        kind.__init__(self, config, *given, **named)
+        remove_listed(self, removed)
+        self.__class__ = kind
+
+    return type(kind.__name__, (kind,), {"__init__": make, "__module__": kind.__module__})

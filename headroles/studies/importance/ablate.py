@@ -273,6 +273,10 @@ def make_table(
     size, called = size_of(without, whole), "the differences"
     changes = Hypotheses.of(without - whole, 0.0, size=size, called=called)
     near = find_equivalence(changes, options, options.margin)
+    effect = np.abs(changes.effect_size)
+    needed = np.where(np.isnan(effect), np.nan, np.inf)
+    if (some := effect > 0).any():  # by a two-sided test with a Bonferroni correction
+        needed[some] = smallest_n(effect[some], options.alpha / 2 / changes.n_tests, _POWER)
     names = ("loss_change", "ci_low", "ci_high", "p_value", "p_adjusted", "answer")
     frame = pd.DataFrame(removals, columns=Removal._fields).assign(
         n_removed=[len(removal.heads) for removal in removals],
@@ -283,21 +287,11 @@ def make_table(
         p_equivalence=near.single,
         p_equivalence_adjusted=near.adjusted,
         equivalent=near.shows(options.alpha),
-        examples_needed=_examples_needed(changes, options),
+        examples_needed=needed,
         **_accuracy(outcomes if has_classes else None, options),
         note=find_notes(changes),
     )
     return frame[list(Ablations.columns)], warn_of_differences(changes, options)
-
-
-def _examples_needed(hypotheses: Hypotheses, options: AblateOptions) -> FloatArray:
-    """Return examples (T,) at which a two-sided test with a Bonferroni correction has power 0.8."""
-    effect = np.abs(hypotheses.effect_size)
-    needed = np.where(np.isnan(effect), np.nan, np.inf)
-    if (some := effect > 0).any():
-        level = options.alpha / 2 / hypotheses.n_tests
-        needed[some] = smallest_n(effect[some], level, _POWER)
-    return needed
 
 
 def _accuracy(outcomes: Outcomes | None, options: AblateOptions) -> dict[str, FloatArray | float]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from headroles.arrays import FloatArray
 from headroles.drawing.grids import draw_grid
@@ -132,19 +131,17 @@ class DropsByTask(Result):
         which = f" (the {len(shown)} largest of {n_removals})" if len(shown) < n_removals else ""
         yield f"{self.measure} lost without{which}"
         has_limits = len(self.tasks) <= _WITH_INTERVALS
-        cells = (
-            (removed, *(_cell(row, has_limits) for row in by_task))
-            for removed, by_task in shown.items()
-        )
-        yield Grid(("", *self.tasks), tuple(cells))
+        rows_of_grid = []
+        for removed, by_task in shown.items():
+            cells = [removed]
+            for row in by_task:
+                limits = " ({ci_low:+.1%} to {ci_high:+.1%})".format_map(row)
+                interval = limits if has_limits and not np.isnan(row["ci_low"]) else ""
+                cells.append(f"{row['relative_drop']:+.1%}{interval}{_marks(row):2}")
+            rows_of_grid.append(tuple(cells))
+        yield Grid(("", *self.tasks), tuple(rows_of_grid))
         yield "* differs from 0; > more, < less than in the other tasks."
         yield from map(Warned, self.record.warnings)
-
-
-def _cell(row: Mapping[str, Any], has_limits: bool) -> str:
-    limits = " ({ci_low:+.1%} to {ci_high:+.1%})".format_map(row)
-    interval = limits if has_limits and not np.isnan(row["ci_low"]) else ""
-    return f"{row['relative_drop']:+.1%}{interval}{_marks(row):2}"
 
 
 def _marks(row: Mapping[str, Any]) -> str:
@@ -330,19 +327,16 @@ def _deviations(drops: Sequence[Hypotheses], removals: Sequence[tuple[str, str]]
     kinds = np.array([kind for kind, _ in removals])
     n = len(drops)
     weights = np.eye(n) - (1 - np.eye(n)) / (n - 1)
-    samples = [Sample.of(_less_mean(of_task.sample.values, kinds)) for of_task in drops]
+    samples = []
+    for of_task in drops:
+        centred = np.full_like(of_task.sample.values, np.nan)  # NaN for a set of one
+        for kind in np.unique(kinds):
+            of_kind = of_task.sample.values[:, kinds == kind]
+            if of_kind.shape[1] > 1:
+                centred[:, kinds == kind] = of_kind - of_kind.mean(1, keepdims=True)
+        samples.append(Sample.of(centred))
     sizes = np.abs(weights) @ np.stack([of_task.size for of_task in drops])
     return Hypotheses.of(contrast_sample(samples, weights), 0.0, size=sizes.ravel())
-
-
-def _less_mean(drops: NDArray[np.floating], kinds: NDArray[np.str_]) -> FloatArray:
-    """Subtract the mean over the removals of the same set; NaN for a set of one."""
-    centred = np.full_like(drops, np.nan)
-    for kind in np.unique(kinds):
-        of_kind = kinds == kind
-        if of_kind.sum() > 1:
-            centred[:, of_kind] = drops[:, of_kind] - drops[:, of_kind].mean(1, keepdims=True)
-    return centred
 
 
 def draw_drops_by_task(

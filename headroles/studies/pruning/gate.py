@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import combinations, count, islice
 from math import log
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -299,8 +299,10 @@ def learn_gates(
     with nullcontext() if weights else without_gradients(model):
         adam = torch.optim.Adam(learnt)
         state = _SavedState(adam, parts, f"gates-{seed}")
+        groups, rng = run.groups(options.update_examples), np.random.default_rng(seed)
+        passes = (rng.permutation(len(groups)) for _ in count())  # over all, in new orders
         steps = zip(
-            _groups(run, options.update_examples, seed),
+            (groups[number] for order in passes for number in order),
             expected_open(len(heads), options),
             draws,
             strict=False,
@@ -353,14 +355,6 @@ def _set_gradients(
     gates.backward(of_gates)  # type: ignore[no-untyped-call]
     for values, gradient in zip(weights, of_weights, strict=True):
         values.grad = gradient
-
-
-def _groups(run: TaskRun, n_examples: int, seed: int) -> Iterator[list[TaskBatch]]:
-    """Yield groups of examples without end, in a new order after each pass over all of them."""
-    rng, groups = np.random.default_rng(seed), run.groups(n_examples)
-    while True:
-        for number in rng.permutation(len(groups)):
-            yield groups[number]
 
 
 class _SavedState:

@@ -138,7 +138,12 @@ def choose_heads(
     elif order == "random":
         ordered = _shuffled(firsts, options)
     elif order == "random_per_layer":
-        ordered = _in_turn(_shuffled(firsts, options))
+        turns: Counter[int] = Counter()  # one head of every layer, then another, and so on
+        numbered = []
+        for head in _shuffled(firsts, options):
+            numbered.append((turns[head[0]], head))
+            turns[head[0]] += 1
+        ordered = [head for _, head in sorted(numbered, key=lambda pair: pair[0])]
     elif order in BY_ROLE:
         having = set(RoleTable.load(str(options.roles_from)).heads_with(str(options.role)))
         is_last = order == "without_role"
@@ -268,13 +273,3 @@ def choose_layers(order: str, n_layers: int, n_chosen: int) -> list[int]:
 def _shuffled(heads: Sequence[Head], options: SelectionOptions) -> list[Head]:
     order = np.random.default_rng(options.seed).permutation(len(heads))
     return [heads[place] for place in order]
-
-
-def _in_turn(heads: Sequence[Head]) -> list[Head]:
-    """Return one head of every layer, then another of every layer, and so on."""
-    turns: Counter[int] = Counter()
-    numbered = []
-    for head in heads:
-        numbered.append((turns[head[0]], head))
-        turns[head[0]] += 1
-    return [head for _, head in sorted(numbered, key=lambda pair: pair[0])]
