@@ -168,10 +168,7 @@ class Importance(ExamplesResult):
             tuple((name, *use, in_digits(reliable[name])) for name, use in USES.items()),
             left=frozenset({"to", "unit"}),
         )
-        yield Warned(
-            "Reliability is not validity: check the ranking with `headroles ablate`, which removes "
-            "each head and tests the loss."
-        )
+        yield Warned("Reliability is not validity: check the ranking with `headroles ablate`.")
         if n_cut := self.record.task.cut:
             yield f"{n_cut} examples were cut to the length that the model takes."
         if weak := [name for name in ESTIMATORS if reliable[name] < _RELIABLE]:
