@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from headroles import HeadScores, Replication, find_best_heads, measure_token_groups, read_conllu
+from headroles import (
+    HeadScores,
+    Replication,
+    RoleTable,
+    find_best_heads,
+    measure_token_groups,
+    read_conllu,
+)
 from tests.commands import run, run_well
 
 
@@ -28,6 +35,23 @@ def test_best(hits: Path, tmp_path: Path) -> None:
     assert len(printed["rows"]) == len(found)
     run_well("best", hits, "--out", tmp_path / "best")
     assert run_well("export", tmp_path / "best").stdout.startswith("role,half,layer,head")
+
+
+def test_heads_to_use(hits: Path, bert_folder: Path, sample: Path, tmp_path: Path) -> None:
+    """The best heads together, as JSON, and in a sentence of one's own."""
+    shown = run_well("best", hits, "--top", 2, "--model", bert_folder).stdout
+    assert "The best 2 heads of each role" in shown
+    assert "2 heads one head best offset more than one" in " ".join(shown.split())
+    out = tmp_path / "roles"
+    run_well("classify", bert_folder, sample, "--threshold", 0.5, "--roles", "local", "--out", out)
+    heads = json.loads(run_well("export", out, "--view", "heads").stdout)
+    expected = RoleTable.load(out).heads_with("local")
+    assert heads == {"local": [list(head) for head in expected]}
+    assert run_well("export", out, "--view", "heads", "--format", "csv").stdout.startswith("role,")
+    asked = ("examples", out, "--head", "0-0", "--role", "local")
+    assert "  Old dogs sleep  (tokens)" in run_well(*asked, "--tokens", "Old dogs sleep").stdout
+    refused = run(*asked, "--text", "Old dogs sleep.")
+    assert (refused.exit_code, "name one with --parser" in refused.stderr) == (2, True)
 
 
 def test_describe(hits: Path) -> None:

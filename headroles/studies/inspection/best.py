@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -13,7 +13,12 @@ from msgspec import Meta
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IndexArray, IntArray
 from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
-from headroles.inference.intervals import difference_interval, t_interval, wilson_interval
+from headroles.inference.intervals import (
+    Intervals,
+    difference_interval,
+    t_interval,
+    wilson_interval,
+)
 from headroles.inference.sample import Sample
 from headroles.models.options import WEIGHTS
 from headroles.options import Options, fields_of, takes
@@ -98,31 +103,24 @@ class BestHeads(Result):
     def summarize(self) -> Iterator[Shown]:
         """Tabulate the best heads of each role, on the half that did not choose them."""
         frame, source, top = self.frame, self.record.sources["scores"], self.options.top
-        is_hit, documents = source.facts["score"] == HIT.name, dealt_by(source.corpus.documents)
-        chosen = f"chosen on one half of the {documents}: "
+        is_hit, in_digits = source.facts["score"] == HIT.name, "{:.0%}".format
+        documents = dealt_by(source.corpus.documents)
+        head, text, least, compared = "head", "its share of first choices", "gain_ci_low", "offset"
+        columns, beside = {"hits": "mean", "best offset": "offset_mean"}, "the best fixed offset"
         if top is not None:
+            head, text = f"{top} heads", "how often the word that they attend to most is right"
             columns = {f"{top} heads": "precision", "one head": "head_precision"}
-            columns |= {"best offset": "offset_precision"}
-            least, compared, in_digits = "top_gain_low", "more than one", "{:.0%}".format
-            yield (
-                f"The {top} best heads of each role, {chosen}how often the word that\nthey attend "
-                "to most on average is right on the other half, beside the best head and the best "
-                "fixed\noffset (means of both halves)."
-            )
-        elif is_hit:
-            columns = {"hits": "mean", "best offset": "offset_mean"}
-            least, compared, in_digits = "gain_ci_low", "more than offset", "{:.0%}".format
-            yield (
-                f"The best head of each role, {chosen}its share of first choices on the\n"
-                "other half, beside the best fixed offset (means of both halves)."
-            )
-        else:
+            columns["best offset"] = "offset_precision"
+            least, compared, beside = "top_gain_low", "one", f"the best head and {beside}"
+        elif not is_hit:
+            text, beside, compared = "its mean score", "what of it is beyond distance", "distance"
             columns = {f"{source.facts['score']} score": "mean", "beyond distance": "gain"}
-            least, compared, in_digits = "gain_ci_low", "more than distance", "{:.2f}".format
-            yield (
-                f"The best head of each role, {chosen}its mean score on the\nother half, and what "
-                "of it is beyond distance (means of both halves)."
-            )
+            in_digits = "{:.2f}".format
+        yield (
+            f"The best {head} of each role, chosen on one half of the {documents}: {text}\n"
+            f"on the other half, beside {beside} (means of both halves)."
+        )
+        compared = f"more than {compared}"
         order = frame.groupby("role", sort=False)["gain"].mean().sort_values(ascending=False)
         rows = []
         for role in order.index[:_SHOWN]:
@@ -211,22 +209,21 @@ def _row(
     means = pd.DataFrame(beyond[chosen]).mean().to_numpy()
     ranking = [k for k in np.argsort(-means, kind="stable").tolist() if not np.isnan(means[k])]
     of_head, gains = (one[reported, ranking[0]] for one in (scores.column(role), beyond))
-    arcs, offset = scores.counts[reported, place], {}
+    arcs, of_offset = scores.counts[reported, place], {}
     if scores.offset_shares is not None:
         shares = scores.offset_shares[:, place]
         best = int(shares[chosen].mean(axis=0, dtype=np.float64).argmax())
-        of_offset = shares[reported, best]
-        gains = of_head - of_offset
-        offset = {
+        hits = shares[reported, best]
+        gains = of_head - hits
+        of_offset = {
             "share_of_arcs": np.average(of_head, weights=arcs),
             "offset": OFFSETS[best],
-            "offset_mean": of_offset.mean(dtype=np.float64),
-            "offset_share_of_arcs": np.average(of_offset, weights=arcs),
+            "offset_mean": hits.mean(dtype=np.float64),
+            "offset_share_of_arcs": np.average(hits, weights=arcs),
         }
     units = None if clusters is None else clusters[reported]
-    sample, gain = (Sample.of(one[:, None], units) for one in (of_head, gains))
-    limits = (wilson_interval if is_hit else t_interval)(sample, confidence=1 - alpha)
-    of_gains = (difference_interval if is_hit else t_interval)(gain, confidence=1 - alpha)
+    sample = Sample.of(of_head[:, None], units)
+    of_scores, of_gains = (wilson_interval, difference_interval) if is_hit else [t_interval] * 2
     layer, head = divmod(ranking[0], scores.n_heads)
     return {
         "role": role,
@@ -235,17 +232,24 @@ def _row(
         "head": head,
         "n": int(sample.moments.n[0]),
         "n_clusters": int(sample.moments.n_clusters[0]),
-        "mean": sample.moments.mean[0],
-        "ci_low": limits.ci_low[0],
-        "ci_high": limits.ci_high[0],
+        **_estimate("mean ci_low ci_high", sample, of_scores, alpha),
         "arcs": int(arcs.sum()),
-        **offset,
-        "gain": gain.moments.mean[0],
-        "gain_ci_low": of_gains.ci_low[0],
-        "gain_ci_high": of_gains.ci_high[0],
+        **of_offset,
+        **_estimate(
+            "gain gain_ci_low gain_ci_high", Sample.of(gains[:, None], units), of_gains, alpha
+        ),
         "top": "",
         "ranking": [divmod(k, scores.n_heads) for k in ranking],
     }
+
+
+def _estimate(
+    names: str, sample: Sample, interval: Callable[..., Intervals], alpha: float
+) -> dict[str, float]:
+    """Return the mean of a sample of one column, and the limits of its interval, by name."""
+    limits = interval(sample, confidence=1 - alpha)
+    found = sample.moments.mean[0], limits.ci_low[0], limits.ci_high[0]
+    return dict(zip(names.split(), found, strict=True))
 
 
 def _add_precisions(
@@ -261,37 +265,29 @@ def _add_precisions(
     """
     in_second = second_half(scores)
     heads = {(row["role"], row["half"] == 2): row["ranking"][:top] for row in rows}
-    right = _count_right(scores, heads, in_second, options)
+    counts = _count_right(scores, heads, in_second, options)
     for row in rows:
-        table, is_reported = right[row["role"]], in_second == (row["half"] == 2)
-        known = table[:, 0] > 0
-        words, shares = table[:, 0], table[:, 1:] / np.maximum(table[:, :1], 1)
-        own, other = known & is_reported, known & ~is_reported
+        words, right = counts[row["role"]][:, 0], counts[row["role"]][:, 1:]
+        own, other = ((words > 0) & (in_second == (row["half"] == k)) for k in (2, 1))
         if not own.any() or not other.any():
             continue
-        best = (
-            OFFSETS.index(row["offset"])
-            if "offset" in row
-            else int(shares[other, 2:].mean(axis=0).argmax())
-        )
+        shares = right / np.maximum(words, 1)[:, None]
+        single, together, *of_offsets = shares[own].T
+        best = int(shares[other, 2:].mean(axis=0).argmax())
+        row.setdefault("offset", OFFSETS[best])
         units = None if clusters is None else clusters[own]
-        single, together = shares[own, 0], shares[own, 1]
         sample, gain = (Sample.of(x[:, None], units) for x in (together, together - single))
-        limits = wilson_interval(sample, confidence=1 - options.alpha)
-        of_gains = difference_interval(gain, confidence=1 - options.alpha)
+        names = "top_gain top_gain_low top_gain_high"
         row |= {
             "top": " ".join(map(head_name, row["ranking"][:top])),
             "words_read": int(words[own].sum()),
-            "precision": sample.moments.mean[0],
-            "precision_low": limits.ci_low[0],
-            "precision_high": limits.ci_high[0],
-            "share_of_words": np.average(together, weights=words[own]),
+            **_estimate(
+                "precision precision_low precision_high", sample, wilson_interval, options.alpha
+            ),
+            "share_of_words": right[own, 1].sum() / words[own].sum(),
             "head_precision": single.mean(),
-            "offset": OFFSETS[best],
-            "offset_precision": shares[own, 2 + best].mean(),
-            "top_gain": gain.moments.mean[0],
-            "top_gain_low": of_gains.ci_low[0],
-            "top_gain_high": of_gains.ci_high[0],
+            "offset_precision": of_offsets[OFFSETS.index(row["offset"])].mean(),
+            **_estimate(names, gain, difference_interval, options.alpha),
         }
 
 

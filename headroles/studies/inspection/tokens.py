@@ -137,7 +137,7 @@ class TokenGroups(Result):
         return table.reindex(index=list(GROUPS), columns=[TOKENS, *PER_TOKEN, DIFFERENCE])
 
     def summarize(self) -> Iterator[Shown]:
-        """Name the tokens that get more than their share of weights and norms."""
+        """Name the tokens that get most beyond their share, by weights and by norms."""
         documents = f" in {self.facts['n_clusters']} documents"
         yield (
             f"{self.record.model.name}: where attention goes, mean over layers, heads and "
@@ -146,36 +146,23 @@ class TokenGroups(Result):
         )
         table = self.summary()
         if ALL_LAYERS in set(self.frame["layer"]):
-            yield from _beyond_share(table.loc[self.present])
-        shares = table[[TOKENS, WEIGHTS, NORMS, DIFFERENCE, LAYER_NORMS, LENGTH]]
-        titles = (name.replace("_", " ") for name in shares.columns[:-1])
+            times = table.loc[self.present, [WEIGHTS, NORMS]].div(table[TOKENS], axis=0).dropna()
+            by_weights, by_norms = times[WEIGHTS].idxmax(), times[NORMS].idxmax()
+            weights, norms = (f"{times[name].max():.1f} times" for name in (WEIGHTS, NORMS))
+            yield (
+                f"Beyond their share of the tokens, the {by_weights} tokens get most weights "
+                f"({weights}),\nand by norms the {by_norms} tokens ({norms})."
+            )
+        columns = [TOKENS, WEIGHTS, NORMS, DIFFERENCE, LAYER_NORMS, LENGTH]
         rows = (
             (str(group), *(in_digits(number, 3) for number in row))
-            for group, *row in shares.itertuples()
+            for group, *row in table[columns].itertuples()
         )
+        titles = (name.replace("_", " ") for name in columns[:-1])
         yield Grid(("group", *titles, "||f||"), tuple(rows))
         for group in (group for group in GROUPS if group not in self.present):
             yield Warned(f"No example has tokens of the group {group}.")
         yield from map(Warned, warnings_of_run(self.record))
-
-
-def _beyond_share(table: pd.DataFrame) -> Iterator[str]:
-    """Name the groups of ``table`` that get most beyond their share of the tokens."""
-    times = table[["weights", "norms"]].div(table["tokens"], axis=0)
-    most, largest = str(times["weights"].idxmax()), str(table["weights"].idxmax())
-    beside = (
-        f"; the largest part, {table['weights'][largest]:.0%}, goes to the {largest} tokens, "
-        f"{times['weights'][largest]:.1f} times theirs"
-    )
-    yield (
-        f"Beyond their share of the tokens, the {most} tokens get most of the attention weights: "
-        f"{table['weights'][most]:.0%} of a row on average, {times['weights'][most]:.1f} times "
-        f"that share{beside if largest != most else ''}."
-    )
-    yield (
-        f"By norms, which count the vectors that heads pass on, the {most} tokens get "
-        f"{table['norms'][most]:.0%}, {times['norms'][most]:.1f} times their share."
-    )
 
 
 @takes(TokenOptions)
@@ -351,8 +338,23 @@ def values_of(
     groups: BoolArray,
     counts: Mapping[str, int],
 ) -> Float32Array:
-    """Return (layers + 1, quantities) from (layers, 4, n) per token and groups (4, n)."""
-    columns = [column for group in groups for column in _of_group(per_token, group)]
+    """Return (layers + 1, quantities) from (layers, 4, n) per token and groups (4, n).
+
+    They are NaN where the example has no such token, and in layers without heads.
+    """
+    n_layers, columns = len(per_token), []
+    for group in groups:
+        shares = per_token[:, :-1, group].sum(axis=-1)
+        lengths = per_token[:, -1:, group].sum(axis=-1) / max(1, group.sum())
+        of_group = [
+            np.full((n_layers, 1), group.mean()),
+            shares,
+            lengths,
+            shares[:, 1:2] - shares[:, :1],
+        ]
+        columns.append(
+            np.concatenate(of_group, axis=1) if group.any() else np.full((n_layers, 6), np.nan)
+        )
     places = np.flatnonzero(example.sizes)
     words = [word for sentence in example.sentences for word in sentence.words]
     frequency = np.array([counts.get(fold(word), 0) for word in words])[places]
@@ -360,23 +362,12 @@ def values_of(
     of_words = per_token @ pieces  # means over the pieces of a word
     is_other = ~np.array(marks_in(example), dtype=bool)[places]
     for chosen in (np.ones_like(is_other), is_other):
-        columns += [*rank_correlations(of_words[..., chosen], frequency[chosen]).T]
-    layers = np.stack(columns, axis=-1)
+        columns.append(rank_correlations(of_words[..., chosen], frequency[chosen]))
+    layers = np.concatenate(columns, axis=1)
     has_heads = ~np.isnan(per_token).any(axis=(1, 2))
     layers[~has_heads] = np.nan
-    missing = np.full(layers.shape[1], np.nan)
-    whole = layers[has_heads].mean(axis=0) if has_heads.any() else missing
+    whole = layers[has_heads].mean(axis=0) if has_heads.any() else layers[:1].mean(axis=0)
     return np.concatenate([layers, whole[None]]).astype(np.float32)
-
-
-def _of_group(per_token: FloatArray, group: BoolArray) -> list[FloatArray]:
-    """Return the columns (layers,) of a group; NaN where the example has no such token."""
-    n_layers = len(per_token)
-    if not group.any():
-        return [np.full(n_layers, np.nan)] * (len(PER_TOKEN) + 2)
-    shares = per_token[:, :-1, group].sum(axis=-1)
-    lengths = per_token[:, -1, group].mean(axis=-1)
-    return [np.full(n_layers, group.mean()), *shares.T, lengths, shares[:, 1] - shares[:, 0]]
 
 
 def rank_correlations(values: FloatArray, counts: IntArray) -> FloatArray:
