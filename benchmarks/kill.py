@@ -31,7 +31,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.growth import sentence_blocks
+from benchmarks.speeds import sentence_blocks
 from headroles.storage import HIDDEN, committed, parts_in
 
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")

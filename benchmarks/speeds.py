@@ -1,4 +1,4 @@
-"""Costs of scoring and of removed heads, beside the plain forward pass of the same model.
+"""Speed and memory: scoring and removed heads beside forward passes, large corpora, processors.
 
 python -m benchmarks.speeds scoring --model DIR --treebank FILE [--jobs default all] [--clock]
     [--device cpu] [--dtype float32] [--batch-tokens N] [--profile]
@@ -7,22 +7,43 @@ python -m benchmarks.speeds pruned --model DIR [--shares 0 0.25 0.5] [--batches 
     [--lengths 32 128]
 python -m benchmarks.speeds ratios --model DIR --treebank FILE --task-model DIR --task FILE [--keep]
     [--examples 60] [--rounds 5] [--threads 1]
+python -m benchmarks.speeds reading --treebank FILE [--sizes 1000000 100000000]
+python -m benchmarks.speeds memory --treebank FILE --model DIR [--sizes 900 9000]
+python -m benchmarks.speeds tests [--sizes 10000 100000 1000000]
+python -m benchmarks.speeds processes --treebank FILE [FILE ...] --model DIR [--processes 2]
+    [--rounds 3]
+python -m benchmarks.speeds processors --model DIR --treebank FILE [--out DIR]
 
-A row for each job: its time divided by that of a forward pass, the median over the rounds with the
-least and the most. In a round each job comes between two forward passes, with which it is compared,
-so that a machine that slows down slows both. Times are those of the processor, which other programs
-disturb less than the clock; with --clock, on a device, and of pruned models those of the clock.
-
-scoring   all sentences of a treebank, from parsed sentences to scores: default roles; all
-          relations; both without contrasts (default-, all-); first choices (hit); norms. The
-          forward pass is that of the model as it is loaded, over the batches of scoring
-removal   importance: derivatives of every example's loss by all gates; ablate: the loss without
-          each single head; re-estimated: a quarter of the heads removed in 5 steps; gates: updates
-          of learnt gates, as many as there are batches, three at least
-pruned    models without a share of their heads, over random tokens without padding: how many
-          texts they read in the time of one of the full model; 0 shows the noise
-ratios    scoring (bfloat16 beside float32) and removal, beside those of the last release on the
-          same processor (ratios.json); fails if one is 10 % higher; --keep writes the new ones
+scoring     a row for each job: its time divided by that of a forward pass, the median over the
+            rounds with the least and the most. In a round each job comes between two forward
+            passes, with which it is compared, so that a machine that slows down slows both. Times
+            are those of the processor, which other programs disturb less than the clock; with
+            --clock, on a device, and of pruned models those of the clock. All sentences of a
+            treebank, from parsed sentences to scores: default roles; all relations; both without
+            contrasts (default-, all-); first choices (hit); norms. The forward pass is that of the
+            model as it is loaded, over the batches of scoring
+removal     importance: derivatives of every example's loss by all gates; ablate: the loss without
+            each single head; re-estimated: a quarter of the heads removed in 5 steps; gates:
+            updates of learnt gates, as many as there are batches, three at least
+pruned      models without a share of their heads, over random tokens without padding: how many
+            texts they read in the time of one of the full model; 0 shows the noise
+ratios      scoring (bfloat16 beside float32) and removal, beside those of the last release on the
+            same processor (ratios.json); fails if one is 10 % higher; --keep writes the new ones
+reading     so many words, opened as `headroles score` does: checked, counted, and stored to be read
+            again; the memory is the peak of the process above its memory before. A corpus larger
+            than the treebank repeats it, under other names of sentences and documents
+memory      peak of `headroles score` on so many sentences
+tests       stored scores of so many examples (12 layers of 12 heads, 21 roles, 10 examples a
+            document), read and tested: seconds, scores a second, and peak memory above that before,
+            with pages of files that the system may take back
+processes   processes of one thread, started at once with the environment that launchers set
+            (started), or by torchrun, which imports PyTorch itself before it starts them; all
+            must write the same bits as a single process. Ratios compare neighbours
+processors  scores and answers by instruction sets and threads, each in a process of its own and
+            compared with the first: the largest differences of scores, of contrasts, and of both
+            relative to the sums behind them; how many answers differ, and how near to the threshold
+            their heads are, in standard errors. With --out it only scores into a folder, as each of
+            these processes does
 """
 
 from __future__ import annotations
@@ -30,15 +51,20 @@ from __future__ import annotations
 import argparse
 import cProfile
 import json
+import os
 import platform
 import pstats
+import re
+import socket
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from itertools import product
+from itertools import count, islice, product
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +75,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedModel
 
+from headroles import assign_roles, score_heads
 from headroles.corpus import PreparedCorpus, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
 from headroles.models.attention.reader import open_reader
@@ -57,8 +84,11 @@ from headroles.models.loading.encoder import LoadedEncoder, load_encoder, load_m
 from headroles.models.options import ModelOptions
 from headroles.passes.examples import passes_over
 from headroles.passes.loop import Budget
+from headroles.record import Record, RecordedCorpus, RecordedModel
+from headroles.roles import SCORES, RoleOptions, choose_roles
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import ScoringRun
+from headroles.scoring.scores import HeadScores, describe_scores, write_scores
 from headroles.scoring.windows import windows_of
 from headroles.studies.pruning.gate import GateOptions, learn_gates
 from headroles.studies.pruning.orders import choose_heads
@@ -66,6 +96,7 @@ from headroles.studies.pruning.prune import PruneOptions
 from headroles.studies.removals import rises_of
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import TaskRun, open_run
+from tests.rounding import sizes_of_scores
 
 Work = Callable[[], object]
 Clock = Callable[[], float]
@@ -81,14 +112,38 @@ FIGURES = Path(__file__).with_name("ratios.json")
 MOST_SLOWER = 0.1
 PASSES_SECONDS = 0.05
 """A timing of a pruned model takes so long at least: as many passes as that needs."""
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+SIZES = {
+    "reading": (1_000_000, 100_000_000),
+    "memory": (900, 9000),
+    "tests": (10_000, 100_000, 1_000_000),
+    "processes": (),
+}
+SETTINGS: dict[str, dict[str, str]] = {
+    "as it is": {},
+    "2 threads": {"OMP_NUM_THREADS": "2"},
+    "ATen default": {"ATEN_CPU_CAPABILITY": "default"},
+    "ATen AVX2": {"ATEN_CPU_CAPABILITY": "avx2"},
+    "oneDNN SSE4.1": {"ONEDNN_MAX_CPU_ISA": "SSE41"},
+    "oneDNN AVX2": {"ONEDNN_MAX_CPU_ISA": "AVX2"},
+    "MKL SSE4.2": {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2"},
+    "MKL AVX2": {"MKL_ENABLE_INSTRUCTIONS": "AVX2"},
+    "all three at their oldest, 2 threads": {
+        "ATEN_CPU_CAPABILITY": "default",
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+        "OMP_NUM_THREADS": "2",
+    },
+}
+"""Variables of the environment; where nothing else is said, one thread."""
 
 
 def main() -> None:
-    """Parse the command line and print a table."""
+    """Parse the command line and print a table, or a line for each size."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", choices=("scoring", "removal", "pruned", "ratios"))
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--treebank", type=Path)
+    parser.add_argument("what", choices=(*BESIDE_PASSES, "ratios", *SIZES, "processors"))
+    parser.add_argument("--model")
+    parser.add_argument("--treebank", type=Path, nargs="+")
     parser.add_argument("--task-model")
     parser.add_argument("--task", type=Path)
     parser.add_argument("--examples", type=int, default=64, help="of the task")
@@ -104,14 +159,22 @@ def main() -> None:
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 32])
     parser.add_argument("--lengths", type=int, nargs="+", default=[32, 128])
     parser.add_argument("--keep", action="store_true", help="write the figures")
+    parser.add_argument("--sizes", type=int, nargs="+", help="of corpora")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--out", type=Path, help="score into this folder, and end")
     given = parser.parse_args()
     if given.threads:
         torch.set_num_threads(given.threads)
     if given.what == "ratios":
         sys.exit(compare_ratios(given))
-    rows = {"scoring": scoring, "removal": removal, "pruned": pruned}[given.what](given)
-    print(f"{processor()}, {torch.get_num_threads()} threads, torch {torch.__version__}\n")
-    print(pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True))
+    if given.what == "processors":
+        compare_processors(given)
+    elif given.what in SIZES:
+        measure_growth(given)
+    else:
+        rows = BESIDE_PASSES[given.what](given)
+        print(f"{processor()}, {torch.get_num_threads()} threads, torch {torch.__version__}\n")
+        print(pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True))
 
 
 # Turns
@@ -158,7 +221,7 @@ def scoring(given: argparse.Namespace) -> list[dict[str, str]]:
     encoder = load_encoder(given.model, ModelOptions(device=given.device, dtype=given.dtype))
     on_clock = given.clock or encoder.device.type != "cpu"
     clock = time.perf_counter if on_clock else time.process_time
-    with prepared(read_conllu(given.treebank)) as corpus:
+    with prepared(read_conllu(given.treebank[0])) as corpus:
         if given.profile:
             profiler = cProfile.Profile()
             profiler.runcall(score, encoder, corpus, "default", given.batch_tokens)
@@ -326,7 +389,7 @@ def compare_ratios(given: argparse.Namespace) -> str | None:
         load_encoder(given.model, ModelOptions(device="cpu", dtype=dtype))
         for dtype in ("float32", "bfloat16")
     )
-    with prepared(read_conllu(given.treebank)) as corpus:
+    with prepared(read_conllu(given.treebank[0])) as corpus:
         jobs = {job: scored(encoder, corpus, job) for job in ("default", "all", "hit", "norms")}
         jobs["bfloat16"] = scored(half, corpus, "default")
         plain = forward(encoder, make_batches(encoder, corpus))
@@ -364,6 +427,258 @@ def processor() -> str:
     matrices = ", AMX" if any("amx_bf16" in line for line in lines) else ""
     return f"{name}, {torch.backends.cpu.get_cpu_capability()}{matrices}"
 
+
+# Large corpora
+
+
+def measure_growth(given: argparse.Namespace) -> None:
+    """Print a line for each size of a corpus, or for several processes."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if given.what == "processes":
+            command = ["-m", "headroles", "score", given.model, *map(str, given.treebank)]
+            measure_processes([*command, "--out", name], given.processes, given.rounds)
+        for size in given.sizes or SIZES[given.what]:
+            if given.what == "reading":
+                measure_reading(given.treebank[0], size, folder / "corpus.conllu")
+            elif given.what == "memory":
+                measure_memory(given.model, given.treebank[0], size, folder)
+            else:
+                measure_tests(size, folder / str(size))
+
+
+def sentence_blocks(treebank: Path) -> list[str]:
+    """Return the sentences of a treebank as text."""
+    text = treebank.read_text(encoding="utf-8")
+    return [block + "\n\n" for block in text.split("\n\n") if block.strip()]
+
+
+def repeated(blocks: Sequence[str]) -> Iterator[str]:
+    """Yield the sentences again and again, each time under other names."""
+    yield from blocks
+    for turn in count(1):
+        for block in blocks:
+            yield re.sub(r"(?m)^(# (?:newdoc |sent_)id = )", rf"\g<1>{turn}-", block)
+
+
+def forget_peak() -> None:
+    """Start anew to watch the peak memory of this process."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_memory() -> float:
+    """Return the peak resident memory of this process, in MiB."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1024
+
+
+# Reading
+
+CHILD = """
+import json, sys, time
+from benchmarks.speeds import forget_peak, peak_memory
+from headroles.corpus import prepared, read_conllu
+forget_peak()
+before, start = peak_memory(), time.perf_counter()
+with prepared(read_conllu(sys.argv[1])) as opened:
+    seconds, peak = time.perf_counter() - start, peak_memory()
+    found = {"words": opened.record.words, "sentences": opened.record.sentences}
+print(json.dumps({**found, "seconds": seconds, "MiB": peak - before}))
+"""
+
+
+def measure_reading(treebank: Path, n_words: int, corpus: Path) -> None:
+    """Print the cost of opening so many words, and a few more to the end of their sentence."""
+    with corpus.open("w", encoding="utf-8") as file:
+        for block in repeated(sentence_blocks(treebank)):
+            file.write(block)
+            n_words -= sum(line.split("\t", 1)[0].isdecimal() for line in block.splitlines())
+            if n_words <= 0:
+                break
+    command = [sys.executable, "-c", CHILD, str(corpus)]
+    found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    print(
+        f"{found['words']:,} words, {found['sentences']:,} sentences: {found['seconds']:.1f} s, "
+        f"{found['words'] / found['seconds']:,.0f} words/s, {found['MiB']:.0f} MiB",
+        flush=True,
+    )
+
+
+# Memory
+
+WATCHER = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
+"""
+
+
+def measure_memory(model: str, treebank: Path, n_sentences: int, folder: Path) -> None:
+    """Print the peak of a process that scores so many sentences."""
+    part = folder / f"{n_sentences}.conllu"
+    with part.open("w", encoding="utf-8") as file:
+        file.writelines(islice(repeated(sentence_blocks(treebank)), n_sentences))
+    scoring = ["headroles", "score", model, str(part), "--out", str(folder / str(n_sentences))]
+    command = [sys.executable, "-c", WATCHER, sys.executable, "-m", *scoring]
+    peak = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    print(f"score, {n_sentences} sentences: {float(peak):.0f} MiB", flush=True)
+
+
+# Tests
+
+BLOCK, SHAPE, N_ROLES, PER_DOCUMENT = 192, (12, 12), 21, 10
+RELATIONS = tuple("nsubj obj iobj obl advmod amod nmod det case mark conj".split())
+
+
+def measure_tests(n_examples: int, folder: Path) -> None:
+    """Draw scores as they are saved, and print the cost of reading and testing them."""
+    score = SCORES["excess"]
+    chosen = choose_roles(RoleOptions(roles=["syntactic"]), RELATIONS, score)
+    roles = tuple(role for role in chosen if role.baseline is None)[:N_ROLES]
+    n_scores = n_examples * len(roles) * SHAPE[0] * SHAPE[1]
+    record = Record.now(
+        kind="scores",
+        model=RecordedModel(layers=SHAPE[0], heads=SHAPE[1]),
+        corpus=RecordedCorpus(examples=n_examples),
+        facts={**describe_scores(list(roles), score), "scores": n_scores},
+    )
+
+    def draw(first: int, n: int) -> HeadScores:
+        """Draw scores that are skewed, and above 0 in about half of the heads."""
+        rng = np.random.default_rng(first)
+        shift = np.linspace(-0.2, 0.2, SHAPE[0] * SHAPE[1]).reshape(1, *SHAPE, 1)
+        values = rng.random((n, *SHAPE, len(roles)), dtype=np.float32) ** 2 - 1 / 3 + shift
+        return HeadScores(
+            ids=tuple(f"s-{number}" for number in range(first, first + n)),
+            documents=tuple(f"d-{k // PER_DOCUMENT}" for k in range(first, first + n)),
+            roles=roles,
+            score=score,
+            lengths=np.full(n, 20),
+            values=np.clip(values, -0.5, 1).astype(np.float32),
+            counts=np.ones((n, len(roles)), dtype=np.int64),
+            bounds=np.broadcast_to(np.float32([-0.5, 1]), (n, len(roles), 2)),
+        )
+
+    folder.mkdir()
+    firsts = range(0, n_examples, BLOCK)
+    blocks = (draw(first, min(BLOCK, n_examples - first)) for first in firsts)
+    write_scores(folder, blocks, is_half=False, record=lambda: record)
+    forget_peak()
+    before, start = peak_memory(), time.perf_counter()
+    table = assign_roles(HeadScores.load(folder))
+    seconds = time.perf_counter() - start
+    print(
+        f"{n_examples:10} examples, {len(table)} tests: {seconds:.1f} s, "
+        f"{n_examples * len(table) / seconds:.0f} scores/s, {peak_memory() - before:.0f} MiB",
+        flush=True,
+    )
+
+
+# Processes
+
+
+def measure_processes(command: list[str], n_processes: int, rounds: int) -> None:
+    """Print the seconds of all three ways, and how many times as fast the last two are."""
+    ways: dict[str, Callable[[list[str]], None]] = {
+        "alone": lambda command: run_alone([sys.executable, *command]),
+        "started": lambda command: run_started(command, n_processes),
+        "torchrun": lambda command: run_alone(
+            [
+                *(sys.executable, "-m", "torch.distributed.run"),
+                *(f"--nproc-per-node={n_processes}", f"--master-port={free_port()}", *command),
+            ]
+        ),
+    }
+    scores = Path(command[-1]) / "scores.parquet"
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    written = set()
+    for _ in range(rounds):
+        for way, run in ways.items():
+            start = time.perf_counter()
+            run([*command, "--overwrite"])
+            seconds[way].append(time.perf_counter() - start)
+            written.add(scores.read_bytes())
+    assert len(written) == 1, "the ways wrote different scores"
+    for way, values in seconds.items():
+        ratios = [one / other for one, other in zip(seconds["alone"], values, strict=True)]
+        least, middle, most = min(ratios), statistics.median(ratios), max(ratios)
+        print(f"{way:9} {statistics.median(values):7.2f} s   ", end="")
+        print(f"{least:.2f} - {middle:.2f} - {most:.2f} times as fast", flush=True)
+
+
+def run_alone(command: list[str]) -> None:
+    """Run one process, which may start others."""
+    subprocess.run(command, env=ONE_THREAD, check=True, capture_output=True)
+
+
+def run_started(command: list[str], n_processes: int) -> None:
+    """Run several processes, as the launcher of a cluster starts them."""
+    common = {**ONE_THREAD, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    running = [
+        subprocess.Popen(
+            [sys.executable, *command],
+            env={**common, "WORLD_SIZE": str(n_processes), "RANK": rank, "LOCAL_RANK": rank},
+            **silent,
+        )
+        for rank in map(str, range(n_processes))
+    ]
+    codes = [process.wait() for process in running]
+    assert not any(codes), f"processes ended with exit codes {codes}"
+
+
+def free_port() -> int:
+    """Return the number of a port that no program uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+# Other processors
+
+
+def compare(first: HeadScores, other: HeadScores) -> str:
+    """Return the cells of the table's row of ``other``."""
+    difference = np.abs(first.values.astype(np.float64) - other.values)
+    contrasts = np.array([role.endswith(":beyond_offset") for role in first.role_ids])
+    relative = difference / np.maximum(sizes_of_scores(first), np.finfo(np.float32).tiny)
+    tables = [assign_roles(scores).frame for scores in (first, other)]
+    differ = (tables[0]["answer"] != tables[1]["answer"]).to_numpy()
+    errors = tables[0]["sd"] / np.sqrt(tables[0]["n"])
+    distances = (np.abs(tables[0]["mean"] - tables[0]["threshold"]) / errors)[differ]
+    means = np.abs(tables[0]["mean"] - tables[1]["mean"]).max()
+    cells = [
+        f"{np.nanmax(difference[..., ~contrasts]):.1e}",
+        f"{np.nanmax(difference[..., contrasts]):.1e}",
+        f"{np.nanmax(relative):.1e}",
+        f"{means:.1e}",
+        f"{differ.sum()} of {len(differ)}",
+        ", ".join(f"{one:.2f}" for one in distances) or "-",
+    ]
+    return " | ".join(cells)
+
+
+def compare_processors(given: argparse.Namespace) -> None:
+    """Score in processes of their own, compare with the first, print."""
+    (treebank,) = given.treebank
+    if given.out:
+        score_heads(given.model, read_conllu(treebank), device="cpu").save(given.out)
+        return
+    print("| setting | scores | contrasts | relative | means | answers | standard errors away |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    first: HeadScores | None = None
+    own = ["-m", "benchmarks.speeds", "processors", "--model", given.model, "--treebank", treebank]
+    with tempfile.TemporaryDirectory() as work:
+        for place, (name, variables) in enumerate(SETTINGS.items()):
+            out = Path(work) / str(place)
+            environment = ONE_THREAD | variables
+            subprocess.run([sys.executable, *own, "--out", out], env=environment, check=True)
+            scores = HeadScores.load(out)
+            first = first or scores
+            print(f"| {name} | {compare(first, scores)} |", flush=True)
+
+
+BESIDE_PASSES = {"scoring": scoring, "removal": removal, "pruned": pruned}
 
 if __name__ == "__main__":
     main()
