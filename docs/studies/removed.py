@@ -1,8 +1,7 @@
-"""Studies of removed heads, from what commands wrote: orders, estimators, gates, roles.
+"""Studies of removed heads: orders, estimators of importance, learnt gates.
 
 python -m docs.studies.removed orders --curves DIR [--measure accuracy] [--pairs ORDER,ORDER ...]
 python -m docs.studies.removed estimators --importance DIR --ablation DIR [--splits 200]
-python -m docs.studies.removed roles --models FOLDER [FOLDER ...] --roles-from DIR
 python -m docs.studies.removed gates --model DIR --learn-on FILE --test-on FILE [--keep 12 36]
     [--seeds 3] [--updates 200] [--draws 3] [--examples N] [--update-examples 32]
 
@@ -12,19 +11,15 @@ estimators  of `headroles importance` and `headroles ablate --sets single` for t
             rank correlations over heads of every estimator with the rise of the loss without each
             head, and with the mean of its absolute value; on the same examples, and, mean over
             splits, one on a random half and the other on the other half
-roles       of `headroles prune` or `gate`, and of `headroles classify` before: how many heads of
-            each role remain, and their share less the mean of their layers, by permuting heads
-            within layers, corrected over the roles of a folder (Benjamini-Hochberg)
 gates       learnt gates against greedy pruning at the same numbers of heads, over examples and
             seeds or draws, and how many heads two seeds share
 
-p-values of orders and gates have Holm's correction over a table.
+p-values have Holm's correction over a table.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
@@ -37,14 +32,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from docs.studies.simulations import Row, markdown
-from headroles import RoleTable
 from headroles.arrays import FloatArray
 from headroles.errors import UsageError
 from headroles.inference import (
     adjust_p_values,
     crossed_sample,
-    permute_within,
-    rank_test,
     t_interval,
     t_test,
 )
@@ -73,8 +65,6 @@ def main() -> None:
     parser.add_argument("--importance", type=Path)
     parser.add_argument("--ablation", type=Path)
     parser.add_argument("--splits", type=int, default=200)
-    parser.add_argument("--models", type=Path, nargs="+")
-    parser.add_argument("--roles-from", type=Path)
     parser.add_argument("--model", type=Path)
     parser.add_argument("--learn-on", type=Path)
     parser.add_argument("--test-on", type=Path)
@@ -90,9 +80,9 @@ def main() -> None:
         print(markdown(rows), end="\n\n", flush=True)
 
 
-def with_p(rows: list[Row], p_values: list[float], correction: str) -> list[Row]:
-    """Add corrected p-values to rows."""
-    adjusted = adjust_p_values(np.array(p_values), correction)
+def with_p(rows: list[Row], p_values: list[float]) -> list[Row]:
+    """Add p-values to rows, with Holm's correction."""
+    adjusted = adjust_p_values(np.array(p_values), "holm")
     cells = ["" if np.isnan(p) else f"{p:.2g}" for p in adjusted]
     return [{**row, "p": cell} for row, cell in zip(rows, cells, strict=True)]
 
@@ -136,7 +126,7 @@ def contrasts(curves: PruningCurves, measure: str, pairs: list[tuple[str, ...]])
                 }
             )
             p_values.append(float(t_test(tested, 0, alternative="two-sided").p_value[0]))
-    return with_p(rows, p_values, "holm")
+    return with_p(rows, p_values)
 
 
 def settings_of(curves: PruningCurves, order: str, share: float) -> list[int]:
@@ -218,45 +208,6 @@ def halves(n: int, n_splits: int) -> Iterator[tuple[NDArray[np.int64], NDArray[n
         yield order[: n // 2], order[n // 2 :]
 
 
-# Roles of the heads that remain
-
-
-def roles(given: argparse.Namespace) -> Iterator[list[Row]]:
-    """Yield a table for each folder."""
-    table = RoleTable.load(given.roles_from)
-    for folder in given.models:
-        notes = json.loads((folder / "run.json").read_text("utf-8"))
-        removed = {(layer, head) for layer, head in notes["removed"]}
-        print(f"{folder}: {len(removed)} heads removed\n")
-        yield survivors(table, removed)
-
-
-def survivors(table: RoleTable, removed: set[Head], permutations: int = 9999) -> list[Row]:
-    """Return a row for each role that some heads have."""
-    pairs = table.frame[["layer", "head"]].drop_duplicates().itertuples(index=False)
-    heads = [(int(pair.layer), int(pair.head)) for pair in pairs]
-    left = [float(head not in removed) for head in heads]
-    rows: list[Row] = []
-    p_values = []
-    for role in table.roles:
-        having = {*table.heads_with(role)}
-        if not having:
-            continue
-        marks, layers = [head in having for head in heads], [layer for layer, _ in heads]
-        difference, drawn = permute_within(left, marks, layers, permutations, 0)
-        p_values.append(float(rank_test(np.abs(drawn)[:, None], abs(difference), 1e-12)[0]))
-        n_left = len(having - removed)
-        rows.append(
-            {
-                "role": role,
-                "heads": len(having),
-                "left": f"{n_left} ({n_left / len(having):.0%})",
-                "less the mean of their layers": f"{difference:+.2f}",
-            }
-        )
-    return with_p(rows, p_values, "fdr_bh")
-
-
 # Gates
 
 
@@ -277,7 +228,7 @@ def gates(given: argparse.Namespace) -> Iterator[list[Row]]:
         for row, p in compared(tested, keep, chosen):
             rows.append(row)
             p_values.append(p)
-    yield with_p(rows, p_values, "holm")
+    yield with_p(rows, p_values)
 
 
 def choices(
@@ -334,7 +285,7 @@ def compared(
         yield row, p
 
 
-STUDIES = {"orders": orders, "estimators": estimators, "roles": roles, "gates": gates}
+STUDIES = {"orders": orders, "estimators": estimators, "gates": gates}
 
 if __name__ == "__main__":
     main()
