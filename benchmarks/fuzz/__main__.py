@@ -11,27 +11,11 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import sys
-import tempfile
 import time
-from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from pathlib import Path
 
-from benchmarks.fuzz import FINDING, commands, corpora, folders, go_through
-
-SURFACES = {**corpora.SURFACES, **commands.SURFACES, **folders.SURFACES}
-Row = tuple[str, int, Counter[str], float]
-"""A surface, its attempts, what became of them, and the seconds of its process."""
-
-
-def go_over(name: str, times: int | None, seed: int) -> Row:
-    """Try a surface in this process."""
-    times = times or SURFACES[name].times
-    start = time.process_time()
-    with tempfile.TemporaryDirectory() as place:
-        attempt = SURFACES[name].prepare(Path(place))
-        outcomes = go_through(attempt, times, seed, goes_on=True)
-    return name, times, outcomes, time.process_time() - start
+from benchmarks.fuzz import FINDING
+from benchmarks.fuzz.surfaces import SURFACES, go_over
 
 
 def main() -> None:
