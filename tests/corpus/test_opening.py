@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headroles.corpus import CorpusOptions, as_corpus, open_corpus, prepared
-from headroles.errors import CorpusError, UsageError
+from headroles.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,6 @@ from headroles.errors import CorpusError, UsageError
 def test_contradictions_are_refused(path: str, options: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         open_corpus(["fine", path], CorpusOptions(**options))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("options", [{}, {"text_columns": ["a"]}])
-def test_missing_text_is_found_before_the_parser_is_loaded(
-    tmp_path: Path, options: dict[str, list[str]]
-) -> None:
-    with pytest.raises(CorpusError, match="does not exist"):
-        open_corpus([tmp_path / "none"], CorpusOptions(parser="no_such_pipeline", **options))
 
 
 # What is given where a corpus is wanted

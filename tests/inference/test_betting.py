@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from headroles.errors import StatisticsError
 from headroles.inference import Bounds, betting
-from headroles.inference.betting import STAKES
 from tests.inference.conftest import betting_test
 
 
@@ -99,15 +98,6 @@ def test_units_have_no_order_and_clusters_count_the_same_each() -> None:
     np.testing.assert_allclose(found.mean, means.mean(axis=0))
 
 
-def test_examples_of_wide_bounds_count_less() -> None:
-    bounds = unit_bounds(4, 1)
-    high = np.array([[1.0], [1.0], [1.0], [100.0]])
-    wide = Bounds(bounds.low, high, bounds.least, np.array([np.inf]), bounds.kinds, cap=2.0)
-    found = betting_test(np.array([[0.2], [0.4], [0.6], [50.0]]), 0.5, wide)
-    weight = 2 / 99.5
-    assert found.mean[0] == pytest.approx((1.2 + weight * 50) / (3 + weight))
-
-
 def test_what_cannot_be_tested() -> None:
     values = np.array([[np.nan, 0.5], [np.nan, np.nan], [0.5, 0.5]])
     found = betting_test(values, 0.2, unit_bounds(3, 2))
@@ -121,11 +111,6 @@ def test_what_cannot_be_tested() -> None:
         1,
     )
     assert np.isnan(betting_test(values, 0.2, unknown).p_value).all()
-
-
-def test_values_that_do_not_vary_can_be_tested() -> None:
-    found = betting_test(np.ones((40, 1)), 0.5, unit_bounds(40))
-    assert found.p_value[0] == pytest.approx(12 / (1 + STAKES).__pow__(40).sum())
 
 
 @pytest.mark.parametrize(

@@ -51,12 +51,6 @@ def test_no_number_is_enough_or_known(hopeless: Array) -> None:
     assert needed[4] == np.inf
 
 
-def test_tiny_effects_end() -> None:
-    needed = required_examples(with_effects([1e-6, 1e-9]), 0, 0.05)
-    expected = ((1.6448536 + 0.8416212) / np.array([1e-6, 1e-9])) ** 2
-    np.testing.assert_allclose(needed, expected, rtol=1e-5)
-
-
 def in_clusters(n_clusters: int = 20, size: int = 5, n_tests: int = 3) -> tuple[Array, list[str]]:
     """Columns whose clusters differ, and the labels of the clusters."""
     rng = np.random.default_rng(3)

@@ -42,7 +42,6 @@ from tests.reference import (
     reference_word_set,
 )
 from tests.roles.examples import (
-    HAND_SEGMENTS,
     examples,
     make_example,
     random_attention,
@@ -259,14 +258,6 @@ def test_pairs_without_order_are_pairs_in_both_orders(example: EncodedExample, s
         assert np.array_equal(readouts[0].counts, readouts[1].counts)
 
 
-def test_words_of_ones_own_are_looked_for_in_their_sentence() -> None:
-    example = with_sentences(make_example(HAND_SEGMENTS), ["X"] * 4, ["a"] * 4)
-    first, second = sets_of_sentences(PaddedBatch([example]), lambda _: {0})
-    assert np.flatnonzero(first.keys[0]).tolist() == [1]
-    assert np.flatnonzero(second.keys[0]).tolist() == [4]
-    assert np.flatnonzero(second.queries[0]).tolist() == [4, 5]
-
-
 class TestRare:
     def test_rarest_word(self) -> None:
         sentence = replace(ANN, words=("the", "Old", "old", "cat"))
@@ -277,11 +268,6 @@ class TestRare:
             ({"the": 9, "old": 2} | many, (3,)),
         ):
             assert find_rarest(Counter(counts))(sentence) == places
-
-    def test_frequencies_of_a_file(self, tmp_path: Path) -> None:
-        file = tmp_path / "counts.tsv"
-        file.write_text("the\t10\nThe\t2\ncat\t3\n")
-        assert read_frequencies(file) == {"the": 12, "cat": 3}
 
     @pytest.mark.parametrize("line", ["the", "the\tmany", "the 3", "\t3"])
     def test_lines_that_are_no_frequencies(self, tmp_path: Path, line: str) -> None:

@@ -218,14 +218,6 @@ class TestOutOfMemory:
         assert_same(scores, run())
         assert refused
 
-    def test_a_single_example_too_many(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        def never(*args: Any) -> None:
-            raise torch.OutOfMemoryError
-
-        monkeypatch.setattr("headroles.scoring.block_scoring.read_scores", never)
-        with pytest.raises(ModelError, match=r"memory ran out for the example .* alone"):
-            run()
-
 
 def test_attention_that_is_not_finite_is_an_error_not_a_gap(
     run: Run, monkeypatch: pytest.MonkeyPatch

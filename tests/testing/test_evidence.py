@@ -280,14 +280,6 @@ class TestWarnings:
         assert "Add documents" in warned
         assert ("clusters='none'" in warned) == (n_documents < 6)
 
-    def test_few_clusters_of_some_roles(self) -> None:
-        values = np.random.default_rng(0).normal(3, 1, (FEW, 1, 2, 3))
-        values[9:, ..., 1] = np.nan
-        documents = [f"d{k}" for k in range(FEW)]
-        warned = self.warnings_of(values, documents)[0]
-        assert "1 of 3 roles come from" in warned
-        assert "These are r1." in warned
-
 
 def test_few_examples_for_their_skewness() -> None:
     """Cochran's rule against scipy's skewness, with missing values, where the tail is beyond 3."""
@@ -347,22 +339,6 @@ class TestEquivalence:
         assert np.isnan(equivalence.single).all()
         assert change.shows(0.05).tolist() == [False, False, enough, enough]
         assert equivalence.shows(0.05).tolist() == [enough] * 3 + [False]
-
-
-@pytest.mark.parametrize("n", [2, 3, 5, 8, 40])
-def test_hits_that_do_not_vary_are_seldom_answered_wrongly(n: int) -> None:
-    """Heads hit with probabilities near the threshold; few samples of few units are all alike."""
-    rng = np.random.Generator(np.random.PCG64DXSM(n))
-    true = rng.choice([0.1, 0.25, 0.35, 0.5, 0.97], 200)
-    wrong, decided = 0, 0
-    for _ in range(20):
-        hits = (rng.random((n, 200)) < true).astype(np.float32)
-        asked = question(hits[:, None, :, None], threshold=0.3, bound=1)
-        alike, answers = asked.hypotheses.is_alike, outcome_of(asked).answer
-        decided += int((alike & np.isin(answers, ["yes", "no"])).sum())
-        wrong += int((alike & (answers == np.where(true > 0.3, "no", "yes"))).sum())
-    assert wrong <= 1
-    assert (decided > 0) == (n > 8)
 
 
 def test_differences_of_large_scores_are_rounding_where_small_ones_are_not() -> None:
