@@ -97,7 +97,7 @@ def make_corpus(
             arcs = ArcsOptions(least_distance=least_distance).record()
             how = {"format": KEY, "scheme": OTHER, **arcs}
         sentences = tuple(_placed(_PARSED[kind](items, least_distance), kind, names))
-        return Corpus({"files": [], **how}, lambda skipped: iter(sentences))
+        return Corpus({"files": [], **how}, lambda skipped: iter(sentences), sentences=sentences)
     pipeline = load_pipeline(parser)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:

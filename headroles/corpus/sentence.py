@@ -155,23 +155,40 @@ Skipped = Counter[str]
 """Counts of skipped sentences or examples by reason, in words."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Corpus:
     """Parsed text that is read when iterated, from `read_conllu`, `read_text`, `make_corpus`, ...
 
     Iterating reads the sources from the start, one sentence at a time. ``source`` describes the
     origin of the sentences and becomes part of the record of every result. ``undivided`` are the
     documents of a treebank that are whole files because the files name no documents. ``frequent``
-    are frequent words, in lower case, of the language that a parser takes the text for.
+    are frequent words, in lower case, of the language that a parser takes the text for. A corpus
+    of objects in memory has its ``sentences``, and their number as its length.
     """
 
     source: CorpusSource
-    read: Callable[[Skipped], Iterator[Sentence]] = field(repr=False)
-    undivided: frozenset[str] = field(default=frozenset(), repr=False)
-    frequent: frozenset[str] = field(default=frozenset(), repr=False)
+    read: Callable[[Skipped], Iterator[Sentence]]
+    undivided: frozenset[str] = frozenset()
+    frequent: frozenset[str] = frozenset()
+    sentences: tuple[Sentence, ...] | None = None
 
     def __iter__(self) -> Iterator[Sentence]:
         return self.read(Counter())
+
+    def __bool__(self) -> bool:
+        return True  # of any length, known or not
+
+    def __len__(self) -> int:
+        if self.sentences is None:
+            raise TypeError("sentences of files are read one by one; count them with list(corpus)")
+        return len(self.sentences)
+
+    def __repr__(self) -> str:
+        if self.sentences is None:
+            files = listed(self.source.get("files") or [self.source.get("format")])
+            return f"Corpus({files}: read when it is iterated)"
+        documents = len({one.document for one in self.sentences})
+        return f"Corpus({len(self)} sentences, {documents} document{'s' * (documents != 1)})"
 
     def watched(self, on_read: Callable[[int], None]) -> Corpus:
         """Return the same corpus, which reports the number of sentences read from time to time."""

@@ -12,16 +12,14 @@ from matplotlib.figure import Figure
 
 from headroles.drawing.style import figure_of, figure_width, font_scale
 
-_DOTS_PER_INCH = 90
+_DOTS_PER_INCH, _COLOURS = 80, 48
 
 
 class ShownFigure(Figure):
     """Figure unknown to pyplot, which shows itself as a picture."""
 
     def _repr_png_(self) -> bytes:
-        page = io.BytesIO()
-        self.savefig(page, format="png", dpi=_DOTS_PER_INCH)
-        return page.getvalue()
+        return png_of(self)
 
 
 class ShownAxes(Axes):
@@ -31,6 +29,16 @@ class ShownAxes(Axes):
         figure = figure_of(self)
         assert isinstance(figure, ShownFigure)
         return figure._repr_png_()
+
+
+def png_of(figure: Figure) -> bytes:
+    """Return a figure as a small PNG, of few colours, for notebooks."""
+    from PIL import Image
+
+    drawn, page = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=_DOTS_PER_INCH)
+    Image.open(drawn).convert("RGB").quantize(_COLOURS).save(page, "PNG", optimize=True)
+    return page.getvalue()
 
 
 def new_figure(width: float, height: float, layout: Any = "constrained") -> ShownFigure:

@@ -165,11 +165,13 @@ def _in_cells(column: pd.Series[Any], write: Callable[[float], str], small: str)
 _NAMES = "checkpoint role estimator removed order task measure group".split()
 _VALUES = "mean difference importance loss_change removed_difference relative_drop value".split()
 _ANSWERS = "beyond answer change interval".split()
+_CHECKS = ("beyond_distance", "mean_trees")
 _UNITS = {
     **dict.fromkeys(("loss", "loss_change", "removed_difference", "loss_difference"), "nats"),
     "relative_drop": "share of the score",
 }
 _OF_SCORES = "mean mean_before mean_after difference beyond threshold".split()
+_IN_PAPERS = {"mean_trees": "in other trees"}
 _PAGE_ROWS, _COLUMNS, _CHARACTERS = 40, 6, 40
 """Rows of a page; columns that fit a column of an article; characters of a line of text."""
 _DIGITS = 3
@@ -229,11 +231,19 @@ def _latex_column(column: pd.Series[Any]) -> tuple[pd.Series[str], str]:
         return cells, r">{\raggedright\arraybackslash}p{.3\linewidth}" if is_sentence else "l"
     known = column[np.isfinite(column)]
     largest = float(known.abs().max()) if len(known) else 0.0
-    is_whole = not largest or (known == known.round()).all()
-    decimals = 3 if is_p else 0 if is_whole else max(0, _DIGITS - 1 - floor(log10(largest)))
+    decimals = 3 if is_p else _decimals(column)
     cells = column.map(lambda value: _latex_number(value, decimals, is_p))
     sign, digits = "-" * bool((known < 0).any()), len(f"{largest:.{decimals}f}".split(".")[0])
     return cells, f"S[table-format={sign}{digits}.{decimals}]"
+
+
+def _decimals(column: pd.Series[Any]) -> int:
+    """Return the decimals that the largest number of a column needs; none if all are whole."""
+    known = column[np.isfinite(column)]
+    largest = float(known.abs().max()) if len(known) else 0.0
+    if not largest or (known == known.round()).all():
+        return 0
+    return max(0, _DIGITS - 1 - floor(log10(largest)))
 
 
 def _latex_number(value: float, decimals: int, is_p: bool) -> str:
@@ -245,32 +255,36 @@ def _latex_number(value: float, decimals: int, is_p: bool) -> str:
 
 
 def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
-    """Name heads in one column, and choose up to five columns of a long table.
+    """Name heads in one column, and choose the columns of a long table that a paper prints.
 
-    The columns are the head (or the removal), names, the value, and the answer or interval; for
-    roles beyond position the contrast instead of the interval, and whether heads go beyond
-    distance. A table without a known value keeps all columns.
+    The columns are the head (or the removal), names, the value, the answer or interval, what is
+    beyond distance, and the mean in other trees. A table without a known value keeps all columns.
     """
-    chosen = frame
+    value = next((name for name in _VALUES if name in frame), None)
+    chosen = with_head_names(frame)
     if "removed" in frame:
         chosen = frame.drop(columns=["layer", "head"], errors="ignore")
-    elif {"layer", "head"} <= set(frame):
-        heads = frame["layer"].astype(str) + "-" + frame["head"].astype(str)
-        chosen = frame.assign(head=heads).drop(columns="layer")
-    value = next((name for name in _VALUES if name in frame), None)
     if value is None:
         return chosen
     if {"ci_low", "ci_high"} <= set(frame):
-        ends = (frame[name].map("{:.3g}".format) for name in ("ci_low", "ci_high"))
-        low, high = (end.astype(str) for end in ends)  # an empty column has no texts
-        chosen = chosen.assign(interval=low + " to " + high)
+        decimals = _decimals(frame[value])
+        low, high = (frame[name].map(f"{{:.{decimals}f}}".format) for name in ("ci_low", "ci_high"))
+        # an empty column has no texts
+        chosen = chosen.assign(interval=low.astype(str) + " to " + high.astype(str))
     telling = [name for name in chosen if len(chosen[name].unique()) > 1]
     answers = [name for name in _ANSWERS if name in telling][:1]
     names = [name for name in ("head", *_NAMES) if name in telling]
     names = names or [name for name in ("head", *_NAMES) if name in chosen][:1]
-    return chosen[
-        [*names[:2], value, *answers, *["beyond_distance"] * ("beyond_distance" in telling)]
-    ]
+    checks = [name for name in _CHECKS if name in telling]
+    return chosen[[*names[:2], value, *answers, *checks]]
+
+
+def with_head_names(frame: pd.DataFrame) -> pd.DataFrame:
+    """Name heads by layer and head, in one column, of a table that has both."""
+    if not {"layer", "head"} <= set(frame):
+        return frame
+    heads = frame["layer"].astype(str) + "-" + frame["head"].astype(str)
+    return frame.assign(head=heads).drop(columns="layer")
 
 
 def with_units(frame: pd.DataFrame, score: str = "") -> pd.DataFrame:
@@ -279,7 +293,9 @@ def with_units(frame: pd.DataFrame, score: str = "") -> pd.DataFrame:
     units = {**_UNITS, **dict.fromkeys(_OF_SCORES, of_score)}
     names = {}
     for name in frame.columns:
-        words = name.replace("_", " ") if re.fullmatch("[a-z]+(_[a-z]+)+", name) else in_words(name)
+        words = _IN_PAPERS.get(name, in_words(name))
+        if re.fullmatch("[a-z]+(_[a-z]+)+", words):
+            words = words.replace("_", " ")
         names[name] = f"{words} ({units[name]})" if units.get(name) else words
     for name in {"role", "removed"} & set(frame):
         if frame[name].dtype != bool:

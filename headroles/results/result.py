@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import html
 import inspect
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import msgspec
 import numpy as np
@@ -32,21 +31,19 @@ from headroles.results.formats import (
     latex_table,
     readable,
     to_records,
+    with_head_names,
     with_units,
 )
 from headroles.results.shown import Grid, Shown, Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
-from headroles.role_names import find_roles
+from headroles.role_names import find_roles, in_words
 from headroles.wording import addressed, in_one_line, not_among
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-_DOTS_PER_INCH = 90
+_GO_ON = "Go on with .frame (all rows), .plot(), .export('latex'), .save(FOLDER), .in_full()."
 _FOR_MACHINES = frozenset(
     "hint kind filename schema may_be_empty axes shown summarize details method clearest_role "
     "to_json options_type question figures page next_steps read_files write_files read_record "
-    "facts_type".split()
+    "facts_type about_controls views columns".split()
 )
 """Attributes that only the package itself uses; tab completion hides them."""
 
@@ -229,6 +226,8 @@ class Result(Stored, Summary):
             if name not in table.columns:
                 raise UsageError(not_among("column", name, list(table.columns)))
         if columns is not None:
+            if "layer" not in columns:  # without which the number of a head names none
+                table = with_head_names(table)
             table = table[[*columns]]
         elif fmt == "latex" and (view == "long" or "head" in table):
             table = for_paper(table)
@@ -239,11 +238,13 @@ class Result(Stored, Summary):
         return latex_table(units, caption or self._caption(), label).encode()
 
     def _caption(self) -> str:
-        """Return a caption that names the kind of table, the model and the corpus."""
-        names = [Path(model.model).name for model in self.record.models.values() if model.model]
+        """Return a caption with the kind of table, the model, the corpus, and a single role."""
+        names = [model.name for model in self.record.models.values() if model.model]
         of = f" of {names[0]}" if len(names) == 1 else ""
         over = ", ".join(Path(name).name for name in self.record.files[:3])
-        return f"{self.kind.capitalize()}{of}{f' over {over}' if over else ''}."
+        roles = self.frame["role"].unique() if "role" in self.frame else ()
+        role = f": {in_words(str(roles[0]))}" if len(roles) == 1 else ""
+        return f"{self.kind.capitalize()}{of}{f' over {over}' if over else ''}{role}."
 
     def write_files(self, folder: Path) -> list[str]:
         """Write the table as CSV, which every program reads, and as Parquet."""
@@ -281,6 +282,12 @@ class Result(Stored, Summary):
         """Return the columns of whose values the table has every combination."""
         return {}
 
+    def __getitem__(self, role: str) -> pd.DataFrame:
+        """Return the rows of a role, or of both directions of a relation, as `where` finds them."""
+        return self.where(role).frame
+
+    __iter__ = None  # which would otherwise ask for a role 0
+
     def __len__(self) -> int:
         return len(self.frame)
 
@@ -293,10 +300,10 @@ class Result(Stored, Summary):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return as_text(brief(self.shown))
+        return f"{as_text(brief(self.shown))}\n{_GO_ON}"
 
     def _repr_html_(self) -> str:
-        return picture(self) + as_html(brief(self.shown))
+        return picture(self) + as_html([*brief(self.shown), _GO_ON])
 
 
 def _flat(table: pd.DataFrame) -> pd.DataFrame:
@@ -326,15 +333,14 @@ def describe(function: Callable[..., Any]) -> str:
     return str(inspect.getdoc(function)).partition("\n")[0]
 
 
-def draw(result: Result) -> Figure | None:
+def draw(result: Result) -> Any:
     """Return the figure of a result; None if it has none, or no rows to draw."""
     if not result.figures:
         return None
     try:
-        figure: Figure = figure_function(type(result))(result).get_figure(root=True)
+        return figure_function(type(result))(result).get_figure(root=True)
     except HeadRolesError:  # such as a table without rows
         return None
-    return figure
 
 
 def picture(result: Result) -> str:
@@ -344,9 +350,7 @@ def picture(result: Result) -> str:
     """
     if (figure := draw(result)) is None:
         return ""
-    page = io.BytesIO()
-    figure.savefig(page, format="png", dpi=_DOTS_PER_INCH)
-    data = base64.b64encode(page.getvalue()).decode()
+    data = base64.b64encode(figure._repr_png_()).decode()
     text = html.escape(describe(figure_function(type(result))))
     return f'<img alt="{text}" src="data:image/png;base64,{data}">'
 

@@ -231,8 +231,9 @@ class HeadScores(Stored):
         yield Grid(("role", "examples", "mean score"), tuple(rows))
         yield from map(Warned, warnings_of_run(self.record))
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return a table ``example, layer, head, role, score, count``, without missing scores."""
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A table ``example, layer, head, role, score, count``, without missing scores."""
         frame: pd.DataFrame = long_table(self).to_pandas()
         return frame
 

@@ -76,7 +76,7 @@ def test_scores_written_block_by_block_load_as_one(tmp_path: Path) -> None:
 
 def test_long_table_has_a_row_per_score() -> None:
     scores = make_scores()
-    frame = scores.to_frame()
+    frame = scores.frame
     assert list(frame.columns) == ["example", "layer", "head", "role", "score", "count"]
     assert len(frame) == np.isfinite(scores.values).sum()
     assert frame["score"].notna().all()

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pandas as pd
+
 from headroles.corpus import Corpus, Sentence, Skipped, as_corpus
 from headroles.models.loading.encoder import Attending, load_encoder
 from headroles.options import takes
@@ -57,6 +59,11 @@ class Classification:
     def in_full(self) -> str:
         """Return the summary of the role table with whole warnings, and all details, as text."""
         return self.roles.in_full()
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The rows of the role table."""
+        return self.roles.frame
 
     @property
     def warnings(self) -> tuple[str, ...]:
