@@ -24,6 +24,8 @@ from headroles.errors import UsageError
 from headroles.options import Options, fields_of
 from headroles.wording import shortened
 
+_TEXTS = {".txt", ".md", ".rst", ".html"}
+
 
 def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
     """Open a treebank, text or sentence pairs, as the options say.
@@ -43,7 +45,7 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
     else:
         _check_idle(options, ConlluOptions if options.parser is None else TextOptions)
     if options.parser is None:
-        if options.text_columns is not None or is_table or ".txt" in kinds:
+        if options.text_columns is not None or is_table or kinds & _TEXTS:
             columns = ", and the columns that hold the text with `text_columns`" * (
                 is_table and options.text_columns is None
             )

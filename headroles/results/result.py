@@ -242,8 +242,8 @@ class Result(Stored, Summary):
         names = [model.name for model in self.record.models.values() if model.model]
         of = f" of {names[0]}" if len(names) == 1 else ""
         over = ", ".join(Path(name).name for name in self.record.files[:3])
-        roles = self.frame["role"].unique() if "role" in self.frame else ()
-        role = f": {in_words(str(roles[0]))}" if len(roles) == 1 else ""
+        roles = list(self.frame["role"].unique()) if "role" in self.frame else []
+        role = f": {in_words(roles[0])}" if len(roles) == 1 else ""
         return f"{self.kind.capitalize()}{of}{f' over {over}' if over else ''}{role}."
 
     def write_files(self, folder: Path) -> list[str]:

@@ -84,7 +84,8 @@ class FigureOptions(Options):
     title: ClassVar[str] = "Output"
 
     kind: str | None = None
-    """Kind of figure; if left out, the usual figure of the results."""
+    """roles, heads, role, shared, head, error (of roles); heads, changes, trajectory (of
+    comparisons); worth, curves, tasks, layers, tokens (of others); left out: the usual one."""
     role: str | None = None
     """Role, by id, words or relation; if left out, the one with the clearest head."""
     head: str | None = None

@@ -109,8 +109,9 @@ class PowerAnalysis(Result):
             "No head can be planned for with this pilot."
             if np.isnan(needed)
             else (
-                f"Nine tenths of all heads and roles are decided by {size} ({self.options.power:g} "
-                f"power each, level {self.options.alpha:g}); the pilot had {pilot}."
+                f"Nine tenths of all heads and roles are decided by {size}{self._in_texts(needed)} "
+                f"({self.options.power:g} power each, level {self.options.alpha:g}); the pilot had "
+                f"{pilot}."
             )
         )
         order = self.summary().sort_values("nine_tenths", ascending=False, kind="stable")
@@ -118,6 +119,15 @@ class PowerAnalysis(Result):
         rows = tuple((in_words(str(role)), *shares) for role, *shares in cells.itertuples())
         yield Grid(("Examples to decide of", "half the heads", "nine tenths", "all"), rows)
         yield "The means of the pilot are uncertain: take these numbers as lower bounds."
+
+    def _in_texts(self, examples: float) -> str:
+        """Return the sentences and documents, as those of the pilot, that hold so many examples."""
+        record = self.record.sources["pilot"]
+        if record.is_by_hand or not np.isfinite(examples):
+            return ""
+        share, corpus = examples / self.facts["examples"], record.corpus
+        sentences, documents = (_whole(share * n) for n in (corpus.sentences, corpus.documents))
+        return f", about {sentences} sentences in {documents} documents"
 
 
 @takes(PowerOptions)

@@ -116,7 +116,9 @@ def test_views(recipes: Recipes) -> None:
 
 def test_shows_itself_as_text_and_as_html(recipes: Recipes) -> None:
     text, html = repr(recipes), recipes._repr_html_()
-    assert [line.split() for line in text.splitlines()] == [
+    *shown, go_on = text.splitlines()
+    assert go_on.startswith("Go on with .frame")
+    assert [line.split() for line in shown] == [
         ["2", "recipes"],
         ["dish", "minutes"],
         ["soup", "<hot>", "20"],
