@@ -217,7 +217,7 @@ class HeadMap {
       const cells = names.map((name) => make("td", { "data-name": name }, facts.get(name) ?? ""));
       return make("tr", {}, make("th", { scope: "row" }, view.words), ...cells);
     });
-    return make("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "roles of the head" }, make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows)));
+    return make("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "roles of the head" }, make("table", { class: names.length > 5 ? "stacked" : "" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows)));
   }
 }
 
