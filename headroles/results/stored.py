@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from headroles.results.result import Result
 
 MODEL_KINDS = ("pruned model", "collaborative model")
-"""Kinds of results that are models."""
-_EXPENSIVE = ("scores", *MODEL_KINDS)
-"""Kinds of results that others never replace, since they take longer to make."""
+"""Kinds of results that are models. Tables never replace them, nor scores."""
 
 
 class Stored(ABC):
@@ -106,7 +104,8 @@ def new_folder(
     """
     saved = {kind.kind for kind in kinds}
     for held in storage.kinds_in(Path(folder)):
-        if held in _EXPENSIVE and held not in saved:
+        is_costly = held == "scores" or (held in MODEL_KINDS and not saved & {*MODEL_KINDS})
+        if is_costly and held not in saved:
             raise StorageError(
                 f"{folder} holds {held}, which a {kinds[-1].kind} would replace; "
                 "name another folder for it"

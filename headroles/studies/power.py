@@ -22,13 +22,13 @@ from headroles.roles import in_words
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import (
     HeadColumns,
+    RoleHypotheses,
     describe_clusters,
     general_threshold,
     note_removed,
     scores_of,
 )
 from headroles.studies.options import ThresholdOptions
-from headroles.studies.role_answers import RoleHypotheses
 from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, YES, answers
 from headroles.testing.notes import find_notes
 from headroles.testing.options import LevelOptions

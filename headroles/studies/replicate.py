@@ -28,9 +28,14 @@ from headroles.studies.classification.role_table import (
     split_roles,
     unit_of,
 )
-from headroles.studies.heads import HeadColumns, general_threshold, roles_in
+from headroles.studies.heads import (
+    HeadColumns,
+    RoleHypotheses,
+    general_threshold,
+    margin_beyond,
+    roles_in,
+)
 from headroles.studies.options import ThresholdOptions
-from headroles.studies.role_answers import RoleHypotheses, margin_beyond
 from headroles.testing.evidence import find_replicated, of_bets
 from headroles.testing.options import LevelOptions
 from headroles.wording import head_name, listed, named_heads

@@ -31,8 +31,7 @@ from headroles.corpus import DEFAULT_RELATIONS, Corpus, Skipped, fold_subtype
 from headroles.corpus.sentence import ROOT, Sentence
 from headroles.inference import Alternative, Sample, bet
 from headroles.roles import OFFSETS, contrast_of
-from headroles.studies.heads import HeadColumns
-from headroles.studies.role_answers import RoleHypotheses
+from headroles.studies.heads import HeadColumns, RoleHypotheses
 from headroles.testing.evidence import find_change, find_p_values, find_replicated
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import TestOptions

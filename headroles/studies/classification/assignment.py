@@ -31,13 +31,14 @@ from headroles.studies.classification.role_table import (
 )
 from headroles.studies.heads import (
     HeadColumns,
+    RoleHypotheses,
     baseline_of,
     describe_clusters,
     general_threshold,
+    margin_beyond,
     note_removed,
     scores_of,
 )
-from headroles.studies.role_answers import RoleHypotheses, margin_beyond
 from headroles.testing.answers import YES
 from headroles.testing.notes import find_notes, find_warnings
 
