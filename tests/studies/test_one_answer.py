@@ -52,15 +52,15 @@ def faces(table: RoleTable, role: str) -> Iterator[tuple[str, Heads]]:
     cells = re.findall(r"^(\d+)-(\d+) &", latex, flags=re.MULTILINE)
     yield "LaTeX", frozenset((int(layer), int(head)) for layer, head in cells)
     content = role_map(table)
-    view = next(own for own in content.views if own.name == role)
-    having = {sign for sign, _, has in content.legend if has}
-    yield "map", frozenset(zip(*np.nonzero(np.isin(view.marks, [*having])), strict=True))
+    having = [sign for sign, _, look in content.legend if look == "full"]
+    marked = content.frame[content.frame["mark"].isin(having)]
+    yield "map", frozenset(pairs(marked, role))
     drawn = draw_role(table, role).collections[1:]
-    marks = [own.get_offsets() for own in drawn if str(own.get_label()).startswith("yes")]
-    yield (
-        "figure",
-        frozenset((int(y), int(x)) for x, y in np.concatenate([*marks, np.empty((0, 2))])),
-    )
+    marks = [
+        one for own in drawn if str(own.get_label()).startswith("yes") for one in own.get_paths()
+    ]
+    centres = [(np.ptp(one.vertices, axis=0) / 2 + one.vertices.min(axis=0)) for one in marks]
+    yield "figure", frozenset((round(float(y)), round(float(x))) for x, y in centres)
     assert table.answers().loc[role, "yes"] == len(listed)
     assert table.colocation().loc[role, role] == len(listed)
 
@@ -97,8 +97,8 @@ def test_every_face_names_the_same_heads(scores: HeadScores) -> None:
     assert table.heads_with("syntactic") == table.heads_with("nsubj") == [(0, 0), (0, 5)]
     assert re.search(r"syntactic partners 2 .*0-0 0-5", flat(table))
     assert "Positional, not counted: 0-1" in flat(table)
-    n_roles = np.asarray(draw_heads(table).collections[0].get_array()).ravel()
-    assert n_roles.tolist() == table.frame.groupby("head")["assigned"].sum().tolist()
+    maps = [np.asarray(ax.collections[0].get_array()).ravel() for ax in draw_heads(table).axes]
+    assert sum(maps).tolist() == table.frame.groupby("head")["assigned"].sum().tolist()
     drawn = {str(line.get_label()) for line in draw_head(table, 0, 1).lines}
     assert "positional" in drawn  # every answer has a form of point
 
