@@ -348,7 +348,7 @@ class HeadScores(Stored):
             scores = cls(**found, roles=roles, score=SCORES[facts.score], record=record)
             _check_heads(scores.values, record.model.removed_heads)
             return scores
-        except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
+        except (LookupError, ValueError, TypeError, AttributeError, OverflowError) as error:
             raise StorageError(
                 f"{folder / SCORES_FILE} does not match {storage.RUN_FILE} beside it ({error!r}); "
                 "score again"

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -173,6 +174,17 @@ class TestFilesThatDoNotBelongTogether:
         held = {**run.files["scores"], **digests_of(folder, [SCORES_FILE])}
         write_run(folder, run.content, {"scores": held})
         with pytest.raises(StorageError, match=column):
+            HeadScores.load(folder)
+
+    def test_numbers_that_are_too_large(self, folder: Path) -> None:
+        table = pq.read_table(folder / EXAMPLES_FILE)
+        tokens = pa.array([2**64 - 1] * len(table), pa.uint64())
+        place = table.column_names.index("tokens")
+        pq.write_table(table.set_column(place, "tokens", tokens), folder / EXAMPLES_FILE)
+        run = read_run(folder)
+        held = {**run.files["scores"], **digests_of(folder, [EXAMPLES_FILE])}
+        write_run(folder, run.content, {"scores": held})
+        with pytest.raises(StorageError, match=r"does not match run\.json"):
             HeadScores.load(folder)
 
     @pytest.mark.parametrize("name", [RUN_FILE, SCORES_FILE, EXAMPLES_FILE])
