@@ -102,21 +102,17 @@ def draw_values(
     is_signed: bool = False,
 ) -> Axes:
     """Draw values (layers, heads) with their scale, and ``numbers`` in the cells that have one."""
+    from matplotlib.ticker import MaxNLocator
+
     ax = new_map(ax, values.shape)
     mesh = draw_grid(ax, values, is_signed=is_signed)
     bar = ax.figure.colorbar(mesh, ax=ax, label=label)
     if numbers is values:
-        bar.locator = _whole_numbers()
+        bar.locator = MaxNLocator(integer=True)
     if numbers is not None:
         write_numbers(ax, mesh, numbers)
     ax.set(title=title, xlabel="head", ylabel="layer")
     return ax
-
-
-def _whole_numbers() -> Any:
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(integer=True)
 
 
 def write_numbers(ax: Axes, mesh: QuadMesh, numbers: FloatArray) -> None:

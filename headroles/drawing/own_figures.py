@@ -19,7 +19,13 @@ class ShownFigure(Figure):
     """Figure unknown to pyplot, which shows itself as a picture."""
 
     def _repr_png_(self) -> bytes:
-        return png_of(self)
+        """Return a small PNG, of few colours."""
+        from PIL import Image
+
+        drawn, page = io.BytesIO(), io.BytesIO()
+        self.savefig(drawn, format="png", dpi=_DOTS_PER_INCH)
+        Image.open(drawn).convert("RGB").quantize(_COLOURS).save(page, "PNG", optimize=True)
+        return page.getvalue()
 
 
 class ShownAxes(Axes):
@@ -31,19 +37,9 @@ class ShownAxes(Axes):
         return figure._repr_png_()
 
 
-def png_of(figure: Figure) -> bytes:
-    """Return a figure as a small PNG, of few colours, for notebooks."""
-    from PIL import Image
-
-    drawn, page = io.BytesIO(), io.BytesIO()
-    figure.savefig(drawn, format="png", dpi=_DOTS_PER_INCH)
-    Image.open(drawn).convert("RGB").quantize(_COLOURS).save(page, "PNG", optimize=True)
-    return page.getvalue()
-
-
-def new_figure(width: float, height: float, layout: Any = "constrained") -> ShownFigure:
+def new_figure(width: float, height: float) -> ShownFigure:
     """Make a figure of so many inches."""
-    return ShownFigure(figsize=(width, height), layout=layout)
+    return ShownFigure(figsize=(width, height), layout="constrained")
 
 
 def axes_of_their_own(width: float, height: float) -> ShownAxes:

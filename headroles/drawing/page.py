@@ -58,7 +58,7 @@ class Quoted:
     def arcs_in_words(self) -> tuple[tuple[bool, str], ...]:
         """The arcs in words, each with whether it is of the role."""
         return tuple(
-            (is_own, f"{self.words[key]} ← {self.words[query]}{_weight(weight)}")
+            (is_own, f"{self.words[key]} ← {self.words[query]} {weight:.2f}".removesuffix(" nan"))
             for query, key, weight, is_own in self.arcs
         )
 
@@ -70,10 +70,6 @@ class Quoted:
             for query, key, weight, is_own in self.arcs
         ]
         return json.dumps(arcs, separators=(",", ":"))
-
-
-def _weight(weight: float) -> str:
-    return "" if np.isnan(weight) else f" {weight:.2f}"
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ def test_a_comparison_has_its_numbers(shifts: RoleComparison, tmp_path: Path) ->
     frame = shifts.frame.assign(certified=shifts.frame["change"])
     certified = make_report(replace(shifts, frame=frame).save(tmp_path / "certified"))
     changed = last[last["change"] == "changed"]
-    told = f"Of {len(last)} mean scores of single roles, {len(changed)} moved by more than 0.5"
+    told = f"Of {len(last)} means (6 heads x {len(last) // 6} roles), {len(changed)} moved by"
     assert any(line.startswith(told) for line in certified.answer)
     told = f"Certified to differ from 0: {len(changed)} of the {len(changed)}."
     assert (told in certified.answer) == (len(changed) > 0)

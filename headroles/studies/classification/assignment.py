@@ -294,12 +294,12 @@ def _warn_of_documents(record: Record, clusters: str, is_clustered: bool) -> Ite
     undivided, n_sentences = corpus.undivided, corpus.sentences
     if clusters == "none" or not n_sentences:
         return
-    counted = "tests take examples as independent, and answers are too sure if they are not"
+    counted = "tests take examples as independent. Answers are too sure if they are not"
     if undivided <= _MUCH * n_sentences:
         if corpus.documents == 1:
             yield (
-                f"the corpus is one document, so {counted}; put each text into its own file, or "
-                "pass `clusters='none'` if examples are independent"
+                f"the corpus is one document, so {counted}. Put each text into its own file, or "
+                "pass `clusters='none'` if examples are independent."
             )
         return
     which = "the treebank names"
@@ -310,10 +310,10 @@ def _warn_of_documents(record: Record, clusters: str, is_clustered: bool) -> Ite
     by_id = f"`documents='sent_id'`, as ids name {corpus.documents_by_id}; "
     yield (
         f"{which} no documents ({named_by}): "
-        f"{'each file counts as one document' if is_clustered else counted}, and neighbouring "
-        f"sentences are paired; pass {by_id * (corpus.documents_by_id > 1)}"
+        f"{'each file counts as one document' if is_clustered else counted}. Neighbouring "
+        f"sentences are paired. Pass {by_id * (corpus.documents_by_id > 1)}"
         "`documents='comment:KEY'` if a comment names them; `pairing='none'` if neighbours are of "
-        "different texts; or `clusters='none'` if examples are independent"
+        "different texts; or `clusters='none'` if examples are independent."
     )
 
 

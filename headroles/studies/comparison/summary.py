@@ -115,10 +115,11 @@ def _about_means(shifts: RoleComparison, rows: pd.DataFrame) -> str:
     changed = rows[rows["changed"]].sort_values("difference", key=abs, ascending=False)
     layers = ", ".join(map(str, sorted(changed["layer"].unique())))
     named = f" (layer{'s' * (', ' in layers)} {layers})" * bool(layers)
+    n_heads, n_roles = len(rows[["layer", "head"]].drop_duplicates()), rows["role"].nunique()
     text = (
-        f"Of {len(rows)} mean scores of single roles, {len(changed)} moved by more than "
-        f"{shifts.facts['margin']:g}{named}, {rows['equivalent'].sum()} by less; the others are "
-        "undecided."
+        f"Of {len(rows)} means ({n_heads} heads x {n_roles} roles), {len(changed)} moved by more "
+        f"than {shifts.facts['margin']:g}{named}, {rows['equivalent'].sum()} by less; the "
+        "others are undecided."
     )
     if not len(changed):
         return text
