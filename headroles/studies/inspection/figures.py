@@ -41,7 +41,7 @@ def draw_attention(attention: WordAttention, least: float = LEAST) -> Figure:
     labels = _labels_of(attention)
     side, width = labels.side, labels.widest
     sizes = (width + 2 * _DEPTH, width + side + 1.2)
-    figure = new_figure(sum(sizes), side + width + 1.3, "constrained")
+    figure = new_figure(sum(sizes), side + width + 1.3)
     left, right = figure.subplots(1, 2, width_ratios=sizes)
     draw_arcs(attention, least, ax=left)
     draw_matrix(attention, ax=right)
