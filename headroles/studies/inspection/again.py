@@ -101,7 +101,7 @@ Wanted = tuple[Head, str, ExampleOptions]
 """Head, role, and which examples of them."""
 
 
-class Shown(NamedTuple):
+class Chosen(NamedTuple):
     """Examples to show of a head and a role; ``rows`` are their places among the scores."""
 
     head: Head
@@ -110,7 +110,9 @@ class Shown(NamedTuple):
     examples: list[Example]
 
 
-def examples_of(scores: HeadScores, wanted: Sequence[Wanted], options: AgainOptions) -> list[Shown]:
+def read_examples(
+    scores: HeadScores, wanted: Sequence[Wanted], options: AgainOptions
+) -> list[Chosen]:
     """Choose examples of several heads and roles, and read them in one pass over the treebank.
 
     Raises errors as `choose_examples` and `read_again`.
@@ -124,7 +126,7 @@ def examples_of(scores: HeadScores, wanted: Sequence[Wanted], options: AgainOpti
     every = {row for _, _, rows in chosen for row in rows}
     roles, examples = read_again(scores, [role for _, role, _ in chosen], every, options, typed)
     return [
-        Shown(head, roles[role], rows, [examples[row] for row in rows])
+        Chosen(head, roles[role], rows, [examples[row] for row in rows])
         for head, role, rows in chosen
     ]
 

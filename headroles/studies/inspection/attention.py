@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -20,11 +20,11 @@ from headroles.scoring.scores import HeadScores
 from headroles.studies.inspection.again import (
     TYPED,
     AgainOptions,
+    Chosen,
     ExampleOptions,
     Head,
-    Shown,
-    examples_of,
     load_again,
+    read_examples,
 )
 from headroles.wording import head_name, listed
 
@@ -106,11 +106,11 @@ def read_attention(
     >>> attention.labels[0], attention.weights.shape == 2 * (len(attention),)
     ('[CLS]', True)
     """
-    return attention_in(scores, examples_of(scores, [(head, role, options)], options), options)[0]
+    return attention_in(scores, read_examples(scores, [(head, role, options)], options), options)[0]
 
 
 def attention_in(
-    scores: HeadScores, shown: Sequence[Shown], options: AgainOptions
+    scores: HeadScores, shown: Sequence[Chosen], options: AgainOptions
 ) -> list[list[WordAttention]]:
     """Read the attention of heads in their examples, a list for each of ``shown``.
 
@@ -123,13 +123,11 @@ def attention_in(
     examples = {
         row: example for one in shown for row, example in zip(one.rows, one.examples, strict=True)
     }
-    digests = [scores.digests[row] for row in examples if scores.digests and row != TYPED]
-    encoded = encode_again(encoder, list(examples.values()), digests)
-    cut = dict(zip(examples, encoded, strict=True))
+    cut = encode_again(encoder, examples, scores.digests)
     with open_reader(encoder.network, measure) as reader:
         read = dict(read_heads(encoder, reader, cut, [one.head for one in shown]))
 
-    def made(one: Shown, row: int) -> WordAttention:
+    def made(one: Chosen, row: int) -> WordAttention:
         role, example = one.role.id, cut[row]
         assert one.role.sieve is not None
         cells, reach = one.role.sieve.cells(PaddedBatch([example])), reader.reaches[one.head[0]]
@@ -162,15 +160,16 @@ def attention_in(
 
 
 def encode_again(
-    encoder: LoadedEncoder, examples: Sequence[Example], digests: Sequence[str] = ()
-) -> list[EncodedExample]:
-    """Cut examples into word pieces.
+    encoder: LoadedEncoder, examples: Mapping[int, Example], digests: Sequence[str] = ()
+) -> dict[int, EncodedExample]:
+    """Cut examples into word pieces, by their rows among scores with these ``digests``.
 
-    Raises ModelError for other pieces than the ``digests`` of what was scored, if any, UsageError
-    for a sentence that the model cannot read.
+    Raises ModelError for other pieces than were scored, UsageError for a sentence of the user's own
+    that the model cannot read.
     """
-    encoded = encoder.example_encoder().encode(examples, Counter())
-    if digests and [example.digest for example in encoded] != list(digests):
+    encoded = encoder.example_encoder().encode(examples.values(), Counter())
+    known = [digests[row] for row in examples if digests and row != TYPED]
+    if known and [example.digest for example in encoded] != known:
         raise ModelError(
             f"the tokenizer of {encoder.description.model} cuts words into other pieces than were "
             "scored; name the one that was used with `tokenizer`, or score again"
@@ -180,7 +179,7 @@ def encode_again(
             f"the sentence has no word pieces, or more than the {encoder.max_tokens} that the "
             "model reads; give another"
         )
-    return encoded
+    return dict(zip(examples, encoded, strict=True))
 
 
 def read_heads(
@@ -278,8 +277,10 @@ def attention_of(
         corpus = make_corpus([sentence], parser=options.parser, lines=True)
     else:
         corpus = make_corpus([{"tokens": list(sentence), "arcs": []}])
+    if (made := next(iter(corpus), None)) is None:
+        raise UsageError("the sentence has no words; give another")
     encoder = load_encoder(model, options)
-    (encoded,) = encode_again(encoder, [Example((one,)) for one in corpus])
+    encoded = encode_again(encoder, {TYPED: Example((made,))})
     with open_reader(encoder.network, options.measure) as reader:
         there = {(layer, head) for layer, own in enumerate(reader.remaining) for head in own}
         wanted = [(int(layer), int(head)) for layer, head in heads]
@@ -287,8 +288,8 @@ def attention_of(
             raise UsageError(f"the model has no head {listed(lacking)}; name others")
         if not wanted:
             raise UsageError("no head was given; name some as (layer, head), from 0")
-        ((_, read),) = read_heads(encoder, reader, {TYPED: encoded}, wanted)
-    return average_between_words(encoded, [read[head] for head in wanted])
+        ((_, read),) = read_heads(encoder, reader, encoded, wanted)
+    return average_between_words(encoded[TYPED], [read[head] for head in wanted])
 
 
 def average_between_words(example: EncodedExample, weights: Sequence[Float32Array]) -> Float32Array:

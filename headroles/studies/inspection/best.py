@@ -310,10 +310,7 @@ def _count_right(
     wanted = np.flatnonzero(scored.any(axis=1)).tolist()
     sieves, examples = read_again(scores, roles, wanted, options)
     encoder = load_again(scores, options)
-    digests = [scores.digests[row] for row in examples if scores.digests]
-    encoded = dict(
-        zip(examples, encode_again(encoder, list(examples.values()), digests), strict=True)
-    )
+    encoded = encode_again(encoder, examples, scores.digests)
     counts = {role: np.zeros((scores.n_examples, 3 + len(OFFSETS))) for role in roles}
     every = {head for chosen in heads.values() for head in chosen}
     with open_reader(encoder.network, scores.record.options.get("measure") or WEIGHTS) as reader:

@@ -20,8 +20,7 @@ from headroles.options import Options, takes
 from headroles.record import Record
 from headroles.results.columns import NUMBER, TEXT, Column
 from headroles.results.result import Result
-from headroles.results.shown import Shown as ShownPart
-from headroles.results.shown import Verbatim, Warned
+from headroles.results.shown import Shown, Verbatim, Warned
 from headroles.roles import PaddedBatch, Role, in_words, is_own
 from headroles.scoring.scores import HeadScores
 from headroles.studies.inspection.again import (
@@ -30,11 +29,11 @@ from headroles.studies.inspection.again import (
     SMALLEST,
     TYPED,
     AgainOptions,
+    Chosen,
     ExampleOptions,
-    Shown,
     Wanted,
-    examples_of,
     not_imported,
+    read_examples,
 )
 from headroles.studies.inspection.attention import AttentionOptions, WordAttention, attention_in
 from headroles.wording import shortened
@@ -87,7 +86,7 @@ class Examples(Result):
         "score": Column(NUMBER, gaps=True),
     }
 
-    def summarize(self) -> Iterator[ShownPart]:
+    def summarize(self) -> Iterator[Shown]:
         """Show each example with its score, and with the weights that the head gives in it."""
         facts, options, role = self.facts, self.options, self.facts["role"]
         given = options.example or options.text or options.tokens
@@ -140,7 +139,7 @@ def find_examples(
     >>> find_examples(scores, (0, 0), "punctuation", n=1).frame["text"][0][-3:]
     '[.]'
     """
-    (shown,) = examples_of(scores, [(head, role, options)], options)
+    (shown,) = read_examples(scores, [(head, role, options)], options)
     name, place = shown.role.id, scores.role_ids.index(shown.role.id)
     marked = [mark(example, shown.role) for example in shown.examples]
     (weights,), warnings = _weights_again(scores, [shown], options if options.weights else None)
@@ -178,7 +177,7 @@ def find_examples(
     return Examples(frame, record)
 
 
-def _scores_of(scores: HeadScores, shown: Shown) -> list[float]:
+def _scores_of(scores: HeadScores, shown: Chosen) -> list[float]:
     own = scores.of_head(shown.head, shown.role.id)
     return [np.nan if row == TYPED else float(own[row]) for row in shown.rows]
 
@@ -226,7 +225,7 @@ def _with_brackets(marked: MarkedExample) -> str:
 
 
 def _weights_again(
-    scores: HeadScores, shown: Sequence[Shown], options: AgainOptions | None
+    scores: HeadScores, shown: Sequence[Chosen], options: AgainOptions | None
 ) -> tuple[Sequence[Sequence[WordAttention]], tuple[str, ...]]:
     """Return attention in the sentences, from a model on this machine, and the reason for none."""
     if options is None or not any(one.rows for one in shown):
@@ -291,7 +290,7 @@ def quote(
         if HeadScores.kind not in storage.kinds_in(folder):
             raise CorpusError("the scores are not in the folder")
         scores = HeadScores.load(folder)
-        shown = examples_of(scores, wanted_now, options) if wanted_now else []
+        shown = read_examples(scores, wanted_now, options) if wanted_now else []
     except HeadRolesError as error:
         return [()] * len(wanted), (f"The sentences cannot be shown: {error}.",)
     weights, why_not = _weights_again(scores, shown, options)
@@ -307,7 +306,7 @@ def quote(
 
 
 def _quoted(
-    scores: HeadScores, shown: Shown, which: str, weights: Sequence[WordAttention]
+    scores: HeadScores, shown: Chosen, which: str, weights: Sequence[WordAttention]
 ) -> Iterator[Quoted]:
     for k, (score, example) in enumerate(
         zip(_scores_of(scores, shown), shown.examples, strict=True)

@@ -212,13 +212,14 @@ def test_attention_averaged_over_heads(bert_folder: Path) -> None:
         (["a"], [], "no head was given; name some"),
         (["a"] * 600, [(0, 0)], "or more than the 512 that the model reads; give another"),
         ("Cats eat", [(0, 0)], "the sentence is one text; give its words, or name a parser"),
+        (" ", [(0, 0)], "the sentence has no words; give another"),
     ],
 )
 def test_sentences_and_heads_that_cannot_be_read(
     bert_folder: Path, sentence: Any, heads: Any, message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        attention_of(bert_folder, sentence, heads)
+        attention_of(bert_folder, sentence, heads, parser=PARSER if sentence == " " else None)
 
 
 def test_a_sentence_of_ones_own_is_shown(scores: HeadScores, bert_folder: Path) -> None:
