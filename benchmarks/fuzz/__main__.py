@@ -29,8 +29,6 @@ def main() -> None:
     findings, began = 0, time.perf_counter()
     print(f"{'surface':10} {'cases':>6} {'findings':>8} {'seconds':>8}  outcomes", flush=True)
     spawn = multiprocessing.get_context("spawn")
-    from benchmarks.fuzz.__main__ import go_over  # by the name that spawned processes import
-
     with ProcessPoolExecutor(asked.processes, spawn) as pool:
         jobs = [
             pool.submit(go_over, name, asked.times, asked.seed) for name in asked.only.split(",")
