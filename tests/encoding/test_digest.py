@@ -52,12 +52,8 @@ def test_arrays_do_not_run_into_each_other() -> None:
     assert moved.digest != EXAMPLE.digest
 
 
-def test_names_are_no_content() -> None:
+def test_names_and_token_types_of_one_segment_are_no_content() -> None:
     assert replace(EXAMPLE, id="x", document="y").digest == EXAMPLE.digest
-
-
-def test_no_token_types_are_those_of_one_segment() -> None:
-    """Models without them and models that are given zeros read the same."""
     bare = replace(EXAMPLE, token_type_ids=None)
     zeros = replace(EXAMPLE, token_type_ids=np.zeros(6, dtype=np.int64))
     assert bare.digest == zeros.digest != EXAMPLE.digest

@@ -17,7 +17,7 @@ from headroles import (
     collaborate_heads,
     read_conllu,
 )
-from headroles.errors import CorpusError, ModelSupportError, TokenizerError, UsageError
+from headroles.errors import CorpusError, TokenizerError, UsageError
 from headroles.models.heads.surgery import remove_heads
 from headroles.passes.examples import ExampleBatch
 from headroles.passes.loop import Budget, Passes
@@ -184,12 +184,6 @@ class TestBadInput:
     def test_options(self, bert_folder: Path, given: dict[str, Any], message: str) -> None:
         with pytest.raises(UsageError, match=message):
             collaborate_heads(bert_folder, None, **given)
-
-    def test_position_terms(self, tokenizer: PreTrainedTokenizerFast) -> None:
-        with pytest.raises(ModelSupportError, match="MPNet have a bias of relative positions"):
-            collaborate_heads(
-                with_vocabulary(make_model("mpnet")), None, rank=16, tokenizer=tokenizer
-            )
 
     def test_a_sample_of_one_example(self, bert_folder: Path, treebank: Path) -> None:
         file = treebank.with_name("one.conllu")

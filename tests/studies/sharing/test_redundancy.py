@@ -10,10 +10,8 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from headroles import RoleTable, assign_roles, find_redundancy
-from headroles.errors import ModelSupportError, UsageError
+from headroles.errors import UsageError
 from tests.conftest import make_bert, make_scores
-from tests.models.families import make_model
-from tests.models.test_low_rank import with_vocabulary
 
 
 def plant(model: PreTrainedModel) -> PreTrainedModel:
@@ -87,8 +85,3 @@ class TestRoles:
         table = assign_roles(make_scores(np.random.default_rng(0).random((9, 2, 4, 1)), ["a"]))
         with pytest.raises(UsageError, match=r"of 8 heads, and the model has 3 layers x 4"):
             find_redundancy(bert_folder, draws=9, roles_from=table.save(tmp_path / "roles"))
-
-
-def test_position_terms_are_refused(tokenizer: PreTrainedTokenizerFast) -> None:
-    with pytest.raises(ModelSupportError, match="RoFormer have rotary positions"):
-        find_redundancy(with_vocabulary(make_model("roformer")), tokenizer=tokenizer)
