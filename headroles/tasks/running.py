@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.arrays import FloatArray
-from headroles.errors import ModelError, UsageError
+from headroles.errors import ModelError, StorageError, UsageError
 from headroles.memory import lacks_memory
 from headroles.models.heads.gates import (
     Ablation,
@@ -244,6 +244,7 @@ class TaskRun:
                     if self.parts is not None:
                         self.parts.write(name, encode_arrays(arrays[-1]))
                 report((number + 1) * n_passes)
+        _check_forms(arrays, [len(batch.indices) for batch in self.batches])
         places = np.argsort([index for batch in self.batches for index in batch.indices])
         return {
             column: np.concatenate([of_batch[column] for of_batch in arrays])[places]
@@ -396,3 +397,17 @@ def without_gradients(model: torch.nn.Module | Any) -> Iterator[None]:
     finally:
         for parameter, had in before:
             parameter.requires_grad_(had)
+
+
+def _check_forms(arrays: Sequence[Arrays], sizes: Sequence[int]) -> None:
+    """Raise StorageError for saved arrays that are not those of these batches."""
+    forms = {
+        tuple((name, one.dtype.str, one.shape[1:]) for name, one in sorted(own.items()))
+        for own in arrays
+    }
+    lengths = [{len(one) for one in own.values()} for own in arrays]
+    if len(forms) > 1 or lengths != [{size} for size in sizes]:
+        raise StorageError(
+            "the saved parts of this run do not fit together; run the command with --no-resume to "
+            "start anew"
+        )
