@@ -13,8 +13,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from headroles import Classification, RoleComparison, assign_roles, compare_roles
 from headroles.errors import UsageError
 from headroles.roles import contrast_of
-from headroles.studies.comparison.compare import CHANGES, STATUSES, role_status
-from headroles.studies.comparison.summary import rows_counted_once
+from headroles.studies.comparison.compare import CHANGES, STATUSES, role_status, rows_counted_once
 from headroles.testing.answers import ANSWERS
 from tests.conftest import flat, in_full
 from tests.studies.comparison.made import make_scores, random_scores, reordered, shifted
