@@ -67,7 +67,7 @@ def _key(sentence: Sentence) -> tuple[int, int, str]:
     """Return the number of words, their digest, and the document, which sentences share."""
     content = "\0".join(sentence.words).encode("utf-8", "surrogatepass")
     digest = int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
-    return len(sentence.words), digest, intern(sentence.document)
+    return len(sentence.words), digest, intern(str(sentence.document))
 
 
 @dataclass(frozen=True)
