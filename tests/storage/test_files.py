@@ -22,6 +22,7 @@ from headroles.storage import (
     read_json,
     read_run,
     read_table,
+    result_folder,
     whole_file,
     write_bytes,
     write_run,
@@ -137,10 +138,10 @@ class TestRun:
     @pytest.mark.parametrize(
         ("content", "message"),
         [
-            ("{}", "has format None, this version reads 3; score again"),
-            ('{"format": 2, "holds": {}}', "has format 2, this version reads 3; score again"),
-            ('{"format": 3}', "was changed after headroles wrote it"),
-            ('{"format": 3, "digest": "0"}', "was changed after headroles wrote it"),
+            ("{}", "has format None, this version reads 4; score again"),
+            ('{"format": 2, "holds": {}}', "has format 2, this version reads 4; score again"),
+            ('{"format": 4}', "was changed after headroles wrote it"),
+            ('{"format": 4, "digest": "0"}', "was changed after headroles wrote it"),
         ],
     )
     def test_defects(self, tmp_path: Path, content: str, message: str) -> None:
@@ -178,6 +179,15 @@ class TestRun:
         write_run(tmp_path, {}, held)
         with pytest.raises(StorageError, match="does not list the files of the folder"):
             read_run(tmp_path)
+
+    def test_names_that_lead_elsewhere_are_not_followed(self, tmp_path: Path) -> None:
+        """A run file made by others must not make us remove what is not ours."""
+        (tmp_path / "precious").touch()
+        (tmp_path / "out").mkdir()
+        write_run(tmp_path / "out", {}, {"scores": {"../precious": ""}})
+        with result_folder(tmp_path / "out", overwrite=True) as staging:
+            write_run(staging, {}, {})
+        assert names(tmp_path) == {"out", "precious"}
 
 
 @pytest.mark.parametrize("kept", [0, 3, 50, -1])

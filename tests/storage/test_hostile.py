@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -19,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroles import collaborate_heads, read_conllu, score_heads
+from headroles import collaborate_heads, load, read_conllu, score_heads
 from headroles.errors import StorageError
 from headroles.models.loading.saved_models import PrunedModel
 from headroles.record import Record
@@ -145,6 +146,26 @@ class TestResultsOfOthersToBeMoved:
             assert {place.name for place in top.iterdir()} == {"victim", "folder"}
 
 
+def test_reading_results_changes_nothing_beside_them(results: Path) -> None:
+    """A list of renames, in the folder or above it, is a file as any other."""
+    top = results.parent
+    (top / HIDDEN / "new" / "pkg").mkdir(parents=True)
+    (top / "pkg").mkdir()
+    for file in ("notes.csv", "pkg/train.csv"):
+        (top / file).write_text("mine")
+    (top / HIDDEN / "new" / "pkg" / "modeling_mine.py").write_text("theirs")
+    journal = {"old": ["notes.csv", "pkg/train.csv"], "new": ["pkg/modeling_mine.py"]}
+    for place in (top, results):
+        (place / HIDDEN).mkdir(exist_ok=True)
+        (place / HIDDEN / "swap.json").write_text(json.dumps(journal))
+    before = everything(top)
+    assert read_run(results).content == {"run": "old"}
+    with pytest.raises(StorageError, match="holds no table of results"):
+        load(results)
+    assert run("export", results).exit_code == 1
+    assert everything(top) == before
+
+
 @pytest.fixture
 def in_time() -> Iterator[None]:
     """Ends a test that waits for a pipe."""
@@ -192,6 +213,15 @@ def tested(bert_folder: Path, treebank: Path, tmp_path: Path) -> Path:
     out = tmp_path / "out"
     assert run("classify", bert_folder, treebank, "--out", out).exit_code == 0
     return out
+
+
+def test_lists_in_lists(results: Path) -> None:
+    content = f'{{"format": 4, "holds": {{}}, "x": {"[" * 900}{"]" * 900}}}'
+    (results / "run.json").write_text(content)
+    done = run("export", results)
+    assert done.exit_code == 1
+    assert done.stderr.startswith(f"error: {results / 'run.json'} cannot be read: ")
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names are bytes on Linux alone")
