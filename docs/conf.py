@@ -56,8 +56,8 @@ autodoc_typehints = "none"
 autodoc_default_options = {
     "members": True,
     # How results are stored; not for users.
-    "exclude-members": "hint, columns, form, kind, options_type, read_files, record, "
-    "record_type, spares, stem, write_files",
+    "exclude-members": "hint, columns, facts_type, filename, form, kind, options_type, read_files, "
+    "record, schema, write_files",
 }
 default_role = "py:obj"
 nitpick_ignore_regex = [("py:obj", ".*")]  # names in docstrings: a link where there is a page

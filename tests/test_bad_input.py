@@ -202,7 +202,7 @@ class TestCompare:
         ("options", "named"),
         [
             (["--corpus", "small.conllu"], "leave out --corpus; or pass --models"),
-            (["--window", "3"], "leave out --window; or pass --models"),
+            (["--window", "2"], "leave out --window; or pass --models"),
             (
                 ["--no-beyond-offset", "--no-header", "--text-columns", "0"],
                 "leave out --header, --text-columns, --beyond-offset; or",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -89,8 +90,16 @@ class ReportedOptions(FolderOptions):
     """Write the folder's report.html too."""
 
 
+_source_of = ContextVar[Callable[[str], Any]]("_source_of")
+
+
 class GroupedCommand(TyperCommand):
     """A command whose help shows options under the titles of their groups."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; `given` asks where the values of its parameters come from."""
+        _source_of.set(ctx.get_parameter_source)
+        return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the sections of the help."""
@@ -190,9 +199,9 @@ def _flag(field: Field) -> inspect.Parameter:
 
 
 def given(options: Options, group: type[Options] | None = None) -> list[str]:
-    """Return the flags of options, or of one group of them, that differ from their defaults."""
+    """Return the flags of options, or of one group of them, that the user gave."""
     return [
         field.flag
         for field in fields_of(group or type(options))
-        if getattr(options, field.name) != field.accept(field.default)
+        if (source := _source_of.get()(field.name)) and source.name != "DEFAULT"
     ]

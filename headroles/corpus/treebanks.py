@@ -47,6 +47,7 @@ _AS_TEXT = dict.fromkeys(CONLLU_COLUMNS, lambda cells, place: cells[place])
 _NO_WORD = re.compile(r"([0-9]{1,9})([-.])([0-9]{1,9})")
 _HEAD = re.compile(r"[0-9]{1,9}")
 _MOST_KEYS = 100
+_MOST_EMPTY = 10**9
 _OF_SENTENCES = frozenset(("text", "sent_id", "newpar", "newpar id", "text_en"))
 """Keys of comments that name no documents."""
 
@@ -145,7 +146,7 @@ class _Block:
     def empty_cells(self) -> dict[str, int]:
         """The number of cells without words that were skipped beside the sentence, if any."""
         n = whole_number(self.metadata.get(EMPTY_CELLS, ""))
-        return {NO_WORDS: n} if n else {}
+        return {NO_WORDS: n} if n and n < _MOST_EMPTY else {}
 
 
 def _blocks(file: CorpusFile) -> Iterator[_Block]:

@@ -35,7 +35,7 @@ from headroles.results.formats import (
     with_units,
 )
 from headroles.results.shown import Grid, Shown, Summary, Warned, as_html, as_text, brief
-from headroles.results.stored import MODEL_KINDS, Stored
+from headroles.results.stored import Stored
 from headroles.role_names import find_roles, in_words
 from headroles.wording import addressed, in_one_line, not_among
 
@@ -66,7 +66,6 @@ class Result(Stored, Summary):
     frame: pd.DataFrame
     record: Record = field(default_factory=Record)
 
-    spares: ClassVar[tuple[str, ...]] = ("scores", *MODEL_KINDS)
     filename: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
     schema: ClassVar[Mapping[str, Column]] = {}

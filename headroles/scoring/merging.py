@@ -8,6 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import structs
 
 from headroles import storage
@@ -42,7 +43,10 @@ def merge_scores(folders: Sequence[str | Path], staging: Path) -> Record:
 def _open(folder: Path) -> _Run:
     """Read the record of a folder of scores of a part. Raises UsageError for other scores."""
     record = HeadScores.read_record(folder)
-    part = ScoreFacts.read(record.facts).part
+    try:
+        part = ScoreFacts.read(record.facts).part
+    except msgspec.ValidationError as error:
+        raise StorageError(f"{folder} cannot be merged: its record: {error}") from error
     if part is None:
         raise UsageError(
             f"{folder} holds scores of a whole corpus; give folders made with: "

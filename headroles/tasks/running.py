@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.arrays import FloatArray
-from headroles.errors import ModelError, StorageError, UsageError
+from headroles.errors import ModelError, UsageError
 from headroles.memory import lacks_memory
 from headroles.models.heads.gates import (
     Ablation,
@@ -52,6 +52,8 @@ from headroles.tasks.reading import Task, find_targets, objective_of, read_task
 
 OnPass = Callable[[float], None]
 Arrays = dict[str, NDArray[Any]]
+ArrayTypes = Mapping[str, tuple[type, tuple[int, ...]]]
+"""For each array of examples, the type of its numbers, and its shape for each example."""
 _REFERENCE_BATCHES = 16
 
 
@@ -164,7 +166,8 @@ class TaskRun:
             by_setting = (np.stack(values, axis=1)[:, places] for values in zip(*read, strict=True))
             return dict(zip(("losses", "predictions"), by_setting, strict=True))
 
-        arrays = self._over_batches(compute, ablation, gates, costs.sum())
+        types = dict.fromkeys(("losses", "predictions"), (np.float64, (len(gates),)))
+        arrays = self._over_batches(compute, ablation, gates, types, costs.sum())
         return Outcomes(**arrays, targets=self.targets)
 
     def n_passes(self, gates: Tensor) -> float:
@@ -204,7 +207,14 @@ class TaskRun:
             }
 
         at = torch.ones(self.shape) if gates is None else gates
-        derivatives = Derivatives(**self._over_batches(compute, "derivatives", at, DERIVATIVES))
+        of_heads, of_examples = (np.float32, self.shape), (np.float64, ())
+        types: ArrayTypes = {
+            **dict.fromkeys(("by_gate", "by_token"), of_heads),
+            **dict.fromkeys(("losses", "predictions"), of_examples),
+            "tokens": (np.int64, ()),
+        }
+        arrays = self._over_batches(compute, "derivatives", at, types, DERIVATIVES)
+        derivatives = Derivatives(**arrays)
         if not np.isfinite(derivatives.by_gate).all():
             raise ModelError(
                 "derivatives of the loss are not finite; run the model in float32 "
@@ -217,9 +227,10 @@ class TaskRun:
         compute: Callable[[TaskBatch, OnPass], Arrays],
         computed: str,
         gates: Tensor,
+        types: ArrayTypes,
         n_passes: float,
     ) -> Arrays:
-        """Compute arrays for every batch; join them in the order of the examples.
+        """Compute arrays of ``types`` for every batch; join them in the order of the examples.
 
         Batches that ``parts`` has are not computed again, under a name that no other arrays have.
         ``compute`` reports how many of its ``n_passes`` over a batch are done.
@@ -236,7 +247,9 @@ class TaskRun:
             for number, batch in enumerate(self.batches):
                 name = f"{stem}-{number + 1}"
                 if self.parts is not None and name in self.parts:
-                    arrays.append(self.parts.read(name, decode_arrays))
+                    arrays.append(
+                        self.parts.read(name, partial(_decode, types, len(batch.indices)))
+                    )
                 else:
                     arrays.append(
                         self._computed(batch, compute, report, number * n_passes, n_passes)
@@ -244,7 +257,6 @@ class TaskRun:
                     if self.parts is not None:
                         self.parts.write(name, encode_arrays(arrays[-1]))
                 report((number + 1) * n_passes)
-        _check_forms(arrays, [len(batch.indices) for batch in self.batches])
         places = np.argsort([index for batch in self.batches for index in batch.indices])
         return {
             column: np.concatenate([of_batch[column] for of_batch in arrays])[places]
@@ -399,15 +411,11 @@ def without_gradients(model: torch.nn.Module | Any) -> Iterator[None]:
             parameter.requires_grad_(had)
 
 
-def _check_forms(arrays: Sequence[Arrays], sizes: Sequence[int]) -> None:
-    """Raise StorageError for saved arrays that are not those of these batches."""
-    forms = {
-        tuple((name, one.dtype.str, one.shape[1:]) for name, one in sorted(own.items()))
-        for own in arrays
-    }
-    lengths = [{len(one) for one in own.values()} for own in arrays]
-    if len(forms) > 1 or lengths != [{size} for size in sizes]:
-        raise StorageError(
-            "the saved parts of this run do not fit together; run the command with --no-resume to "
-            "start anew"
-        )
+def _decode(types: ArrayTypes, n: int, content: bytes) -> Arrays:
+    """Decode saved arrays. Raises ValueError unless they have ``types`` and ``n`` examples."""
+    arrays = decode_arrays(content)
+    held = {name: (one.dtype, one.shape) for name, one in arrays.items()}
+    needed = {name: (np.dtype(kind), (n, *shape)) for name, (kind, shape) in types.items()}
+    if held != needed:
+        raise ValueError(f"it holds {held} instead of {needed}")
+    return arrays

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import bz2
+import gc
 import gzip
 import io
 import lzma
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -170,3 +172,35 @@ def test_names_that_are_not_utf8_can_be_written_down(tmp_path: Path) -> None:
     corpus = read_conllu(file)  # recorded as it is called, so that it is found again
     assert corpus.source["files"] == [str(file)]
     assert next(iter(read_conllu(corpus.source["files"]))).id == r"a\x1b[1m-1"
+
+
+def test_files_may_change_before_they_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "t.conllu"
+    file.write_bytes(TEXT)
+    corpus = read_conllu(file)
+    file.unlink()
+    with pytest.raises(CorpusError, match=r"t\.conllu cannot be read: No such file"):
+        list(corpus)
+    os.mkfifo(file)
+    with pytest.raises(CorpusError, match=r"t\.conllu is a pipe"):
+        list(corpus)
+
+
+def test_errors_of_standard_input_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", _Input(b"1\tx\n"))
+    with pytest.raises(CorpusError, match=r"standard input, line 1: .* 2 tab-separated columns"):
+        list(read_conllu("-"))
+    with pytest.raises(CorpusError, match=r"- was given twice"):
+        read_conllu(["-", "-"])
+
+
+def test_what_was_kept_of_standard_input_goes_with_the_corpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(sys, "stdin", _Input(TEXT))
+    corpus = read_conllu("-")
+    assert len(list(tmp_path.iterdir())) == 1
+    del corpus
+    gc.collect()
+    assert not list(tmp_path.iterdir())

@@ -238,3 +238,26 @@ def test_several_processes_parse_as_one_does(tmp_path: Path, parser: str) -> Non
         assert list(several) == list(read_text(file, parser))
     with prepared(read_conllu(kept)) as again:
         assert (again.record.digest, again.record.scheme) == (several.record.digest, "clear")
+
+
+def test_every_file_is_a_document(tmp_path: Path, parser: str) -> None:
+    files = [write(tmp_path, "It ran away. She sat down. ", f"{name}.txt") for name in "ba"]
+    write(tmp_path, "no text", "c.md")
+    sentences = list(read_text(tmp_path, parser))
+    assert [s.id for s in sentences] == ["a-1", "a-2", "b-1", "b-2"]
+    assert [s.document for s in sentences] == [files[1].stem] * 2 + [files[0].stem] * 2
+    assert [example.id for example in make_examples(sentences, "adjacent")] == [
+        "a-1+a-2",
+        "b-1+b-2",
+    ]
+
+
+def test_every_line_a_sentence(tmp_path: Path, parser: str) -> None:
+    text = "Dogs sleep. Cats eat.\n\n  \nThe old man\nthe boat\n"
+    file = write(tmp_path, text, "t.txt")
+    corpus = read_text(file, parser, lines=True)
+    assert words(corpus) == ["Dogs sleep . Cats eat .", "The old man", "the boat"]
+    assert [(s.id, s.document, s.position) for s in corpus] == [
+        (f"t-{k + 1}", file.stem, k) for k in range(3)
+    ]
+    assert corpus.source["lines"] is True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -388,3 +389,15 @@ def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
         assert file.is_symlink() or file.read_text() == "mine"
         file.unlink()
         file.symlink_to("/dev/null")  # which root could replace
+
+
+def test_comments_of_headroles_with_other_values_are_ignored(tmp_path: Path) -> None:
+    saved = to_conllu(CATS, {"headroles.scheme": "x"})
+    with prepared(read_conllu(write(tmp_path, saved))) as ready:
+        assert ready.record.scheme == "ud"
+    with pytest.raises(CorpusError, match="has 2 roots"):
+        read(tmp_path, to_conllu(TWO_TREES, {}).replace("trees = 2", "trees = x"))
+    many = to_conllu(CATS, {"headroles.empty_cells": 10**17})
+    skipped: Counter[str] = Counter()
+    assert list(read_conllu(write(tmp_path, many)).read(skipped))
+    assert not skipped

@@ -127,3 +127,9 @@ def test_bad_input(change: dict[str, Any], message: str) -> None:
     given = {**vars(unit_bounds(5, 2)), **change}
     with pytest.raises(StatisticsError, match=message):
         betting_test(np.full((5, 2), 0.5), 0.4, Bounds(**given))
+
+
+def test_rounding_beyond_a_bound_is_the_bound() -> None:
+    values = np.full((10, 1), 1 + 1e-6)
+    found = betting_test(values, 0.5, unit_bounds(10))
+    np.testing.assert_allclose(found.mean, 1)

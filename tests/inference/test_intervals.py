@@ -145,3 +145,10 @@ def test_differences_are_held_as_often_as_they_say(share: float) -> None:
         widths.append(found.ci_high[0] - found.ci_low[0])
     assert held / n > 0.95 - 3 * np.sqrt(0.95 * 0.05 / n)
     assert min(widths) > 0
+
+
+def test_rounding_is_no_other_share() -> None:
+    found = wilson_interval(np.array([[1.0], [1 - 6e-8], [1 + 1.2e-7]] * 4, dtype=np.float32))
+    exact = wilson_interval(np.ones((12, 1)))
+    assert found.ci_low[0] == pytest.approx(exact.ci_low[0], rel=1e-3)
+    assert found.ci_high[0] == pytest.approx(1)

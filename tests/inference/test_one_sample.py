@@ -153,6 +153,13 @@ class TestClusters:
         assert result.status.tolist() == [UNTESTABLE]
         assert np.isnan(result.p_value[0])
 
+    @pytest.mark.parametrize(
+        ("clusters", "message"), [([0, 1], "shape"), ([0.5, 1, np.nan], "integers or strings")]
+    )
+    def test_bad_clusters(self, clusters: list[float], message: str) -> None:
+        with pytest.raises(StatisticsError, match=message):
+            one_sample_t([[1.0], [2.0], [3.0]], 0, clusters=clusters)
+
 
 DRAWN = np.array([[1.0, 5.0], [2.0, np.nan], [3.0, 5.0], [4.0, 7.0]])
 

@@ -12,6 +12,7 @@ from headroles.encoding import EncodedExample
 from headroles.roles import SCORES, bounds_of
 from tests.roles.examples import (
     HAND_SEGMENTS,
+    ROLES,
     examples,
     make_example,
     random_attention,
@@ -61,3 +62,18 @@ def test_attention_that_stays_in_the_sieve_reaches_the_bound(score: str) -> None
     assert values == pytest.approx([high, low])
     expected = {"bias": (0, 7), "excess": (-1 / 6, 1), "hit": (0, 1)}
     assert (low, high) == pytest.approx(expected[score])
+
+
+@pytest.mark.parametrize(("preset", "most"), [("default", 3.5), ("published", 3.5 * np.log(7))])
+def test_entropy_makes_the_bound_of_block_larger(preset: str, most: float) -> None:
+    """Four rows look for two keys, three rows for two: n / |S| is 7 / 2 in each."""
+    bounds = readout_of([make_example(HAND_SEGMENTS)], preset=preset).bounds[0]
+    assert bounds[ROLES.index("block:ratio")] == pytest.approx([0, most])
+
+
+def test_contrasts_are_bounded_by_both_sieves() -> None:
+    """One arc between words of one piece in five words: 8 keys, of which one is looked for."""
+    example = make_example([-1, 0, 0, 0, 0, 0, -1, -1][:7], None, [1, -1, -1, -1, -1], {0: "r0"})
+    bounds = readout_of([example]).bounds[0]
+    assert bounds[ROLES.index("syntactic:r0:to_governor")] == pytest.approx([0, 7])
+    assert bounds[ROLES.index("syntactic:r0:to_governor:beyond_offset")] == pytest.approx([-7, 7])

@@ -216,3 +216,26 @@ def test_numbers_by_hand_of_another_shape(
 ) -> None:
     with pytest.raises(UsageError, match=reason):
         HeadScores.by_hand(np.ones(shape), ["local"], documents)
+
+
+def test_scores_made_by_hand_may_lack_bounds(tmp_path: Path) -> None:
+    without = replace(make_scores(), bounds=None)
+    assert HeadScores.load(without.save(tmp_path / "out")).bounds is None
+
+
+def test_blocks_without_digests_are_stored_without_them(tmp_path: Path) -> None:
+    blocks = [make_block(0, 2), replace(make_block(2, 2), digests=[])]
+    scores = make_scores(*blocks)
+    assert scores.digests == ()
+    scores.save(tmp_path / "whole")
+    write(tmp_path, blocks, scores)
+    assert HeadScores.load(tmp_path).digests == HeadScores.load(tmp_path / "whole").digests == ()
+
+
+def test_stored_table_is_the_long_table(tmp_path: Path) -> None:
+    scores = make_scores()
+    scores.save(tmp_path / "out")
+    stored = pq.read_table(tmp_path / "out" / SCORES_FILE).to_pandas()
+    assert stored.astype({"example": str, "role": str}).equals(
+        scores.frame.astype({"example": str, "role": str})
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -70,6 +71,15 @@ class TestWholeFile:
         assert (tmp_path / "roles.csv").read_bytes() == b"newer"
         for name in ("roles.csv", "run.json"):
             assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+
+    def test_a_name_in_use_for_a_draft_is_reported(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("secrets.token_hex", lambda n: "0")
+        (tmp_path / ".a.csv-0").symlink_to(tmp_path / "victim")
+        with pytest.raises(StorageError, match=os.strerror(errno.EEXIST)):
+            write_bytes(tmp_path / "a.csv", b"")
+        assert names(tmp_path) == {".a.csv-0"}
 
 
 def test_regular_files_alone_are_opened(tmp_path: Path) -> None:

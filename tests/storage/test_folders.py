@@ -124,6 +124,11 @@ class TestResultFolder:
                 write(tmp_path, overwrite=True, end=KeyboardInterrupt())
             write(tmp_path, overwrite=True)
 
+    def test_checking_leaves_nothing(self, tmp_path: Path) -> None:
+        check_result_folder(tmp_path / "new" / "out")
+        check_result_folder(tmp_path)
+        assert names(tmp_path) == set()
+
 
 STEPS = ("rename", "replace", "link", "unlink", "rmdir", "mkdir", "fsync", "open")
 

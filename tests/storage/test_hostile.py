@@ -270,3 +270,11 @@ def test_parts_of_a_folder_that_was_sent_are_not_followed(results: Path, victim:
     part.symlink_to(victim / "thesis.txt")
     with pytest.raises(StorageError, match="part-0 is a symbolic link"):
         replace(results, resume=True)
+
+
+def test_a_folder_of_results_that_is_a_link_itself_is_filled(results: Path) -> None:
+    link = results.with_name("link")
+    link.symlink_to(results)
+    replace(link)
+    assert sorted(everything(results)) == ["roles.csv", "run.json"]
+    assert read_run(results).content == {"run": "new"}

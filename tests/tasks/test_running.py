@@ -22,7 +22,7 @@ from transformers import (
 from headroles.errors import CorpusError, ModelError, StorageError, TokenizerError, UsageError
 from headroles.models.heads.gates import HeadSites, gated
 from headroles.models.heads.surgery import remove_heads
-from headroles.storage import Parts
+from headroles.storage import Parts, encode_arrays
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Outcomes
 from headroles.tasks.running import open_run
@@ -308,10 +308,14 @@ def test_batches_serve_only_the_same_inputs(
     larger.parts = run.parts
     larger.outcomes(whole)
     assert parts.count == 4 * 3 + 1
-    for file in parts.place.glob("*/part-*"):
-        run.parts.write(file.name.removeprefix("part-"), b"no arrays")
-    with pytest.raises(StorageError, match=r"part-.* cannot be read"):
-        run.outcomes(whole)
+    zeros = {name: np.zeros((100, 1)) for name in ("losses", "predictions")}
+    single = {name: array.astype(np.float32) for name, array in zeros.items()}
+    forged = (zeros, single, {"losses": zeros["losses"]}, {"losses": np.zeros(())})
+    for content in (b"no arrays", *map(encode_arrays, forged)):
+        for file in parts.place.glob("*/part-*"):
+            run.parts.write(file.name.removeprefix("part-"), content)
+        with pytest.raises(StorageError, match=r"part-.* cannot be read"):
+            run.outcomes(whole)
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (3, 2, 1), (2, 3)])

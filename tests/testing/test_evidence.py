@@ -420,3 +420,32 @@ def test_claims_about_families_of_skewed_scores_are_warned_of(
     assert all(w.startswith("holm promises") and str(advice) in w for w in warned)
     even = question(rng.normal(3, 1, (100, 1, 2, 1)), **asked)
     assert find_warnings(even.hypotheses, even.options) == []
+
+
+def test_both_directions_together_keep_the_false_discovery_rate() -> None:
+    """No mean is at the threshold; half of them are so near that only chance gives an answer."""
+    rng = np.random.default_rng(1)
+    means = 3 + np.repeat([-1.0, -1e-6, 1e-6, 1.0], [50, 50, 50, 50])
+    shares = []
+    for _ in range(150):
+        asked = question(rng.normal(means, 1, (25, 200)).reshape(25, 1, 200, 1))
+        answers = outcome_of(asked).answer
+        wrong = np.where(means > 3, answers == "no", answers == "yes")
+        shares.append(wrong.sum() / max(1, np.isin(answers, ["yes", "no"]).sum()))
+    assert np.mean(shares) <= 0.05
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 40])
+def test_hits_that_do_not_vary_are_seldom_answered_wrongly(n: int) -> None:
+    """Heads hit with probabilities near the threshold; few samples of few units are all alike."""
+    rng = np.random.Generator(np.random.PCG64DXSM(n))
+    true = rng.choice([0.1, 0.25, 0.35, 0.5, 0.97], 200)
+    wrong, decided = 0, 0
+    for _ in range(20):
+        hits = (rng.random((n, 200)) < true).astype(np.float32)
+        asked = question(hits[:, None, :, None], threshold=0.3, bound=1)
+        alike, answers = asked.hypotheses.is_alike, outcome_of(asked).answer
+        decided += int((alike & np.isin(answers, ["yes", "no"])).sum())
+        wrong += int((alike & (answers == np.where(true > 0.3, "no", "yes"))).sum())
+    assert wrong <= 1
+    assert (decided > 0) == (n > 8)

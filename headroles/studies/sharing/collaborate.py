@@ -152,7 +152,7 @@ def collaborate_heads(
 
     The bias of the keys is dropped, since it does not change the softmax; the scale stays. At full
     rank the model is the original; below, the factors have the least mean square error of scores on
-    the sample that alternating least squares find (`models.factorisation`).
+    the sample that alternating least squares find (`models.shared.factorisation`).
 
     Args:
         model: a folder, a hub id, or a loaded model in evaluation mode, which does not change.

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from click.testing import Result
 
-from headroles import prune_heads
+from headroles import gate_heads, prune_heads
 from headroles.interrupts import Terminated
 from headroles.storage import HIDDEN, parts_in
 from headroles.tasks.running import TaskRun
@@ -243,3 +243,38 @@ def test_progress_goes_on_where_it_stood(
     result = run(*command, "--resume")
     assert "3 of 12 steps" not in result.stderr
     assert "4 of 12 steps" in result.stderr
+
+
+def test_gates_are_those_of_a_run_that_keeps_nothing(
+    classifier: Path, labelled: Path, tmp_path: Path
+) -> None:
+    """Of two heads three seeds keep one: two of them the same, with other weights."""
+    two = tmp_path / "two"
+    prune_heads(classifier, two, keep=2, order="random")
+    asked: dict[str, Any] = {"keep": 1, "seeds": 3, "updates": 6, "update_examples": 2}
+    asked |= {"weights": "trained", "test": labelled, "weight_rate": 0.01}
+    gate_heads(two, labelled, tmp_path / "whole", **asked)
+    gate_heads(two, labelled, tmp_path / "out", **asked, parts=tmp_path / "parts")
+    assert written(tmp_path / "out") == written(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "differs"),
+    [
+        ("by-role", "--draws 3", "draws was 2 and is 3"),
+        ("prune", "--keep 6", "keep was 5 and is 6"),
+        ("gate", "--updates 7", "updates was 6 and is 7"),
+        ("gate", "--batch-tokens 50", "batch_tokens was 64 and is 50"),
+    ],
+)
+def test_another_plan_is_refused(
+    name: str, change: str, differs: str, commands: dict[str, list[object]], tmp_path: Path
+) -> None:
+    command = [*commands[name], "--out", tmp_path / "out"]
+    with counted(5):
+        assert run(*command).exit_code == 130
+    kept = written(tmp_path / "out")
+    result = run(*command, *change.split(), "--resume")
+    assert result.exit_code == 1
+    assert f"has other settings: options {differs}" in said(result)
+    assert written(tmp_path / "out") == kept
