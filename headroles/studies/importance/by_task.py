@@ -351,8 +351,8 @@ def draw_drops_by_task(
     With ``drops`` as `drops_by_task` returns them:
 
     >>> from headroles.report import draw_drops_by_task
-    >>> draw_drops_by_task(drops, "loss").get_title()
-    'relative drop without heads, by loss'
+    >>> draw_drops_by_task(drops, "loss").get_title().split()
+    ['relative', 'drop', 'without', 'heads,', 'by', 'loss']
     """
     from matplotlib.ticker import PercentFormatter
 
