@@ -22,12 +22,12 @@ from typing import Any
 
 import torch
 import transformers
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from transformers.models.auto import modeling_auto
 
 import headroles as hr
+from benchmarks.fuzz import make_tokenizer
 from headroles.errors import HeadRolesError
 from headroles.models.attention.reader import open_reader
 from headroles.models.families import REFUSED, check_supported, encoder_of, is_decoder_only
@@ -41,7 +41,6 @@ _MAPPINGS = (
     "QUESTION_ANSWERING",
 )
 """Tasks of which each has encoders of text."""
-_SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _WIDTH, _LAYERS, _HEADS, _LONGEST = 32, 2, 4, 512
 _SIZES: dict[str, Any] = {
     **dict.fromkeys(("hidden_size", "d_model", "dim", "emb_dim", "embedding_size"), _WIDTH),
@@ -130,24 +129,6 @@ def make_config(kind: type[Any], n_pieces: int) -> Any:
     return kind(**made)
 
 
-def make_tokenizer() -> PreTrainedTokenizerFast:
-    """Make a tokenizer that spells words out."""
-    letters = sorted(set(hr.sample_treebank().read_text(encoding="utf-8").lower()))
-    entries = [*_SPECIALS, *letters, *(f"##{letter}" for letter in letters)]
-    vocabulary = {entry: number for number, entry in enumerate(dict.fromkeys(entries))}
-    backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
-    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]", model_max_length=_LONGEST
-    )
-
-
 def try_type(name: str, kind: type[Any], tokenizer: PreTrainedTokenizerFast) -> Row | None:
     """Try to read a model of one type, and return its row; None for a decoder."""
     try:
@@ -208,7 +189,8 @@ def main() -> None:
     asked = parser.parse_args()
     warnings.filterwarnings("ignore")
     transformers.logging.set_verbosity_error()
-    tokenizer = make_tokenizer()
+    letters = "".join(sorted(set(hr.sample_treebank().read_text(encoding="utf-8").lower())))
+    tokenizer = make_tokenizer(letters, model_max_length=_LONGEST)
     mark = "| {} | {} | {} | {} | {} |" if asked.markdown else "{:<22} {:<21} {:<11} {:<7} {}"
     print(f"transformers {transformers.__version__}, torch {torch.__version__}")
     print(mark.format("type", "read through", "difference", "scored", "why not"), flush=True)

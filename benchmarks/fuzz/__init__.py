@@ -132,10 +132,11 @@ def read_json(file: Path) -> Any:
 
 
 @cache
-def make_tokenizer() -> PreTrainedTokenizerFast:
-    """Make a tokenizer that spells words out."""
+def make_tokenizer(
+    letters: str = "abcdefghijklmnopqrstuvwxyz.,'", **more: Any
+) -> PreTrainedTokenizerFast:
+    """Make a tokenizer that spells words out; ``more`` are arguments of its class."""
     specials = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
-    letters = "abcdefghijklmnopqrstuvwxyz.,'"
     entries = (*specials, *letters, *(f"##{letter}" for letter in letters))
     vocabulary = {name: place for place, name in enumerate(entries)}
     backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
@@ -147,7 +148,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
     named = {f"{name[1:-1].lower()}_token": name for name in specials}
-    return PreTrainedTokenizerFast(tokenizer_object=backend, **named)
+    return PreTrainedTokenizerFast(tokenizer_object=backend, **named, **more)
 
 
 def save_model(folder: Path, labels: Sequence[str] = (), seed: int = 0, **sizes: int) -> Path:
