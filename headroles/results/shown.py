@@ -105,13 +105,13 @@ class Summary(ABC):
         return ()
 
 
-def in_digits(number: float, digits: int = 2) -> str:
-    """Format a number with so many decimals; "-" if missing.
+def in_digits(number: float | None, digits: int = 2) -> str:
+    """Format a number with so many decimals; "-" if missing, which records keep as None.
 
-    >>> in_digits(0.126), in_digits(float("nan"))
-    ('0.13', '-')
+    >>> in_digits(0.126), in_digits(float("nan")), in_digits(None)
+    ('0.13', '-', '-')
     """
-    return "-" if math.isnan(number) else f"{number:.{digits}f}"
+    return "-" if number is None or math.isnan(number) else f"{number:.{digits}f}"
 
 
 def brief(shown: Iterable[Shown]) -> list[Shown]:

@@ -17,7 +17,7 @@ from headroles.models.heads.remaining import Head
 from headroles.options import Convert, Options
 from headroles.record import Record
 from headroles.results.result import Result
-from headroles.results.shown import Grid
+from headroles.results.shown import Grid, in_digits
 from headroles.tasks.options import REGRESSION
 from headroles.tasks.outcomes import LOSS, Outcomes
 from headroles.testing.answers import answers
@@ -97,12 +97,12 @@ def heads_by_role(table: RoleTable, run: TaskRun) -> dict[str, list[Head]]:
     return {role: heads for role, heads in by_role.items() if heads}
 
 
-def describe_task(record: Record, measured: Mapping[str, float]) -> str:
+def describe_task(record: Record, measured: Mapping[str, float | None]) -> str:
     """Name the model, the examples, and the loss and the metrics of the whole model."""
     task = record.task
     unit = "" if task.objective == REGRESSION else " nats"
-    metrics = [f"{name} {measured[name]:.3f}" for name in task.metrics]
-    values = ", ".join([f"loss {measured[LOSS]:.4f}{unit}", *metrics])
+    metrics = [f"{name} {in_digits(measured[name], 3)}" for name in task.metrics]
+    values = ", ".join([f"loss {in_digits(measured[LOSS], 4)}{unit}", *metrics])
     file = Path(task.file).name
     return f"{record.model.name} on {task.examples} examples of {file}: {values}."
 
@@ -148,10 +148,13 @@ def find_loss_change(before: Outcomes, after: Outcomes) -> dict[str, float]:
     return {name: float(column[0]) for name, column in zip(names, columns, strict=False)}
 
 
-def tabulate_steps(title: str, steps: Mapping[str, Mapping[str, float]]) -> Grid:
+def tabulate_steps(title: str, steps: Mapping[str, Mapping[str, float | None]]) -> Grid:
     """Tabulate loss and metrics at several steps, of which some may not have been measured."""
     measured = {name: values for name, values in steps.items() if values}
-    rows = ((name, *(f"{x:.4f}" for x in values.values())) for name, values in measured.items())
+    rows = (
+        (name, *(in_digits(number, 4) for number in values.values()))
+        for name, values in measured.items()
+    )
     return Grid((title, *next(iter(measured.values()), ())), tuple(rows))
 
 

@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec import structs
 from scipy import stats
 
 from headroles.errors import StorageError
 from headroles.models.heads.surgery import remove_heads
 from headroles.report.pages import make_report
+from headroles.storage import plain
 from headroles.studies.importance.importance import (
     ESTIMATORS,
     Importance,
@@ -180,3 +182,9 @@ def test_masked_language_models(masked_lm: Path, plain: Path) -> None:
     found = find_importance(masked_lm, plain)
     assert (found.record.task.objective, found.record.task.metrics) == ("masked_lm", [])
     assert "loss" in repr(found)
+
+
+def test_a_loss_that_is_no_number_is_shown_as_missing(found: Importance) -> None:
+    measured = dict.fromkeys(found.facts["measured"], float("nan"))
+    record = structs.replace(found.record, facts=plain({**found.facts, "measured": measured}))
+    assert "loss - nats" in repr(dataclasses.replace(found, record=record))
