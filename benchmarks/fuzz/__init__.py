@@ -124,10 +124,10 @@ def spoil_file(file: Path, chance: random.Random) -> None:
 
 
 def read_json(file: Path) -> Any:
-    """Return the content of a file, None if it is no JSON any more."""
+    """Return the content of a file, None if it is no JSON any more, or was removed."""
     try:
         return json.loads(file.read_text())
-    except ValueError:
+    except (ValueError, FileNotFoundError):
         return None
 
 
