@@ -1,0 +1,138 @@
+"""The atlas: roles of the heads of several encoders, and what papers claim of them, as one table.
+
+python -m docs.studies.atlas FOLDER --models DIR [DIR ...] --treebank FILE [--out FILE.parquet]
+
+Saves roles with all controls in FOLDER/MODEL-roles and claims in FOLDER/MODEL-claims, and reads
+them from there in a second run. Encoders of another language are a run of their own into the same
+FOLDER. --out writes the table of all results in FOLDER, and prints, in Markdown:
+
+encoders  heads with each role by encoder, and syntactic heads by the controls
+relations the best head of each relation by encoder, with its mean beyond distance
+claims    the verdict and the effect of each claim by encoder
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+import headroles as hr
+from docs.studies.roles import Rows, show
+from headroles.roles import is_arc
+
+CONTROLS = ("trees", "words", "weights")
+HEADS = [
+    *("encoder", "family", "treebank", "layer", "head", "role", "n", "n_clusters", "mean"),
+    *("ci_low", "ci_high", "beyond_distance", "beyond_low", "beyond_high", "p_adjusted", "answer"),
+    *("certified", "mean_trees", "mean_words", "mean_weights", "note"),
+]
+"""Columns of the atlas: of role tables. A claim has no layer and no head, and its ``control``."""
+COUNTED = ("local", "delimiter:cls", "delimiter:sep", "block:ratio", "syntactic")
+RELATIONS = ("nsubj", "obj", "amod", "advmod")
+
+
+def main() -> None:
+    """Parse the command line, make what is missing, write and print tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--models", nargs="*", default=[])
+    parser.add_argument("--treebank", type=Path)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    for model in given.models:
+        make(model, given.treebank, given.folder)
+    if given.out:
+        atlas = atlas_of(given.folder)
+        atlas.to_parquet(given.out, index=False, compression="zstd")
+        show("encoders", by_encoder(given.folder))
+        show("relations", by_relation(atlas))
+        show("claims", by_claim(atlas))
+
+
+def make(model: str, treebank: Path, folder: Path) -> None:
+    """Save the roles and the claims of an encoder, if they are not there."""
+    corpus, name = hr.read_conllu(treebank), Path(model).name
+    if not (roles := folder / f"{name}-roles").exists():
+        hr.classify_heads(model, corpus, controls=CONTROLS).save(roles)
+    if not (claims := folder / f"{name}-claims").exists():
+        hr.test_claims(model, corpus).save(claims)
+
+
+def results(folder: Path, kind: str) -> Iterator[tuple[str, hr.RoleTable]]:
+    """Yield the name of each encoder and its results of a kind."""
+    for place in sorted(folder.glob(f"*-{kind}")):
+        yield place.name.removesuffix(f"-{kind}"), hr.load(place)
+
+
+def atlas_of(folder: Path) -> pd.DataFrame:
+    """Return the table of all roles, and of all claims whose role is ``claim:ID``."""
+    parts = []
+    for name, table in results(folder, "roles"):
+        scores = table.record.sources["scores"]
+        about = {"encoder": name, "family": scores.model.family}
+        parts.append(table.frame.assign(**about, treebank=Path(scores.corpus.files[0]).name)[HEADS])
+    families = {part["encoder"].iloc[0]: part.iloc[0] for part in parts}
+    for name, claims in results(folder, "claims"):
+        frame = claims.frame.assign(encoder=name, role="claim:" + claims.frame["claim"])
+        frame = frame.assign(**families[name][["family", "treebank"]])
+        frame = frame.rename(columns={"effect": "mean", "verdict": "answer"})
+        kept = [column for column in HEADS if column in frame and column not in ("layer", "head")]
+        parts.append(frame[[*kept, "control"]])
+    atlas = pd.concat(parts, ignore_index=True)
+    return atlas.astype({"layer": "Int16", "head": "Int16"})
+
+
+def by_encoder(folder: Path) -> Rows:
+    """Count the heads with each role."""
+    for name, table in results(folder, "roles"):
+        controls = table.facts["controls"]
+        found = {
+            control: len({tuple(h) for role, hs in heads.items() if is_arc(role) for h in hs})
+            for control, heads in controls.items()
+        }
+        counts = {role: len(set(table.heads_with(role))) for role in COUNTED}
+        yield {
+            "encoder": name,
+            "heads": len(table.frame[["layer", "head"]].drop_duplicates()),
+            **counts,
+            **{f"with other {control}": found[control] for control in CONTROLS},
+        }
+
+
+def by_relation(atlas: pd.DataFrame) -> Rows:
+    """Name the head with the role of each relation that is furthest beyond distance."""
+    yes = atlas[(atlas["answer"] == "yes") & atlas["beyond_distance"].notna()]
+    for name in atlas["encoder"].unique():
+        row: dict[str, object] = {"encoder": name}
+        for relation in RELATIONS:
+            has = yes[(yes["encoder"] == name) & yes["role"].str.contains(f":{relation}:")]
+            best = has.sort_values("beyond_distance").tail(1)
+            row[relation] = next(
+                (
+                    f"{one.layer}-{one.head} {'->' if 'governor' in one.role else '<-'} "
+                    f"{one.mean:.1f}, {one.beyond_distance:.1f}"
+                    for one in best.itertuples()
+                ),
+                "none",
+            )
+        yield row
+
+
+def by_claim(atlas: pd.DataFrame) -> Rows:
+    """Yield the verdict of each claim by encoder."""
+    claims = atlas[atlas["role"].str.startswith("claim:")]
+    for role, rows in claims.groupby("role", sort=False):
+        cells = {
+            one.encoder: f"{one.answer} {one.mean:.2f} ({one.control:.2f})"
+            for one in rows.itertuples()
+            if one.answer != "not testable"
+        }
+        if cells:
+            yield {"claim": str(role).removeprefix("claim:"), **cells}
+
+
+if __name__ == "__main__":
+    main()
