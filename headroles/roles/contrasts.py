@@ -34,7 +34,7 @@ from headroles.roles.batch import PaddedBatch, Scope
 from headroles.roles.pairs import (
     FindLinks,
     Pairs,
-    expand,
+    PairsOfExamples,
     find_pieces,
     find_weights,
     in_product,
@@ -47,12 +47,6 @@ from headroles.rounding import MODEL_TERMS, rounding_bound
 PAIRS, PAIRS_WITHOUT_CONTROLS = "pairs of pieces", "pairs of pieces without controls"
 ARCS, ARCS_LEFT_OUT = "arcs", "arcs left out"
 
-RUN = 8
-"""Length of a run, the controls of one cell that are summed together. The hundreds of controls of a
-sentence share the weights of a few cells; runs, unlike cells, are of similar size, so padding them
-wastes little. Adding at the places of cells takes as long, but not in the same order on a GPU.
-"""
-
 
 @dataclass(frozen=True)
 class BeyondOffset(Pairs):
@@ -62,19 +56,19 @@ class BeyondOffset(Pairs):
         """Find the weights of all links with controls, and of their controls."""
         pieces = scope.of(find_pieces, self.find)
         controls = scope.of(find_controls, self.find)
-        batch, n_cells = scope.batch, len(controls.totals)
-        cells = controls.numbers[cells_of(batch, pieces.owners, pieces.queries, pieces.keys)]
+        batch = scope.batch
+        cells = controls.numbers[cells_of(batch, *pieces.at)]
         lacks_control = controls.totals[cells] == 0
         is_scored = pieces.is_scored.copy()
         is_scored[pieces.links[lacks_control]] = False
         weights, counted, limits, counts = find_weights(alike, scope, pieces, is_scored)
         # the mean of a cell has the weights of all pairs of links in it
+        n_cells = len(controls.totals)
         taken = divide(sums_by(cells, weights, n_cells), controls.totals[:, None]).astype("f4")
-        n_controls = np.bincount(controls.cells, minlength=n_cells)[:, None] * (taken != 0)
-        totals = sums_by(pieces.owners, weights, batch.size).astype(np.float32)
-        in_cells = np.arange(batch.size)[:, None] == controls.sides // 2
-        n_terms = sums_by(pieces.owners, counted, batch.size) + MODEL_TERMS
-        n_terms += in_cells.astype(np.float64) @ n_controls
+        n_taken = np.bincount(controls.cells, minlength=n_cells)[:, None] * (taken != 0)
+        totals = sums_by(pieces.at.owners, weights, batch.size).astype(np.float32)
+        n_terms = sums_by(pieces.at.owners, counted, batch.size) + MODEL_TERMS
+        n_terms += sums_by(controls.owners, n_taken, batch.size)
         of_links = {
             PAIRS: len(lacks_control),
             PAIRS_WITHOUT_CONTROLS: int(lacks_control.sum()),
@@ -84,9 +78,8 @@ class BeyondOffset(Pairs):
         return SieveReadout(
             function=_contrasts,
             arrays=(
-                pieces.pairs,
-                pieces.padded(weights),
-                *_in_runs(batch, controls, taken),
+                *pieces.at.padded(batch, weights),
+                *controls.at.padded(batch, taken[controls.cells] * controls.weights[:, None]),
                 rounding_bound(1, n_terms).astype(np.float32),
             ),
             # the score's constant is part of both sides of the difference and cancels; all
@@ -103,41 +96,34 @@ def _contrasts(
     weights: Array,
     control_pairs: Array,
     control_weights: Array,
-    run_weights: Array,
     roundings: Array,
 ) -> Array:
     """Return the attention along links minus the attention to their controls, for r roles.
 
-    ``pairs`` (B, P) of links have ``weights`` (B, P, r). ``control_pairs`` (B, 2 * RUN * C), as
-    query * N + key, are in C runs: first with the later word as key, then as query; within each,
-    place by place, all runs. The controls of a run are summed with ``control_weights``
-    (B, 2, RUN, C); these sums times ``run_weights`` (B, 2 * C, r) are subtracted. Contrasts smaller
+    ``pairs`` (B, P) of links have ``weights`` (B, P, r), and so have controls. Contrasts smaller
     than ``roundings`` (B, r), relative to the attention to links and controls together, are set
     to 0.
     """
     given = in_product(layer, pairs, weights)
-    picked = layer.at(control_pairs).unflatten(-1, control_weights.shape[1:])
-    # in place: these are the largest arrays of a layer
-    taken = picked.mul_(control_weights[:, None]).sum(dim=3).flatten(2).bmm(run_weights)
+    taken = in_product(layer, control_pairs, control_weights)
     contrasts = given - taken
     bounds = taken.add_(given).mul_(roundings[:, None])
     return contrasts.masked_fill_(contrasts.abs() < bounds, 0)
 
 
 class Controls(NamedTuple):
-    """The controls of a batch, ordered by cell: one offset in a sentence, or all across two.
+    """The controls of a batch, each in a cell: one offset in a sentence, or all across two.
 
-    Of each control (C,): its ``cells``, ``queries``, ``keys`` and ``weights``. Of the cells in
-    which links are (S,): ``sides``, which are 2 * example ahead and 2 * example + 1 back; and
-    ``totals``, numbers of pairs of words, 0 without controls. A pair of words counts once, however
-    many pieces the words have. ``numbers`` are the numbers of the cells of `cells_of` among these.
+    The controls (C,) are the pairs ``at``, with their ``cells`` and ``weights``. The cells in which
+    links are (S,) have examples as ``owners``, and ``totals``, numbers of pairs of words, 0 without
+    controls. A pair of words counts once, however many pieces the words have. ``numbers`` are the
+    numbers of the cells of `cells_of` among these.
     """
 
+    at: PairsOfExamples
     cells: IntArray
-    queries: IntArray
-    keys: IntArray
-    weights: FloatArray
-    sides: IntArray
+    weights: Float32Array
+    owners: IntArray
     totals: FloatArray
     numbers: IntArray
 
@@ -160,7 +146,7 @@ def find_controls(scope: Scope, find: FindLinks) -> Controls:
     batch, pieces = scope.batch, scope.of(find_pieces, find)
     words, n_pieces = batch.words, batch.n_pieces
     of_links = np.zeros(4 * batch.size * batch.width, dtype=bool)
-    of_links[cells_of(batch, pieces.owners, pieces.queries, pieces.keys)] = True
+    of_links[cells_of(batch, *pieces.at)] = True
     numbers = np.cumsum(of_links) - 1
     # two words, neither the governor of the other
     place = np.arange(batch.width)
@@ -172,42 +158,17 @@ def find_controls(scope: Scope, find: FindLinks) -> Controls:
     ahead = cells_of(batch, owners, first, second)
     chosen = np.flatnonzero(of_links[ahead])
     owners, ahead, first, second = (one[chosen] for one in (owners, ahead, first, second))
-    # pieces of long words must not outvote short words
-    weights = np.tile(1 / (n_pieces[owners, first] * n_pieces[owners, second]), 2)
     # what is a control ahead is one back, in a cell of its own
     cells = numbers[np.concatenate([ahead, ahead + 2 * batch.width])]
+    # pieces of long words must not outvote short words
+    weights = np.tile(1 / (n_pieces[owners, first] * n_pieces[owners, second]), 2)
     totals = np.bincount(cells, weights=weights, minlength=numbers[-1] + 1).astype(np.float64)
-    order = np.argsort(cells, kind="stable")
-    queries, keys = np.concatenate([first, second])[order], np.concatenate([second, first])[order]
-    sides = np.flatnonzero(of_links) // (2 * batch.width)
-    return Controls(cells[order], queries, keys, weights[order], sides, totals, numbers)
-
-
-def _in_runs(
-    batch: PaddedBatch, controls: Controls, taken: Float32Array
-) -> tuple[IntArray, Float32Array, Float32Array]:
-    """Return the pairs and weights of controls in runs, and of runs, as `_contrasts` takes them.
-
-    Each run has the weight of its cell, ``taken`` (S, r).
-    """
-    sizes = np.bincount(controls.cells, minlength=len(taken))
-    n_runs = -(-sizes // RUN)  # rounded up: the last run of a cell may be shorter
-    cells, _ = expand(n_runs)
-    owners = controls.sides[cells]
-    _, places = expand(np.bincount(owners, minlength=2 * batch.size))
-    most = int(places.max(initial=-1)) + 1
-    run_weights = np.zeros((2 * batch.size, most, taken.shape[-1]), dtype=np.float32)
-    run_weights[owners, places] = taken[cells]
-    # of each control: its run, and its place in it
-    cell, rank = expand(sizes)
-    run = (np.cumsum(n_runs) - n_runs)[cell] + rank // RUN
-    where = owners[run], rank % RUN, places[run]
-    pairs = np.zeros((2 * batch.size, RUN, most), dtype=np.int64)
-    pairs[where] = controls.queries * batch.width + controls.keys
-    weights = np.zeros((2 * batch.size, RUN, most), dtype=np.float32)
-    weights[where] = controls.weights
-    return (
-        pairs.reshape(batch.size, -1),
-        weights.reshape(batch.size, 2, RUN, most),
-        run_weights.reshape(batch.size, 2 * most, taken.shape[-1]),
+    both_ways = np.concatenate([first, second]), np.concatenate([second, first])
+    return Controls(
+        PairsOfExamples(np.tile(owners, 2), *both_ways),
+        cells,
+        weights.astype(np.float32),
+        np.flatnonzero(of_links) // (4 * batch.width),
+        totals,
+        numbers,
     )

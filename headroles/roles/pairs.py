@@ -217,7 +217,7 @@ class Pairs(Sieve):
         of_choices = scope.score.of_first_choice
         return SieveReadout(
             function=in_product,
-            arrays=(pieces.pairs, pieces.padded(weights)),
+            arrays=pieces.at.padded(scope.batch, weights),
             limits=limits,
             counts=counts,
             skipped=+Counter({PIECELESS_ARCS: scope.batch.of(self.find).n_lost}),
@@ -250,34 +250,42 @@ def in_product(layer: Layer, pairs: Array, weights: Array) -> Array:
     return layer.at(pairs).bmm(weights)
 
 
-class Pieces(NamedTuple):
-    """All pairs of pieces of all links that are within reach, ordered by example.
+class PairsOfExamples(NamedTuple):
+    """Pairs of a query and a key (P,), each of the example of a batch that is among ``owners``."""
 
-    A batch of L links has 2 L of these: forth, and after them back. For each of the pairs (P,):
-    ``owners``, the place of its example; ``links``; ``queries`` and ``keys``; its ``weights`` in
-    the value of the link; and its ``places`` among the pairs of its example. ``pairs`` (B, most)
-    are query * N + key, padded with 0.
+    owners: IntArray
+    queries: IntArray
+    keys: IntArray
+
+    def padded(
+        self, batch: PaddedBatch, weights: NDArray[np.floating]
+    ) -> tuple[IntArray, Float32Array]:
+        """Return pairs (B, most) as query * N + key, and their weights (B, most, r), 0 beyond."""
+        order = np.argsort(self.owners, kind="stable")
+        owners, places = expand(np.bincount(self.owners, minlength=batch.size))
+        pairs = np.zeros((batch.size, int(places.max(initial=-1)) + 1), dtype=np.int64)
+        padded = np.zeros((*pairs.shape, weights.shape[1]), dtype=np.float32)
+        pairs[owners, places] = (self.queries * batch.width + self.keys)[order]
+        padded[owners, places] = weights[order]
+        return pairs, padded
+
+
+class Pieces(NamedTuple):
+    """All pairs of pieces of all links that are within reach.
+
+    A batch of L links has 2 L of these: forth, and after them back. The pairs (P,) ``at`` their
+    places belong to ``links`` and have ``weights`` in the values of these.
 
     For each link (2 L,): the ``limits`` (3, 2 L) of its value, which are its constant, its least
     and its greatest value, and ``is_scored``, whether any of its pairs is within reach.
     """
 
     find: FindLinks
-    owners: IntArray
+    at: PairsOfExamples
     links: IntArray
-    queries: IntArray
-    keys: IntArray
     weights: FloatArray
-    places: IntArray
-    pairs: IntArray
     limits: FloatArray
     is_scored: BoolArray
-
-    def padded(self, weights: FloatArray) -> Float32Array:
-        """Put weights (P, r) at the places of pairs (B, most, r)."""
-        padded = np.zeros((*self.pairs.shape, weights.shape[1]), dtype=np.float32)
-        padded[self.owners, self.places] = weights
-        return padded
 
 
 def find_pieces(scope: Scope, find: FindLinks) -> Pieces:
@@ -296,21 +304,11 @@ def find_pieces(scope: Scope, find: FindLinks) -> Pieces:
         divide(np.bincount(row_link, weights=of_rows, minlength=len(owners)), n_rows)
         for of_rows in values.limits
     ]
-    # by example, so that its pairs fill one row of a padded array
-    order = np.argsort(owners[link], kind="stable")
-    owner = owners[link[order]]
-    places = expand(np.bincount(owner, minlength=batch.size))[1]
-    pairs = np.zeros((batch.size, int(places.max(initial=-1)) + 1), dtype=np.int64)
-    pairs[owner, places] = (query * width + key)[order]
     return Pieces(
         find=find,
-        owners=owner,
-        links=link[order],
-        queries=query[order],
-        keys=key[order],
-        weights=(values.slopes[row] / n_rows[link])[order],
-        places=places,
-        pairs=pairs,
+        at=PairsOfExamples(owners[link], query, key),
+        links=link,
+        weights=values.slopes[row] / n_rows[link],
         limits=np.array(limits),
         is_scored=n_rows > 0,
     )
@@ -356,7 +354,7 @@ def find_weights(
     counts = sums_by(owners, counted, batch.size)
     limits = [sums_by(owners, counted * one[:, None], batch.size) for one in pieces.limits]
     counted = counted[pieces.links]
-    weights = counted * pieces.weights[:, None] / np.maximum(counts, 1)[pieces.owners]
+    weights = counted * pieces.weights[:, None] / np.maximum(counts, 1)[pieces.at.owners]
     return weights, counted, divide(np.array(limits), counts).astype("f4"), counts.astype(np.int64)
 
 
@@ -373,8 +371,8 @@ def find_offset_shares(scope: Scope, pieces: Pieces, counted: BoolArray) -> Floa
 
     ``counted`` (P, r) tells for which roles each link counts. The share is NaN without links.
     """
-    words, owners = scope.batch.words, pieces.owners
-    offsets = words[owners, pieces.keys] - words[owners, pieces.queries]
+    words, (owners, queries, keys) = scope.batch.words, pieces.at
+    offsets = words[owners, keys] - words[owners, queries]
     hits = [
         sums_by(owners, counted & (offsets == one)[:, None], scope.batch.size) for one in OFFSETS
     ]
