@@ -7,6 +7,7 @@ are functions in `headroles.cli`.
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ class Command(NamedTuple):
             ``module:function``.
         help: its first paragraph is shown in the list of commands.
         kind: the kind of the result of the study; by default the name of the command.
+        unit: what its progress counts.
         title: the title of this command and the next ones in the list of commands.
         is_beside: whether the result goes into the folder of the scores that it is of.
     """
@@ -29,6 +31,7 @@ class Command(NamedTuple):
     place: str
     help: str
     kind: str = ""
+    unit: str = "passes"
     title: str = ""
     is_beside: bool = False
 
@@ -46,7 +49,7 @@ class Command(NamedTuple):
 COMMANDS = (
     Command(
         "demo",
-        "cli.about:demo",
+        "cli.scoring:demo",
         "Run classify on the bundled treebank and model.",
         title="Start here",
     ),
@@ -61,7 +64,10 @@ COMMANDS = (
         "Show the sentences behind a head's scores, and its weights.",
     ),
     Command(
-        "compare", "cli.comparison:compare", "Test what changed in the heads, as by fine-tuning."
+        "compare",
+        "cli.comparison:compare",
+        "Test what changed in the heads, as by fine-tuning.",
+        kind="comparison",
     ),
     Command("report", "cli.results:report", "Make one HTML file of results, to read and to send."),
     Command(
@@ -95,6 +101,7 @@ COMMANDS = (
         "Compare weights and norms that go to each kind of token.\n\nNorms are weights times the "
         "lengths of the vectors that heads pass on from a token (Kobayashi et al. 2020).",
         kind="token groups",
+        unit="sentences",
     ),
     Command(
         "replicate",
@@ -151,6 +158,7 @@ COMMANDS = (
         "Remove heads from MODEL and write the smaller model.\n\nIt may be fine-tuned before. The "
         "folder is a model for every command, in which heads keep their numbers.",
         kind="pruning",
+        unit="steps",
         title="Smaller models",
     ),
     Command(
@@ -161,11 +169,17 @@ COMMANDS = (
         "every command, with these heads alone. Gates are learnt with several seeds, which may "
         "keep different heads.",
         kind="gating",
+        unit="steps",
     ),
     Command(
         "collaborate",
-        "cli.sharing:collaborate",
-        "Make a model whose heads share queries and keys. DIR can be used wherever MODEL can.",
+        "studies.sharing.collaborate:collaborate_heads",
+        "Make a model whose heads share queries and keys. DIR can be used wherever MODEL can.\n\n"
+        "By rank: headroles collaborate MODEL --rank 192 --out DIR\n\n"
+        "By error: headroles collaborate MODEL --error 0.1 --out DIR\n\n"
+        "With the cost for a task: headroles collaborate MODEL --rank 192 --task dev.tsv --out DIR",
+        kind="collaboration",
+        unit="steps",
     ),
     Command(
         "redundancy",
@@ -191,14 +205,25 @@ RESULTS = {
     "replication": "studies.replicate:Replication",
     "layer counts": "studies.replicate:LayerCounts",
     "claims": "studies.claims.claims:ClaimTable",
-    "collaboration": "studies.sharing.collaborate:Collaboration",
 }
 """Where the class of a kind of results is, or the study that returns it."""
 
 
-def result_type(kind: str) -> Any:
-    """Import the class of the results of a kind."""
+def command_of(kind: str) -> str:
+    """Return the command that makes results of a kind."""
+    return next((command.name for command in COMMANDS if command.kind_of_result == kind), kind)
+
+
+def result_types(kind: str) -> list[Any]:
+    """Import the class of the results of a kind, the last, and of those it is made with."""
     found = resolve_name(f"headroles.{RESULTS[kind]}")
     if isinstance(found, type):
-        return found
-    return getattr(sys.modules[found.__module__], inspect.signature(found).return_annotation)
+        return [found]
+    module = sys.modules[found.__module__]
+    names = re.findall(r"\w+", inspect.signature(found).return_annotation)
+    return [getattr(module, name) for name in names if name != "tuple"]
+
+
+def result_type(kind: str) -> Any:
+    """Import the class of the results of a kind."""
+    return result_types(kind)[-1]

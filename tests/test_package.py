@@ -46,7 +46,6 @@ def test_figures_and_pages_load_when_they_are_used() -> None:
         ["--help"],
         ["classify", "--help"],
         ["compare", "--help"],
-        ["collaborate", "--help"],
         ["export", "--help"],
         ["report", "--help"],
         ["figure", "--help"],

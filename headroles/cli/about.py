@@ -1,4 +1,4 @@
-"""Commands about headroles itself: encoder families, the machine, a demonstration."""
+"""Commands about headroles itself: encoder families and the machine."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import os
 import platform
 from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from headroles.cli import console
-from headroles.cli.flags import FolderOptions, Out, OutputOptions, ReportedOptions, ResumeOptions
+from headroles.cli.flags import OutputOptions
 
 _OPTIONAL = ("spacy", "accelerate", "datasets", "conllu", "pandas", "pyarrow", "typer", "msgspec")
 _THREADS = (
@@ -80,21 +79,3 @@ def info(output: OutputOptions) -> None:
     for name, value in machine.items():
         text = ", ".join(f"{key} {part}" for key, part in value.items()) if value else "none"
         console.say(f"{name:12}{text}")
-
-
-def demo(output: FolderOptions, out: Out = Path("headroles-demo")) -> None:
-    """Run classify on the bundled treebank and model."""
-    from headroles.cli.scoring import classify
-    from headroles.corpus import CorpusOptions
-    from headroles.sample import demo_model, sample_treebank
-    from headroles.studies.classification.options import ClassifyOptions
-
-    classify(
-        str(demo_model()),
-        [sample_treebank()],
-        out,
-        CorpusOptions(),
-        ClassifyOptions(),
-        ReportedOptions(**vars(output), report=True),
-        ResumeOptions(resume=True),
-    )

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from headroles.cli import console, flags
-from headroles.cli.studies import fill, fill_folder, names_of, text_beside, write_results
-from headroles.corpus import CorpusOptions
+from headroles.cli.studies import fill, names_of, text_beside
+from headroles.corpus import CorpusOptions, open_corpus
+from headroles.options import split_names
+from headroles.studies.claims.claims import CLAIMS, ClaimTable, combine_claims, test_claims
 from headroles.studies.claims.measured import ClaimOptions
+from headroles.testing.options import CorrectionOptions
 
 
 def _list(wanted: bool) -> None:
     """Print every claim with its source and its needs, and end."""
-    if not wanted:
-        return
-    from headroles.studies.claims.claims import CLAIMS
+    if wanted:
+        for claim in CLAIMS.values():
+            console.say(f"{claim.id}: {claim.statement}")
+            console.say(f"    {claim.source}; published: {claim.published}; needs {claim.needs}")
+        raise typer.Exit
 
-    for claim in CLAIMS.values():
-        console.say(f"{claim.id}: {claim.statement}")
-        console.say(f"    {claim.source}; published: {claim.published}; needs {claim.needs}")
-    raise typer.Exit
+
+_HELP_OF_TASK = (
+    "File with examples of the task that MODEL was trained for; two with a comma between them for "
+    "the claim about two tasks. --text-columns and --header are then those of these files."
+)
 
 
 def claims(
@@ -34,17 +40,11 @@ def claims(
     output: flags.ReportedOptions,
     after: Annotated[
         str | None,
-        typer.Option("--after", help="A fine-tuned copy of MODEL, for claims about fine-tuning."),
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            "--task",
-            help="File with examples of the task that MODEL was trained for; two with a comma "
-            "between them for the claim about two tasks. --text-columns and --header are then "
-            "those of these files.",
+        flags.option(
+            "--after", "A fine-tuned copy of MODEL, for claims about fine-tuning.", "Options"
         ),
     ] = None,
+    task: Annotated[str | None, flags.option("--task", _HELP_OF_TASK, "Options")] = None,
     listed: Annotated[
         bool,
         typer.Option("--list", help="Print the claims and end.", is_eager=True, callback=_list),
@@ -55,26 +55,17 @@ def claims(
     In the place of MODEL and CORPUS, three or more folders that this command wrote for models that
     were trained independently: then claims are tested over these models.
     """
-    from headroles.corpus import open_corpus
-    from headroles.options import split_names
-    from headroles.studies.claims.claims import (
-        ClaimTable,
-        choose_claims,
-        combine_claims,
-        test_claims,
-    )
-    from headroles.testing.options import CorrectionOptions
-
     folders = [Path(model), *corpus]
+
+    def combine(level: Any, _: Any) -> ClaimTable:
+        return combine_claims([*map(ClaimTable.load, folders)], names_of(folders), options=level)
+
+    def test(running: Any, _: Any) -> ClaimTable:
+        texts = open_corpus(corpus, text_beside(task, reading))
+        tasks = split_names(task) if task is not None else ()
+        return test_claims(model, texts, after, tasks, options=running)
+
     if all((folder / "run.json").is_file() for folder in folders):
-        tables, level = map(ClaimTable.load, folders), options.as_group(CorrectionOptions)
-        combined = combine_claims(list(tables), names_of(folders), options=level)
-        fill(out, ClaimTable, output, lambda: combined)
-        return
-    choose_claims(options.claims)  # refused before long work
-    tasks = split_names(task) if task is not None else ()
-    texts = open_corpus(corpus, text_beside(task, reading))
-    with fill_folder(out, [ClaimTable], output, options, "claims", "parts") as (folder, running):
-        result = test_claims(model, texts, after, tasks, options=running)
-        write_results(folder, result)
-    console.finish(out, output, result)
+        fill(out, [ClaimTable], output, options.as_group(CorrectionOptions), combine)
+    else:
+        fill(out, [ClaimTable], output, options, test, unit="parts")

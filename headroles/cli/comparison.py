@@ -5,22 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from headroles.cli import console, flags
-from headroles.cli.studies import write_results
 from headroles.corpus import CorpusOptions
 from headroles.errors import StorageError, UsageError
+from headroles.results.stored import new_folder, write_together
 from headroles.scoring.options import ScoreOptions
+from headroles.storage import RUN_FILE, committed, parts_beside
 from headroles.studies.comparison.options import CompareOptions
 
 
 def compare(
     sides: Annotated[
         list[str],
-        typer.Argument(
-            metavar="BEFORE AFTER",
-            help="Folders that score or classify wrote; with --models, hub ids or model folders.",
+        flags.argument(
+            "BEFORE AFTER",
+            "Folders that score or classify wrote; with --models, hub ids or model folders.",
         ),
     ],
     out: flags.Out,
@@ -31,19 +30,12 @@ def compare(
     resuming: flags.ResumeOptions,
     models: Annotated[
         bool,
-        typer.Option(
-            "--models",
-            help="BEFORE, AFTER, ... are models: score them first.",
-            rich_help_panel="Comparison",
-        ),
+        flags.option("--models", "BEFORE, AFTER, ... are models: score them first.", "Comparison"),
     ] = False,
     corpus: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--corpus",
-            metavar="FILE",
-            help="To score models over; repeat it for each file.",
-            rich_help_panel="Corpus",
+        flags.option(
+            "--corpus", "To score models over; repeat it for each file.", "Corpus", "FILE"
         ),
     ] = None,
 ) -> None:
@@ -58,9 +50,7 @@ def compare(
     all of them.
     """
     from headroles.corpus import open_corpus
-    from headroles.results.stored import new_folder
     from headroles.scoring.scores import HeadScores
-    from headroles.storage import parts_beside
     from headroles.studies.comparison.checkpoints import check_places, score_checkpoints
     from headroles.studies.comparison.compare import RoleComparison, compare_roles, name_sides
 
@@ -92,16 +82,14 @@ def compare(
         sets = [HeadScores.load(_scored(folder)) for folder in folders]
         with console.working("testing"):
             shifts = compare_roles(*sets, options=options)
-        write_results(staging, shifts)
-    console.finish(out, output, shifts)
+        write_together(staging, [shifts])
+    console.finish(shifts, output, out)
 
 
 compare.without = ("preset",)  # type: ignore[attr-defined]  # no comparison was published
 
 
 def _check_models(sides: list[str], corpus: list[Path] | None) -> None:
-    from headroles.storage import RUN_FILE
-
     if not corpus:
         raise UsageError("name what the models are to be scored over: --corpus FILE")
     for side in sides:
@@ -117,8 +105,6 @@ def _check_models(sides: list[str], corpus: list[Path] | None) -> None:
 
 
 def _scored(folder: Path) -> Path:
-    from headroles.storage import RUN_FILE, committed
-
     if not (committed(folder) / RUN_FILE).is_file():
         raise StorageError(
             f"there are no scores in {folder}; name folders that score or classify wrote, "

@@ -189,34 +189,28 @@ def print_shown(shown: Iterable[Shown]) -> None:
     print_on(out, shown)
 
 
-def show(result: Summary, options: OutputOptions, **more: str) -> None:
-    """Print results for people or for scripts, with ``more``; with ``full`` all of them."""
+def finish(
+    result: Summary, options: OutputOptions, folder: Path | None = None, roles: Sequence[str] = ()
+) -> None:
+    """Print results for people or for scripts, and the folder that they are in, if any.
+
+    Write the page of the folder if asked for; ``roles`` are the user's own that the command named.
+    """
     from headroles.results.shown import brief
 
-    if options.json:
-        print_json({**more, **result.to_json()})
-    elif options.full:
-        print_shown((*result.shown, *result.details()))
-    else:
-        print_shown(brief(result.shown))
-
-
-def finish(
-    folder: Path, options: OutputOptions, result: Summary, roles: Sequence[str] = ()
-) -> None:
-    """Print results for people or for scripts, and their folder; write the page if asked for.
-
-    ``roles`` are the user's own roles that the command named.
-    """
     has_page, page = hasattr(options, "report"), None
-    if getattr(options, "report", False):
+    if folder is not None and getattr(options, "report", False):
         from headroles.report.pages import write_report
 
         with working("drawing"):
             page = write_report(folder, roles=roles)
-    written = {"report": str(page)} if page else {}
-    show(result, options, out=str(folder), **written)
     if options.json:
+        places = {"out": folder, "report": page}
+        written = {name: str(place) for name, place in places.items() if place}
+        print_json({**written, **result.to_json()})
+        return
+    print_shown((*result.shown, *result.details()) if options.full else brief(result.shown))
+    if folder is None:
         return
     steps = [*result.next_steps(folder)]
     if has_page:

@@ -17,39 +17,60 @@ from headroles.options import CIRCUMSTANCE, TITLES, Convert, Field, Options, fie
 from headroles.wording import addressed, speaking_of_flags
 
 
-def _argument(name: str, text: str) -> Any:
+def argument(name: str, text: str) -> Any:
+    """Declare an argument of a command."""
     return typer.Argument(metavar=name, help=text)
 
 
-def _option(flag: str, text: str, panel: str = "Output", metavar: str | None = None) -> Any:
+def option(flag: str, text: str, panel: str = "Output", metavar: str | None = None) -> Any:
+    """Declare a flag of a command."""
     return typer.Option(flag, help=text, metavar=metavar, rich_help_panel=panel)
 
 
-Model = Annotated[str, _argument("MODEL", "Hub id or folder of an encoder.")]
-Texts = Annotated[list[Path], _argument("CORPUS", "CoNLL-U files or folders, or text.")]
+Model = Annotated[str, argument("MODEL", "Hub id or folder of an encoder.")]
+Texts = Annotated[list[Path], argument("CORPUS", "CoNLL-U files or folders, or text.")]
 Task = Annotated[
-    Path, _argument("TASK", "Tab-separated labelled text, or plain text for a masked LM.")
+    Path, argument("TASK", "Tab-separated labelled text, or plain text for a masked LM.")
 ]
 OptionalTask = Annotated[
-    Path | None, _argument("[TASK]", "Examples that orders of importance are found with.")
+    Path | None, argument("[TASK]", "Examples that orders of importance are found with.")
 ]
-Test = Annotated[Path, _option("--test", "Examples to measure on.", "Task")]
-OptionalTest = Annotated[Path | None, _option("--test", "Examples to measure on.", "Task")]
-Scored = Annotated[Path, _argument("DIR", "Folder that score or classify wrote.")]
-Folders = Annotated[list[Path], _argument("DIR DIR", "Folders of results.")]
+TaskBeside = Annotated[
+    Path | None,
+    option(
+        "--task",
+        "Examples of what the model was trained for, to measure it before and after; columns and "
+        "header are then those of this file.",
+        "Task",
+        "FILE",
+    ),
+]
+Sample = Annotated[
+    list[Path] | None,
+    option(
+        "--sample",
+        "Text to fit and to measure with; the bundled treebank if left out. Repeatable.",
+        "Corpus",
+        "FILE",
+    ),
+]
+Test = Annotated[Path, option("--test", "Examples to measure on.", "Task")]
+OptionalTest = Annotated[Path | None, option("--test", "Examples to measure on.", "Task")]
+Scored = Annotated[Path, argument("DIR", "Folder that score or classify wrote.")]
+Folders = Annotated[list[Path], argument("DIR DIR", "Folders of results.")]
 Names = Annotated[
     str | None,
-    _option("--names", "What to call them, separated by commas; if left out: as their folders."),
+    option("--names", "What to call them, separated by commas; if left out: as their folders."),
 ]
-Out = Annotated[Path, _option("--out", "Folder for the results.")]
+Out = Annotated[Path, option("--out", "Folder for the results.")]
 OptionalOut = Annotated[
-    Path | None, _option("--out", "Folder to save the result in; left out: none.")
+    Path | None, option("--out", "Folder to save the result in; left out: none.")
 ]
 PageOut = Annotated[
-    Path | None, _option("--out", "File to write; left out: report.html in DIR.", metavar="FILE")
+    Path | None, option("--out", "File to write; left out: report.html in DIR.", metavar="FILE")
 ]
-FigureOut = Annotated[Path, _option("--out", "File: .pdf, .svg or .png.", metavar="FILE")]
-TableOut = Annotated[Path | None, _option("--out", "File to write; left out: standard output.")]
+FigureOut = Annotated[Path, option("--out", "File: .pdf, .svg or .png.", metavar="FILE")]
+TableOut = Annotated[Path | None, option("--out", "File to write; left out: standard output.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +205,7 @@ def _flag(field: Field) -> inspect.Parameter:
     flag = field.flag
     if field.type is bool and field.default is not False:
         flag = f"{flag}/--no-{flag.removeprefix('--')}"
-    settings = _option(flag, help_of(field), field.title, "|".join(field.choices) or None)
+    settings = option(flag, help_of(field), field.title, "|".join(field.choices) or None)
     is_converted = any(isinstance(mark, Convert) for mark in field.marks)
     kind: Any = field.type if field.type in (bool, int, float) and not is_converted else str
     default = field.default

@@ -3,55 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Annotated, Any
 
 from headroles.cli import console, flags
 from headroles.cli.studies import fill
+from headroles.drawing.saving import check_figure_file, save_figure
 from headroles.errors import UsageError
 from headroles.models.options import ModelOptions
-from headroles.studies.inspection.examples import SentenceOptions
+from headroles.scoring.scores import HeadScores
+from headroles.studies.inspection.attention import read_attention
+from headroles.studies.inspection.examples import Examples, SentenceOptions, find_examples
+from headroles.studies.inspection.figures import draw_attention
 from headroles.studies.options import read_head
+
+_HELP_OF_ROLE = "The role: its id, its words as in summaries, or a relation such as nsubj."
+_HELP_OF_FIGURE = "Draw the attention in the first of them into this .svg, .pdf or .png."
 
 
 def examples(
     scored: flags.Scored,
     named: Annotated[
-        str, typer.Option("--head", metavar="<layer-head>", help="Layer and head, from 0: 4-0.")
+        str, flags.option("--head", "Layer and head, from 0: 4-0.", "Options", "<layer-head>")
     ],
-    role: Annotated[
-        str,
-        typer.Option(
-            "--role",
-            help="The role: its id, its words as in summaries, or a relation such as nsubj.",
-        ),
-    ],
+    role: Annotated[str, flags.option("--role", _HELP_OF_ROLE, "Options")],
     options: SentenceOptions,
     output: flags.FolderOptions,
     layer: Annotated[
-        int | None, typer.Option("--layer", help="Layer, where --head names the head alone.")
+        int | None, flags.option("--layer", "Layer, where --head names the head alone.", "Options")
     ] = None,
     out: flags.OptionalOut = None,
     figure: Annotated[
-        Path | None,
-        typer.Option(
-            "--figure",
-            metavar="FILE",
-            help="Draw the attention in the first of them into this .svg, .pdf or .png.",
-            rich_help_panel="Output",
-        ),
+        Path | None, flags.option("--figure", _HELP_OF_FIGURE, metavar="FILE")
     ] = None,
 ) -> None:
     """Show the sentences behind a head's scores, and its weights."""
-    from headroles.drawing.saving import check_figure_file, save_figure
-    from headroles.scoring.scores import HeadScores
-    from headroles.studies.inspection.attention import read_attention
-    from headroles.studies.inspection.examples import Examples, find_examples
-    from headroles.studies.inspection.figures import draw_attention
-
     if figure is not None:
         check_figure_file(figure)
     elif not options.weights and (idle := flags.given(options, ModelOptions)):
@@ -60,9 +46,13 @@ def examples(
         )
     head = read_head(named if layer is None else f"{layer}-{named}")
     scores = HeadScores.load(scored)
-    fill(out, Examples, output, partial(find_examples, scores, head, role, options))
+
+    def work(running: Any, _: Any) -> Examples:
+        return find_examples(scores, head, role, options=running)
+
+    fill(out, [Examples], output, options, work)
     if figure is not None:
-        attentions = read_attention(scores, head, role, replace(options, n=1))
+        attentions = read_attention(scores, head, role, options=replace(options, n=1))
         if not attentions:
             raise UsageError(f"no example has a score of head {head[0]}-{head[1]} for {role}")
         with console.shown_warnings():

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-import typer
-
 from headroles.cli import console, flags
 from headroles.errors import StorageError, UsageError
 from headroles.options import Convert, Options, split_names
@@ -16,7 +14,7 @@ from headroles.results.formats import ENDINGS, FORMATS
 from headroles.studies.options import FigureOptions, ReportOptions
 from headroles.wording import printable_lines
 
-Results = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]
+Results = Annotated[Path, flags.argument("DIR", "Folder of results.")]
 
 
 def show(folder: Results, output: flags.OutputOptions) -> None:
@@ -27,9 +25,9 @@ def show(folder: Results, output: flags.OutputOptions) -> None:
     from headroles.scoring.scores import HeadScores
 
     if storage.kinds_in(folder) == (HeadScores.kind,):
-        console.show(RunSummary(HeadScores.load(folder).record), output)
+        console.finish(RunSummary(HeadScores.load(folder).record), output)
     else:
-        console.show(load(folder), output)
+        console.finish(load(folder), output)
 
 
 def report(folder: Results, options: ReportOptions, out: flags.PageOut = None) -> None:

@@ -1,4 +1,4 @@
-"""Commands of studies, each made from the signature of its study.
+"""Commands of studies, each made from the signature of its study, and the folders that they fill.
 
 Subjects of the study (``model``, ``task``, ``scores``, ...) become arguments, its options flags.
 With ``on_progress`` among the options it runs a model, and its result needs a folder; others may
@@ -11,24 +11,26 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headroles.cli import console, flags
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
 from headroles.options import Options, fields_of, split_names
-from headroles.registry import Command, result_type
-
-if TYPE_CHECKING:
-    from headroles.results.result import Result
+from headroles.passes.options import PassOptions
+from headroles.registry import Command, result_types
+from headroles.results.stored import new_folder, put_into, write_together
+from headroles.storage import parts_beside
+from headroles.tasks.options import TaskOptions
 
 ARGUMENTS: dict[str, tuple[Any, Any]] = {
     "model": (flags.Model, None),
     "corpus": (flags.Texts, None),
+    "sample": (None, flags.Sample),
     "task": (flags.Task, flags.OptionalTask),
     "test": (flags.Test, flags.OptionalTest),
     "scores": (flags.Scored, None),
@@ -40,61 +42,59 @@ ARGUMENTS: dict[str, tuple[Any, Any]] = {
 """Arguments of the command line by the name of a study's subject: required ones, optional ones."""
 _FOLDERS = ("scores", "sets", "ablations")
 """Subjects that are results, of the class in the signature, read from a folder or from several."""
+_TEXTS = ("corpus", "sample")
 
 
 def make_function(command: Command) -> Callable[..., None]:
     """Make the function of a command from its study, which stands under `takes`."""
-    study, kind = resolve_name(f"headroles.{command.place}"), result_type(command.kind_of_result)
+    study, kinds = resolve_name(f"headroles.{command.place}"), result_types(command.kind_of_result)
     options = {field.name for field in fields_of(study.options)}
     subjects = {
-        name: name == "names" or subject.default is not subject.empty
+        name: name in ("names", "sample") or subject.default is not subject.empty
         for name, subject in inspect.signature(study).parameters.items()
         if name not in options
     }
     stored = {name: _class_in(study, name) for name in subjects if name in _FOLDERS}
-    writes_model, runs_model = "out" in subjects, "on_progress" in options
-
-    def over_results(out: Path | None, options: Any, output: Any, **given: Any) -> None:
-        fill(out, kind, output, lambda: study(**dict(_values(given, stored)), options=options))
-
-    def beside(scores: Path, options: Any, output: Any) -> None:
-        from headroles.results.stored import put_into
-
-        given = stored["scores"].load(scores)
-        with console.working(kind.kind):
-            result = study(given, options=options)
-        put_into(scores, result)
-        console.finish(scores, output, result)
-
-    def over_model(out: Path, options: Any, output: Any, **given: Any) -> None:
-        resuming = given.pop("resuming", flags.ResumeOptions())
-        values = dict(_values(given, stored))
-        unit = "steps" if writes_model else "sentences" if "corpus" in values else "passes"
-        model = values["model"] if writes_model else None
-        kinds = [*_models(writes_model), kind]
-        filled = fill_folder(out, kinds, output, options, kind.kind, unit, resuming.resume, model)
-        with filled as (folder, running):
-            if "corpus" in values:
-                values["corpus"] = console.watched(values["corpus"], running.on_progress)
-            if writes_model:
-                result = study(**values, out=out, folder=folder, options=running)
-            else:
-                result = study(**values, options=running)
-                write_results(folder, result)
-        console.finish(out, output, result)
-
-    run: Any = beside if command.is_beside else over_model if runs_model else over_results
-    signature = _signature(study.options, subjects, command.is_beside)
-    run.__signature__, run.__doc__ = signature, command.help
-    return run  # type: ignore[no-any-return]
-
-
-def _models(are_written: bool) -> Iterator[type[Any]]:
-    """Yield the kind of the models that a study writes, if it writes any."""
-    if are_written:
+    writes_itself = "out" in subjects
+    if writes_itself:
         from headroles.models.loading.saved_models import PrunedModel
 
-        yield PrunedModel
+        kinds = [PrunedModel, *kinds]
+
+    def run(options: Any, output: Any, **given: Any) -> None:
+        out, resuming = given.pop("out", None), given.pop("resuming", flags.ResumeOptions())
+
+        def work(running: Any, folder: Path | None) -> Any:
+            values = dict(_values(given, stored, options))
+            for name in _TEXTS:
+                if name in values:
+                    values[name] = console.watched(values[name], running.on_progress)
+            if writes_itself:
+                values |= {"out": out, "folder": folder}
+            return study(**values, options=running)
+
+        fill(
+            out,
+            kinds,
+            output,
+            options,
+            work,
+            unit=command.unit,
+            resume=resuming.resume,
+            model=given["model"] if len(kinds) > 1 else None,
+            writes_itself=writes_itself,
+        )
+
+    def beside(scores: Path, options: Any, output: Any) -> None:
+        with console.working(kinds[-1].kind):
+            result = study(stored["scores"].load(scores), options=options)
+        put_into(scores, result)
+        console.finish(result, output, scores)
+
+    made: Any = beside if command.is_beside else run
+    made.__signature__ = _signature(study.options, subjects, command.is_beside)
+    made.__doc__ = command.help
+    return made  # type: ignore[no-any-return]
 
 
 def _signature(
@@ -102,11 +102,13 @@ def _signature(
 ) -> inspect.Signature:
     """Return the signature of a command: subjects, with whether they are optional, and groups."""
     options = {field.name for field in fields_of(group)}
-    runs_model = "on_progress" in options
-    kinds = subjects if is_beside else {**subjects, "out": not runs_model}
+    kinds = subjects if is_beside else {**subjects, "out": "on_progress" not in options}
+    known = (
+        {**ARGUMENTS, "task": (flags.Task, flags.TaskBeside)} if "sample" in kinds else ARGUMENTS
+    )
     shown = flags.OutputOptions if is_beside else flags.ReportedOptions
     groups: dict[str, Any] = {"options": group, "output": shown}
-    if "corpus" in subjects:
+    if set(_TEXTS) & {*subjects}:
         groups = {"reading": CorpusOptions, **groups}
     if "parts" in options:
         groups["resuming"] = flags.ResumeOptions
@@ -118,10 +120,10 @@ def _signature(
                     name,
                     keyword,
                     default=None if is_optional else inspect.Parameter.empty,
-                    annotation=ARGUMENTS[name][is_optional],
+                    annotation=known[name][is_optional],
                 )
                 for name, is_optional in kinds.items()
-                if name in ARGUMENTS
+                if name in known
             ),
             *(inspect.Parameter(name, keyword, annotation=one) for name, one in groups.items()),
         ]
@@ -134,79 +136,39 @@ def _class_in(study: Any, name: str) -> Any:
     return getattr(sys.modules[study.__module__], re.findall(r"\w+", annotation)[-1])
 
 
-def _values(given: dict[str, Any], stored: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _values(
+    given: dict[str, Any], stored: dict[str, Any], options: Options
+) -> Iterator[tuple[str, Any]]:
     """Yield the subjects of a study from the arguments of its command."""
-    reading = given.pop("reading", None)
     for name, value in given.items():
-        if name == "corpus":
-            from headroles.corpus import open_corpus
-
-            yield name, open_corpus(value, reading)
+        if name in _TEXTS:
+            yield name, _opened(value, given, options)
         elif name == "names":
             (folders,) = (given[one] for one in stored)
             yield name, names_of(folders) if value is None else split_names(value)
         elif name in stored:
             load = stored[name].load
             yield name, list(map(load, value)) if isinstance(value, list) else load(value)
-        else:
+        elif name != "reading":
             yield name, value
 
 
-def fill(
-    out: Path | None,
-    kind: type[Result],
-    output: flags.FolderOptions,
-    work: Callable[[], Result],
-) -> None:
-    """Do work whose result, of this ``kind``, is printed, and goes into a folder if there is one.
+def _opened(files: list[Path] | None, given: dict[str, Any], options: Options) -> Any:
+    """Open a corpus. Raises UsageError for options of a corpus or a task that is not given."""
+    from headroles.corpus import open_corpus
 
-    The folder is claimed before the work begins.
-    """
-    if out is None:
-        if output.overwrite or getattr(output, "report", False):
-            flag = "--overwrite" if output.overwrite else "--report"
-            raise UsageError(f"{flag} needs a folder: name one for the {kind.kind} with --out")
-        with console.working(kind.kind):
-            result = work()
-        console.show(result, output)
-        return
-    from headroles.results.stored import new_folder
-
-    with new_folder(out, [kind], output.overwrite) as folder, console.working(kind.kind):
-        result = work()
-        write_results(folder, result)
-    console.finish(out, output, result)
-
-
-@contextmanager
-def fill_folder(
-    out: Path,
-    kinds: Sequence[type[Any]],
-    output: flags.FolderOptions,
-    options: Any,
-    work: str,
-    unit: str = "sentences",
-    resume: bool | None = None,
-    model: str | None = None,
-) -> Iterator[tuple[Path, Any]]:
-    """Claim a folder for results, and yield it with the options of the study that makes them.
-
-    They show its progress, and keep finished parts in the folder. If it changes a ``model``, the
-    folder is for that too.
-    """
-    from headroles.results.stored import new_folder
-    from headroles.storage import parts_beside
-
-    if model is None:
-        opened = new_folder(out, kinds, output.overwrite, resume)
-    else:
-        from headroles.models.loading.saved_models import model_folder
-
-        opened = model_folder(out, model, kinds, output.overwrite, resume)
-    with opened as folder, console.progress_bar(work, unit) as on_progress:
-        running = {"on_progress": on_progress, "parts": parts_beside(folder)}
-        known = {name: value for name, value in running.items() if hasattr(options, name)}
-        yield folder, replace(options, **known)
+    reading = given["reading"]
+    if "task" in given:
+        reading = text_beside(given["task"], reading)
+        of_others = {*flags.given(options, PassOptions), "--text-columns", "--header"}
+        idle = ", ".join(one for one in flags.given(options, TaskOptions) if one not in of_others)
+        if given["task"] is None and idle:
+            raise UsageError(f"{idle} without a task: name its file with --task, or leave them out")
+    if files:
+        return open_corpus(files, reading)
+    if reading != CorpusOptions():
+        raise UsageError("options of reading text are given without text; name it with --sample")
+    return None
 
 
 def text_beside(task: Any, reading: CorpusOptions) -> CorpusOptions:
@@ -216,11 +178,59 @@ def text_beside(task: Any, reading: CorpusOptions) -> CorpusOptions:
     return replace(reading, text_columns=columns, header=header)
 
 
-def write_results(folder: Path, *results: Any) -> None:
-    """Write results into a claimed folder."""
-    from headroles.results.stored import write_together
+def fill(
+    out: Path | None,
+    kinds: Sequence[Any],
+    output: flags.OutputOptions,
+    options: Any,
+    work: Callable[[Any, Path | None], Any],
+    *,
+    doing: str = "",
+    unit: str = "sentences",
+    resume: bool | None = None,
+    model: Any = None,
+    writes_itself: bool = False,
+    roles: Sequence[str] = (),
+) -> None:
+    """Do the work of a command; its result is printed, and goes into a folder if there is one.
 
-    write_together(folder, results)
+    The folder is claimed before, for results of these ``kinds``, or a change of ``model``. ``work``
+    takes the options, which show its progress and save its parts, and the claimed folder, which it
+    may fill itself; it returns a result, or several made from each other.
+    """
+    doing = doing or kinds[-1].kind
+    runs_model = hasattr(options, "on_progress")
+    with _claimed(out, kinds, output, resume, model) as folder:
+        watch: Any = console.progress_bar(doing, unit) if runs_model else console.working(doing)
+        with watch as on_progress:
+            running = {"on_progress": on_progress, "parts": folder and parts_beside(folder)}
+            known = {name: value for name, value in running.items() if hasattr(options, name)}
+            made = work(replace(options, **known), folder)
+        results = made if isinstance(made, tuple) else (made,)
+        if folder is not None and not writes_itself:
+            write_together(folder, results)
+    console.finish(results[-1], output, out, roles)
+
+
+def _claimed(
+    out: Path | None,
+    kinds: Sequence[Any],
+    output: flags.OutputOptions,
+    resume: bool | None,
+    model: Any,
+) -> AbstractContextManager[Path | None]:
+    """Claim a folder. Raises UsageError for options of a folder that is not given."""
+    overwrite = getattr(output, "overwrite", False)
+    if out is None:
+        if overwrite or getattr(output, "report", False):
+            flag = "--overwrite" if overwrite else "--report"
+            raise UsageError(f"{flag} needs a folder: name one for the {kinds[-1].kind} with --out")
+        return nullcontext()
+    if model is None:
+        return new_folder(out, kinds, overwrite, resume)
+    from headroles.models.loading.saved_models import model_folder
+
+    return model_folder(out, model, kinds, overwrite, resume)
 
 
 def names_of(folders: list[Path]) -> list[str]:

@@ -24,6 +24,7 @@ from headroles.arrays import BoolArray
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.options import Options
 from headroles.record import Record
+from headroles.registry import command_of
 from headroles.results.columns import Axes, Column, check_rows, check_table
 from headroles.results.formats import (
     export_frame,
@@ -87,10 +88,9 @@ class Result(Stored, Summary):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if "kind" in vars(cls) and not hasattr(cls, "filename"):
-            cls.filename = cls.kind.replace(" ", "_")
-        if "kind" in vars(cls) and not hasattr(cls, "hint"):
-            cls.hint = f"make one with: headroles {cls.kind}"
+        if kind := vars(cls).get("kind"):
+            cls.filename = vars(cls).get("filename", kind.replace(" ", "_"))
+            cls.hint = vars(cls).get("hint", f"make one with: headroles {command_of(kind)}")
 
     @property
     def options(self) -> Any:

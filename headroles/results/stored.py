@@ -114,20 +114,19 @@ def new_folder(
         yield staging
 
 
-def write_together(staging: Path, results: Sequence[Stored]) -> None:
-    """Write results with their records into an empty folder."""
-    files = {result.kind: result.write_files(staging) for result in results}
-    digests = {kind: storage.digests_of(staging, names) for kind, names in files.items()}
-    storage.write_run(staging, {result.kind: result.record for result in results}, digests)
+def write_together(staging: Path, results: Sequence[Stored], beside: Path | None = None) -> None:
+    """Write results with their records into a folder, ``beside`` those of another one."""
+    records, files = storage.read_run(beside)[:2] if beside else ({}, {})
+    for result in results:
+        files[result.kind] = storage.digests_of(staging, result.write_files(staging))
+        records[result.kind] = result.record
+    storage.write_run(staging, records, files)
 
 
 def put_into(folder: str | Path, result: Stored) -> None:
     """Put a result into the folder of the results it was made from; replace an earlier one."""
     with storage.changed_folder(folder) as staging:
-        run = storage.read_run(Path(folder))
-        files = {result.kind: storage.digests_of(staging, result.write_files(staging))}
-        records = {**run.content, result.kind: result.record}
-        storage.write_run(staging, records, {**run.files, **files})
+        write_together(staging, [result], Path(folder))
 
 
 def kind_in(folder: Path) -> str:

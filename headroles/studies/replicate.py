@@ -64,7 +64,6 @@ class _OfSets(Result):
     """Base of both tables of replication."""
 
     options_type: ClassVar[type[Options]] = ReplicateOptions
-    hint: ClassVar[str] = "make one with: headroles replicate DIR DIR"
 
     def _level(self) -> str:
         """Name the sets, and say when a head has a role."""
@@ -183,6 +182,7 @@ class LayerCounts(_OfSets):
     """
 
     kind: ClassVar[str] = "layer counts"
+    hint: ClassVar[str] = "make them with: headroles replicate DIR DIR --over seeds"
     question: ClassVar[str] = "In which layers are heads with a role?"
     figures: ClassVar[Mapping[str, str]] = {"layers": "draw_layer_counts"}
     columns: ClassVar[tuple[str, ...]] = tuple("set role layer heads with_role".split())

@@ -89,7 +89,7 @@ class TestMaking:
         monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
         task = ("--task", labelled) if with_task else ()
         shown = run("collaborate", classifier, "--rank", 16, *task, "--out", out)
-        lines = re.findall(r"collaborating: (\d+) of (\d+) steps", shown.stderr)
+        lines = re.findall(r"collaboration: (\d+) of (\d+) steps", shown.stderr)
         done, total = zip(*(map(int, line) for line in lines), strict=True)
         assert list(done) == sorted(done)
         assert done[-1] == total[-1]

@@ -60,7 +60,6 @@ class ClaimTable(Result):
     kind: ClassVar[str] = "claims"
     question: ClassVar[str] = "What do papers say of attention heads, and does it hold here?"
     options_type: ClassVar[type[Options]] = ClaimOptions
-    hint: ClassVar[str] = "test some with: headroles claims MODEL CORPUS --out DIR"
     columns: ClassVar[tuple[str, ...]] = (
         *("claim", "verdict", *NUMBERS, "n", "unit", *P_VALUES, *TEXT_COLUMNS, "note"),
     )

@@ -102,7 +102,6 @@ class RoleComparison(Result):
         "trajectory": f"{_FIGURES}:draw_trajectory",
     }
     page: ClassVar[str] = f"{_FIGURES}:comparison_page"
-    hint: ClassVar[str] = "compare scores with: headroles compare BEFORE AFTER --out DIR"
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "checkpoint layer head role n n_clusters mean_before mean_after difference sd "

@@ -125,7 +125,6 @@ class Ablations(ExamplesResult):
     outcomes: Outcomes | None = None
 
     kind: ClassVar[str] = "ablations"
-    hint: ClassVar[str] = "make them with: headroles ablate MODEL TASK --out DIR"
     question: ClassVar[str] = "What does the model lose without attention heads?"
     options_type: ClassVar[type[Options]] = AblateOptions
     figures: ClassVar[Mapping[str, str]] = {"worth": "draw_ablations"}

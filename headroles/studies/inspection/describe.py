@@ -58,7 +58,6 @@ class HeadDescription(Result):
     """
 
     kind: ClassVar[str] = "description"
-    hint: ClassVar[str] = "describe scores with: headroles describe DIR --out DESCRIPTION"
     question: ClassVar[str] = "How do heads attend?"
     options_type: ClassVar[type[Options]] = UnitOptions
     columns: ClassVar[tuple[str, ...]] = ("layer", "head", "role", *ESTIMATES)

@@ -75,7 +75,6 @@ class Examples(Result):
     """
 
     kind: ClassVar[str] = "examples"
-    hint: ClassVar[str] = "find them with: headroles examples DIR --out EXAMPLES"
     question: ClassVar[str] = "Which sentences are behind the number?"
     options_type: ClassVar[type[Options]] = ExampleOptions
     columns: ClassVar[tuple[str, ...]] = tuple(

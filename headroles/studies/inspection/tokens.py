@@ -109,7 +109,6 @@ class TokenGroups(Result):
     """
 
     kind: ClassVar[str] = "token groups"
-    hint: ClassVar[str] = "make one with: headroles tokens MODEL CORPUS --out DIR"
     question: ClassVar[str] = "Which tokens get the attention?"
     options_type: ClassVar[type[Options]] = TokenOptions
     figures: ClassVar[Mapping[str, str]] = {"tokens": "draw_token_groups"}

@@ -108,7 +108,6 @@ class Gating(Pruning):
     """
 
     kind: ClassVar[str] = "gating"
-    filename: ClassVar[str] = "gating"
     question: ClassVar[str] = "Which heads does the task need?"
     options_type: ClassVar[type[Options]] = GateOptions
     columns: ClassVar[tuple[str, ...]] = ("seed", "layer", "head", "log_alpha", "kept")

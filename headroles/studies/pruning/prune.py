@@ -152,7 +152,6 @@ class Pruning(Result):
     """
 
     kind: ClassVar[str] = "pruning"
-    hint: ClassVar[str] = PrunedModel.hint
     question: ClassVar[str] = "How small can the model be?"
     options_type: ClassVar[type[Options]] = PruneOptions
     columns: ClassVar[tuple[str, ...]] = ("layer", "head", "removed")

@@ -177,7 +177,6 @@ class PruningCurves(ExamplesResult):
     question: ClassVar[str] = "How many attention heads can the model do without?"
     options_type: ClassVar[type[Options]] = CurveOptions
     figures: ClassVar[Mapping[str, str]] = {"curves": "draw_pruning_curves"}
-    hint: ClassVar[str] = "make them with: headroles pruning-curves MODEL TASK --test FILE --out D"
     columns: ClassVar[tuple[str, ...]] = (
         *"order share n_removed draws measure n value sd_draws ci_low ci_high".split(),
         *COMPARED,

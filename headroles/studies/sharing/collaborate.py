@@ -97,7 +97,6 @@ class Collaboration(Result):
     """
 
     kind: ClassVar[str] = "collaboration"
-    hint: ClassVar[str] = CollaborativeModel.hint
     question: ClassVar[str] = "Can the heads of a layer share queries and keys?"
     options_type: ClassVar[type[Options]] = CollaborateOptions
     columns: ClassVar[tuple[str, ...]] = tuple(
