@@ -79,49 +79,6 @@ class TestClassify:
         assert "224 sentences" in shown
         assert run("demo", "--out", out).exit_code == 1
 
-    def test_refuses_a_folder_with_files_before_any_work(self, treebank: Path, out: Path) -> None:
-        out.mkdir()
-        (out / "notes.txt").touch()
-        for command in ("classify", "score"):
-            result = run(command, "no-such-model", treebank, "--out", out)
-            assert result.exit_code == 1
-            assert "is not empty" in result.stderr
-        assert names(out) == {"notes.txt"}
-
-
-@pytest.mark.parametrize(
-    ("options", "code", "message"),
-    [
-        ("--window two", 2, "Invalid value for '--window'"),
-        ("--pairing random", 2, "--pairing is 'random'; it must be one of"),
-        ("--device toaster", 2, "unknown device 'toaster'"),
-        ("--text-columns 0", 2, "--parser"),
-        ("--parser en_core_web_sm", 2, "a treebank is parsed already"),
-        ("--threshold nan", 2, "--threshold is nan"),
-        ("--alpha 0", 2, "--alpha is 0.0; it must be a number above 0 and below 0.5"),
-        ("--test wilcoxon", 2, "--test is 'wilcoxon'; it must be one of t, betting"),
-        ("--preset published --score excess", 2, "published numbers are bias scores"),
-        ("--roles locl", 2, "there is no role 'locl' (did"),
-        ("--no-such-option", 2, "No such option"),
-        ("--out {treebank}/out", 1, "cannot be a folder: it, or one above it, is a file"),
-    ],
-)
-def test_bad_values(
-    bert_folder: Path, treebank: Path, out: Path, options: str, code: int, message: str
-) -> None:
-    """They are refused before work, and nothing is printed or written."""
-    asked = options.format(treebank=treebank).split()
-    result = run("classify", bert_folder, treebank, "--out", out, *asked)
-    assert result.exit_code == code
-    assert message in result.stderr
-    assert result.stdout == ""
-    assert not out.exists()
-
-
-@pytest.mark.parametrize("arguments", [["classify"], ["score", "model"], ["assign"], ["dance"]])
-def test_wrong_usage(arguments: list[str]) -> None:
-    assert run(*arguments).exit_code == 2
-
 
 class TestAssign:
     @pytest.fixture
@@ -167,12 +124,6 @@ class TestAssign:
         assert result.exit_code == 130
         assert result.stderr.startswith(f"interrupted: the results in {scored} are unchanged")
         assert contents(scored) == before
-
-    @pytest.mark.parametrize("command", ["assign", "export"])
-    def test_a_folder_without_results(self, tmp_path: Path, command: str) -> None:
-        result = run(command, tmp_path)
-        assert result.exit_code == 1
-        assert result.stderr.startswith(f"error: there is no run.json in {tmp_path}")
 
 
 class TestPower:

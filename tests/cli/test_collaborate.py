@@ -176,35 +176,6 @@ class TestRedundancy:
         assert "lacks 5 of its heads" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("command", "arguments", "message"),
-    [
-        ("collaborate", "--rank 8", "Missing option '--out'"),
-        ("collaborate", "--out x", "give exactly one of --rank and --error"),
-        ("collaborate", "--out x --rank 8 --error 0.1", "give exactly one of --rank"),
-        ("collaborate", "--out x --rank 99", "the rank is 99; a layer has 4 heads of 8"),
-        ("collaborate", "--out x --error 2", "--error is 2.0; it must be a number above 0 and"),
-        ("collaborate", "--out x --rank 8 --label-column 1", "--label-column without a task"),
-        ("collaborate", "--out x --rank 8 --no-header", "name it with --sample"),
-        ("collaborate", "--out x --rank 8 --parser p", "name it with --sample"),
-        ("redundancy", "--overwrite", "with --out"),
-    ],
-)
-def test_wrong_usage(
-    bert_folder: Path,
-    command: str,
-    arguments: str,
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = run(command, bert_folder, *arguments.split())
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_family_with_position_terms_is_refused_by_name(tmp_path: Path) -> None:
     folder = tmp_path / "mpnet"
     with_vocabulary(make_model("mpnet")).save_pretrained(folder)

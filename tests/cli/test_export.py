@@ -71,42 +71,6 @@ def test_the_ending_chooses_the_format(folder: Path, tmp_path: Path, ending: str
     assert file.read_bytes() == export(folder, "--format", ENDINGS[ending]).stdout_bytes
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--out", "{}/r.xlsx"), "{}/r.xlsx has no known file extension (.csv"),
-        (("--out", "{}/r.html", "--format", "csv"), "ends as html does, and --format says csv"),
-        (("--role", "locla"), "there is no role 'locla'; did you mean 'local'?"),
-        (("--layer", "2"), "there is no layer '2'; there is: 0, 1"),
-        (("--layer", "a"), "there is no layer 'a'; there is: 0, 1"),
-        (("--format", "xls"), "--format is 'xls'; it must be one of csv"),
-        (("--view", "tall"), "the view is 'tall'; it must be one of long, wide, assigned"),
-        (("--view", "layers"), "the view is 'layers'"),
-        (("--view", "wide", "--value", "size"), "the value is 'size'"),
-        (
-            ("--value", "mean"),
-            "--value chooses the cells of a wide table; pass --view wide with it",
-        ),
-        (("--view", "long", "--value", "mean"), "pass --view wide with it"),
-    ],
-)
-def test_invalid_options_are_refused(
-    folder: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
-) -> None:
-    result = export(folder, *(argument.format(tmp_path) for argument in arguments))
-    assert result.exit_code == 2
-    assert message.format(tmp_path) in result.stderr
-    assert result.stdout == ""
-    assert names(tmp_path) == set()
-
-
-def test_scores_that_were_not_tested(tmp_path: Path) -> None:
-    some_scores().save(tmp_path / "scores")
-    result = export(tmp_path / "scores")
-    assert result.exit_code == 1
-    assert f"run: headroles assign {tmp_path / 'scores'}" in result.stderr
-
-
 def test_parts_of_the_table(folder: Path) -> None:
     whole = table(folder)
     assert set(table(folder, "--role", "block")["role"]) == {"block"}
@@ -143,12 +107,6 @@ def test_links_are_written_through(folder: Path, tmp_path: Path) -> None:
     assert export(folder, "--out", tmp_path / "link.json").exit_code == 0
     assert (tmp_path / "link.json").is_symlink()
     assert json.loads(target.read_text())["rows"]
-
-
-def test_a_full_disk_is_named(folder: Path) -> None:
-    result = export(folder, "--out", "/dev/full")
-    assert result.exit_code == 1
-    assert "/dev/full cannot be written: No space left on device" in result.stderr
 
 
 def test_a_relation_selects_both_directions_and_a_choice_without_rows_is_refused(

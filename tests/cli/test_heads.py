@@ -58,9 +58,6 @@ def test_heads_to_use(hits: Path, bert_folder: Path, sample: Path, tmp_path: Pat
 def test_describe(hits: Path) -> None:
     shown = run_well("describe", hits).stdout
     assert all(name in shown for name in ("confidence", "entropy:share", "distance"))
-    result = run("describe", hits, "--overwrite")
-    assert result.exit_code == 2
-    assert "--overwrite needs a folder" in result.stderr
 
 
 def test_examples(hits: Path) -> None:
@@ -101,18 +98,6 @@ def test_tokens(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
     assert printed["rows"][0]["mean"] == found.frame["mean"][0]
 
 
-@pytest.mark.parametrize(
-    ("named", "layer"), [("4-0", "4"), ("0", None), ("a-b", None), ("1-", None), ("1", "-1")]
-)
-def test_a_head_without_layer_or_number_is_refused(
-    hits: Path, named: str, layer: str | None
-) -> None:
-    of_layer = () if layer is None else ("--layer", layer)
-    result = run("examples", hits, "--head", named, *of_layer, "--role", "rare")
-    assert result.exit_code == 2
-    assert "it must be layer-head, as in 3-11" in result.stderr
-
-
 @pytest.fixture
 def folders(bert_folder: Path, treebank: Path, sample: Path, tmp_path: Path) -> list[Path]:
     """Scores of one model over two treebanks."""
@@ -138,11 +123,3 @@ def test_one_model_over_two_corpora(folders: list[Path], tmp_path: Path) -> None
     called = "--names", "English,German"
     shown = run_well("replicate", *folders, "--out", out, "--overwrite", *called).stdout
     assert "2 corpora: English, German" in shown
-
-
-def test_refuses_a_single_folder_and_leaves_nothing(folders: list[Path], tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    result = run("replicate", folders[0], "--out", out)
-    assert result.exit_code == 2
-    assert "needs two score sets or more" in result.stderr
-    assert not out.exists()

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from headroles import HeadScores, RoleTable
-from headroles.errors import UsageError
+from headroles import RoleTable
 from headroles.report.pages import draw_figure, write_figure
 from headroles.studies.options import FigureOptions
 from tests.commands import run
@@ -47,37 +46,9 @@ def test_title_width_and_role(table: RoleTable, tmp_path: Path) -> None:
     assert "1-2" in titles(head)[0]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"kind": "changes"}, "no figure of the role table called 'changes'"),
-        (
-            {"kind": "heads", "role": "local"},
-            "no choice of role; choose another kind, or leave role out",
-        ),
-        ({"role": "objj"}, "no choice of role; choose another kind"),
-        ({"kind": "head"}, "is of one head; name it with head"),
-        ({"kind": "head", "head": "²-1"}, "the head is '²-1'; it must be layer-head"),
-        ({"kind": "role", "head": "1-2"}, "no choice of a head"),
-        ({"kind": "role", "role": "locl"}, "no role 'locl'"),
-    ],
-)
-def test_wrong_choices_are_named(
-    table: RoleTable, tmp_path: Path, options: dict[str, str], message: str
-) -> None:
-    with pytest.raises(UsageError, match=message):
-        draw_figure(table.save(tmp_path / "roles"), FigureOptions(**options))
-
-
-def test_the_command(table: RoleTable, scores: HeadScores, tmp_path: Path) -> None:
+def test_the_command(table: RoleTable, tmp_path: Path) -> None:
     folder, out = table.save(tmp_path / "roles"), tmp_path / "f.svg"
     arguments = ["figure", str(folder), "--kind", "role", "--role", "local"]
     done = run(*arguments, "--title", "Neighbours", "--out", out)
     assert done.exit_code == 0, done.output
     assert "Neighbours" in out.read_text()
-    done = run(*arguments, "--out", tmp_path / "f.gif")
-    assert done.exit_code == 2
-    assert "its name must end in .svg, .pdf, .png" in done.output
-    untested = scores.save(tmp_path / "scores")
-    done = run("figure", untested, "--out", out)
-    assert "run: headroles assign" in done.output
