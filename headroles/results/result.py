@@ -92,6 +92,15 @@ class Result(Stored, Summary):
             cls.filename = vars(cls).get("filename", kind.replace(" ", "_"))
             cls.hint = vars(cls).get("hint", f"make one with: headroles {command_of(kind)}")
 
+    @classmethod
+    def made(cls, frame: pd.DataFrame, options: Options, **given: Any) -> Self:
+        """Make the result of a study that ends now, with its columns in their order.
+
+        ``given`` are the fields of the record beside its kind and the ``options``.
+        """
+        record = Record.now(kind=cls.kind, options=options.record(), **given)
+        return cls(frame[[*cls.columns]], record)
+
     @property
     def options(self) -> Any:
         """The options of the study, as a group that was checked."""

@@ -26,7 +26,7 @@ from headroles.errors import UsageError
 from headroles.inference.sample import Bounds, Sample
 from headroles.memory import column_slices, new_array
 from headroles.record import Record
-from headroles.roles import OFFSETS, Role, Score, contrast_of
+from headroles.roles import OFFSETS, Role, contrast_of
 from headroles.scoring.scores import HeadScores
 from headroles.studies.options import ThresholdOptions
 from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES, by_betting
@@ -69,11 +69,6 @@ def baseline_of(scores: HeadScores, role: str) -> OffsetBaseline | None:
     return OffsetBaseline(hits, (OFFSETS[best[0]], OFFSETS[best[1]]))
 
 
-def dealt_by(n_documents: int) -> str:
-    """Return the unit dealt to the halves of a corpus: documents, or examples of one."""
-    return "examples" if n_documents == 1 else "documents"
-
-
 def second_half(scores: HeadScores) -> BoolArray:
     """Return (examples,): whether an example is of the second half of the corpus.
 
@@ -81,7 +76,7 @@ def second_half(scores: HeadScores) -> BoolArray:
     Where there is only one document, examples do.
     """
     numbers = {name: k for k, name in enumerate(dict.fromkeys(scores.documents))}
-    if dealt_by(len(numbers)) == "examples":
+    if len(numbers) == 1:
         return np.asarray(np.arange(scores.n_examples) % 2 == 1)
     return np.array([numbers[name] % 2 == 1 for name in scores.documents])
 
@@ -134,10 +129,6 @@ class HeadColumns:
         """Return the columns of the role at a place."""
         n_heads = self.n_layers * self.n_heads
         return slice(place * n_heads, (place + 1) * n_heads)
-
-    def thresholds(self, score: Score, asked: float | None) -> FloatArray:
-        """Return (T,): the thresholds of the columns, if not offsets."""
-        return np.array([role.threshold(score, asked) for role in self.roles])[self.places[0]]
 
     def baselines(
         self, scores: HeadScores, values: NDArray[np.floating]
@@ -197,64 +188,8 @@ class HeadColumns:
         )
 
 
-def hypotheses_of(
-    scores: HeadScores,
-    columns: HeadColumns,
-    options: LevelOptions,
-    against: ThresholdOptions | None = None,
-    ddof: int = 1,
-) -> Hypotheses:
-    """Return H0 for every role, layer and head: the mean score is the threshold of the role.
-
-    ``against`` says what means are compared with, None for the usual: the threshold of each role,
-    or for first choices between words the best fixed offset and a margin.
-
-    Raises UsageError for examples that cannot be clustered as ``options`` say.
-    """
-    against = against or ThresholdOptions()
-    values: NDArray[np.floating] = columns.values(scores)
-    thresholds = columns.thresholds(scores.score, against.threshold)
-    shifts = None
-    if scores.offset_shares is not None and against.threshold is None:
-        shifts, means = columns.baselines(scores, values)
-        shifted = new_array(values.shape, np.float64)
-        for some in column_slices(*values.shape):
-            shifted[:, some] = values[:, some] + shifts[:, columns.by_layer[some]]
-        values = shifted
-        of_offsets = means[columns.by_layer] + against.offset_margin
-        thresholds = np.where(np.isnan(of_offsets), thresholds, of_offsets)
-    bounds = columns.bounds(scores, shifts)
-    return hypotheses_about(values, thresholds, columns, clusters_of(scores, options), bounds, ddof)
-
-
-def hypotheses_about(
-    values: NDArray[np.floating],
-    thresholds: FloatArray | float,
-    columns: HeadColumns,
-    clusters: IndexArray | None,
-    bounds: Bounds | None,
-    ddof: int = 1,
-) -> Hypotheses:
-    """Return H0 for each column of values (examples, T): its mean is the threshold."""
-    sample = Sample.of(values, clusters, ddof)
-    return Hypotheses.of(
-        sample,
-        thresholds,
-        size=size_of_scores(sample),
-        labels=columns.places[0],
-        names=columns.ids,
-        is_clustered=clusters is not None,
-        bounds=bounds,
-    )
-
-
-def clusters_of(scores: HeadScores, options: UnitOptions) -> IndexArray | None:
-    """Return the cluster (examples,) of each example, from 0; None for independent examples."""
-    return clusters_in(scores.documents, options)
-
-
 def clusters_in(documents: Sequence[str], options: UnitOptions) -> IndexArray | None:
-    """Return the cluster (examples,) of examples in documents; None for independent examples.
+    """Return the cluster (examples,) of each example, from 0; None for independent examples.
 
     Raises UsageError for examples of one document that are to be clustered by document.
     """
@@ -270,11 +205,6 @@ def refuse_one_document(n_documents: int, options: UnitOptions) -> None:
             "all examples are of one document, so there are no documents to cluster by; "
             "pass `clusters='none'` to take examples as independent"
         )
-
-
-def margin_beyond(options: ThresholdOptions, score: Score) -> float:
-    """Return the margin that contrasts of this score have to exceed."""
-    return score.margin if options.distance_margin is None else options.distance_margin
 
 
 @dataclass(frozen=True)
@@ -300,27 +230,32 @@ class RoleHypotheses:
     ) -> RoleHypotheses:
         """Return H0 for every role, layer and head of ``columns``, by default of all roles.
 
-        The ``published`` tests have no contrasts. Raises UsageError as `hypotheses_of`.
+        ``against`` says what means are compared with, by default the threshold of each role, or for
+        first choices between words the best fixed offset and a margin. The ``published`` tests have
+        no contrasts.
+
+        Raises UsageError for examples that cannot be clustered as ``options`` say.
         """
         against, columns = against or ThresholdOptions(), columns or HeadColumns.of(scores)
-        margin = margin_beyond(against, scores.score)
-        means = hypotheses_of(scores, columns, options, against, ddof=0 if published else 1)
+        clusters = clusters_in(scores.documents, options)
+        means = _tests_of_means(scores, columns, clusters, against, 0 if published else 1)
         by_id = {} if published else {role.id: role for role in scores.roles}
-        found = [by_id.get(contrast_of(name)) for name in columns.ids]
-        own = replace(columns, roles=tuple(role for role in found if role is not None))
-        has = np.array([role is not None for role in found], dtype=bool)
+        contrasts = [by_id.get(contrast_of(name)) for name in columns.ids]
+        has = np.array([role is not None for role in contrasts], dtype=bool)
         places = np.flatnonzero(has[columns.places[0]])
-        if not own.roles:
+        beyond = replace(columns, roles=tuple(role for role in contrasts if role is not None))
+        if not beyond.roles:
             return cls(columns, means, None, places)
-        clusters, bounds = clusters_of(scores, options), own.bounds(scores)
-        contrasts = hypotheses_about(own.values(scores), margin, own, clusters, bounds)
-        return cls(columns, means, contrasts, places)
+        margin, bounds = against.margin_of(scores.score), beyond.bounds(scores)
+        tests = _tests(beyond.values(scores), margin, beyond, clusters, bounds)
+        return cls(columns, means, tests, places)
 
     @property
     def has_bounds(self) -> bool:
         """Whether the bounds of all scores are known, as betting needs."""
-        known = (one.bounds is not None for one in (self.means, self.contrasts) if one is not None)
-        return all(known)
+        return all(
+            tests is None or tests.bounds is not None for tests in (self.means, self.contrasts)
+        )
 
     @property
     def beyond(self) -> FloatArray:
@@ -366,19 +301,62 @@ class RoleHypotheses:
             texts = ("open: mean and contrast", "open: contrast", "open: mean", "")
             notes = np.array(texts, dtype=object)[is_open]
         untestable = np.isnan(below.adjusted) & np.isnan(below.by_bound)
-        found = np.select(
+        answers = np.select(
             [untestable, having.shows(alpha), below.shows(alpha), positional],
             [UNTESTABLE, YES, NO, POSITIONAL],
             UNDECIDED,
         )
-        notes[found != UNDECIDED] = ""
-        return Answered(found, having, below, p_beyond, notes)
+        notes[answers != UNDECIDED] = ""
+        return Answered(answers, having, below, p_beyond, notes)
 
     def certified(self, options: TestOptions) -> NDArray[np.str_]:
         """Answer by betting, at the level of ``options``; empty texts without bounds."""
         if not self.has_bounds:
             return np.full(self.means.n_tests, "", dtype=f"U{len(UNTESTABLE)}")
         return self.answered(by_betting(options)).answers
+
+
+def _tests_of_means(
+    scores: HeadScores,
+    columns: HeadColumns,
+    clusters: IndexArray | None,
+    against: ThresholdOptions,
+    ddof: int,
+) -> Hypotheses:
+    """Return H0 for every role, layer and head: the mean is the threshold, or that of the rule."""
+    values: NDArray[np.floating] = columns.values(scores)
+    limits = np.array([role.threshold(scores.score, against.threshold) for role in columns.roles])
+    thresholds, shifts = limits[columns.places[0]], None
+    if scores.offset_shares is not None and against.threshold is None:
+        shifts, means = columns.baselines(scores, values)
+        shifted = new_array(values.shape, np.float64)
+        for some in column_slices(*values.shape):
+            shifted[:, some] = values[:, some] + shifts[:, columns.by_layer[some]]
+        values = shifted
+        of_offsets = means[columns.by_layer] + against.offset_margin
+        thresholds = np.where(np.isnan(of_offsets), thresholds, of_offsets)
+    return _tests(values, thresholds, columns, clusters, columns.bounds(scores, shifts), ddof)
+
+
+def _tests(
+    values: NDArray[np.floating],
+    thresholds: FloatArray | float,
+    columns: HeadColumns,
+    clusters: IndexArray | None,
+    bounds: Bounds | None,
+    ddof: int = 1,
+) -> Hypotheses:
+    """Return H0 for each column of values (examples, T): its mean is the threshold."""
+    sample = Sample.of(values, clusters, ddof)
+    return Hypotheses.of(
+        sample,
+        thresholds,
+        size=size_of_scores(sample),
+        labels=columns.places[0],
+        names=columns.ids,
+        is_clustered=clusters is not None,
+        bounds=bounds,
+    )
 
 
 @dataclass(frozen=True)
@@ -401,20 +379,15 @@ def scores_of(given: Any) -> HeadScores:
 
     Raises UsageError for what holds none.
     """
-    found = getattr(given, "scores", given)
-    if isinstance(found, str | Path):
-        return HeadScores.load(found)
-    if not isinstance(found, HeadScores):
+    scores = getattr(given, "scores", given)
+    if isinstance(scores, str | Path):
+        return HeadScores.load(scores)
+    if not isinstance(scores, HeadScores):
         raise UsageError(
             f"{type(given).__name__} holds no scores; give what score_heads or classify_heads "
             "returned, or a folder that they were saved in"
         )
-    return found
-
-
-def general_threshold(score: Score, asked: float | None) -> float:
-    """Return the threshold of roles that have none of their own."""
-    return float(score.threshold if asked is None else asked)
+    return scores
 
 
 def describe_clusters(hypotheses: Hypotheses) -> dict[str, Any]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
 from headroles.errors import UsageError
 from headroles.options import CIRCUMSTANCE, Convert, Flag, Options
 from headroles.roles.own import names_of_roles
+from headroles.roles.role import Score
 from headroles.wording import shortened
 
 _HEAD = re.compile(r"(\d{1,6})-(\d{1,6})")
@@ -54,6 +55,15 @@ class ThresholdOptions(Options):
     distance.
     """
 
+    def margin_of(self, score: Score) -> float:
+        """Return the margin that contrasts of this score have to exceed."""
+        return score.margin if self.distance_margin is None else self.distance_margin
+
+    def facts_about(self, score: Score) -> dict[str, Any]:
+        """Return facts of a record: the score, and the threshold of roles without a special one."""
+        threshold = score.threshold if self.threshold is None else self.threshold
+        return {"score": score.name, "threshold": float(threshold)}
+
 
 @dataclass(frozen=True, kw_only=True)
 class ImportOptions(Options):
@@ -84,7 +94,7 @@ class FigureOptions(Options):
     title: ClassVar[str] = "Output"
 
     kind: str | None = None
-    """roles, heads, role, shared, head, error (of roles); heads, changes, trajectory (of
+    """roles, heads, role, shared, head (of roles); heads, changes, trajectory (of
     comparisons); worth, curves, tasks, layers, tokens (of others); left out: the usual one."""
     role: str | None = None
     """Role, by id, words or relation; if left out, the one with the clearest head."""

@@ -14,7 +14,6 @@ from headroles.drawing.style import DARK, THRESHOLD, legend_below, new_axes
 from headroles.errors import UsageError
 from headroles.inference.power import design_effect, smallest_n
 from headroles.options import Options, takes
-from headroles.record import Record
 from headroles.results.columns import Column, one_of
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
@@ -24,7 +23,6 @@ from headroles.studies.heads import (
     HeadColumns,
     RoleHypotheses,
     describe_clusters,
-    general_threshold,
     note_removed,
     scores_of,
 )
@@ -181,15 +179,11 @@ def power_analysis(scores: HeadScores, options: PowerOptions) -> PowerAnalysis:
     frame = _frame(tested, options)
     note_removed(frame, scores.record)
     facts = {
-        "score": scores.score.name,
-        "threshold": general_threshold(scores.score, options.threshold),
+        **options.facts_about(scores.score),
         **describe_clusters(pilot),
         "examples": scores.n_examples,
     }
-    record = Record.now(
-        kind="power", options=options.record(), facts=facts, sources={"pilot": scores.record}
-    )
-    return PowerAnalysis(frame[list(PowerAnalysis.columns)], record)
+    return PowerAnalysis.made(frame, options, facts=facts, sources={"pilot": scores.record})
 
 
 def _frame(tested: RoleHypotheses, options: PowerOptions) -> pd.DataFrame:

@@ -120,19 +120,18 @@ def worse_by(differences: FloatArray, measure: str) -> FloatArray:
 
 
 def two_sided(
-    hypotheses: Hypotheses, options: CorrectionOptions, words: tuple[str, str]
-) -> tuple[Any, ...]:
-    """Return means, both ends of intervals, p-values, corrected ones and answers, each (T,).
+    hypotheses: Hypotheses, options: CorrectionOptions, words: tuple[str, str], names: str
+) -> dict[str, Any]:
+    """Return columns (T,) of two-sided tests, in the order of ``names``, with blanks between them.
 
-    Tests are two-sided; ``words`` are the answers above and below the threshold.
+    They are means, both ends of intervals, p-values, corrected ones, and answers: ``words`` for
+    means above and below the threshold.
     """
-    found, limits = (
-        find_p_values(hypotheses, options, "two-sided"),
-        hypotheses.intervals(options.alpha),
-    )
-    said = answers(found.shows(options.alpha), found.direction, words)
-    mean = hypotheses.moments.mean
-    return mean, limits.ci_low, limits.ci_high, found.single, found.adjusted, said
+    p_values = find_p_values(hypotheses, options, "two-sided")
+    limits, shown = hypotheses.intervals(options.alpha), p_values.shows(options.alpha)
+    tests = (p_values.single, p_values.adjusted, answers(shown, p_values.direction, words))
+    columns = (hypotheses.moments.mean, limits.ci_low, limits.ci_high, *tests)
+    return dict(zip(names.split(), columns, strict=True))
 
 
 def find_loss_change(before: Outcomes, after: Outcomes) -> dict[str, float]:
@@ -143,9 +142,9 @@ def find_loss_change(before: Outcomes, after: Outcomes) -> dict[str, float]:
     """
     size = size_of(before.losses, after.losses)
     changes = Hypotheses.of(after.losses - before.losses, 0.0, size=size)
-    columns = two_sided(changes, TestOptions(clusters="none"), (WORSE, BETTER))
-    names = ("loss_change", "ci_low", "ci_high", "p_value")
-    return {name: float(column[0]) for name, column in zip(names, columns, strict=False)}
+    names = "loss_change ci_low ci_high p_value p_adjusted answer"
+    columns = two_sided(changes, TestOptions(clusters="none"), (WORSE, BETTER), names)
+    return {name: float(columns[name][0]) for name in names.split()[:4]}
 
 
 def tabulate_steps(title: str, steps: Mapping[str, Mapping[str, float | None]]) -> Grid:
@@ -156,6 +155,11 @@ def tabulate_steps(title: str, steps: Mapping[str, Mapping[str, float | None]]) 
         for name, values in measured.items()
     )
     return Grid((title, *next(iter(measured.values()), ())), tuple(rows))
+
+
+def n_parameters(network: torch.nn.Module) -> int:
+    """Count the parameters of a network."""
+    return sum(parameter.numel() for parameter in network.parameters())
 
 
 def describe_loss_change(change: Mapping[str, float]) -> str:

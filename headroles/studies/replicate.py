@@ -15,7 +15,6 @@ from headroles.drawing.grids import draw_values, grid_of
 from headroles.drawing.style import new_axes, role_label
 from headroles.errors import UsageError
 from headroles.options import Options, takes
-from headroles.record import Record
 from headroles.results.columns import Axes as Combinations
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
@@ -23,22 +22,21 @@ from headroles.roles import BIAS, Role, contrast_of, find_role, in_words, is_arc
 from headroles.scoring.scores import HeadScores
 from headroles.studies.classification.role_table import (
     NOT_CONTROLLED,
+    digits,
     error_rate,
-    in_units,
+    heads_in,
     split_roles,
     unit_of,
 )
 from headroles.studies.heads import (
     HeadColumns,
     RoleHypotheses,
-    general_threshold,
-    margin_beyond,
     roles_in,
 )
 from headroles.studies.options import ThresholdOptions
 from headroles.testing.evidence import find_replicated, of_bets
 from headroles.testing.options import LevelOptions
-from headroles.wording import head_name, listed, named_heads
+from headroles.wording import listed, named_heads
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -154,12 +152,11 @@ class Replication(_OfSets):
         n_layers = int(self.frame["layer"].max()) + 1
         cells = []
         for role, of_role in rows.groupby("role", sort=False):
-            heads = list(zip(of_role["layer"].tolist(), of_role["head"].tolist(), strict=True))
-            which = named_heads(sorted(heads), n_layers, most=5)
-            values = of_role[list(units.values())].iloc[0].tolist()
-            numbers = ["" if np.isnan(value) else in_units(value, score) for value in values]
-            texts = in_words(str(role)), str(len(heads)), which, head_name(heads[0])
-            cells.append((*texts, *numbers))
+            heads, first = heads_in(of_role), of_role.iloc[0]
+            which, values = named_heads(heads, n_layers, most=5), first[list(units.values())]
+            numbers = ["" if np.isnan(value) else f"{value:{digits(score)}}" for value in values]
+            best = f"{first['layer']}-{first['head']}"
+            cells.append((in_words(str(role)), str(len(heads)), which, best, *numbers))
         yield Grid((*titles, *units), tuple(cells), left=frozenset(["which", "strongest"]))
         if not self.facts["distance_margin"] and rows["role"].map(is_arc).any():
             yield NOT_CONTROLLED
@@ -250,24 +247,21 @@ def replicate_roles(
     scored = dict.fromkeys(role for scores in sets for role in scores.roles)
     contrasts = [role for role in scored if role.id in ids]
     score, independent = sets[0].score, _are_independent(sets)
-    record = Record.now(
-        kind="layer counts" if options.over == SEEDS else "replication",
-        options=options.record(),
-        facts={
-            "score": score.name,
-            "threshold": general_threshold(score, options.threshold),
-            "distance_margin": margin_beyond(options, score) if contrasts else None,
+    given: dict[str, Any] = {
+        "facts": {
+            **options.facts_about(score),
+            "distance_margin": options.margin_of(score) if contrasts else None,
             "names": list(names),
             "independent": independent,
         },
-        warnings=list(_warnings(sets, names, roles, left_out)),
-        sources={name: scores.record for name, scores in zip(names, sets, strict=True)},
-    )
+        "warnings": list(_warnings(sets, names, roles, left_out)),
+        "sources": {name: scores.record for name, scores in zip(names, sets, strict=True)},
+    }
     tested = [_of_roles(scores, roles, contrasts, options) for scores in sets]
     if options.over == SEEDS:
         frames = [_layer_counts(*named, options) for named in zip(names, tested, strict=True)]
-        return LayerCounts(pd.concat(frames, ignore_index=True), record)
-    return Replication(_frame(tested, names, independent, options), record)
+        return LayerCounts.made(pd.concat(frames, ignore_index=True), options, **given)
+    return Replication.made(_frame(tested, names, independent, options), options, **given)
 
 
 def _warnings(

@@ -10,7 +10,6 @@ from headroles import HeadScores, RoleComparison, RoleTable
 from headroles.drawing.style import BRIGHT, DARK, to_svg
 from headroles.errors import UsageError
 from headroles.studies.classification.figures import (
-    draw_error,
     draw_head,
     draw_heads,
     draw_role,
@@ -98,8 +97,6 @@ def test_what_is_not_there_is_refused(
         draw_head(table, 7, 0)
     with pytest.raises(UsageError, match="the head is 3; it must be 0 to 2"):
         draw_scores(scores, 0, 3, "local")
-    with pytest.raises(UsageError, match="no intervals for syntactic"):
-        draw_error(table, "syntactic:any:to_governor")
     with pytest.raises(UsageError, match="no checkpoint"):
         draw_changes(shifts, "local", "yesterday")
 

@@ -17,7 +17,7 @@ def titles(figure: Figure) -> list[str]:
     return [ax.get_title() for ax in figure.axes if ax.get_title()]
 
 
-@pytest.mark.parametrize("kind", ["heads", "role", "roles", "error", None])
+@pytest.mark.parametrize("kind", ["heads", "role", "roles", None])
 def test_figures_of_a_role_table(table: RoleTable, tmp_path: Path, kind: str | None) -> None:
     file = write_figure(
         table.save(tmp_path / "roles"), tmp_path / "a.svg", FigureOptions(kind=kind)

@@ -10,7 +10,7 @@ import pytest
 
 from headroles import HeadScores, assign_roles, compare_roles, power_analysis
 from headroles.errors import UsageError
-from headroles.studies.heads import HeadColumns, clusters_of, hypotheses_of
+from headroles.studies.heads import HeadColumns, RoleHypotheses, clusters_in
 from headroles.studies.options import ThresholdOptions
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import TestOptions
@@ -21,7 +21,7 @@ RNG = np.random.default_rng(0)
 
 def hypotheses(scores: HeadScores, threshold: float | None = None, **options: Any) -> Hypotheses:
     against = ThresholdOptions(threshold=threshold)
-    return hypotheses_of(scores, HeadColumns.of(scores), TestOptions(**options), against)
+    return RoleHypotheses.of(scores, TestOptions(**options), against).means
 
 
 def test_order_is_role_layer_head() -> None:
@@ -65,7 +65,7 @@ def test_thresholds_are_those_of_the_score(score: str, threshold: float) -> None
 )
 def test_documents_are_clusters(clusters: str, documents: str, expected: list[int] | None) -> None:
     scores = make_scores(RNG.normal(size=(4, 1, 2, 1)), ["local"], list(documents))
-    found = clusters_of(scores, TestOptions(clusters=clusters))
+    found = clusters_in(scores.documents, TestOptions(clusters=clusters))
     assert (None if found is None else found.tolist()) == expected
     n_clusters = hypotheses(scores, clusters=clusters).n_clusters
     assert n_clusters == (4 if expected is None else len(set(documents)))

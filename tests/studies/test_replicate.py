@@ -11,7 +11,7 @@ import pytest
 from headroles import HeadScores, LayerCounts, Replication, replicate_roles
 from headroles.errors import UsageError
 from headroles.inference import partial_conjunction
-from headroles.studies.heads import HeadColumns, hypotheses_of
+from headroles.studies.heads import RoleHypotheses
 from headroles.testing.options import TestOptions
 from tests.conftest import changed, flat, make_scores
 from tests.inference.conftest import betting_test
@@ -93,7 +93,7 @@ def test_a_row_is_the_partial_conjunction_of_its_sets(sets: list[HeadScores]) ->
     frame = replicate_roles(sets, NAMES, correction="none").frame
     log_e = []
     for one in sets:
-        tested = hypotheses_of(one, HeadColumns.of(one), TestOptions())
+        tested = RoleHypotheses.of(one, TestOptions()).means
         assert tested.bounds is not None
         log_e.append(betting_test(tested.sample, tested.threshold, tested.bounds).log_e)
     for u in (1, 2, 3):
@@ -133,7 +133,7 @@ def test_tables_say_which_sets_show_a_role(sets: list[HeadScores]) -> None:
     assert table.sets().loc["local"].to_dict() == {"a": 3, "b": 2, "c": 1}
     by_itself = replicate_roles(sets, NAMES, correction="none").heads()["shown_in"]
     for name, one in zip(NAMES, sets, strict=True):
-        tested = hypotheses_of(one, HeadColumns.of(one), TestOptions())
+        tested = RoleHypotheses.of(one, TestOptions()).means
         shown = tested.betting.above >= -np.log(0.05)
         assert by_itself.str.contains(name).tolist() == shown.tolist()
 

@@ -19,7 +19,6 @@ from headroles.corpus import Corpus
 from headroles.errors import HeadRolesError, UsageError
 from headroles.models.loading.encoder import Attending
 from headroles.options import Options, takes
-from headroles.record import Record
 from headroles.results.columns import NUMBER, TEXT, Column, one_of
 from headroles.results.result import Result
 from headroles.results.shown import SEE_FULL, Grid, Shown, Warned, in_digits
@@ -193,14 +192,9 @@ def test_claims(
     scored = measured.scores.record
     names = {"id": "claim", "effect": "effect_is", "control": "control_is"}
     texts = pd.DataFrame(map(msgspec.structs.asdict, chosen)).rename(columns=names)
-    frame = claim_frame(texts, [one.find(measured) for one in chosen], options)
-    record = Record.now(
-        kind="claims",
-        options=options.record(),
-        facts={"model": scored.model.model or ""},
-        sources={"scores": scored},
-    )
-    return ClaimTable(frame, record)
+    frame = claim_frame(texts, [claim.find(measured) for claim in chosen], options)
+    facts = {"model": scored.model.model or ""}
+    return ClaimTable.made(frame, options, facts=facts, sources={"scores": scored})
 
 
 test_claims.__test__ = False  # type: ignore[attr-defined]  # no test case, despite its name
@@ -221,7 +215,7 @@ def claim_frame(
         verdict=np.where(untested, without, verdicts),
         **{name: [getattr(one, name) for one in findings] for name in MEASURED},
         **dict(zip(P_VALUES, numbers, strict=True)),
-    )[list(ClaimTable.columns)]
+    )
 
 
 @takes(CorrectionOptions)
@@ -255,14 +249,13 @@ def combine_claims(
     rows = pd.concat([one.frame for one in tables])
     texts = rows.drop_duplicates("claim", ignore_index=True)
     findings = [_over_models(own) for _, own in rows.groupby("claim", sort=False)]
-    record = Record.now(
-        kind="claims",
-        options=options.record(),
+    return ClaimTable.made(
+        claim_frame(texts, findings, options),
+        options,
         facts={"model": f"{len(tables)} models ({listed(names)})"},
         warnings=["Verdicts hold for models that were trained independently."],
-        sources={name: one.record for name, one in zip(names, tables, strict=True)},
+        sources={name: table.record for name, table in zip(names, tables, strict=True)},
     )
-    return ClaimTable(claim_frame(texts, findings, options), record)
 
 
 def _over_models(rows: pd.DataFrame) -> Finding:

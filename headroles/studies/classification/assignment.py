@@ -34,8 +34,6 @@ from headroles.studies.heads import (
     RoleHypotheses,
     baseline_of,
     describe_clusters,
-    general_threshold,
-    margin_beyond,
     note_removed,
     scores_of,
 )
@@ -117,31 +115,24 @@ def assign(
             "describe heads with: headroles describe DIR"
         )
     tested = RoleHypotheses.of(scores, options.tests, options, columns, options.is_published)
-    baselines = {role: baseline_of(scores, role) for role in columns.ids}
-    offsets = {
-        role: one.offsets
-        for role, one in baselines.items()
-        if one is not None and options.threshold is None
-    }
+    offsets = {}
+    for role in columns.ids if options.threshold is None else ():
+        if (rule := baseline_of(scores, role)) is not None:
+            offsets[role] = rule.offsets
     frame = _frame(scores, tested, options, offsets)
     controls = {} if options.is_published else _test_controls(scores, others, options)
-    key = ["layer", "head", "role"]
-    of_controls = {}
+    key, of_controls = ["layer", "head", "role"], {}
     for name in CONTROLS:
         frame[f"mean_{name}"] = np.nan
-        if name in controls:
-            control = controls[name]
+        if (control := controls.get(name)) is not None:
             means = control.set_index(key)["mean"].reindex(pd.MultiIndex.from_frame(frame[key]))
             frame[f"mean_{name}"] = means.to_numpy()
             having = control[control["answer"] == YES].groupby("role", sort=False)
             of_controls[name] = {str(role): heads_in(rows) for role, rows in having}
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
     facts = {
-        "score": scores.score.name,
-        "threshold": general_threshold(scores.score, options.threshold),
-        "distance_margin": 0.0
-        if tested.contrasts is None
-        else margin_beyond(options, scores.score),
+        **options.facts_about(scores.score),
+        "distance_margin": 0.0 if tested.contrasts is None else options.margin_of(scores.score),
         "offsets": offsets,
         "controls": of_controls,
         **describe_clusters(tested.means),
@@ -156,14 +147,8 @@ def assign(
         *find_warnings(tested.means, options.tests),
         *_warn_of_controls(count_controls(frame, of_controls).iloc[0]),
     ]
-    record = Record.now(
-        kind=RoleTable.kind,
-        options=options.as_group(AssignOptions).record(),
-        facts=facts,
-        warnings=warnings,
-        sources={"scores": scores.record},
-    )
-    return RoleTable(frame[list(RoleTable.columns)], record)
+    group, sources = options.as_group(AssignOptions), {"scores": scores.record}
+    return RoleTable.made(frame, group, facts=facts, warnings=warnings, sources=sources)
 
 
 def _frame(
@@ -237,11 +222,11 @@ def _beyond_distance(
     }
     of_columns = np.array([named.get(role, "") for role in tested.columns.labels["role"]], object)
     share = np.where(of_columns != "", means.threshold - options.offset_margin, np.nan)
-    both = means if tested.contrasts is None else tested.contrasts
-    intervals = both.intervals(options.alpha)
-    ends = (both.moments.mean, intervals.ci_low, intervals.ci_high)
-    found = [end - share if tested.contrasts is None else tested.spread(end) for end in ends]
-    return dict(zip(names, found, strict=True)) | {"offset": of_columns, "offset_share": share}
+    tests = means if tested.contrasts is None else tested.contrasts
+    intervals = tests.intervals(options.alpha)
+    ends = (tests.moments.mean, intervals.ci_low, intervals.ci_high)
+    beyond = [end - share if tested.contrasts is None else tested.spread(end) for end in ends]
+    return dict(zip(names, beyond, strict=True)) | {"offset": of_columns, "offset_share": share}
 
 
 def _measures(scores: HeadScores, columns: HeadColumns) -> FloatArray:

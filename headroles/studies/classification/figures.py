@@ -1,4 +1,4 @@
-"""Figures of role tables: one role, all roles, all heads, one head, and the width of intervals."""
+"""Figures of role tables: one role, all roles, all heads, one head; and of scores of a head."""
 
 from __future__ import annotations
 
@@ -358,42 +358,5 @@ def draw_scores(
     )
     ax.set(xlabel=f"{scores.score.name} score of an example", ylabel="examples")
     set_title(ax, f"head {layer}-{head}, {role_label(role)}: {len(own)} examples")
-    legend_below(ax)
-    return ax
-
-
-def draw_error(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
-    """Draw the half width of intervals of means against the number of examples.
-
-    Lines are for the median head of the role and for nine tenths of heads. The half width falls
-    with the root of the number of examples, if more examples and documents are like these. The
-    points are those of the table.
-
-    Raises UsageError for a role that the table does not have, or that has no intervals.
-
-    With ``table`` as `assign_roles` returns it:
-
-    >>> from headroles.report import draw_error
-    >>> draw_error(table, "local").get_ylabel()
-    'half width of the interval'
-    """
-    role = table.clearest_role(role)
-    rows = table.frame[table.frame["role"] == role]
-    half = ((rows["ci_high"] - rows["ci_low"]) / 2).replace(np.inf, np.nan).dropna()
-    if not len(half):
-        raise UsageError(f"the table has no intervals for {role}; it must have some to draw")
-    n_now = int(rows["n"].max())
-    n = np.geomspace(max(2, n_now / 16), n_now * 16, 100)
-    ax = new_axes(ax, 6, 3.4)
-    for share, name, look in (
-        (0.5, "median head", "solid"),
-        (0.9, "nine tenths of heads", "dashed"),
-    ):
-        now = float(half.quantile(share))
-        (line,) = ax.plot(n, now * np.sqrt(n_now / n), color=DARK, linestyle=look, label=name)
-        ax.plot([n_now], [now], "o", color=line.get_color())
-    ax.set(xscale="log", xlabel="examples with a score", ylim=(0, None))
-    ax.set_ylabel("half width of the interval")
-    set_title(ax, role_label(role))
     legend_below(ax)
     return ax

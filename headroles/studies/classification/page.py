@@ -20,8 +20,8 @@ from headroles.studies.classification.role_table import (
     NOT_CONTROLLED,
     RoleTable,
     by_strength,
+    digits,
     heads_in,
-    in_units,
     pairs_among,
     split_roles,
     unit_of,
@@ -86,11 +86,11 @@ def _findings(table: RoleTable) -> Iterator[str]:
         for best in arcs.reset_index().head(1).to_dict("records"):
             found += (
                 f". The clearest is {head_name((best['layer'], best['head']))}, "
-                f"{role_label(best['role'])}: {in_units(best['mean'], score)} "
+                f"{role_label(best['role'])}: {best['mean']:{digits(score)}} "
                 f"{unit_of(score).replace('x uniform', 'times uniform attention')}"
             )
             if beyond:
-                found += f", {in_units(best['beyond_distance'], score)} of it beyond distance"
+                found += f", {best['beyond_distance']:{digits(score)}} of it beyond distance"
         yield f"{found}."
     counts: Any = has["heads"].map(len)
     rest = [f"{counts[role]} to {in_words(role)}" for role in others if role in has.index]

@@ -123,7 +123,6 @@ class RoleTable(Result):
         "role": "headroles.studies.classification.figures:draw_role",
         "shared": "headroles.studies.classification.figures:draw_colocation",
         "head": "headroles.studies.classification.figures:draw_head",
-        "error": "headroles.studies.classification.figures:draw_error",
     }
     page: ClassVar[str] = "headroles.studies.classification.page:role_page"
     filename: ClassVar[str] = "roles"
@@ -270,7 +269,7 @@ class RoleTable(Result):
         roles = has.loc[[role for role in others if role in has.index]]
         arcs = has[has.index.isin(single)]
         is_positional = (self.frame["answer"] == POSITIONAL) & self.frame["role"].isin(single)
-        positional: Any = self.frame[is_positional].nlargest(1, "mean")
+        positional = self.frame[is_positional].nlargest(1, "mean")
         grid = self._heads_grid(roles, arcs, pairs, bool(len(arcs) or len(positional)))
         yield grid if grid.rows else "No head was shown to have a role."
         if lacking := [in_words(role) for role in others if role not in has.index]:
@@ -281,11 +280,10 @@ class RoleTable(Result):
         yield from self.about_controls()
         if len(arcs):
             yield from self._arcs_grid(arcs, pairs)
-        for one in positional.itertuples():
+        for row in positional.to_dict("records"):
             yield (
-                f"Positional, not counted: {head_name((one.layer, one.head))} "
-                f"({in_words(one.role)} {in_units(one.mean, score)}): as much to any word that "
-                "far away."
+                f"Positional, not counted: {row['layer']}-{row['head']} ({in_words(row['role'])} "
+                f"{row['mean']:{digits(score)}}): as much to any word that far away."
             )
         yield from map(Warned, cautions)
 
@@ -294,26 +292,18 @@ class RoleTable(Result):
     ) -> Grid:
         """Return a row for each role that heads have: their number, names, and the strongest."""
         score, n_layers = self.facts["score"], self.scored.model.layers
-        named: Any = roles.head(_MOST_ROLES).itertuples()
-        rows: list[tuple[str, ...]] = [
-            (
-                in_words(one.Index),
-                str(len(one.heads)),
-                named_heads(one.heads, n_layers),
-                head_name((one.layer, one.head)),
-                in_units(one.mean, score),
-            )
-            for one in named
-        ]
+
+        def row(words: str, heads: list[Head], strongest: pd.DataFrame) -> tuple[str, ...]:
+            best = Grid.of(strongest[:1], {"": "{layer}-{head}", " ": f"{{mean:{digits(score)}}}"})
+            return words, str(len(heads)), named_heads(heads, n_layers), *(*best.rows, ("", ""))[0]
+
+        rows = []
         if has_pairs:
             heads = heads_in(self.frame[self.frame["assigned"] & self.frame["role"].isin(pairs)])
-            strongest = [
-                (head_name((one["layer"], one["head"])), in_units(one["mean"], score))
-                for one in arcs.head(1).to_dict("records")
-            ] or [("", "")]
             partners = "syntactic partners" if all(map(is_arc, pairs)) else "words of pairs"
-            named_all = named_heads(heads, n_layers)
-            rows.insert(0, (partners, str(len(heads)), named_all, *strongest[0]))
+            rows.append(row(partners, heads, arcs))
+        for role in roles.index[:_MOST_ROLES]:
+            rows.append(row(in_words(role), roles.loc[role, "heads"], roles.loc[[role]]))
         title = f"What the {self.n_heads} heads attend to"
         columns = (title, "heads", "which", "strongest", unit_of(score))
         return Grid(columns, tuple(rows), left=frozenset(["which", "strongest"]))
@@ -322,24 +312,17 @@ class RoleTable(Result):
         """Tabulate the strongest head of each relation, farthest beyond distance first."""
         score = self.facts["score"]
         relations = [relation_of(role) if is_arc(role) else role for role in map(str, arcs.index)]
-        best = arcs[~pd.Series(relations, index=arcs.index).duplicated()]
-        shown = best.head(_MOST_RELATIONS)
+        best = arcs.assign(words=arcs.index.map(in_words))[~pd.Index(relations).duplicated()]
         kind = "Syntactic heads" if all(map(is_arc, pairs)) else "Heads of pairs of words"
         of = f"the best of {_MOST_RELATIONS} of {len(best)} relations"
-        title = f"{kind}, {of if len(best) > len(shown) else 'the best of each relation'}"
-        means = {unit_of(score): "mean"}
-        if self.frame["beyond_distance"].notna().any():
-            means["beyond distance"] = "beyond_distance"
-        rows = tuple(
-            (
-                in_words(row["role"]),
-                head_name((row["layer"], row["head"])),
-                *(in_units(row[name], score) for name in means.values()),
-            )
-            for row in shown.reset_index().to_dict("records")
-        )
-        yield Grid((title, "head", *means), rows)
-        if len(means) == 1:
+        title = f"{kind}, {of if len(best) > _MOST_RELATIONS else 'the best of each relation'}"
+        cells = {title: "{words}", "head": "{layer}-{head}"}
+        cells[unit_of(score)] = f"{{mean:{digits(score)}}}"
+        is_controlled = self.frame["beyond_distance"].notna().any()
+        if is_controlled:
+            cells["beyond distance"] = f"{{beyond_distance:{digits(score)}}}"
+        yield Grid.of(best[:_MOST_RELATIONS], cells)
+        if not is_controlled:
             yield NOT_CONTROLLED
 
     def about_controls(self) -> Iterator[str]:
@@ -384,7 +367,7 @@ class RoleTable(Result):
         if len(causes):
             named = "; ".join(f"{cause} ({n})" for cause, n in causes.items())
             yield f"{len(untested)} pairs of head and role are untestable: {named}."
-        if changing := [role for role, (one, two) in facts["offsets"].items() if one != two]:
+        if changing := [role for role, halves in facts["offsets"].items() if len({*halves}) > 1]:
             yield f"The best offset differs between halves of the documents: {', '.join(changing)}."
 
     def _answers_grid(self) -> Grid:
@@ -412,22 +395,20 @@ class RoleTable(Result):
     def _strongest_grid(self) -> Grid:
         """Return the three strongest heads of each role, with the intervals of their means."""
         ranked = by_strength(self.frame[self.frame["assigned"]])
+        strongest = pd.concat(ranked[ranked["role"] == role][:_STRONGEST] for role in self.roles)
+        beyond = ("beyond_distance", "beyond_low", "beyond_high")
         rows = [
             {
-                "role": in_words(role),
+                "role": in_words(row["role"]),
                 "head": head_name((row["layer"], row["head"])),
                 "mean and interval": with_interval(row),
-                "of it beyond distance": with_interval(
-                    row, "beyond_distance", "beyond_low", "beyond_high"
-                ),
+                "of it beyond distance": with_interval(row, *beyond),
                 "certified": row["certified"],
             }
-            for role in self.roles
-            for row in ranked[ranked["role"] == role].head(_STRONGEST).to_dict("records")
+            for row in strongest.to_dict("records")
         ]
-        columns = [name for name in rows[0] if any(row[name] for row in rows)]
-        cells = (tuple(row[name] for name in columns) for row in rows)
-        return Grid(tuple(columns), tuple(cells))
+        columns = {name: f"{{{name}}}" for name in rows[0] if any(row[name] for row in rows)}
+        return Grid.of(pd.DataFrame(rows), columns)
 
     def _rule(self) -> Iterator[str]:
         """State which means give a head a role, and the tests that show it."""
@@ -607,11 +588,11 @@ def unit_of(score: str) -> str:
     return "x uniform" if score == BIAS.name else "excess"
 
 
-def in_units(mean: float, score: str) -> str:
-    """Format a mean in the digits that its unit takes."""
+def digits(score: str) -> str:
+    """Return the format of means: the digits that their unit takes."""
     if SCORES[score].of_first_choice:
-        return f"{mean:.0%}"
-    return f"{mean:.{1 if SCORES[score].threshold >= 1 else 2}f}"
+        return ".0%"
+    return ".1f" if SCORES[score].threshold >= 1 else ".2f"
 
 
 def with_interval(

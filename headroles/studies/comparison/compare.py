@@ -14,7 +14,6 @@ from headroles.arrays import BoolArray, Float32Array, FloatArray
 from headroles.errors import UsageError
 from headroles.inference.sample import Bounds
 from headroles.options import Options, takes
-from headroles.record import Record
 from headroles.results.columns import Column, one_of
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
@@ -27,8 +26,7 @@ from headroles.studies.comparison.joining import join_scores
 from headroles.studies.comparison.options import CompareOptions
 from headroles.studies.heads import (
     HeadColumns,
-    clusters_of,
-    general_threshold,
+    clusters_in,
     note_removed,
     roles_in,
     scores_of,
@@ -47,7 +45,7 @@ from headroles.testing.evidence import find_change, find_equivalence, find_p_val
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.notes import find_notes, find_warnings
 from headroles.testing.options import TestOptions
-from headroles.wording import head_name, listed
+from headroles.wording import listed
 
 if TYPE_CHECKING:
     from headroles.studies.classification.classify import Classification
@@ -116,7 +114,7 @@ class RoleComparison(Result):
         "change": one_of(*CHANGES.values(), UNTESTABLE),
         "certified": one_of(*CHANGES.values(), _TRIVIAL, UNTESTABLE, ""),
     }
-    views: ClassVar[tuple[str, ...]] = ("long", "counts", "layers", "agreement", "moved")
+    views: ClassVar[tuple[str, ...]] = ("long", "counts", "layers", "moved")
 
     def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return a sentence on the tests, and the work to cite."""
@@ -198,49 +196,20 @@ class RoleComparison(Result):
             changed=self.frame["change"] == "changed",
             certified_changes=is_certified(self.frame),
         ).dropna(subset="distance")
-        rows["square"] = rows["distance"] ** 2
-        moved = rows.groupby(key, sort=False)[["square", "changed", "certified_changes"]].agg(
-            {"square": "mean", "changed": "sum", "certified_changes": "sum"}
+        by_head = rows.assign(square=rows["distance"] ** 2).groupby(key, sort=False)
+        moved = by_head.agg(
+            effect_size=("square", "mean"),
+            changed=("changed", "sum"),
+            certified_changes=("certified_changes", "sum"),
         )
-        moved = moved.rename(columns={"square": "effect_size"})
         moved["effect_size"] **= 0.5
         farthest = rows.sort_values(["changed", "distance"], ascending=False, kind="stable")
         farthest = farthest.drop_duplicates(key).set_index(key)
         moved["role"] = farthest["role"]
         moved["role_effect_size"] = farthest["effect_size"]
         moved["role_difference"] = farthest["difference"]
-        moved["order"] = moved.groupby("checkpoint", sort=False).ngroup()
-        moved = moved.sort_values(["order", "effect_size"], ascending=[True, False], kind="stable")
-        most = moved.groupby("checkpoint", sort=False).head(n)
-        return most.drop(columns="order").reset_index()
-
-    def agreement(self) -> pd.DataFrame:
-        """Measure how far the role tables before and after name the same heads.
-
-        Units are the heads that could be tested both times; a head either was shown to have the
-        role (yes) or was not (no, undecided). ``had`` and ``has`` count those with the role before
-        and after, ``both`` those with it both times, ``undecided`` those undecided at one end or
-        both. ``jaccard`` is both / (had or has), NaN if none has the role; ``kappa`` is Cohen's
-        (1960), NaN where all heads have the role both times, or none has. The heads of a model are
-        no sample of others, so these numbers have no interval.
-        """
-        rows = {}
-        for key, heads in self.frame.groupby(["checkpoint", "role"], sort=False):
-            tested = heads[heads["status"] != UNTESTABLE]
-            had, has = (tested[f"answer_{end}"] == YES for end in ("before", "after"))
-            both, either, agreed = ((had & has).mean(), (had | has).mean(), (had == has).mean())
-            chance = had.mean() * has.mean() + (~had).mean() * (~has).mean()
-            rows[key] = {
-                "heads": len(tested),
-                "had": had.sum(),
-                "has": has.sum(),
-                "both": (had & has).sum(),
-                "undecided": (tested["status"] == "undecided").sum(),
-                "jaccard": both / either if either > 0 else np.nan,
-                "kappa": (agreed - chance) / (1 - chance) if chance < 1 else np.nan,
-            }
-        frame = pd.DataFrame.from_dict(rows, orient="index")
-        return frame.rename_axis(["checkpoint", "role"]).reset_index()
+        names: Any = moved.groupby("checkpoint", sort=False)["effect_size"].nlargest(n).index
+        return moved.loc[names.droplevel(0)].reset_index()
 
     def summarize(self) -> Iterator[Shown]:
         """Count and name roles kept, lost and gained, and means that moved beyond the margin."""
@@ -374,10 +343,8 @@ def _grid(title: str, groups: Any) -> Grid:
 def _named(changes: pd.DataFrame) -> str:
     """Name heads with their roles, those of arcs first."""
     ordered = changes.sort_values("group", key=lambda group: group != SYNTACTIC, kind="stable")
-    named = [
-        f"{head_name((row['layer'], row['head']))} {in_words(row['role'])}"
-        for row in ordered.to_dict("records")
-    ]
+    rows: Any = ordered.itertuples()
+    named = [f"{row.layer}-{row.head} {in_words(row.role)}" for row in rows]
     more = len(named) - _MOST_NAMED
     return "; ".join(named[:_MOST_NAMED]) + f"; and {more} more" * (more > 0)
 
@@ -399,10 +366,9 @@ def _about_means(shifts: RoleComparison, rows: pd.DataFrame) -> str:
         of_rows = shifts.counts().merge(rows[["checkpoint", "role", "layer"]].drop_duplicates())
         n_certified = of_rows["certified_changes"].sum()
         text += f"\nCertified to differ from 0: {n_certified} of the {len(changed)}."
-    first = changed.iloc[0]
+    largest = changed.iloc[0]
     unit = " times uniform attention" * (shifts.facts["score"] == BIAS.name)
-    where = f"{head_name((first['layer'], first['head']))} {in_words(first['role'])}"
-    return f"{text}\nLargest: {where} ({first['difference']:+.2g}{unit})."
+    return f"{text}\nLargest: {_named(changed[:1])} ({largest['difference']:+.2g}{unit})."
 
 
 @takes(CompareOptions)
@@ -469,12 +435,11 @@ def compare_roles(
     frame = _with_answers(frame, {name: table.frame for name, table in tables.items()})
     warnings = {name: table.record.warnings for name, table in tables.items()}
     warnings["differences"] = find_warnings(hypotheses, options, sides=2)
-    record = Record.now(
-        kind="comparison",
-        options=options.record(),
+    return RoleComparison.made(
+        frame,
+        options,
         facts={
-            "score": score.name,
-            "threshold": general_threshold(score, options.threshold),
+            **options.facts_about(score),
             "distance_margin": tables[BEFORE].facts["distance_margin"],
             "margin": margin,
             "examples": first.n_examples,
@@ -486,7 +451,6 @@ def compare_roles(
         warnings=[*_same_weights(joined.sets), *_name_warnings(warnings)],
         sources={name: scores.record for name, scores in joined.sets.items()},
     )
-    return RoleComparison(frame[list(RoleComparison.columns)], record)
 
 
 def name_sides(n: int, options: CompareOptions) -> tuple[str, ...]:
@@ -515,7 +479,7 @@ def _differences(
         0,
         labels=np.tile(columns.places[0], len(later)),
         names=columns.ids,
-        clusters=clusters_of(before, options),
+        clusters=clusters_in(before.documents, options),
         size=np.fmax(2.0, means[2]),  # uniform attention is 1, before and after
         bounds=_bounds(list(sets.values()), columns),
     )
@@ -538,17 +502,18 @@ def _means(before: Float32Array, after: Float32Array) -> FloatArray:
 
 def _bounds(sets: Sequence[HeadScores], columns: HeadColumns) -> Bounds | None:
     """Return bounds of the differences from the first of ``sets``; None where they are unknown."""
-    before, *after = (columns.bounds(scores) for scores in sets)
-    known = [own for own in after if own is not None]
-    if before is None or len(known) < len(after):
+    known = [bounds for scores in sets if (bounds := columns.bounds(scores)) is not None]
+    if len(known) < len(sets):
         return None
-    n_roles = len(columns.roles)
+    before, *later = known
     return Bounds(
-        low=np.concatenate([own.low - before.high for own in known], axis=1),
-        high=np.concatenate([own.high - before.low for own in known], axis=1),
-        least=np.concatenate([own.least - before.most for own in known]),
-        most=np.concatenate([own.most - before.least for own in known]),
-        kinds=np.concatenate([columns.places[0] + n_roles * k for k in range(len(known))]),
+        low=np.concatenate([after.low - before.high for after in later], axis=1),
+        high=np.concatenate([after.high - before.low for after in later], axis=1),
+        least=np.concatenate([after.least - before.most for after in later]),
+        most=np.concatenate([after.most - before.least for after in later]),
+        kinds=np.concatenate(
+            [columns.places[0] + len(columns.roles) * k for k in range(len(later))]
+        ),
         cap=_CAP * sets[0].score.margin,
     )
 
@@ -598,14 +563,12 @@ def _certified(
     """Return the answers of betting and the weighted mean difference; nothing without bounds."""
     if hypotheses.bounds is None:
         return {"certified": "", "certified_difference": np.nan}
-    asked = by_betting(options)
-    against_0 = find_p_values(hypotheses, asked, "two-sided")
-    equivalence = find_equivalence(hypotheses, asked, margin)
+    against_0 = find_p_values(hypotheses, by_betting(options), "two-sided")
+    equivalence = find_equivalence(hypotheses, by_betting(options), margin)
     changed, equivalent = against_0.shows(options.alpha), equivalence.shows(options.alpha)
     words = _in_words(np.isnan(against_0.single), changed, equivalent)
     words[changed & equivalent] = _TRIVIAL
-    mean = hypotheses.betting.mean
-    return {"certified": words, "certified_difference": mean}
+    return {"certified": words, "certified_difference": hypotheses.betting.mean}
 
 
 def _in_words(untestable: BoolArray, changed: BoolArray, equivalent: BoolArray) -> NDArray[Any]:
@@ -634,17 +597,15 @@ def _with_answers(frame: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> pd
 def _same_weights(sets: Mapping[str, HeadScores]) -> Iterator[str]:
     """Warn of sets that come from one and the same model."""
     before = sets[BEFORE].record
-    for name, record in ((name, scores.record) for name, scores in sets.items()):
-        if (
-            name != BEFORE
-            and record.model.weights_sha256 == before.model.weights_sha256 is not None
-            and record.options.get("measure") == before.options.get("measure")
-        ):
+    for name, scores in sets.items():
+        is_same = scores.record.model.weights_sha256 == before.model.weights_sha256 is not None
+        same_measure = scores.record.options.get("measure") == before.options.get("measure")
+        if name != BEFORE and is_same and same_measure:
             yield f"{name} has the very weights of {BEFORE}: check the paths"
 
 
 def _name_warnings(warnings: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Yield each warning once, after the names of the sets that it is about."""
-    for text in dict.fromkeys(text for own in warnings.values() for text in own):
-        names = [name for name, own in warnings.items() if text in own]
+    for text in dict.fromkeys(text for texts in warnings.values() for text in texts):
+        names = [name for name, texts in warnings.items() if text in texts]
         yield f"{', '.join(names)}: {text}"

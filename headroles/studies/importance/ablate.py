@@ -216,8 +216,8 @@ def ablate_heads(model: Model, task: str | Path, options: AblateOptions) -> Abla
 
     run = open_run(model, task, options)
     keep_parts("ablations", options, run)
-    kinds = (_removals(kind, run, options) for kind in options.sets)
-    removals = [removal for kind in kinds for removal in kind if removal.heads]
+    every = (removal for kind in options.sets for removal in _removals(kind, run, options))
+    removals = [removal for removal in every if removal.heads]
     gates = without_each([(), *(removal.heads for removal in removals)], run.shape)
     outcomes = run.outcomes(gates, options.ablation)
     frame, warnings = make_table(removals, outcomes, run.objective == CLASSIFICATION, options)
@@ -276,13 +276,13 @@ def make_table(
     needed = np.where(np.isnan(effect), np.nan, np.inf)
     if (some := effect > 0).any():  # by a two-sided test with a Bonferroni correction
         needed[some] = smallest_n(effect[some], options.alpha / 2 / changes.n_tests, _POWER)
-    names = ("loss_change", "ci_low", "ci_high", "p_value", "p_adjusted", "answer")
+    names = "loss_change ci_low ci_high p_value p_adjusted answer"
     frame = pd.DataFrame(removals, columns=Removal._fields).assign(
         n_removed=[len(removal.heads) for removal in removals],
         n=changes.moments.n,
         loss=without.mean(0),
         sd=changes.moments.sd,
-        **dict(zip(names, two_sided(changes, options, (WORSE, BETTER)), strict=True)),
+        **two_sided(changes, options, (WORSE, BETTER), names),
         p_equivalence=near.single,
         p_equivalence_adjusted=near.adjusted,
         equivalent=near.shows(options.alpha),
@@ -299,11 +299,11 @@ def _accuracy(outcomes: Outcomes | None, options: AblateOptions) -> dict[str, Fl
         return dict.fromkeys(("accuracy_change", "p_accuracy", "p_accuracy_adjusted"), np.nan)
     right = outcomes.predictions == outcomes.targets[:, None]
     differences = right[:, 1:].astype(np.int8) - right[:, :1].astype(np.int8)
-    found = find_p_values(Hypotheses.of(differences, 0.0, size=1.0), options, "two-sided", MCNEMAR)
+    tested = find_p_values(Hypotheses.of(differences, 0.0, size=1.0), options, "two-sided", MCNEMAR)
     return {
         "accuracy_change": right[:, 1:].mean(0) - right[:, 0].mean(),
-        "p_accuracy": found.single,
-        "p_accuracy_adjusted": found.adjusted,
+        "p_accuracy": tested.single,
+        "p_accuracy_adjusted": tested.adjusted,
     }
 
 

@@ -16,7 +16,6 @@ from headroles.errors import UsageError
 from headroles.inference.combined import contrast_sample
 from headroles.inference.sample import Sample
 from headroles.options import Options, takes
-from headroles.record import Record
 from headroles.results.columns import Axes, Column, one_of
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
@@ -188,13 +187,12 @@ def drops_by_task(
         rows, of_measure = make_table(tasks, removals, measure, options)
         frames.append(rows)
         warnings += of_measure
-    record = Record.now(
-        kind="by-task",
-        options=options.record(),
+    return DropsByTask.made(
+        pd.concat(frames, ignore_index=True),
+        options,
         warnings=list(dict.fromkeys(warnings)),
         sources={name: of_task.record for name, of_task in tasks.items()},
     )
-    return DropsByTask(pd.concat(frames, ignore_index=True), record)
 
 
 def _check(ablations: Sequence[Ablations], names: Sequence[str]) -> None:
@@ -264,13 +262,12 @@ def make_table(
     found = find_p_values(joined, options, "two-sided")
     frame = pd.concat(frames, ignore_index=True)
     names = "deviation deviation_low deviation_high p_deviation p_deviation_adjusted deviates"
-    deviating = two_sided(_deviations(drops, removals), options, (MORE, LESS))
     frame = frame.assign(
         measure=measure,
         p_value=found.single,
         p_adjusted=found.adjusted,
         answer=answers(found.shows(options.alpha), frame["relative_drop"], (WORSE, BETTER)),
-        **dict(zip(names.split(), deviating, strict=True)),
+        **two_sided(_deviations(drops, removals), options, (MORE, LESS), names),
         note=find_notes(joined),
     )
     by_removal = np.arange(len(frame)).reshape(len(tasks), -1).T.ravel()

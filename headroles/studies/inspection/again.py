@@ -109,6 +109,11 @@ class Chosen(NamedTuple):
     rows: list[int]
     examples: list[Example]
 
+    def scores(self, scores: HeadScores) -> list[float]:
+        """Return the score of the head in each example, NaN in a sentence that was not scored."""
+        values = scores.of_head(self.head, self.role.id)
+        return [np.nan if row == TYPED else float(values[row]) for row in self.rows]
+
 
 def read_examples(
     scores: HeadScores, wanted: Sequence[Wanted], options: AgainOptions

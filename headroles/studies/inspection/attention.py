@@ -121,16 +121,18 @@ def attention_in(
 
     encoder, measure = load_again(scores, options), scores.record.options.get("measure") or WEIGHTS
     examples = {
-        row: example for one in shown for row, example in zip(one.rows, one.examples, strict=True)
+        row: example
+        for chosen in shown
+        for row, example in zip(chosen.rows, chosen.examples, strict=True)
     }
     cut = encode_again(encoder, examples, scores.digests)
     with open_reader(encoder.network, measure) as reader:
-        read = dict(read_heads(encoder, reader, cut, [one.head for one in shown]))
+        read = dict(read_heads(encoder, reader, cut, [chosen.head for chosen in shown]))
 
-    def made(one: Chosen, row: int) -> WordAttention:
-        role, example = one.role.id, cut[row]
-        assert one.role.sieve is not None
-        cells, reach = one.role.sieve.cells(PaddedBatch([example])), reader.reaches[one.head[0]]
+    def made(chosen: Chosen, row: int) -> WordAttention:
+        (layer, head), role, example = chosen.head, chosen.role.id, cut[row]
+        assert chosen.role.sieve is not None
+        cells, reach = chosen.role.sieve.cells(PaddedBatch([example])), reader.reaches[layer]
         if reach is not None:
             place = np.arange(len(example))
             cells &= np.abs(place[:, None] - place) <= reach
@@ -141,10 +143,10 @@ def attention_in(
         places = example.words[first]
         return WordAttention(
             example=example.id,
-            layer=one.head[0],
-            head=one.head[1],
+            layer=layer,
+            head=head,
             role=role,
-            score=np.nan if row == TYPED else float(scores.of_head(one.head, role)[row]),
+            score=chosen.scores(scores)[chosen.rows.index(row)],
             score_name=scores.score.name,
             measure=measure,
             labels=tuple(
@@ -152,11 +154,11 @@ def attention_in(
                 for place, token in zip(places, tokens, strict=True)
             ),
             words=places,
-            weights=between_units(pieces, read[row][one.head]),
+            weights=between_units(pieces, read[row][layer, head]),
             sieve=pieces.T @ cells @ pieces > 0,
         )
 
-    return [[made(one, row) for row in one.rows] for one in shown]
+    return [[made(chosen, row) for row in chosen.rows] for chosen in shown]
 
 
 def encode_again(
@@ -282,9 +284,9 @@ def attention_of(
     encoder = load_encoder(model, options)
     encoded = encode_again(encoder, {TYPED: Example((made,))})
     with open_reader(encoder.network, options.measure) as reader:
-        there = {(layer, head) for layer, own in enumerate(reader.remaining) for head in own}
+        there = {(k, head) for k, remaining in enumerate(reader.remaining) for head in remaining}
         wanted = [(int(layer), int(head)) for layer, head in heads]
-        if lacking := [head_name(one) for one in wanted if one not in there]:
+        if lacking := [head_name(head) for head in wanted if head not in there]:
             raise UsageError(f"the model has no head {listed(lacking)}; name others")
         if not wanted:
             raise UsageError("no head was given; name some as (layer, head), from 0")
@@ -298,6 +300,6 @@ def average_between_words(example: EncodedExample, weights: Sequence[Float32Arra
     pieces = pieces_of(example)
     words = example.words[pieces.argmax(axis=0)]
     between = between_units(pieces, np.mean(weights, axis=0))
-    found = np.zeros((n_words, n_words), dtype=np.float32)
-    found[np.ix_(words[words >= 0], words[words >= 0])] = between[np.ix_(words >= 0, words >= 0)]
-    return found
+    mean = np.zeros((n_words, n_words), dtype=np.float32)
+    mean[np.ix_(words[words >= 0], words[words >= 0])] = between[np.ix_(words >= 0, words >= 0)]
+    return mean

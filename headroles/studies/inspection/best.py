@@ -22,13 +22,12 @@ from headroles.inference.intervals import (
 from headroles.inference.sample import Sample
 from headroles.models.options import WEIGHTS
 from headroles.options import Options, fields_of, takes
-from headroles.record import Record
 from headroles.results.columns import NUMBER, TEXT, Column
 from headroles.results.result import Result
 from headroles.results.shown import SEE_FULL, Grid, Shown
 from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, contrast_of, in_words, is_other_trees
 from headroles.scoring.scores import HeadScores
-from headroles.studies.heads import HeadColumns, baseline_of, clusters_of, dealt_by, second_half
+from headroles.studies.heads import HeadColumns, baseline_of, clusters_in, second_half
 from headroles.studies.inspection.again import AgainOptions, Head, load_again, read_again
 from headroles.studies.inspection.attention import average_between_words, encode_again, read_heads
 from headroles.testing.options import UnitOptions
@@ -103,8 +102,8 @@ class BestHeads(Result):
     def summarize(self) -> Iterator[Shown]:
         """Tabulate the best heads of each role, on the half that did not choose them."""
         frame, source, top = self.frame, self.record.sources["scores"], self.options.top
-        is_hit, in_digits = source.facts["score"] == HIT.name, "{:.0%}".format
-        documents = dealt_by(source.corpus.documents)
+        is_hit, digits = source.facts["score"] == HIT.name, ".0%"
+        documents = "examples" if source.corpus.documents == 1 else "documents"
         head, text, least, compared = "head", "its share of first choices", "gain_ci_low", "offset"
         columns, beside = {"hits": "mean", "best offset": "offset_mean"}, "the best fixed offset"
         if top is not None:
@@ -115,7 +114,7 @@ class BestHeads(Result):
         elif not is_hit:
             text, beside, compared = "its mean score", "what of it is beyond distance", "distance"
             columns = {f"{source.facts['score']} score": "mean", "beyond distance": "gain"}
-            in_digits = "{:.2f}".format
+            digits = ".2f"
         yield (
             f"The best {head} of each role, chosen on one half of the {documents}: {text}\n"
             f"on the other half, beside {beside} (means of both halves)."
@@ -125,10 +124,10 @@ class BestHeads(Result):
         rows = []
         for role in order.index[:_SHOWN]:
             halves = frame[frame["role"] == role]
-            heads = map(head_name, zip(halves["layer"], halves["head"], strict=True))
-            means = (in_digits(halves[name].mean()) for name in columns.values())
+            heads = (halves["layer"].astype(str) + "-" + halves["head"].astype(str)).unique()
+            means = (f"{halves[name].mean():{digits}}" for name in columns.values())
             is_more = "yes" if (halves[least] > 0).all() else "not shown"
-            rows.append((in_words(role), " or ".join(dict.fromkeys(heads)), *means, is_more))
+            rows.append((in_words(role), " or ".join(heads), *means, is_more))
         left = frozenset(["head", compared])
         yield Grid(("Role", "head", *columns, compared), tuple(rows), left=left)
         if len(order) > _SHOWN:
@@ -164,7 +163,7 @@ def find_best_heads(scores: HeadScores, options: BestOptions) -> BestHeads:
     >>> bool((best["gain"] < 0).all())
     True
     """
-    clusters, in_second = clusters_of(scores, options), second_half(scores)
+    clusters, in_second = clusters_in(scores.documents, options), second_half(scores)
     roles = [
         role
         for role in HeadColumns.of(scores).ids
@@ -185,9 +184,7 @@ def find_best_heads(scores: HeadScores, options: BestOptions) -> BestHeads:
     if options.top is not None:
         _add_precisions(scores, rows, clusters, options, options.top)
     frame = pd.DataFrame(rows, columns=list(BestHeads.columns))
-    sources = {"scores": scores.record}
-    record = Record.now(kind="best", options=options.record(), sources=sources)
-    return BestHeads(frame, record)
+    return BestHeads.made(frame, options, sources={"scores": scores.record})
 
 
 def _row(

@@ -13,11 +13,10 @@ from headroles.errors import UsageError
 from headroles.inference.intervals import t_interval
 from headroles.inference.sample import Sample
 from headroles.options import Options, takes
-from headroles.record import Record
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.scoring.scores import HeadScores
-from headroles.studies.heads import HeadColumns, clusters_of
+from headroles.studies.heads import HeadColumns, clusters_in
 from headroles.testing.options import UnitOptions
 
 ESTIMATES = ("n", "n_clusters", "mean", "sd", "ci_low", "ci_high")
@@ -103,9 +102,7 @@ def describe_heads(scores: HeadScores, options: UnitOptions) -> HeadDescription:
             "these scores have no quantity that describes heads; score again with "
             "`roles='confidence,entropy,distance'`"
         )
-    estimates = estimates_of(columns.values(scores), clusters_of(scores, options), options.alpha)
+    clusters = clusters_in(scores.documents, options)
+    estimates = estimates_of(columns.values(scores), clusters, options.alpha)
     frame = pd.DataFrame({**columns.labels, **estimates})
-    record = Record.now(
-        kind="description", options=options.record(), sources={"scores": scores.record}
-    )
-    return HeadDescription(frame, record)
+    return HeadDescription.made(frame, options, sources={"scores": scores.record})

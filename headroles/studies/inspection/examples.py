@@ -17,7 +17,6 @@ from headroles.drawing.page import Quoted
 from headroles.encoding import SPECIAL, AlignedEncoder, Cut, EncodedExample
 from headroles.errors import CorpusError, HeadRolesError, UsageError
 from headroles.options import Options, takes
-from headroles.record import Record
 from headroles.results.columns import NUMBER, TEXT, Column
 from headroles.results.result import Result
 from headroles.results.shown import Shown, Verbatim, Warned
@@ -149,36 +148,24 @@ def find_examples(
                 example.document if row == TYPED else scores.documents[row]
                 for row, example in zip(shown.rows, shown.examples, strict=True)
             ],
-            "score": _scores_of(scores, shown),
+            "score": shown.scores(scores),
             "count": [
-                len(one.pairs) or len(one.keys) if row == TYPED else scores.counts[row, place]
-                for row, one in zip(shown.rows, marked, strict=True)
+                len(pairs) or len(keys) if row == TYPED else scores.counts[row, place]
+                for row, (_, keys, pairs) in zip(shown.rows, marked, strict=True)
             ],
-            "text": [_with_brackets(one) for one in marked],
-            "keys": [" ".join(map(str, one.keys)) for one in marked],
+            "text": list(map(_with_brackets, marked)),
+            "keys": [" ".join(map(str, keys)) for _, keys, _ in marked],
             "words": [
-                ", ".join(f"{one.words[query]} -> {one.words[key]}" for query, key in one.pairs)
-                for one in marked
+                ", ".join(f"{words[query]} -> {words[key]}" for query, key in pairs)
+                for words, _, pairs in marked
             ],
             "gives": list(map(_in_text, weights, marked)) or [""] * len(marked),
         }
     )
     layer, number = shown.head
     facts = {"score": scores.score.name, "layer": layer, "head": number, "role": name}
-    choice = options.as_group(ExampleOptions)
-    record = Record.now(
-        kind="examples",
-        options=choice.record(),
-        facts=facts,
-        warnings=list(warnings),
-        sources={"scores": scores.record},
-    )
-    return Examples(frame, record)
-
-
-def _scores_of(scores: HeadScores, shown: Chosen) -> list[float]:
-    own = scores.of_head(shown.head, shown.role.id)
-    return [np.nan if row == TYPED else float(own[row]) for row in shown.rows]
+    choice, sources = options.as_group(ExampleOptions), {"scores": scores.record}
+    return Examples.made(frame, choice, facts=facts, warnings=list(warnings), sources=sources)
 
 
 class MarkedExample(NamedTuple):
@@ -307,10 +294,8 @@ def quote(
 def _quoted(
     scores: HeadScores, shown: Chosen, which: str, weights: Sequence[WordAttention]
 ) -> Iterator[Quoted]:
-    for k, (score, example) in enumerate(
-        zip(_scores_of(scores, shown), shown.examples, strict=True)
-    ):
-        marked = mark(example, shown.role)
+    for k, score in enumerate(shown.scores(scores)):
+        marked = mark(shown.examples[k], shown.role)
         text = f"{score:.3g}" + ", typical" * (which == MEDIAN)
         if not weights:
             arcs = tuple((query, key, np.nan, True) for query, key in marked.pairs)

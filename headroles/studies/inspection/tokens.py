@@ -25,7 +25,7 @@ from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Options, takes
 from headroles.passes.options import PassOptions, shown_in_notebooks
-from headroles.record import PieceCounts, Record
+from headroles.record import PieceCounts
 from headroles.results.columns import TEXT, Column
 from headroles.results.columns import Axes as Combinations
 from headroles.results.result import Result
@@ -202,8 +202,9 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
         reasons = "; ".join(f"{count} {reason}" for reason, count in read.skipped.items())
         raise CorpusError(f"no example could be read: {reasons or 'the corpus is empty'}")
     clusters = clusters_in(read.documents, options)
-    record = Record.now(
-        kind="token groups",
+    return TokenGroups.made(
+        _frame(read.values, clusters, options.alpha),
+        options,
         model=structs.replace(encoder.description, **read.through),
         corpus=structs.replace(
             described,
@@ -211,13 +212,11 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
             skipped=dict(read.skipped),
             pieces=PieceCounts(**read.pieces),
         ),
-        options=options.record(),
         facts={
             "clustered_by": "none" if clusters is None else "document",
             "n_clusters": len(read.values if clusters is None else np.unique(clusters)),
         },
     )
-    return TokenGroups(_frame(read.values, clusters, options.alpha), record)
 
 
 def _frame(values: Float32Array, clusters: IndexArray | None, alpha: float) -> pd.DataFrame:

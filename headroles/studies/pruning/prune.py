@@ -46,6 +46,7 @@ from headroles.studies.removals import (
     MORE,
     describe_loss_change,
     find_loss_change,
+    n_parameters,
     tabulate_steps,
     two_sided,
     without,
@@ -394,11 +395,6 @@ def write_without(
     return result
 
 
-def n_parameters(network: torch.nn.Module) -> int:
-    """Count the parameters of a network."""
-    return sum(parameter.numel() for parameter in network.parameters())
-
-
 def fine_tune(
     run: TaskRun, tested: TaskRun | None, removed: Sequence[Head], options: PruneOptions
 ) -> dict[str, Any]:
@@ -420,10 +416,8 @@ def fine_tune(
     updates = count(1)
     progress = Progress(options.on_progress, n_updates * (1 + options.compensation))
 
-    def gradients_of(
-        number: int, weights: Sequence[Tensor]
-    ) -> tuple[Tensor, Sequence[Tensor | None]]:
-        gradients = gradients_of_mean(
+    def gradients_of(number: int, weights: Sequence[Tensor]) -> Sequence[Tensor | None]:
+        _, gradients = gradients_of_mean(
             run.passes, groups[number], lambda batch: run.losses_of(batch)[0], weights
         )
         progress(next(updates))
@@ -459,8 +453,8 @@ def fine_tune(
     return {**facts, "compensation": to_records(find_compensation(of_whole, tune(masked), removed))}
 
 
-GradientsOf: TypeAlias = Callable[[int, Sequence[Tensor]], tuple[Tensor, Sequence[Tensor | None]]]
-"""Function from the number of an update's group and the weights to the loss and its gradients."""
+GradientsOf: TypeAlias = Callable[[int, Sequence[Tensor]], Sequence[Tensor | None]]
+"""Function from the number of an update's group and the weights to the gradients of its loss."""
 HeadState: TypeAlias = tuple[Mapping[Head, Tensor], FloatArray]
 """Weights of each head of a fine-tuned model, as a vector, and importances of heads (examples,
 layers, heads): absolute derivatives of the loss by gates.
@@ -499,8 +493,8 @@ def train_weights(
                 torch.empty((), dtype=torch.int64).random_()  # which a DataLoader draws
                 generator.manual_seed(options.seed + epoch)
                 order = torch.randperm(n_groups, generator=generator).tolist()
-            for one, gradient in zip(weights, gradients_of(order[place], weights)[1], strict=True):
-                one.grad = gradient
+            for tensor, gradient in zip(weights, gradients_of(order[place], weights), strict=True):
+                tensor.grad = gradient
             torch.nn.utils.clip_grad_norm_(weights, _LONGEST_GRADIENT)
             optimizer.step()
             rates.step()
@@ -524,7 +518,7 @@ def find_compensation(
     excess = Hypotheses.of(
         changes - changes.mean(1, keepdims=True), 0.0, size=np.sqrt((before**2).mean())
     )
-    names = ("excess_change", "ci_low", "ci_high", "p_value", "p_adjusted", "answer")
+    names = "excess_change ci_low ci_high p_value p_adjusted answer"
     columns = {
         "layer": layers,
         "head": numbers,
@@ -534,8 +528,6 @@ def find_compensation(
         ],
         "importance": before.mean(0),
         "importance_change": changes.mean(0),
-        **dict(
-            zip(names, two_sided(excess, TestOptions(clusters="none"), (MORE, LESS)), strict=True)
-        ),
+        **two_sided(excess, TestOptions(clusters="none"), (MORE, LESS), names),
     }
     return pd.DataFrame(columns)

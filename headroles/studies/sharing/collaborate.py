@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ import torch
 from msgspec import structs
 from torch import Tensor
 
-from headroles.arrays import FloatArray
+from headroles.arrays import BoolArray, FloatArray
 from headroles.corpus import Corpus, make_examples, prepared, read_conllu
 from headroles.encoding import check_known_pieces
 from headroles.errors import CorpusError, UsageError
@@ -42,7 +42,12 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.stored import MODEL_KINDS
 from headroles.sample import sample_treebank
-from headroles.studies.removals import describe_loss_change, find_loss_change, tabulate_steps
+from headroles.studies.removals import (
+    describe_loss_change,
+    find_loss_change,
+    n_parameters,
+    tabulate_steps,
+)
 from headroles.studies.sharing.options import CollaborateOptions
 from headroles.tasks.running import open_run
 
@@ -197,8 +202,9 @@ def _collaborate(
     run = None if task is None else open_run(network, task, loaded)
     text = read_sample(encoder, sample, options)
     rounds = Progress(options.on_progress)
-    later = 2 * text.n_batches + (0 if run is None else 2 * len(run.batches))
-    fits = _fit_sites(network, sites, text, options, n_heads, rounds, later)
+    n_fits, n_tasks = _PASSES_OF_FIT * len(sites), 0 if run is None else 2 * len(run.batches)
+    rounds.expect(text.n_batches * (1 + n_fits + 2) + n_tasks)
+    fits = _fit_sites(network, sites, text, options, n_heads, rounds)
     after = copy.deepcopy(network)
     for fit in fits:
         install(after, fit.site, fit.factors)
@@ -229,8 +235,8 @@ def _collaborate(
             "bundled": sample is None,
             "examples_held_out": len(text.held_out.lengths),
             "tokens": sum(text.learnt.lengths),
-            "parameters_before": count_parameters(network),
-            "parameters_after": count_parameters(after),
+            "parameters_before": n_parameters(encoder_of(network)),
+            "parameters_after": n_parameters(encoder_of(after)),
             "passes": [
                 {"tokens": n, "multiplications": _ratio(fits, n)}
                 for n in LENGTHS
@@ -347,18 +353,15 @@ def read_sample(
             "to learn from some and measure on others; give a larger `sample`"
         )
     apart = _held_out([one.document for one in encoded], options)
-    parts = [
-        [one for one, is_apart in zip(encoded, apart, strict=True) if is_apart == wanted]
-        for wanted in (False, True)
-    ]
     budget = Budget.of(encoder.device, options.batch_tokens)
-    learnt, held_out = (passes_over(part, encoder, budget) for part in parts)
+    learnt, held_out = (
+        passes_over([encoded[row] for row in np.flatnonzero(rows)], encoder, budget)
+        for rows in (~apart, apart)
+    )
     return SampleText(learnt, held_out, described)
 
 
-def _held_out(
-    documents: Sequence[str], options: CollaborateOptions
-) -> np.ndarray[Any, np.dtype[Any]]:
+def _held_out(documents: Sequence[str], options: CollaborateOptions) -> BoolArray:
     """Draw the examples (examples,) to hold out: whole documents if there are several."""
     units = documents if len(set(documents)) > 1 else range(len(documents))
     _, codes, sizes = np.unique(np.asarray(units), return_inverse=True, return_counts=True)
@@ -394,14 +397,12 @@ def _fit_sites(
     options: CollaborateOptions,
     n_heads: int,
     rounds: Progress,
-    later: int,
 ) -> list[_Fit]:
     """Fit factors of every site to the examples to learn from; whole layers have ``n_heads``.
 
-    ``rounds`` counts batches, of which ``later`` follow; a fit counts as two passes of the sample.
+    ``rounds`` counts batches; a fit counts as two passes of the sample.
     """
     n_each = text.n_batches * _PASSES_OF_FIT
-    rounds.expect(text.n_batches + n_each * len(sites) + later)
     learnt, held_out = (
         moments_of(network, sites, part, rounds.share(_n_batches(part)))
         for part in (text.learnt, text.held_out)
@@ -444,14 +445,8 @@ def _find(
     """Find factors of the rank asked for, or of the least rank that meets the error."""
 
     def at(rank: int) -> Factors:
-        return factorise(
-            site.maps,
-            weighting,
-            rank,
-            options.method,
-            seed=options.seed,
-            restarts=options.restarts,
-        )
+        starts = {"seed": options.seed, "restarts": options.restarts}
+        return factorise(site.maps, weighting, rank, options.method, **starts)
 
     full, heads = site.maps.full_rank, len(site.heads)
     if options.rank is not None:  # of a whole layer; this one may have lost some heads
@@ -506,11 +501,6 @@ def divergences(
             sums += of_batch
         n_heads = np.array([len(heads) or np.nan for heads in first.remaining])
     return np.asarray(sums / n_heads / sum(passes.lengths))
-
-
-def count_parameters(model: PreTrainedModel) -> int:
-    """Count the parameters of the encoder."""
-    return sum(one.numel() for one in encoder_of(model).parameters())
 
 
 def multiplications(width: int, rank: int, tokens: int, sharing: int = 0) -> int:

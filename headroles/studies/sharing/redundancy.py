@@ -19,7 +19,6 @@ from headroles.models.loading.encoder import Model, check_is_model, load_encoder
 from headroles.models.shared.factorisation import head_singular
 from headroles.models.shared.sites import find_sites
 from headroles.options import Options, takes
-from headroles.record import Record
 from headroles.results.formats import to_records
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
@@ -176,17 +175,16 @@ def find_redundancy(model: Model, options: RedundancyOptions) -> Redundancy:
     pairs = _pairs(sites, common, options, rng)
     by_role = pd.DataFrame() if table is None else _roles(sites, common, table, options)
     sizes = [site.maps.query.shape[1] / site.maps.query.shape[2] for site in sites]
-    record = Record.now(
-        kind="redundancy",
+    return Redundancy.made(
+        pairs,
+        options,
         model=structs.replace(encoder.description, **described),
-        options=options.record(),
         facts={
             "chance": float(np.mean(sizes)),
             "layers": to_records(layers),
             "roles": to_records(by_role),
         },
     )
-    return Redundancy(pairs, record)
 
 
 def _layers(
@@ -237,7 +235,7 @@ def _pairs(
     frame[["query_p_value", "key_p_value"]] = found.single.reshape(observed.shape)
     frame[["query_p_adjusted", "key_p_adjusted"]] = found.adjusted.reshape(observed.shape)
     frame[["query_shared", "key_shared"]] = found.shows(options.alpha).reshape(observed.shape)
-    return frame[list(Redundancy.columns)]
+    return frame
 
 
 def _roles(

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from statsmodels.stats.inter_rater import cohens_kappa
 
 from headroles import Classification, RoleComparison, assign_roles, compare_roles
 from headroles.errors import UsageError
@@ -134,39 +133,6 @@ def test_heads_that_moved_farthest_come_first(shifts: RoleComparison) -> None:
     assert both.checkpoint.tolist() == ["1"] * 5 + ["2"] * 5
     assert all(heads.is_monotonic_decreasing for _, heads in both.groupby("checkpoint").effect_size)
     assert not both["role"].eq("block").any()  # which is untestable
-
-
-@pytest.mark.parametrize(
-    "counts", [(20, 5, 10, 15), (3, 0, 0, 69), (0, 3, 0, 69), (0, 0, 0, 72), (72, 0, 0, 0)]
-)
-def test_agreement_of_role_tables(
-    shifts: RoleComparison, counts: tuple[int, int, int, int]
-) -> None:
-    """Of so many heads with the role both times, before only, after only, and never.
-
-    A yes that is undecided at the other end is no role there; untestable heads do not count.
-    """
-    pairs = np.repeat([[1, 1], [1, 0], [0, 1], [0, 0]], counts, axis=0).astype(bool)
-    words = np.where(pairs, "yes", "undecided")
-    rows = [*map(tuple, words), ("untestable", "yes")]
-    frame = pd.DataFrame(rows, columns=["answer_before", "answer_after"])
-    frame["status"] = role_status(frame["answer_before"], frame["answer_after"])
-    made = RoleComparison(frame.assign(checkpoint="after", role="local"), shifts.record)
-    found = made.agreement().iloc[0]
-    had, has = pairs.T
-    assert (found.heads, found.had, found.has, found.both) == (
-        *(sum(counts), had.sum(), has.sum()),
-        counts[0],
-    )
-    assert found.undecided == sum(counts) - counts[0]
-    expected = counts[0] / pairs.any(axis=1).sum() if pairs.any() else np.nan
-    assert found.jaccard == pytest.approx(expected, nan_ok=True)
-    if max(counts[0], counts[3]) < sum(counts):
-        assert found.kappa == pytest.approx(cohens_kappa(np.reshape(counts, (2, 2))).kappa)
-    assert np.isnan(found.kappa) == (max(counts[0], counts[3]) == sum(counts))
-    of_block = shifts.agreement().set_index("role").loc["block"]
-    assert (of_block[["heads", "had", "has"]] == 0).all(axis=None)
-    assert of_block[["jaccard", "kappa"]].isna().all(axis=None)
 
 
 def test_by_status(shifts: RoleComparison) -> None:
