@@ -208,8 +208,12 @@ class RoleComparison(Result):
         moved["role"] = farthest["role"]
         moved["role_effect_size"] = farthest["effect_size"]
         moved["role_difference"] = farthest["difference"]
-        names: Any = moved.groupby("checkpoint", sort=False)["effect_size"].nlargest(n).index
-        return moved.loc[names.droplevel(0)].reset_index()
+        most = (
+            moved.groupby("checkpoint", sort=False)["effect_size"]
+            .nlargest(n)
+            .reset_index(0, drop=True)
+        )
+        return moved.loc[most.index].reset_index()
 
     def summarize(self) -> Iterator[Shown]:
         """Count and name roles kept, lost and gained, and means that moved beyond the margin."""
