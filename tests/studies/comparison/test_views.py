@@ -198,7 +198,7 @@ def test_views_are_the_same_after_loading(shifts: RoleComparison, tmp_path: Path
     for view in RoleComparison.views:
         pd.testing.assert_frame_equal(loaded.view(view), shifts.view(view), check_exact=True)
         assert all(len(shifts.export(fmt, view)) > 100 for fmt in ("csv", "json", "latex"))
-    for part in ("60 examples that all models read", "Agreement", "Moved"):
+    for part in ("60 examples that all models read", "Layers", "Moved"):
         assert part in in_full(shifts)
 
 
