@@ -82,8 +82,7 @@ from headroles.models.attention.reader import open_reader
 from headroles.models.heads.surgery import heads_of, remove_heads
 from headroles.models.loading.encoder import LoadedEncoder, load_encoder, load_model
 from headroles.models.options import ModelOptions
-from headroles.passes.examples import passes_over
-from headroles.passes.loop import Budget
+from headroles.passes.loop import Budget, passes_over
 from headroles.record import Record, RecordedCorpus, RecordedModel
 from headroles.roles import SCORES, RoleOptions, choose_roles
 from headroles.scoring.options import ScoreOptions

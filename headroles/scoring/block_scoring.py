@@ -22,8 +22,7 @@ from headroles.encoding import EncodedExample, collate
 from headroles.errors import ModelError
 from headroles.models.attention.reader import AttentionReader
 from headroles.models.loading.encoder import LoadedEncoder
-from headroles.passes.examples import as_tensors, on_device, to_host
-from headroles.passes.loop import Budget, Passes
+from headroles.passes.loop import Budget, Passes, as_tensors, on_device, to_host
 from headroles.record import Record, RecordedCorpus
 from headroles.roles import (
     OFFSETS,

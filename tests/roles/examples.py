@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from headroles.corpus import Sentence
 from headroles.encoding import SPECIAL, EncodedExample
-from headroles.passes.examples import as_tensors
+from headroles.passes.loop import as_tensors
 from headroles.roles import (
     SCORES,
     PaddedBatch,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from headroles.models.attention.reader import AttentionReader
     from headroles.models.loading.encoder import LoadedEncoder, Model
-    from headroles.passes.examples import ExampleBatch
+    from headroles.passes.loop import ExampleBatch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,8 +191,7 @@ def read_heads(
     heads: Iterable[Head],
 ) -> Iterator[tuple[int, dict[Head, Float32Array]]]:
     """Yield the attention (pieces, pieces) of heads in each example, with its key."""
-    from headroles.passes.examples import passes_over
-    from headroles.passes.loop import Budget
+    from headroles.passes.loop import Budget, passes_over
 
     keys, wanted = list(encoded), set(heads)
 

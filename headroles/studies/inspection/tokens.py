@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from headroles.models.attention.norms import NormReader
     from headroles.models.attention.reader import AttentionReader
     from headroles.models.loading.encoder import LoadedEncoder, Model
-    from headroles.passes.examples import ExampleBatch
+    from headroles.passes.loop import ExampleBatch
 
 ALL_LAYERS = "all"
 """Layer of the means over layers."""
@@ -250,8 +250,7 @@ def read_corpus(
     ``counts`` are word frequencies, of words as `fold` gives them.
     """
     from headroles.models.attention.reader import open_norms, open_reader  # which import torch
-    from headroles.passes.examples import passes_over
-    from headroles.passes.loop import Budget
+    from headroles.passes.loop import Budget, passes_over
     from headroles.scoring.windows import windows_of
 
     skipped, documents, rows, done = Counter(corpus.skipped), [], [], 0

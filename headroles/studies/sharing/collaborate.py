@@ -34,8 +34,7 @@ from headroles.models.shared.factorisation import (
 )
 from headroles.models.shared.sites import Site, Sums, find_sites, install, reading_inputs
 from headroles.options import Options, takes
-from headroles.passes.examples import ExampleBatch, passes_over
-from headroles.passes.loop import Budget, Passes
+from headroles.passes.loop import Budget, ExampleBatch, Passes, passes_over
 from headroles.passes.options import OnProgress, Progress, shown_in_notebooks
 from headroles.record import Record, RecordedCorpus
 from headroles.results.result import Result

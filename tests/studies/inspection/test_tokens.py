@@ -21,7 +21,7 @@ from headroles.models.attention.reader import open_norms, open_reader
 from headroles.models.heads.projections import find_projections
 from headroles.models.heads.surgery import remove_heads
 from headroles.models.loading.encoder import LoadedEncoder
-from headroles.passes.examples import ExampleBatch, as_tensors
+from headroles.passes.loop import ExampleBatch, as_tensors
 from headroles.roles import PaddedBatch
 from headroles.studies.inspection.tokens import (
     GROUPS,
