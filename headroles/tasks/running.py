@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
@@ -175,8 +175,17 @@ class TaskRun:
         return float(self._in_order(gates)[-1].sum())
 
     def _in_order(self, gates: Tensor) -> tuple[list[int], list[int], FloatArray]:
-        """Return `shared_layers` of gates, and the share of a pass that each takes in its order."""
-        order, shared = shared_layers(gates)
+        """Return an order of ``gates`` (S, layers, heads) with the fewest layers to run.
+
+        The second list has the number of lowest layers in which each two neighbours are the same;
+        the array has the share of a pass that each setting takes.
+        """
+        by_layer = gates.tolist()
+        order = sorted(range(len(gates)), key=lambda setting: by_layer[setting], reverse=True)
+        shared = [
+            sum(1 for _ in takewhile(bool, map(operator.eq, by_layer[one], by_layer[following])))
+            for one, following in pairwise(order)
+        ]
         reused = np.array([0, *shared]) * (not self.sites.layers_are_shared)
         return order, shared, 1 - reused / self.shape[0]
 
@@ -235,7 +244,7 @@ class TaskRun:
         Batches that ``parts`` has are not computed again, under a name that no other arrays have.
         ``compute`` reports how many of its ``n_passes`` over a batch are done.
         """
-        stem, arrays = "", list[Arrays]()
+        stem, arrays, done = "", list[Arrays](), 0
         if self.parts is not None:
             weights = weight_digest(self.encoder.model)  # weights may have been tuned since loading
             inputs = [computed, weights, self.task.digest, self.task.lines, self.batch_tokens]
@@ -244,44 +253,31 @@ class TaskRun:
             # a notebook without `expect` has a bar for each round
             rounds = self.rounds if options is self.options else Progress(options.on_progress)
             report = rounds.start(len(self.batches) * n_passes)
+            of_an_example = len(self.batches) / len(self.task)
+
+            def read(part: TaskBatch) -> Arrays:
+                return compute(
+                    part,
+                    lambda n: report(of_an_example * (done * n_passes + n * len(part.indices))),
+                )
+
             for number, batch in enumerate(self.batches):
                 name = f"{stem}-{number + 1}"
                 if self.parts is not None and name in self.parts:
-                    arrays.append(
-                        self.parts.read(name, partial(_decode, types, len(batch.indices)))
-                    )
+                    decode = partial(_decode, types, len(batch.indices))
+                    arrays.append(self.parts.read(name, decode))
+                    done += len(batch.indices)
                 else:
-                    arrays.append(
-                        self._computed(batch, compute, report, number * n_passes, n_passes)
-                    )
+                    pieces: list[Arrays] = []
+                    for part, piece in self.passes.run([batch], read):
+                        pieces.append(piece)
+                        done += len(part.indices)
+                    arrays.append(_joined(pieces))
                     if self.parts is not None:
                         self.parts.write(name, encode_arrays(arrays[-1]))
-                report((number + 1) * n_passes)
+                report(of_an_example * done * n_passes)
         places = np.argsort([index for batch in self.batches for index in batch.indices])
-        return {
-            column: np.concatenate([of_batch[column] for of_batch in arrays])[places]
-            for column in arrays[0]
-        }
-
-    def _computed(
-        self,
-        batch: TaskBatch,
-        compute: Callable[[TaskBatch, OnPass], Arrays],
-        report: Progress,
-        before: float,
-        n_passes: float,
-    ) -> Arrays:
-        """Compute the arrays of a batch, all at once or in pieces."""
-        pieces: list[Arrays] = []
-        size = len(batch.indices)
-
-        def read(part: TaskBatch) -> Arrays:
-            done = sum(len(piece["losses"]) for piece in pieces) * n_passes
-            return compute(part, lambda n: report(before + (done + n * len(part.indices)) / size))
-
-        for _, arrays in self.passes.run([batch], read):
-            pieces.append(arrays)
-        return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+        return {name: values[places] for name, values in _joined(arrays).items()}
 
     def _ablation(self, kind: str) -> Ablation:
         if kind != MEAN:
@@ -337,6 +333,10 @@ class TaskRun:
         return losses.sum(1) / masked, torch.full_like(losses[:, 0], torch.nan)
 
 
+def _joined(pieces: Sequence[Arrays]) -> Arrays:
+    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+
+
 def _in_double(values: Tensor) -> FloatArray:
     return np.asarray(values.detach().double().cpu().numpy())
 
@@ -382,20 +382,6 @@ def keep_parts(study: str, options: RunOptions, *runs: TaskRun | None) -> OpenPa
     for run in saving:
         run.parts = parts
     return parts
-
-
-def shared_layers(gates: Tensor) -> tuple[list[int], list[int]]:
-    """Return an order of ``gates`` (S, layers, heads) with the fewest layers to run.
-
-    The second list has the number of lowest layers in which each two neighbours are the same.
-    """
-    by_layer = gates.tolist()
-    order = sorted(range(len(gates)), key=lambda setting: by_layer[setting], reverse=True)
-    shared = [
-        sum(1 for _ in takewhile(bool, map(operator.eq, by_layer[setting], by_layer[following])))
-        for setting, following in pairwise(order)
-    ]
-    return order, shared
 
 
 @contextmanager

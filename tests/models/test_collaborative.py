@@ -10,12 +10,12 @@ import torch
 from transformers import AutoModel, PreTrainedModel, Trainer, TrainingArguments
 
 from headroles.errors import ModelError
-from headroles.models.loading.encoder import load_encoder, load_model
-from headroles.models.options import FACTOR_METHODS, PER_HEAD, SHARED
-from headroles.models.shared.collaborative import (
+from headroles.models.heads.low_rank import (
     RECORD_FILE,
     WEIGHTS_FILE,
 )
+from headroles.models.loading.encoder import load_encoder, load_model
+from headroles.models.options import FACTOR_METHODS, PER_HEAD, SHARED
 from tests.conftest import make_tokenizer
 from tests.models.families import HEADS
 from tests.models.test_attention import make_inputs

@@ -1,26 +1,44 @@
-"""Modules of encoders whose queries and keys are of low rank, and their installation.
+"""Encoders whose queries and keys are of low rank: their modules, and the folders they write.
 
 A module of self-attention keeps its values and outputs; `LowRankScores` replace its query and key
-projections, with queries and keys of another width than values.
+projections, with queries and keys of another width than values. A folder of such a model has its
+weights in a file of another name, so that transformers finds no weights and says so, instead of
+inventing the missing projections.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
+import msgspec
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_model, save_model
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.bert.modeling_bert import eager_attention_forward
 
+from headroles import storage
+from headroles.errors import HeadRolesError, ModelError
 from headroles.models.families import INTERFACE, encoder_of, find_family
 from headroles.models.options import PER_HEAD, SHARED, FactorMethod
+from headroles.storage import Count
+from headroles.wording import in_one_line
 
 if TYPE_CHECKING:
     from headroles.models.shared.factorisation import Factors
+
+RECORD_FILE, WEIGHTS_FILE = "low_rank.json", "low_rank.safetensors"
+_DAMAGE = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, OSError, RuntimeError),
+    *(TypeError, ValueError, SafetensorError),
+)
+"""What transformers and PyTorch raise for a configuration that no model can have."""
 
 
 def unset(in_features: int, out_features: int, bias: bool) -> nn.Linear:
@@ -213,3 +231,78 @@ def replace_scores(model: PreTrainedModel, path: str, scores: LowRankScores) -> 
         module.attention_head_size = module.head_dim
     module.scaling = module.attention_head_size**-0.5
     module.scores = scores.to(reference.device, reference.dtype)
+
+
+class LowRankShape(msgspec.Struct):
+    """Shapes of queries and keys of a module, as `LowRankScores` takes them."""
+
+    method: FactorMethod
+    width: Count
+    heads: Count
+    rank: Count
+
+
+def is_collaborative(folder: str | Path) -> bool:
+    """Tell whether a model of low rank wrote ``folder``."""
+    return (Path(folder) / RECORD_FILE).is_file()
+
+
+def saved_whole(model: PreTrainedModel) -> PreTrainedModel:
+    """Let ``model`` write its queries and keys of low rank by its own ``save_pretrained``."""
+    cast(Any, model).save_pretrained = partial(_save, model)
+    return model
+
+
+def _save(
+    model: PreTrainedModel,
+    save_directory: str | Path,
+    is_main_process: bool = True,
+    state_dict: dict[str, Any] | None = None,
+    **_: Any,
+) -> None:
+    """Write configuration and weights into a folder that `load_model` of headroles reads.
+
+    Raises ModelError for a given ``state_dict``, such as that of a distributed model.
+    """
+    if state_dict is not None:
+        raise ModelError("a model of low rank is written whole; save it from one process")
+    if not is_main_process:
+        return
+    folder = Path(save_directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    model.config.architectures = [type(model).__name__]
+    model.config.save_pretrained(folder)
+    save_model(model, str(folder / WEIGHTS_FILE))
+    (folder / WEIGHTS_FILE).chmod((folder / "config.json").stat().st_mode)
+    modules = {
+        path: LowRankShape(scores.method, scores.query.in_features, scores.heads, scores.rank)
+        for path, scores in ((path, module.scores) for path, module in low_rank_modules(model))
+    }
+    storage.write_bytes(folder / RECORD_FILE, storage.encode_json({"modules": modules}))
+
+
+def low_rank_model(folder: Path, model: PreTrainedModel) -> PreTrainedModel:
+    """Return ``model`` with queries and keys as the record of ``folder`` says, without weights."""
+    record = storage.read_json(folder / RECORD_FILE)
+    for path, shape in msgspec.convert(record["modules"], dict[str, LowRankShape]).items():
+        replace_scores(model, path, LowRankScores(**msgspec.structs.asdict(shape)))
+    return model
+
+
+def load_collaborative(folder: Path, make: Callable[[], PreTrainedModel]) -> PreTrainedModel:
+    """Load the model of such a folder into a model that ``make`` makes from its configuration.
+
+    Raises ModelError for a folder whose files do not fit together.
+    """
+    try:
+        model = low_rank_model(folder, make())
+        load_model(model, str(folder / WEIGHTS_FILE), strict=True)
+    except HeadRolesError:
+        raise
+    except _DAMAGE as error:
+        raise ModelError(
+            f"the model of low rank in {folder} cannot be loaded ({in_one_line(error)}); "
+            "make it again with: headroles collaborate"
+        ) from error
+    model.config._name_or_path = str(folder)
+    return saved_whole(model)

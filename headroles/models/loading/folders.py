@@ -14,7 +14,7 @@ from transformers import CONFIG_MAPPING
 
 from headroles import storage
 from headroles.errors import ModelError, StorageError
-from headroles.models.shared.collaborative import is_collaborative
+from headroles.models.heads.low_rank import is_collaborative
 from headroles.results.stored import MODEL_KINDS
 from headroles.wording import in_one_line, listed, shortened
 

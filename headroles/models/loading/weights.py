@@ -39,6 +39,11 @@ from headroles.models.families import (
     is_encoder_decoder,
     quiet_transformers,
 )
+from headroles.models.heads.low_rank import (
+    is_collaborative,
+    load_collaborative,
+    low_rank_model,
+)
 from headroles.models.heads.remaining import Head, removed_heads
 from headroles.models.heads.surgery import remove_listed
 from headroles.models.loading.folders import (
@@ -50,11 +55,6 @@ from headroles.models.loading.folders import (
     stored_weights,
 )
 from headroles.models.options import ModelOptions
-from headroles.models.shared.collaborative import (
-    is_collaborative,
-    load_collaborative,
-    low_rank_model,
-)
 from headroles.wording import in_one_line, listed
 
 ENCODER, CLASSIFICATION, MASKED_LM = HEADS = ("", "classification", "masked_lm")

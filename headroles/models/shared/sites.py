@@ -14,9 +14,8 @@ from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
 from headroles.models.families import encoder_of, find_family
-from headroles.models.heads.low_rank import LowRankScores, is_low_rank, replace_scores
+from headroles.models.heads.low_rank import LowRankScores, is_low_rank, replace_scores, saved_whole
 from headroles.models.heads.projections import find_projections, layers_that_share
-from headroles.models.shared.collaborative import saved_whole
 from headroles.models.shared.factorisation import Factors, InputMoments, ScoreMaps
 
 
