@@ -98,7 +98,8 @@ def read_model(
     if folder is not None and is_collaborative(folder):
 
         def make() -> PreTrainedModel:
-            return class_of(config)(copy.deepcopy(config))
+            made: PreTrainedModel = class_to_load(config, None, False)(copy.deepcopy(config))
+            return made
 
         # without weights to compare with, only small models are made
         _check_number_of_weights(name, None, lambda: low_rank_model(folder, make()), fewest=1)
@@ -118,10 +119,9 @@ def _from_pretrained(
     name: str, config: PreTrainedConfig, options: ModelOptions, head: str | None
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
     """Load weights by transformers; return the model and the report of weights that did not fit."""
-    kind: Any = class_of(config) if head is None else class_to_load(_CLASSES[head], config)
+    kind = class_to_load(config, head, options.trust_remote_code)
     if not options.trust_remote_code:
-        from_config = getattr(kind, "from_config", kind)  # of an AutoModel
-        _check_number_of_weights(name, options.revision, lambda: from_config(config))
+        _check_number_of_weights(name, options.revision, lambda: kind(config))
     try:
         with quiet_transformers(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)  # equal loads draw equal weights for those that a checkpoint lacks
@@ -278,20 +278,20 @@ def _about_config(name: str, reason: str) -> str:
     )
 
 
-def class_to_load(auto: Any, config: PreTrainedConfig) -> Any:
-    """Return the class whose ``from_pretrained`` reads the weights: ``auto``, or one without heads.
+def class_to_load(config: PreTrainedConfig, head: str | None, trust_remote_code: bool) -> Any:
+    """Return the class whose ``from_pretrained`` reads the weights; raises errors as `read_model`.
 
-    With AutoModel, only the encoder of an encoder-decoder is read: the class has no decoder.
-
-    Raises ModelSupportError for a model with removed heads of a class unknown to transformers.
+    Of an encoder-decoder, the encoder alone is read: its class has no decoder.
     """
     removed = removed_heads(config)
-    if auto is AutoModel and is_encoder_decoder(config) and type(config) in auto._model_mapping:
-        kind = _without_decoder(one_of(auto, config), config)
-    else:
-        has_code = getattr(config, "auto_map", None)  # with classes that transformers does not know
-        known = one_of(auto, config) if removed or not has_code else auto
-        kind = known if removed else auto
+    if head is None:
+        return _without_heads(class_of(config), removed)
+    auto = _CLASSES[head]
+    if trust_remote_code and getattr(config, "auto_map", None) and not removed:
+        return auto  # it may be of a class that transformers does not know
+    kind = one_of(auto, config)
+    if head == ENCODER and is_encoder_decoder(config):
+        kind = _without_decoder(kind, config)
     return _without_heads(kind, removed)
 
 
@@ -336,7 +336,7 @@ def one_of(auto: Any, config: PreTrainedConfig) -> type[PreTrainedModel]:
 
 
 def class_of(config: PreTrainedConfig) -> type[PreTrainedModel]:
-    """Return the class that wrote a configuration, without the removed heads.
+    """Return the class that wrote a configuration.
 
     Raises ModelSupportError for a class that transformers does not have.
     """
@@ -348,7 +348,7 @@ def class_of(config: PreTrainedConfig) -> type[PreTrainedModel]:
             f"the configuration was written by {named}, which is no model class that "
             "transformers has"
         )
-    return _without_heads(found, removed_heads(config))
+    return found
 
 
 def _without_heads(kind: type[PreTrainedModel], removed: list[Head]) -> type[PreTrainedModel]:
