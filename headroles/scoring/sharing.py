@@ -111,7 +111,7 @@ class Sharing:
         of_part = {} if self.corpus_part is None else {"part": vars(self.corpus_part)}
         if self.assists:
             self.wait()
-            return self.parts.join({**settings(), **of_part})
+            return self.parts.open({**settings(), **of_part}, is_first=False)
         opened = self.parts.open({**settings(), **of_part})
         self.wait()
         return opened

@@ -50,47 +50,39 @@ class Parts:
         """Return the parts of a piece of the work with settings of its own; they count here too."""
         return Parts(self.place / name)
 
-    def open(self, settings: Mapping[str, Any]) -> OpenParts:
+    def open(self, settings: Mapping[str, Any], is_first: bool = True) -> OpenParts:
         """Open the parts of a run with these settings, and save the settings.
 
-        Raises StorageError, naming the differences, if there are parts with other settings.
+        Processes that are not the first save none. Raises StorageError, naming the differences,
+        if there are parts with other settings, or if those of the first process are others.
         """
-        if self.count and (found := self._differences(settings)):
-            raise StorageError(
-                f"the unfinished run saved in {self.place} has other settings: {found}; run it "
-                "with its first options, or run the command with --no-resume to start anew"
-            )
-        opened = self._opened(settings)
-        with written(opened.folder):
-            opened.folder.mkdir(parents=True, exist_ok=True)
-        write_bytes(self.place / _SETTINGS, encode_json(settings))
+        encoded = encode_json(settings)
+        digest = _digest(encoded)
+        opened = OpenParts(self.place / digest.hex()[:_NAME_LENGTH], digest)
+        if self.count or not is_first:
+            try:
+                saved = read_json(self.place / _SETTINGS)
+            except StorageError as error:
+                raise StorageError(
+                    f"the settings of the unfinished run saved in {self.place} cannot be read; run "
+                    "the command with --no-resume to start anew"
+                ) from error
+            found = differences(saved, json.loads(encoded))  # tuples are lists then
+            if found and is_first:
+                raise StorageError(
+                    f"the unfinished run saved in {self.place} has other settings: {found}; run it "
+                    "with its first options, or run the command with --no-resume to start anew"
+                )
+            if found:
+                raise StorageError(
+                    f"this process has other settings than the first one: {found}; "
+                    "give all processes the same command, packages and model"
+                )
+        if is_first:
+            with written(opened.folder):
+                opened.folder.mkdir(parents=True, exist_ok=True)
+            write_bytes(self.place / _SETTINGS, encoded)
         return opened
-
-    def join(self, settings: Mapping[str, Any]) -> OpenParts:
-        """Open the parts that another process with the same settings saves.
-
-        Raises StorageError, naming the differences, if its settings are others.
-        """
-        if found := self._differences(settings):
-            raise StorageError(
-                f"this process has other settings than the first one: {found}; "
-                "give all processes the same command, packages and model"
-            )
-        return self._opened(settings)
-
-    def _opened(self, settings: Mapping[str, Any]) -> OpenParts:
-        digest = _digest(encode_json(settings))
-        return OpenParts(self.place / digest.hex()[:_NAME_LENGTH], digest)
-
-    def _differences(self, settings: Mapping[str, Any]) -> str:
-        try:
-            saved = read_json(self.place / _SETTINGS)
-        except StorageError as error:
-            raise StorageError(
-                f"the settings of the unfinished run saved in {self.place} cannot be read; run "
-                "the command with --no-resume to start anew"
-            ) from error
-        return differences(saved, json.loads(encode_json(settings)))  # tuples are lists then
 
     def remove(self) -> None:
         """Remove all parts, then the settings."""

@@ -1,4 +1,4 @@
-"""Labelled text in tables, such as GLUE's files, or text to mask -> texts and their targets."""
+"""Labelled text in tables, such as GLUE's files, or text to mask -> targets and batches."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from headroles.arrays import FloatArray
 from headroles.corpus.files import CorpusFile, check_not_special, is_dataset, read_lines
 from headroles.corpus.tables import check_text_columns, hint_of_separator, read_columns
-from headroles.errors import CorpusError, UsageError
+from headroles.encoding import check_known_pieces
+from headroles.errors import CorpusError, TokenizerError, UsageError
+from headroles.models.loading.encoder import LoadedEncoder
+from headroles.passes.loop import Budget, Passes
 from headroles.tasks.options import AUTO, CLASSIFICATION, MASKED_LM, REGRESSION, TaskOptions
 from headroles.wording import listed
 
@@ -28,6 +33,8 @@ _TEXTS = (
     ("text",),
 )
 _LABELS = ("label", "gold_label", "Quality", "is_duplicate", "score")
+IGNORED = -100
+"""Target of tokens that are not masked."""
 
 
 @dataclass(frozen=True)
@@ -151,8 +158,13 @@ def find_targets(task: Task, objective: str, config: Any, labels: Sequence[str] 
         return np.array([_number(task.file, line, label) for line, label in pairs])
     numbered = config.label2id or {name: number for number, name in (config.id2label or {}).items()}
     names = {str(name).lower(): number for name, number in numbered.items()}
-    known = {str(number): number for number in range(config.num_labels)} | names
-    known |= _classes_given(labels, config.num_labels)
+    n_classes = config.num_labels
+    known = {str(number): number for number in range(n_classes)} | names
+    for pair in labels:  # which may be written in any case
+        label, _, number = pair.rpartition("=")
+        if not 0 <= int(number) < n_classes:
+            raise UsageError(f"labels {pair}: the model has the classes 0 to {n_classes - 1}")
+        known[label.strip().lower()] = int(number)
     for line, label in zip(task.lines, task.labels, strict=True):
         if label.lower() not in known:
             raise CorpusError(
@@ -169,17 +181,6 @@ def find_targets(task: Task, objective: str, config: Any, labels: Sequence[str] 
     return targets
 
 
-def _classes_given(labels: Sequence[str], n_classes: int) -> dict[str, int]:
-    """Return the class of each label, which may be written in any case."""
-    given = {}
-    for pair in labels:
-        label, _, number = pair.rpartition("=")
-        if not 0 <= int(number) < n_classes:
-            raise UsageError(f"labels {pair}: the model has the classes 0 to {n_classes - 1}")
-        given[label.strip().lower()] = int(number)
-    return given
-
-
 def _number(file: str, line: int, label: str) -> float:
     try:
         value = float(label)
@@ -191,3 +192,99 @@ def _number(file: str, line: int, label: str) -> float:
             "numbers (name their column with `label_column`)"
         )
     return value
+
+
+@dataclass(frozen=True)
+class TaskBatch:
+    """Examples that run together: their places in the task, and the inputs of the model."""
+
+    indices: list[int]
+    inputs: dict[str, Tensor]
+    targets: Tensor
+
+
+def passes_over(
+    encoder: LoadedEncoder, task: Task, objective: str, targets: FloatArray, options: TaskOptions
+) -> tuple[Passes[TaskBatch], int]:
+    """Return the passes over the examples of a task, and the number of truncated examples.
+
+    ``targets`` (examples,) are classes or numbers, unused if tokens are masked.
+
+    Raises:
+        TokenizerError: no special token that the task needs, or most word pieces are unknown.
+        CorpusError: an example of special tokens alone.
+    """
+    tokenizer = encoder.tokenizer
+    for kind in ("pad_token", *(("mask_token",) if objective == MASKED_LM else ())):
+        if getattr(tokenizer, kind) is None:
+            raise TokenizerError(
+                f"the tokenizer {tokenizer.name_or_path} has no {kind}, which this task needs; "
+                "name one in tokenizer_config.json"
+            )
+    limit = min(options.max_tokens or encoder.max_tokens, encoder.max_tokens)
+    columns = [list(texts) for texts in zip(*task.texts, strict=True)]
+    asked = {"return_special_tokens_mask": True}
+    encoded = tokenizer(*columns, truncation=False, **asked)
+    lengths = [len(ids) for ids in encoded["input_ids"]]
+    n_cut = sum(length > limit for length in lengths)
+    if n_cut:
+        encoded = tokenizer(*columns, truncation=True, max_length=limit, **asked)
+    _check_words(task, encoded, tokenizer.unk_token_id, objective == MASKED_LM)
+
+    def make(indices: list[int]) -> TaskBatch:
+        rows = {name: [values[index] for index in indices] for name, values in encoded.items()}
+        special = rows.pop("special_tokens_mask")
+        padded = tokenizer.pad(rows, padding=True, return_tensors="pt")
+        inputs = {name: values.to(encoder.device) for name, values in padded.items()}
+        if objective == MASKED_LM:
+            lines = [task.lines[index] for index in indices]
+            masked = _masked(inputs, lines, special, options, tokenizer.mask_token_id)
+            return TaskBatch(indices, *masked)
+        kind = torch.float32 if objective == REGRESSION else torch.long
+        own = torch.tensor(targets[indices], dtype=kind, device=encoder.device)
+        return TaskBatch(indices, inputs, own)
+
+    passes = Passes(
+        [min(length, limit) for length in lengths],
+        make,
+        lambda index: f"line {task.lines[index]} of {task.file}",
+        Budget.of(encoder.device, options.batch_tokens),
+    )
+    return passes, n_cut
+
+
+def _check_words(task: Task, encoded: Any, unknown: int | None, masks: bool) -> None:
+    n_pieces = n_unknown = 0
+    columns = (encoded["input_ids"], encoded["special_tokens_mask"], task.lines)
+    for ids, special, line in zip(*columns, strict=True):
+        is_unknown, is_plain = np.asarray(ids) == unknown, np.asarray(special) == 0
+        n_words = int((is_plain | is_unknown).sum())
+        if not n_words or (masks and not is_plain.any()):
+            raise CorpusError(
+                f"{task.file}, line {line}: the text has no word piece; give it one that "
+                "the tokenizer can read, or remove the line"
+            )
+        n_pieces += n_words
+        n_unknown += int(is_unknown.sum())
+    check_known_pieces(n_unknown, n_pieces, str(task.file))
+
+
+def _masked(
+    inputs: dict[str, Tensor],
+    lines: Sequence[int],
+    special: Sequence[Sequence[int]],
+    options: TaskOptions,
+    mask_id: int,
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Return inputs with masked tokens, which depend on each example alone, and these tokens."""
+    ids = inputs["input_ids"].clone()
+    targets = torch.full_like(ids, IGNORED)
+    for row, (line, marks) in enumerate(zip(lines, special, strict=True)):
+        words = np.flatnonzero(np.asarray(marks) == 0)
+        drawn = np.random.default_rng([line, options.mask_seed]).random(len(words))
+        chosen = drawn < options.masked_share
+        chosen[drawn.argmin()] = True
+        where = torch.from_numpy(words[chosen]).to(ids.device)
+        targets[row, where] = ids[row, where]
+        ids[row, where] = mask_id
+    return {**inputs, "input_ids": ids}, targets

@@ -45,10 +45,17 @@ from headroles.passes.options import Progress, shown_in_notebooks
 from headroles.record import Record, RecordedTask, versions
 from headroles.rounding import MODEL_TERMS, rounding_bound
 from headroles.storage import OpenParts, decode_arrays, encode_arrays
-from headroles.tasks.batches import IGNORED, TaskBatch, passes_over
 from headroles.tasks.options import CLASSIFICATION, MASKED_LM, REGRESSION, RunOptions, TaskOptions
 from headroles.tasks.outcomes import DERIVATIVES, LOSS, METRICS, Derivatives, Outcomes, metrics_of
-from headroles.tasks.reading import Task, find_targets, objective_of, read_task
+from headroles.tasks.reading import (
+    IGNORED,
+    Task,
+    TaskBatch,
+    find_targets,
+    objective_of,
+    passes_over,
+    read_task,
+)
 
 OnPass = Callable[[float], None]
 Arrays = dict[str, NDArray[Any]]
@@ -87,7 +94,7 @@ class TaskRun:
     @property
     def sites(self) -> HeadSites:
         """Sites of the heads that the model has at present."""
-        return HeadSites.from_model(self.encoder.model)
+        return HeadSites(self.encoder.model)
 
     @property
     def heads(self) -> list[Head]:

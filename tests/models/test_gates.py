@@ -48,22 +48,20 @@ class TestEveryFamily:
             pytest.skip("positions have a say of their own in attention")
         model, equal = make_rich(kind), make_rich(kind)
         heads = of_family(kind, [(1, 2), (2, 0)])
-        sites = HeadSites.from_model(equal)
+        sites = HeadSites(equal)
         with torch.no_grad():
             for layer, head in heads:
                 query = sites.layers[layer].query
                 query.linear.weight[query.rows[head]] = 0
                 if query.linear.bias is not None:
                     query.linear.bias[query.rows[head]] = 0
-        with gated(
-            HeadSites.from_model(model), closed(heads), Ablation("uniform", attention_mask=MASK)
-        ):
+        with gated(HeadSites(model), closed(heads), Ablation("uniform", attention_mask=MASK)):
             assert_same_outputs(outputs(model), outputs(equal), of_double(kind))
 
     def test_gradients_are_those_of_finite_differences(self, kind: str) -> None:
         model = make_rich(kind)
         model.requires_grad_(False)
-        sites = HeadSites.from_model(model)
+        sites = HeadSites(model)
         with gate_gradients(sites) as of_loss:
             found = of_loss(loss_of(model).sum()).sum(1)
         rough = kind in IN_FLOAT32
@@ -84,7 +82,7 @@ class TestEveryFamily:
 
     def test_passes_share_the_layers_that_are_the_same(self, kind: str) -> None:
         model = make_rich(kind)
-        sites = HeadSites.from_model(model)
+        sites = HeadSites(model)
         settings = [closed(of_family(kind, one)) for one in ([], [(2, 1)], [(2, 0)], [(1, 1)])]
         shared = [2, 2, 1, 0]
         computed: list[nn.Module] = []
@@ -105,7 +103,7 @@ class TestEveryFamily:
 
 def test_gates_of_examples_one_by_one() -> None:
     model = make_rich("bert")
-    sites = HeadSites.from_model(model)
+    sites = HeadSites(model)
     gates = torch.stack([closed([(1, 1)]), closed([])])
     with gated(sites, gates), torch.no_grad():
         both = model(**INPUTS).last_hidden_state
@@ -118,7 +116,7 @@ def test_gates_of_examples_one_by_one() -> None:
 
 def test_mean_outputs_are_those_of_real_tokens() -> None:
     model = make_rich("bert")
-    sites = HeadSites.from_model(model)
+    sites = HeadSites(model)
     seen: list[Tensor] = []
 
     def see(layer: int, outputs: Tensor) -> Tensor:
@@ -149,7 +147,7 @@ def test_mean_outputs_are_those_of_real_tokens() -> None:
 def test_uniform_by_hand() -> None:
     """Values [[1,0],[0,2],[3,1]] with equal attention: [4/3, 1] for all scores."""
     model = make_rich("bert")
-    sites = HeadSites.from_model(model)
+    sites = HeadSites(model)
     projection = sites.layers[0].value
     output = torch.zeros(1, 3, projection.linear.out_features).double()
     output[0, :, projection.rows[1, :2]] = torch.tensor([[1.0, 0], [0, 2], [3, 1]]).double()
@@ -162,7 +160,7 @@ def test_uniform_by_hand() -> None:
 
 def test_a_pass_that_was_broken_off_leaves_no_trace() -> None:
     model = make_model("albert")
-    sites = HeadSites.from_model(model)
+    sites = HeadSites(model)
     seen: list[int] = []
 
     def see(layer: int, outputs: Tensor) -> Tensor:

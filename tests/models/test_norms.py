@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
-from headroles.models.attention.norms import NormReader
-from headroles.models.attention.reader import open_norms, open_reader
+from headroles.models.attention.reader import NormReader, open_norms, open_reader
 from headroles.models.families import FAMILIES
 from headroles.models.heads.projections import (
     LayerProjections,

@@ -79,7 +79,7 @@ class TestEveryFamily:
         zero_heads(zeroed, heads)
         remove_heads(removed, heads)
         before = outputs(full)
-        sites = HeadSites.from_model(full)
+        sites = HeadSites(full)
         with gated(sites, closed(heads)):
             masked = outputs(full)
         with gated(sites, closed([])):
@@ -107,7 +107,7 @@ class TestEveryFamily:
         pruned, zeroed = make_rich(kind), make_rich(kind)
         remove_heads(pruned, first)
         zero_heads(zeroed, first + then)
-        with gated(HeadSites.from_model(pruned), closed(then)):
+        with gated(HeadSites(pruned), closed(then)):
             assert_same_outputs(outputs(pruned), outputs(zeroed), of_double(kind))
         pruned(**INPUTS).last_hidden_state.sum().backward()
         queries = {n: p for n, p in pruned.named_parameters() if "query" in n}
@@ -116,24 +116,24 @@ class TestEveryFamily:
 
     def test_heads_that_stay_keep_their_weights(self, kind: str) -> None:
         model = make_rich(kind)
-        before = weights_of_heads(HeadSites.from_model(model))
+        before = weights_of_heads(HeadSites(model))
         assert list(before) == heads_of(model)
         remove_heads(model, of_family(kind, SOME + A_LAYER))
-        after = weights_of_heads(HeadSites.from_model(model))
+        after = weights_of_heads(HeadSites(model))
         assert list(after) == heads_of(model)
         assert all(torch.equal(before[head], own) for head, own in after.items())
 
 
 def test_weights_of_a_head_are_all_that_is_its_own() -> None:
     model = make_model("bert")
-    before = weights_of_heads(HeadSites.from_model(model))
+    before = weights_of_heads(HeadSites(model))
     assert {len(own) for own in before.values()} == {4 * 8 * 32}
     own = model.encoder.layer[1].attention
     with torch.no_grad():
         for linear in (own.self.query, own.self.key, own.self.value):
             linear.weight[16:24] += 1
         own.output.dense.weight[:, 16:24] += 1
-    after = weights_of_heads(HeadSites.from_model(model))
+    after = weights_of_heads(HeadSites(model))
     changed = {head for head, own in after.items() if not torch.equal(own, before[head])}
     assert changed == {(1, 2)}
     assert after[1, 2] == pytest.approx(before[1, 2] + 1)

@@ -35,9 +35,9 @@ class TestParts:
         assert (7 in again, 8 in again) == (True, False)
         assert again.read(7, bytes) == b"seven"
         assert parts.count == 1
-        assert parts.join(PLAN) == again
+        assert parts.open(PLAN, is_first=False) == again
         with pytest.raises(StorageError, match="other settings than the first one: window was 3"):
-            parts.join({**PLAN, "window": 4})
+            parts.open({**PLAN, "window": 4}, is_first=False)
 
     def test_a_damaged_one_is_refused(self, parts: Parts) -> None:
         opened = parts.open(PLAN)

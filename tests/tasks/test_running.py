@@ -52,7 +52,7 @@ def test_losses_are_those_of_each_example_alone(classifier: Path, labelled: Path
     for row, (text, label) in enumerate(SENTENCES):
         target = torch.tensor(["bad", "good"].index(label))
         for place, setting in enumerate(gates):
-            with gated(HeadSites.from_model(model), setting), torch.no_grad():
+            with gated(HeadSites(model), setting), torch.no_grad():
                 logits = alone(model, text)
             loss = torch.nn.functional.cross_entropy(logits, target)
             assert found.losses[row, place] == near(float(loss))

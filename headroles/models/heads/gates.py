@@ -21,7 +21,6 @@ from transformers import PreTrainedModel
 
 from headroles.models.families import Paths, encoder_of, find_family, layer_reaches
 from headroles.models.heads.projections import (
-    LayerProjections,
     ValueReader,
     find_projections,
     layers_that_share,
@@ -36,22 +35,15 @@ the outputs that replace them.
 """
 
 
-@dataclass(frozen=True)
 class HeadSites:
-    """Sites at which the outputs of all heads of a model can be read and changed."""
+    """Sites at which the outputs of all heads of a model can be read and changed.
 
-    model: PreTrainedModel
-    layers: tuple[LayerProjections, ...]
-    reaches: tuple[int | None, ...]
+    Raises ModelSupportError for a model of a family whose projections are not known.
+    """
 
-    @classmethod
-    def from_model(cls, model: PreTrainedModel) -> HeadSites:
-        """Find the sites of a model of a family whose projections are known.
-
-        Raises ModelSupportError for others.
-        """
-        layers = find_projections(model)
-        return cls(model, layers, layer_reaches(encoder_of(model).config, len(layers)))
+    def __init__(self, model: PreTrainedModel) -> None:
+        self.model, self.layers = model, find_projections(model)
+        self.reaches = layer_reaches(encoder_of(model).config, len(self.layers))
 
     @property
     def n_layers(self) -> int:

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from headroles.models.attention.norms import NormReader
-    from headroles.models.attention.reader import AttentionReader
+    from headroles.models.attention.reader import AttentionReader, NormReader
     from headroles.models.loading.encoder import LoadedEncoder, Model
     from headroles.passes.loop import ExampleBatch
 

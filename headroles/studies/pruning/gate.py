@@ -34,7 +34,7 @@ from headroles.storage import OpenParts
 from headroles.studies.pruning.orders import TestSetOptions
 from headroles.studies.pruning.prune import Pruning, UpdateOptions, write_without
 from headroles.studies.removals import without
-from headroles.tasks.batches import TaskBatch
+from headroles.tasks.reading import TaskBatch
 from headroles.tasks.running import TaskRun, keep_parts, open_run, without_gradients
 
 _STABLE = 0.5

@@ -370,7 +370,7 @@ def write_without(
     n_before = n_parameters(network)
     change = zero_heads if zeroed else remove_heads
     change(network, removed)
-    sites = HeadSites.from_model(network)
+    sites = HeadSites(network)
     measured: dict[str, Any] = {"measured_on": "", "before": {}, "after": {}, "loss_change": None}
     if tested is not None and before is not None:
         after = tested.outcomes_unmasked()
