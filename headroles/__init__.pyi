@@ -5,7 +5,7 @@ from .corpus import read_conllu as read_conllu
 from .corpus import read_pairs as read_pairs
 from .corpus import read_text as read_text
 from .errors import HeadRolesError as HeadRolesError
-from .models.attention.own import SavedAttention as SavedAttention
+from .models.attention.functions import SavedAttention as SavedAttention
 from .models.loading.encoder import load_model as load_model
 from .models.loading.tokenizers import encode as encode
 from .results.stored import load as load

@@ -315,7 +315,13 @@ def check_supported(config: PreTrainedConfig) -> None:
         )
     if is_encoder_decoder(config):
         _check_reads_text(config)
-    if getattr(config, "is_decoder", False) or is_decoder_only(config):
+        generates = False
+    else:
+        from transformers.models.auto import modeling_auto
+
+        generates = kind not in (*FAMILIES, *modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES)
+        generates &= kind in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    if getattr(config, "is_decoder", False) or generates:
         raise ModelSupportError(
             f"{kind} is a decoder, whose tokens attend to earlier tokens alone; "
             "headroles scores encoders, such as bert or roberta"
@@ -399,25 +405,6 @@ def _check_reads_text(config: PreTrainedConfig) -> None:
             f"{config.model_type} is an encoder-decoder whose encoder does not read text alone; "
             "headroles scores encoders of text, such as bert, or those of t5 and bart"
         )
-
-
-def is_decoder_only(config: PreTrainedConfig) -> bool:
-    """Tell whether a model type has models that generate but none that fill in masked words."""
-    model_type = config.model_type
-    from transformers.models.auto.modeling_auto import (
-        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-        MODEL_FOR_PRETRAINING_MAPPING_NAMES,
-    )
-
-    pretrained = str(MODEL_FOR_PRETRAINING_MAPPING_NAMES.get(model_type, ""))
-    generates = model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-    return (
-        model_type not in FAMILIES
-        and not is_encoder_decoder(config)
-        and (generates or pretrained.endswith("ForCausalLM"))
-        and model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    )
 
 
 def layer_reaches(config: PreTrainedConfig, n_layers: int) -> tuple[int | None, ...]:

@@ -14,7 +14,7 @@ from msgspec import structs
 from headroles.corpus import Corpus, PreparedCorpus, Skipped, as_corpus, prepared
 from headroles.encoding import TOO_LONG, EncodedExample
 from headroles.errors import CorpusError, UsageError
-from headroles.models.attention.own import SavedAttention
+from headroles.models.attention.functions import SavedAttention
 from headroles.models.attention.reader import AttentionReader, open_reader
 from headroles.models.loading.encoder import Attending, LoadedEncoder, load_encoder
 from headroles.options import fields_of, takes

@@ -19,6 +19,13 @@ from transformers import PreTrainedModel
 
 from headroles.errors import HeadRolesError, ModelError, ModelSupportError
 from headroles.memory import lacks_memory
+from headroles.models.attention.functions import (
+    TOLERANCE,
+    FunctionAttention,
+    check_not_causal,
+    lacks_weights,
+    without_padding,
+)
 from headroles.models.attention.interface import (
     AllRead,
     Inputs,
@@ -27,13 +34,6 @@ from headroles.models.attention.interface import (
     Run,
     attention_of_kind,
     replaced_interface,
-)
-from headroles.models.attention.own import (
-    TOLERANCE,
-    OwnAttention,
-    check_not_causal,
-    lacks_weights,
-    without_padding,
 )
 from headroles.models.families import (
     INTERFACE,
@@ -57,7 +57,7 @@ class AttentionReader:
     `open_reader` makes it; it is usable until that context ends.
     """
 
-    model: PreTrainedModel | OwnAttention
+    model: PreTrainedModel | FunctionAttention
     family: Family
     n_heads: int
     reaches: tuple[int | None, ...]
@@ -126,7 +126,7 @@ class AttentionReader:
 
 @contextmanager
 def open_reader(
-    model: PreTrainedModel | OwnAttention, measure: str = WEIGHTS
+    model: PreTrainedModel | FunctionAttention, measure: str = WEIGHTS
 ) -> Iterator[AttentionReader]:
     """Make the attention of ``model`` readable; restore the model afterwards.
 
@@ -142,7 +142,7 @@ def open_reader(
     """
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode())
-        if isinstance(model, OwnAttention):
+        if isinstance(model, FunctionAttention):
             family, heads = Family("own attention", paths=None), model.heads
             remaining, reaches = tuple(tuple(range(n)) for n in heads), (None,) * len(heads)
             way = model.source
@@ -184,7 +184,7 @@ def open_norms(reader: AttentionReader) -> Iterator[NormReader]:
 
     Raises ModelSupportError for a family whose projections are unknown.
     """
-    if isinstance(reader.model, OwnAttention):
+    if isinstance(reader.model, FunctionAttention):
         raise lacks_weights(reader.model.source)
     with open_values(find_projections(reader.model)) as values:
         yield NormReader(values)
@@ -261,7 +261,7 @@ def returned_attention(base: PreTrainedModel, family: Family) -> Iterator[Run]:
         with _reads_tokens_alone(family):
             attend(trial)
         try:
-            returned = OwnAttention(attend, family.name, base.device)
+            returned = FunctionAttention(attend, family.name, base.device)
             returned.check_alone(trial, (), TOLERANCE.get(base.dtype, 1e-4))
         except ModelError as error:
             raise ModelSupportError(str(error)) from error
@@ -296,8 +296,8 @@ class NormReader:
 
     A head adds A[i, j] * f(x_j) to what query i gets from key j, with f(x_j) the value vector of
     the key, bias included, through the head's part of the output projection (Kobayashi et al.
-    2020). The norm of that is A[i, j] * ||f(x_j)||: one length for each head and key, never a vector
-    for each pair. Rows are then divided by their sums, so that they are read like weights.
+    2020). The norm of that is A[i, j] * ||f(x_j)||: one length for each head and key, never a
+    vector for each pair. Rows are then divided by their sums, so that they are read like weights.
     """
 
     def __init__(self, values: ValueReader) -> None:

@@ -16,15 +16,15 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from headroles.encoding import AlignedEncoder, Alignment, ExampleEncoder
 from headroles.errors import ModelError, UsageError
-from headroles.models.attention.own import (
+from headroles.models.attention.functions import (
     FORMATS,
-    OWN,
-    OwnAttention,
-    OwnFunction,
+    NO_MODEL,
+    AttentionFunction,
+    FunctionAttention,
     SavedAttention,
     lacks_weights,
+    make_attention,
     name_of,
-    own_attention,
 )
 from headroles.models.families import check_supported, encoder_of, longest_input
 from headroles.models.loading.folders import languages_of
@@ -55,7 +55,7 @@ _NOT_COMPUTED = (
 
 Model: TypeAlias = str | Path | PreTrainedModel
 """A folder, a hub id, or a loaded model in evaluation mode."""
-Attending: TypeAlias = Model | OwnFunction | SavedAttention
+Attending: TypeAlias = Model | AttentionFunction | SavedAttention
 """A model, or attention of the user's own."""
 
 
@@ -63,7 +63,7 @@ Attending: TypeAlias = Model | OwnFunction | SavedAttention
 class LoadedEncoder:
     """An encoder that is ready to be scored. ``max_tokens`` includes special tokens."""
 
-    network: PreTrainedModel | OwnAttention
+    network: PreTrainedModel | FunctionAttention
     tokenizer: PreTrainedTokenizerBase
     max_tokens: int
     takes_token_types: bool
@@ -74,7 +74,7 @@ class LoadedEncoder:
     @property
     def model(self) -> PreTrainedModel:
         """The model itself. Raises ModelSupportError if only attention is known."""
-        if isinstance(self.network, OwnAttention):
+        if isinstance(self.network, FunctionAttention):
             raise lacks_weights(self.network.source)
         return self.network
 
@@ -125,11 +125,11 @@ def load_encoder(
         UsageError: a device that this machine does not have.
     """
     options = options or ModelOptions()
-    own = own_attention_of(model)
+    own = function_of(model)
     if own is not None:
         if head != ENCODER:
             raise lacks_weights(own)
-        return _load_own(own, options)
+        return _load_function(own, options)
     doubts: list[str] = []
     if isinstance(model, PreTrainedModel):
         network, source = model, model.config._name_or_path
@@ -168,7 +168,7 @@ def load_encoder(
     )
 
 
-def own_attention_of(model: Any) -> OwnFunction | SavedAttention | None:
+def function_of(model: Any) -> AttentionFunction | SavedAttention | None:
     """Return attention of the user's own that stands in place of a model; None for a model."""
     if isinstance(model, str | Path):
         is_saved = Path(model).suffix in FORMATS and Path(model).is_file()
@@ -180,11 +180,13 @@ def own_attention_of(model: Any) -> OwnFunction | SavedAttention | None:
 
 def check_is_model(model: Any) -> None:
     """Raise UsageError for attention of the user's own, where a model itself is needed."""
-    if (own := own_attention_of(model)) is not None:
+    if (own := function_of(model)) is not None:
         raise lacks_weights(own)
 
 
-def _load_own(given: OwnFunction | SavedAttention, options: ModelOptions) -> LoadedEncoder:
+def _load_function(
+    given: AttentionFunction | SavedAttention, options: ModelOptions
+) -> LoadedEncoder:
     """Load attention of the user's own in place of an encoder."""
     device, alignment = choose_device(options.device), getattr(given, "alignment", None)
     by_words = alignment if isinstance(alignment, Mapping) else None
@@ -193,7 +195,7 @@ def _load_own(given: OwnFunction | SavedAttention, options: ModelOptions) -> Loa
     else:
         tokenizer = fit_to_words(load_tokenizer(options.tokenizer or alignment or "", options))
     takes_types = by_words is None and "token_type_ids" in tokenizer.model_input_names
-    network = own_attention(given, tokenizer, takes_types, device)
+    network = make_attention(given, tokenizer, takes_types, device)
     return LoadedEncoder(
         network=network,
         tokenizer=tokenizer,
@@ -203,7 +205,7 @@ def _load_own(given: OwnFunction | SavedAttention, options: ModelOptions) -> Loa
             model=name_of(given),
             revision=None,
             class_="saved attention" if isinstance(given, SavedAttention) else "function",
-            model_type=OWN,
+            model_type=NO_MODEL,
             dtype="float32",
             weights_sha256=network.digest,
             config_sha256=None,

@@ -16,7 +16,7 @@ from msgspec import Meta
 from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.corpus import DEFAULT_RELATIONS, Corpus, as_corpus, fold_subtype, prepared
 from headroles.models.heads.remaining import Head
-from headroles.models.loading.encoder import Attending, Model, load_encoder, own_attention_of
+from headroles.models.loading.encoder import Attending, Model, function_of, load_encoder
 from headroles.options import Convert, Seed, split_names
 from headroles.roles.catalogue import count_words
 from headroles.scoring.options import ScoreOptions
@@ -219,7 +219,7 @@ class Measured:
         """Each task. Raises NotTestable without any, or if the model does not need its heads."""
         if not self._tasks:
             raise NotTestable("pass a task with `task`")
-        if own_attention_of(self._model):
+        if function_of(self._model):
             raise NotTestable("claims about tasks need a model, not its attention alone")
         options = self.options.as_group(TaskOptions)
         found = [ClaimTask(self.model, file, options) for file in self._tasks]

@@ -272,13 +272,13 @@ def not_imported(role: str) -> str:
 
 def load_again(scores: HeadScores, options: AgainOptions) -> LoadedEncoder:
     """Return the model that was scored. Raises ModelError for another one."""
-    from headroles.models.attention.own import OWN
+    from headroles.models.attention.functions import NO_MODEL
     from headroles.models.loading.encoder import load_encoder
 
     recorded, usual = scores.record.model, ModelOptions()
     advice = "name the model that was scored with `model`"
     if options.model is None:
-        if recorded.model_type == OWN:
+        if recorded.model_type == NO_MODEL:
             raise ModelError(
                 f"{recorded.model} that was scored is a {recorded.class_}, which results do not "
                 "hold; pass it again as model, with its tokenizer"

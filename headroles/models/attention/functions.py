@@ -29,10 +29,10 @@ from headroles.models.attention.interface import Inputs, Pass
 from headroles.storage import check_regular
 from headroles.wording import in_one_line, listed, with_type
 
-OWN = "own"
+NO_MODEL = "own"
 """Model type of attention that no transformers model computes."""
 FORMATS = (".npz", ".safetensors")
-OwnFunction: TypeAlias = Callable[[dict[str, IntArray]], Any]
+AttentionFunction: TypeAlias = Callable[[dict[str, IntArray]], Any]
 """Function from the pieces of a batch to its attention (batch, layers, heads, query, key), or to an
 iterable over layers of (batch, heads, query, key). Pieces are ``input_ids``, ``attention_mask``
 and, if the tokenizer makes them, ``token_type_ids``, each (batch, pieces), padded at the end.
@@ -164,7 +164,7 @@ def _open_file(file: Path) -> tuple[list[str], Callable[[str], Any], str]:
 
 
 @dataclass(frozen=True, eq=False)
-class OwnAttention:
+class FunctionAttention:
     """Attention by a function, to be read in place of a model's.
 
     ``attend`` makes it from the inputs of a batch and the names of its examples. ``source`` is its
@@ -220,7 +220,7 @@ class OwnAttention:
                     "the batch (attention_mask is 0), and run the model in evaluation mode"
                 )
 
-    def tried(self, inputs: Inputs, names: Sequence[str]) -> OwnAttention:
+    def tried(self, inputs: Inputs, names: Sequence[str]) -> FunctionAttention:
         """Return this attention with layers and heads counted, and its digest.
 
         Raises errors as `layers`, and ModelError for layers of different sizes.
@@ -327,12 +327,12 @@ def without_padding(inputs: Inputs, row: int) -> dict[str, Tensor]:
     return {name: values[row : row + 1, :n] for name, values in inputs.items()}
 
 
-def own_attention(
-    given: OwnFunction | SavedAttention,
+def make_attention(
+    given: AttentionFunction | SavedAttention,
     tokenizer: PreTrainedTokenizerBase,
     with_token_types: bool,
     device: torch.device,
-) -> OwnAttention:
+) -> FunctionAttention:
     """Make attention from a function or saved arrays; a trial run counts its layers and heads.
 
     The trial runs the function on two sentences, and reads the first of saved arrays.
@@ -342,7 +342,7 @@ def own_attention(
     """
     if isinstance(given, SavedAttention):
         names, width = given._stored[0][:1], given.read().shape[-1:].numel()
-        saved = OwnAttention(given.attend, given.name, device, digest=given.digest)
+        saved = FunctionAttention(given.attend, given.name, device, digest=given.digest)
         return saved.tried({"attention_mask": torch.ones((1, width), dtype=torch.long)}, names)
 
     def attend(inputs: Inputs, names: Sequence[str]) -> Any:
@@ -356,7 +356,7 @@ def own_attention(
     trial = ExampleEncoder(tokenizer, 10**9, with_token_types).encode(examples, Counter())
     columns = collate(trial, tokenizer.pad_token_id or 0)
     inputs = {name: torch.from_numpy(array) for name, array in columns.items()}
-    own = OwnAttention(attend, f"the function {name_of(given)}", device).tried(inputs, _TRIAL)
+    own = FunctionAttention(attend, f"the function {name_of(given)}", device).tried(inputs, _TRIAL)
     own.check_alone(inputs, _TRIAL)
     return own
 
