@@ -259,8 +259,8 @@ class FunctionAttention:
             try:
                 for _ in self._steps(without_padding(inputs, row), [name]):
                     pass
-            except Exception as own:
-                error, where = own, repr(name)
+            except Exception as alone:
+                error, where = alone, repr(name)
                 break
         return ModelError(f"{self.source} raised an error for {where} ({with_type(error)})")
 
@@ -356,9 +356,10 @@ def make_attention(
     trial = ExampleEncoder(tokenizer, 10**9, with_token_types).encode(examples, Counter())
     columns = collate(trial, tokenizer.pad_token_id or 0)
     inputs = {name: torch.from_numpy(array) for name, array in columns.items()}
-    own = FunctionAttention(attend, f"the function {name_of(given)}", device).tried(inputs, _TRIAL)
-    own.check_alone(inputs, _TRIAL)
-    return own
+    made = FunctionAttention(attend, f"the function {name_of(given)}", device)
+    made = made.tried(inputs, _TRIAL)
+    made.check_alone(inputs, _TRIAL)
+    return made
 
 
 def lacks_weights(given: Any) -> UsageError:

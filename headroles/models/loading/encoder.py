@@ -125,11 +125,10 @@ def load_encoder(
         UsageError: a device that this machine does not have.
     """
     options = options or ModelOptions()
-    own = function_of(model)
-    if own is not None:
+    if (function := function_of(model)) is not None:
         if head != ENCODER:
-            raise lacks_weights(own)
-        return _load_function(own, options)
+            raise lacks_weights(function)
+        return _load_function(function, options)
     doubts: list[str] = []
     if isinstance(model, PreTrainedModel):
         network, source = model, model.config._name_or_path
@@ -180,8 +179,8 @@ def function_of(model: Any) -> AttentionFunction | SavedAttention | None:
 
 def check_is_model(model: Any) -> None:
     """Raise UsageError for attention of the user's own, where a model itself is needed."""
-    if (own := function_of(model)) is not None:
-        raise lacks_weights(own)
+    if (function := function_of(model)) is not None:
+        raise lacks_weights(function)
 
 
 def _load_function(
