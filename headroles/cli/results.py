@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from headroles.cli import console, flags
+from headroles.drawing.saving import check_figure_file, save_figure
 from headroles.errors import StorageError, UsageError
 from headroles.options import Convert, Options, split_names
 from headroles.results.formats import ENDINGS, FORMATS
@@ -41,10 +42,11 @@ def report(folder: Results, options: ReportOptions, out: flags.PageOut = None) -
 
 def figure(folder: Results, options: FigureOptions, out: flags.FigureOut) -> None:
     """Draw a figure of results for a paper."""
-    from headroles.report.pages import write_figure
+    from headroles.report.pages import draw_figure
 
+    check_figure_file(out)
     with console.working("drawing"):
-        file = write_figure(folder, out, options)
+        file = save_figure(draw_figure(folder, options), out)
     console.say(f"written to {file}")
 
 

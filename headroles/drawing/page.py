@@ -1,4 +1,7 @@
-"""Pages: what was found, a map, and sections of texts, pictures, tables and sentences as HTML."""
+"""Pages as HTML: an answer, a map of all heads, and sections with pictures, tables, sentences.
+
+Without scripts the pictures of a page replace its map.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,15 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
-from headroles.drawing.head_map import HeadMap
 from headroles.drawing.style import to_svg
 from headroles.record import Record, RecordedModel
 from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
@@ -31,6 +34,9 @@ _LONG = 28
 """Characters of a cell beyond which it is a sentence, which may break into lines."""
 _UD = "https://github.com/UniversalDependencies/"
 _SCRIPTS = ("tables.js", "head_map.js")
+_MOST_CELLS = 40_000
+"""Cells of all views; with as many the page stays below 2 MB."""
+_ABOUT = ["words", "group", "unit", "line"]
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,79 @@ class Section:
     title: str
     parts: tuple[Part, ...]
     is_open: bool = False
+
+
+@dataclass(frozen=True)
+class HeadMap:
+    """A map of all heads with its views, the first of which is shown first; a script draws it.
+
+    Args:
+        title: description of the map for screen readers.
+        value: name of the values.
+        frame: a row for each view, layer and head. ``view`` is the id of a view, as a role;
+            ``words``, ``group`` and ``unit`` describe it, and ``line`` is its threshold. ``value``
+            colours the map, and ``mark`` is a sign of the legend.
+        facts: the columns of other numbers and texts of a head by their names; two columns are a
+            range, or the values before and after.
+        legend: signs, their meaning, and the look of their cells: full, pale, hatched or framed.
+        low: the value that is white; None for signed values, with 0 in the middle of the scale.
+    """
+
+    title: str
+    value: str
+    frame: pd.DataFrame
+    facts: Mapping[str, tuple[str, ...]]
+    legend: tuple[tuple[str, str, str], ...]
+    low: float | None = None
+
+    def to_json(self) -> str:
+        """Return the data of the script as JSON that can stand in an HTML document."""
+        layers, heads = (int(self.frame[name].max()) + 1 for name in ("layer", "head"))
+        all_heads = pd.MultiIndex.from_product([range(layers), range(heads)])
+        frames = list(self.frame.groupby("view", sort=False))
+        views = [
+            {
+                **rows.iloc[0][_ABOUT].to_dict(),
+                "values": _column(cells["value"]),
+                "marks": _column(cells["mark"].fillna("")),
+                "facts": [
+                    [name, *(_column(cells[column]) for column in columns)]
+                    for name, columns in self.facts.items()
+                    if cells[[*columns]].notna().any(axis=None)
+                ],
+            }
+            for _, rows in frames[: max(1, _MOST_CELLS // len(all_heads))]
+            for cells in [rows.set_index(["layer", "head"]).reindex(all_heads)]
+        ]
+        record = {
+            **{name: getattr(self, name) for name in ("title", "value", "legend", "low")},
+            "layers": layers,
+            "heads": heads,
+            "views": views,
+        }
+        text = json.dumps(_plain(record), separators=(",", ":"), allow_nan=False)
+        for sign in "<>&":  # so that no word ends the element that holds the data
+            text = text.replace(sign, f"\\u{ord(sign):04x}")
+        return text
+
+
+def _column(cells: pd.Series[Any]) -> list[Any] | dict[str, Any]:
+    """Return numbers of three digits, or texts by their numbers in a list of them."""
+    if cells.dtype.kind in "iuf":
+        return [float(f"{value:.3g}") if value - value == 0 else None for value in cells]
+    numbers, texts = pd.factorize(cells.fillna("").astype(str))
+    return {"texts": list(texts), "at": numbers.tolist()}
+
+
+def _plain(content: Any) -> Any:
+    """Return the content with printable texts."""
+    if isinstance(content, str):
+        return printable(content)
+    if isinstance(content, dict):
+        return {name: _plain(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_plain(one) for one in content]
+    return content
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from headroles import storage
 from headroles.drawing.page import Page, Picture, plain_page
-from headroles.drawing.saving import check_figure_file, save_figure
 from headroles.drawing.style import figure_of, of_width, set_title
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.registry import RESULTS, result_type
@@ -77,15 +76,6 @@ def write_report(
     text = make_report(folder, roles, model).to_html()
     storage.write_bytes(file, text.encode("utf-8", errors="backslashreplace"))
     return file
-
-
-def write_figure(folder: str | Path, out: str | Path, options: FigureOptions) -> Path:
-    """Draw a figure of the results in ``folder`` into a PDF, SVG or PNG file, and return its path.
-
-    Raises what `draw_figure` and `save_figure` raise.
-    """
-    check_figure_file(out)
-    return save_figure(draw_figure(folder, options), out)
 
 
 def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:

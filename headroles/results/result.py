@@ -341,22 +341,14 @@ def describe(function: Callable[..., Any]) -> str:
     return str(inspect.getdoc(function)).partition("\n")[0]
 
 
-def draw(result: Result) -> Any:
-    """Return the figure of a result; None if it has none, or no rows to draw."""
-    if not result.figures:
-        return None
-    try:
-        return figure_function(type(result))(result).get_figure(root=True)
-    except HeadRolesError:  # such as a table without rows
-        return None
-
-
 def picture(result: Result) -> str:
-    """Return the figure of a result as an HTML element; empty where it has none.
+    """Return the usual figure of a result as an HTML element; empty where it has none.
 
     The element holds a PNG: drawings of large models would take megabytes.
     """
-    if (figure := draw(result)) is None:
+    try:
+        figure = result.plot().get_figure(root=True)
+    except HeadRolesError:  # such as a table without rows
         return ""
     data = base64.b64encode(figure._repr_png_()).decode()
     text = html.escape(describe(figure_function(type(result))))

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from headroles.drawing.grids import draw_values, grid_of
-from headroles.drawing.style import new_axes, role_label
+from headroles.drawing.style import draw_values, grid_of, new_axes, role_label
 from headroles.errors import UsageError
 from headroles.options import Options, takes
 from headroles.results.columns import Axes as Combinations

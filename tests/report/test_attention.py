@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 from matplotlib import font_manager
 from matplotlib.figure import Figure
-from typer.testing import CliRunner
 
 from headroles import WordAttention
-from headroles.cli import app
 from headroles.drawing import saving
 from headroles.drawing.saving import save_figure
 from headroles.studies.inspection.figures import draw_arcs, draw_attention, draw_matrix
+from tests.commands import run_well
 
 ROLE = "syntactic:obj:to_governor"
 CHINESE = "\u4e2d\u56fd"
@@ -117,16 +116,10 @@ def test_fonts_are_found_for_what_the_usual_one_lacks(
     assert text.get_text() == f"ab{CHINESE}\u05de"
 
 
-def run(*arguments: object) -> str:
-    done = CliRunner().invoke(app, [*map(str, arguments)])
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
 def test_the_command_draws(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
     out, file = tmp_path / "out", tmp_path / "a.svg"
-    run("score", bert_folder, treebank, "--out", out)
+    run_well("score", bert_folder, treebank, "--out", out)
     asked = ["examples", out, "--layer", 0, "--head", 1, "--role", ROLE]
-    run(*asked, "--figure", file, "--out", tmp_path / "kept")
+    run_well(*asked, "--figure", file, "--out", tmp_path / "kept")
     assert "bones" in file.read_text("utf-8")
     assert (tmp_path / "kept" / "examples.csv").is_file()

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from headroles import RoleComparison, RoleTable
-from headroles.drawing.head_map import HeadMap
+from headroles.drawing.page import HeadMap
 from headroles.studies.classification.page import LEGEND, role_map
 from headroles.studies.comparison.figures import comparison_map
 from tests.report.test_pages import EVIL

@@ -7,27 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headroles.drawing.grids import (
-    MOST_LABELS,
-    draw_grid,
-    grid_of,
-    inks,
-    new_map,
-    sizes_in,
-    write_numbers,
-)
 from headroles.drawing.style import (
     BRIGHT,
     DARK,
+    MOST_LABELS,
     SCALE,
     THRESHOLD,
+    draw_grid,
     figure_of,
     figure_width,
+    grid_of,
+    inks,
     legend_below,
     new_axes,
+    new_map,
     role_label,
     score_label,
     set_title,
+    sizes_in,
+    write_numbers,
 )
 from headroles.errors import UsageError
 from headroles.roles import SCORES, is_arc

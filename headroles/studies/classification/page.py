@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from headroles.drawing.head_map import HeadMap
-from headroles.drawing.page import Page, Picture, Quoted, Section, Sentences, plain_page
+from headroles.drawing.page import HeadMap, Page, Picture, Quoted, Section, Sentences, plain_page
 from headroles.drawing.style import role_label
 from headroles.roles import SCORES, in_words, is_arc, is_own
 from headroles.studies.classification.figures import (

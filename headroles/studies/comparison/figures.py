@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from headroles.drawing.grids import draw_values, grid_of
-from headroles.drawing.head_map import HeadMap
-from headroles.drawing.page import Page, Picture, plain_page
+from headroles.drawing.page import HeadMap, Page, Picture, plain_page
 from headroles.drawing.style import (
     BRIGHT,
     DARK,
     THRESHOLD,
+    draw_values,
     figure_of,
+    grid_of,
     legend_below,
     new_axes,
     plain,

@@ -12,8 +12,7 @@ import pandas as pd
 from msgspec import Meta
 
 from headroles.arrays import FloatArray
-from headroles.drawing.grids import draw_values
-from headroles.drawing.style import legend_below
+from headroles.drawing.style import draw_values, legend_below
 from headroles.errors import UsageError
 from headroles.inference.power import smallest_n
 from headroles.models.heads.remaining import Head

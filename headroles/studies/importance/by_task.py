@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from headroles.arrays import FloatArray
-from headroles.drawing.grids import draw_grid
-from headroles.drawing.style import new_axes, plain, role_label, set_title
+from headroles.drawing.style import draw_grid, new_axes, plain, role_label, set_title
 from headroles.errors import UsageError
 from headroles.inference.combined import contrast_sample
 from headroles.inference.sample import Sample

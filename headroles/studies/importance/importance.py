@@ -13,7 +13,7 @@ from msgspec import Meta
 from scipy import stats
 
 from headroles.arrays import FloatArray
-from headroles.drawing.grids import draw_values
+from headroles.drawing.style import draw_values
 from headroles.errors import UsageError
 from headroles.inference.intervals import skewed_interval
 from headroles.options import Options, takes

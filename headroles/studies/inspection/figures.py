@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from headroles.arrays import BoolArray, FloatArray
-from headroles.drawing.grids import draw_grid
-from headroles.drawing.style import BRIGHT, DARK, figure_of, new_axes, plain, role_label
+from headroles.drawing.style import BRIGHT, DARK, draw_grid, figure_of, new_axes, plain, role_label
 from headroles.models.options import WEIGHTS
 from headroles.studies.inspection.attention import WordAttention
 

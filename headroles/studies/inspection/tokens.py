@@ -13,10 +13,10 @@ from msgspec import structs
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IndexArray, IntArray
 from headroles.corpus import Corpus, PreparedCorpus, as_corpus, prepared
-from headroles.drawing.grids import MOST_LABELS
 from headroles.drawing.style import (
     BRIGHT,
     DARK,
+    MOST_LABELS,
     THRESHOLD,
     legend_below,
     new_axes,
