@@ -25,7 +25,7 @@ from headroles.roles.choice import RoleOptions as RoleOptions
 from headroles.roles.choice import choose_roles as choose_roles
 from headroles.roles.choice import is_own as is_own
 from headroles.roles.choice import role_of as role_of
-from headroles.roles.other_trees import with_other_trees as with_other_trees
+from headroles.roles.contrasts import with_other_trees as with_other_trees
 from headroles.roles.role import ARCS as ARCS
 from headroles.roles.role import BIAS as BIAS
 from headroles.roles.role import EXCESS as EXCESS

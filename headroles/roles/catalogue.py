@@ -14,7 +14,7 @@ from unicodedata import category
 import numpy as np
 from msgspec import Meta
 
-from headroles.arrays import FloatArray
+from headroles.arrays import BoolArray, FloatArray
 from headroles.corpus import MISSING, Sentence, read_lines
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
@@ -192,17 +192,16 @@ def punctuation_roles(options: Options, context: Context) -> Iterator[Role]:
 
 def find_marks(batch: PaddedBatch) -> list[Shared]:
     """Find punctuation marks as the keys of all words."""
-    marks = np.zeros((batch.size, batch.width), dtype=bool)
-    for row, example in enumerate(batch.examples):
-        is_mark = np.array(marks_in(example), dtype=bool)
-        words = batch.words[row]
-        marks[row] = (words >= 0) & is_mark[np.maximum(words, 0)]
-    return [Shared(batch.in_words, marks)]
+    marks = [  # the last: no word
+        np.append(marks_in(example), False)[words]
+        for example, words in zip(batch.examples, batch.words, strict=True)
+    ]
+    return [Shared(batch.in_words, np.stack(marks))]
 
 
-def marks_in(example: EncodedExample) -> list[bool]:
-    """Tell of each word whether it is punctuation."""
-    return [mark for sentence in example.sentences for mark in marks_of(sentence)]
+def marks_in(example: EncodedExample) -> BoolArray:
+    """Tell of each word (W,) whether it is punctuation."""
+    return np.array([mark for one in example.sentences for mark in marks_of(one)], dtype=bool)
 
 
 def marks_of(sentence: Sentence) -> list[bool]:
@@ -234,18 +233,13 @@ class FrequencyOptions(Options):
 
 
 def count_words(options: FrequencyOptions, sentences: Iterable[Sentence]) -> Counter[str]:
-    """Count words, folded by `fold`: read the file of the options, or count the sentences.
+    """Count words without case: read the file of the options, or count the sentences.
 
     Raises CorpusError for a file that cannot be read.
     """
     if options.frequencies is not None:
         return read_frequencies(Path(options.frequencies))
-    return Counter(fold(word) for sentence in sentences for word in sentence.words)
-
-
-def fold(word: str) -> str:
-    """Return the word in the form in which frequencies list it, without case."""
-    return word.casefold()
+    return Counter(word.casefold() for sentence in sentences for word in sentence.words)
 
 
 def read_frequencies(file: Path) -> Counter[str]:
@@ -259,7 +253,7 @@ def read_frequencies(file: Path) -> Counter[str]:
                 f"{file}, line {number}: {shortened(line)!r} is not a word, a tab and a count; "
                 "correct the line"
             )
-        counts[fold(word)] += times
+        counts[word.casefold()] += times
     return counts
 
 
@@ -290,7 +284,7 @@ def find_rarest(counts: Counter[str]) -> Callable[[Sentence], tuple[int, ...]]:
     frequent = {word for word, _ in counts.most_common(FREQUENT)}
 
     def find(sentence: Sentence) -> tuple[int, ...]:
-        words = [fold(word) for word in sentence.words]
+        words = [word.casefold() for word in sentence.words]
         place = min(range(len(words)), key=lambda k: counts.get(words[k], 0))
         return () if words[place] in frequent else (place,)
 

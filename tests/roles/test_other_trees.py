@@ -12,7 +12,7 @@ from headroles.corpus import Sentence
 from headroles.results.shown import as_text
 from headroles.roles import is_other_trees
 from headroles.roles.batch import PaddedBatch
-from headroles.roles.other_trees import MOST_LENDERS, BorrowedLinks, Lenders
+from headroles.roles.contrasts import MOST_LENDERS, BorrowedLinks, Lenders
 from headroles.roles.syntactic import Arcs
 from headroles.scoring.scores import HeadScores
 from tests.conftest import make_bert, make_tokenizer

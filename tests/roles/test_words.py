@@ -29,7 +29,7 @@ from headroles.roles import (
     role_of,
 )
 from headroles.roles.catalogue import find_rarest, read_frequencies
-from headroles.roles.other_trees import BorrowedLinks, Lenders
+from headroles.roles.contrasts import BorrowedLinks, Lenders
 from headroles.roles.own import Finder, same
 from headroles.roles.pairs import BACK, FORTH, Pairs
 from headroles.roles.sieve import sets_of_sentences

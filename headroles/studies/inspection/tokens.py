@@ -31,7 +31,7 @@ from headroles.results.columns import Axes as Combinations
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned, in_digits
 from headroles.roles import PaddedBatch
-from headroles.roles.catalogue import FrequencyOptions, count_words, fold, marks_in
+from headroles.roles.catalogue import FrequencyOptions, count_words, find_marks, marks_in
 from headroles.scoring.options import PairingOptions
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.studies.heads import clusters_in, refuse_one_document
@@ -318,14 +318,8 @@ def read_tokens(
 
 def groups_of(batch: PaddedBatch) -> BoolArray:
     """Return (4, examples, tokens): whether a token is of each of `GROUPS`."""
-    marks = np.stack(
-        [
-            np.isin(batch.words[row], [k for k, mark in enumerate(marks_in(example)) if mark])
-            for row, example in enumerate(batch.examples)
-        ]
-    )
-    words = batch.in_words
-    return np.stack([batch.classifier, batch.separators, words & marks, words & ~marks])
+    ((words, marks),) = find_marks(batch)
+    return np.stack([batch.classifier, batch.separators, marks, words & ~marks])
 
 
 def values_of(
@@ -353,10 +347,10 @@ def values_of(
         )
     places = np.flatnonzero(example.sizes)
     words = [word for sentence in example.sentences for word in sentence.words]
-    frequency = np.array([counts.get(fold(word), 0) for word in words])[places]
+    frequency = np.array([counts.get(word.casefold(), 0) for word in words])[places]
     pieces = (example.words[:, None] == places) / example.sizes[places]
     of_words = per_token @ pieces  # means over the pieces of a word
-    is_other = ~np.array(marks_in(example), dtype=bool)[places]
+    is_other = ~marks_in(example)[places]
     for chosen in (np.ones_like(is_other), is_other):
         columns.append(rank_correlations(of_words[..., chosen], frequency[chosen]))
     layers = np.concatenate(columns, axis=1)
