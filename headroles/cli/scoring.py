@@ -50,12 +50,12 @@ def score(
     resuming: flags.ResumeOptions,
 ) -> None:
     """Score the heads of MODEL over CORPUS, without tests. For corpora of any size."""
-    from headroles.scoring.run import open_scoring, score_to_folder
+    from headroles.scoring.run import open_scoring
     from headroles.scoring.run_notes import RunSummary
 
     def work(texts: Any, running: Any, sharing: Any, folder: Path) -> Any:
         with open_scoring(model, texts, running, sharing=sharing) as run:
-            return RunSummary(score_to_folder(run, folder))
+            return RunSummary(run.write(folder))
 
     _score(model, corpus, out, reading, options, output, resuming, work, part.corpus_part)
 
@@ -74,13 +74,15 @@ def _score(
 ) -> None:
     """Fill a folder with scores; of several processes the first does, and the others help it."""
     from headroles.corpus import open_corpus
-    from headroles.scoring.run import assist
+    from headroles.scoring.parts import Sharing, find_team
+    from headroles.scoring.run import open_scoring
     from headroles.scoring.scores import HeadScores
-    from headroles.scoring.sharing import Sharing, find_team
 
     team = find_team()
     if team is not None and team.index > 0:
-        assist(model, open_corpus(corpus, reading), options, Sharing(parts_in(out), team, part))
+        sharing = Sharing(parts_in(out), team, part)
+        with open_scoring(model, open_corpus(corpus, reading), options, sharing) as run:
+            run.assist()
         return
 
     def scored(running: Any, folder: Any) -> Any:
@@ -113,7 +115,7 @@ def merge(
     output: flags.FolderOptions,
 ) -> None:
     """Join parts of a corpus that were scored apart."""
-    from headroles.scoring.merging import merge_scores
+    from headroles.scoring.parts import merge_scores
     from headroles.scoring.run_notes import RunSummary
     from headroles.scoring.scores import HeadScores
 

@@ -51,11 +51,7 @@ class AttentionLayer:
     @cached_property
     def masses(self) -> Tensor:
         """Attention of every row to each key set (batch, heads, query, K)."""
-        return self._sums(self.attention, self.key_sets)
-
-    def masses_of(self, key_sets: Tensor) -> Tensor:
-        """Return the attention (batch, heads, query, k) to other sets (batch, key, k)."""
-        return self._sums(self.attention, key_sets)
+        return sums_of(self.attention, self.key_sets)
 
     @cached_property
     def entropies(self) -> Tensor:
@@ -88,15 +84,15 @@ class AttentionLayer:
         there = self.masses > torch.finfo(self.masses.dtype).tiny
         # -sum p/m ln(p/m) = (-sum p ln p) / m + ln m
         safe = self.masses.where(there, 1.0)
-        sums = self._sums(torch.special.entr(self.attention), self.key_sets)
+        sums = sums_of(torch.special.entr(self.attention), self.key_sets)
         return (sums / safe + safe.log()).where(there, 0.0)
 
-    @staticmethod
-    def _sums(of_pairs: Tensor, key_sets: Tensor) -> Tensor:
-        """Sum over the keys of each set (batch, heads, query, K)."""
-        batch, heads, width, _ = of_pairs.shape
-        sums = torch.bmm(of_pairs.reshape(batch, heads * width, width), key_sets)
-        return sums.view(batch, heads, width, -1)
+
+def sums_of(of_pairs: Tensor, key_sets: Tensor) -> Tensor:
+    """Sum pairs (batch, heads, query, key) over the keys of each set (batch, heads, query, K)."""
+    batch, heads, width, _ = of_pairs.shape
+    sums = torch.bmm(of_pairs.reshape(batch, heads * width, width), key_sets)
+    return sums.view(batch, heads, width, -1)
 
 
 class FirstChoices:
@@ -161,7 +157,7 @@ class FirstChoices:
         if attention.device.type == "cpu" and width <= WIDEST_PRODUCT:
             places = torch.arange(given.starts.shape[1])
             is_piece = (given.words[..., None] == places) & ~given.barred[..., None]
-            return self._layer.masses_of(is_piece.float())
+            return sums_of(self._layer.attention, is_piece.float())
         columns = given.starts[:, None, None].expand(-1, heads, width, -1)
         to_words: Tensor = attention.gather(3, columns)
         for examples, tokens, words in given.extra_pieces:
@@ -222,12 +218,8 @@ class ChoiceLayer:
     @cached_property
     def masses(self) -> Tensor:
         """Whether the choice belongs to each set (batch, heads, query, K), as 1 or 0."""
-        return self.masses_of(self.key_sets)
-
-    def masses_of(self, key_sets: Tensor) -> Tensor:
-        """Tell whether the choice belongs to other sets (batch, key, k), as 1 or 0."""
-        sets = key_sets[:, None].expand(-1, self.chosen.shape[1], -1, -1)
-        return sets.gather(2, self.chosen[..., None].expand(-1, -1, -1, key_sets.shape[-1]))
+        sets = self.key_sets[:, None].expand(-1, self.chosen.shape[1], -1, -1)
+        return sets.gather(2, self.chosen[..., None].expand(-1, -1, -1, sets.shape[-1]))
 
     @property
     def entropies(self) -> Tensor:

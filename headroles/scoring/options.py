@@ -100,14 +100,6 @@ class CorpusPart:
         """Tell whether the part has a window (from 0); windows are dealt out in turn."""
         return window % self.of == self.number - 1
 
-    def check_not_empty(self, windows: Sequence[int]) -> None:
-        """Raise UsageError if the part has no windows."""
-        if not windows:
-            raise UsageError(
-                f"part {self.number} of {self.of} is empty because the corpus is too small; divide "
-                "the corpus into fewer parts"
-            )
-
 
 @dataclass(frozen=True, kw_only=True)
 class PartOptions(Options):

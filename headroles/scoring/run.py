@@ -32,12 +32,18 @@ from headroles.roles import (
     choose_roles,
     with_other_trees,
 )
-from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.options import HALF, TREES, ScoreOptions
+from headroles.scoring.parts import ALONE, Sharing
 from headroles.scoring.run_notes import advice_on_length
 from headroles.scoring.scores import HeadScores, describe_scores, write_scores
-from headroles.scoring.sharing import ALONE, Sharing
-from headroles.scoring.windows import WINDOW_BYTES, WINDOW_EXAMPLES, Window, one_ahead, windows_of
+from headroles.scoring.windows import (
+    WINDOW_BYTES,
+    WINDOW_EXAMPLES,
+    Window,
+    WindowScorer,
+    one_ahead,
+    windows_of,
+)
 from headroles.storage import OpenParts, plain
 from headroles.wording import listed
 
@@ -148,14 +154,6 @@ def _by_id(given: Any, corpus: Corpus, name: str) -> Any:
     return dict(zip(ids, given, strict=True))
 
 
-def score_to_folder(run: ScoringRun, folder: Path) -> Record:
-    """Write the scores of ``run`` into an existing folder as they come, and return their record.
-
-    Memory does not grow with the number of examples. The files are those of `HeadScores.save`.
-    """
-    return write_scores(folder, run.blocks(), run.options.precision == HALF, lambda: run.record)
-
-
 @contextmanager
 def open_scoring(
     model: Attending,
@@ -175,15 +173,6 @@ def open_scoring(
         encoder = load_encoder(model, options)
         with open_reader(encoder.network, options.measure) as reader:
             yield ScoringRun(encoder, reader, ready, options, sharing, chosen)
-
-
-def assist(model: Attending, corpus: Corpus, options: ScoreOptions, sharing: Sharing) -> None:
-    """Score and save this process's windows of a run that the first process finishes.
-
-    Raises StorageError if this process would score differently from that process.
-    """
-    with open_scoring(model, corpus, options, sharing=sharing) as run:
-        run.assist()
 
 
 _Chosen: TypeAlias = tuple[tuple[str, ...], tuple[Role, ...], int]
@@ -230,7 +219,7 @@ class ScoringRun:
         check_offsets((role.id for role in self.roles), encoder.max_tokens)
         budget, score = Budget.of(encoder.device, options.batch_tokens), SCORES[options.score]
         self.batch_tokens = budget.tokens
-        self.scorer = BlockScorer(encoder, reader, self.roles, score, budget)
+        self.scorer = WindowScorer(encoder, reader, self.roles, score, budget)
         self._pieces = encoder.example_encoder()
         # all that scores depend on is known before anything is scored
         self.record = Record.now(
@@ -254,6 +243,10 @@ class ScoringRun:
         """Return the scores of all examples, with their record."""
         return HeadScores.joined(list(self.blocks()), self.record)
 
+    def write(self, folder: Path) -> Record:
+        """Write all scores into an existing folder as they come; return their record."""
+        return write_scores(folder, self.blocks(), lambda: self.record)
+
     def blocks(self) -> Iterator[HeadScores]:
         """Yield the scores of all examples in corpus order, a window at a time."""
         sizes: list[int] = []
@@ -263,7 +256,11 @@ class ScoringRun:
             if scores.n_examples:
                 yield scores
         if (part := self._sharing.corpus_part) is not None:
-            part.check_not_empty(sizes)
+            if not sizes:
+                raise UsageError(
+                    f"part {part.number} of {part.of} is empty because the corpus is too small; "
+                    "divide the corpus into fewer parts"
+                )
             skipped, plan = dict(self.corpus.skipped), self._settings()
             recorded = RecordedPart(**vars(part), sizes=sizes, skipped=skipped, plan=plan)
             facts = {**self.record.facts, "part": plain(recorded)}
@@ -271,7 +268,10 @@ class ScoringRun:
         self._check_scored()
 
     def assist(self) -> None:
-        """Score and save the windows of this process, and wait until all processes have done so."""
+        """Score and save this process's windows of a run that the first process finishes.
+
+        Raises StorageError if this process would score differently from that process.
+        """
         for _ in self._score(self._sharing.open(self._settings), []):
             pass
         self._sharing.wait()

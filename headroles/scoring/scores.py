@@ -38,7 +38,6 @@ from headroles.scoring.tables import (
     SCORES_FILE,
     long_table,
     read_fields,
-    read_row_groups,
     write_blocks,
 )
 from headroles.wording import as_given
@@ -342,10 +341,7 @@ class HeadScores(Stored):
     def read_files(cls, folder: Path, record: Record) -> HeadScores:
         """Read the files back. Raises StorageError if they do not match ``run.json``."""
         try:
-            facts = ScoreFacts.read(record.facts)
-            roles = tuple(map(Role.from_record, facts.roles))
-            found = read_fields(folder, record)
-            scores = cls(**found, roles=roles, score=SCORES[facts.score], record=record)
+            scores = cls(**read_fields(folder, record), record=record)
             _check_heads(scores.values, record.model.removed_heads)
             return scores
         except (LookupError, ValueError, TypeError, AttributeError, OverflowError) as error:
@@ -380,25 +376,14 @@ def _check_heads(values: Float32Array, removed: Sequence[tuple[int, int]]) -> No
 
 
 def write_scores(
-    folder: Path,
-    blocks: Iterable[HeadScores],
-    is_half: bool,
-    record: Callable[[], Record],
+    folder: Path, blocks: Iterable[HeadScores], record: Callable[[], Record]
 ) -> Record:
     """Write scores into an existing folder as they come, then their record; return it.
 
-    ``record`` is called when all are written. Memory does not grow with their number, and the files
-    are those of `HeadScores.save`.
+    ``record`` is that of the run, whose counts grow with the blocks. Memory does not grow with
+    their number, and the files are those of `HeadScores.save`.
     """
-    files = storage.digests_of(folder, write_blocks(folder, blocks, is_half))
-    made = record()
+    written = write_blocks(folder, blocks, is_rounded(record()))
+    files, made = storage.digests_of(folder, written), record()
     storage.write_run(folder, {HeadScores.kind: made}, {HeadScores.kind: files})
     return made
-
-
-def read_blocks(folder: Path, record: Record) -> Iterator[HeadScores]:
-    """Yield the scores of `write_scores` as they were written, one by one."""
-    facts = ScoreFacts.read(record.facts)
-    roles = tuple(map(Role.from_record, facts.roles))
-    for fields_of_one in read_row_groups(folder, record):
-        yield HeadScores(**fields_of_one, roles=roles, score=SCORES[facts.score])

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from headroles import storage
 from headroles.arrays import Float32Array, IntArray
 from headroles.memory import new_array
-from headroles.record import Record
-from headroles.roles import OFFSETS, SCORES
+from headroles.record import Record, ScoreFacts
+from headroles.roles import OFFSETS, SCORES, Role
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,25 +75,31 @@ def _to_fields(
     scores: Iterable[pa.RecordBatch], of_examples: pa.Table, record: Record
 ) -> dict[str, Any]:
     """Build fields from the tables of scores and of examples."""
-    roles = [role["id"] for role in record.facts["roles"]]
+    facts = ScoreFacts.read(record.facts)
+    roles, score = tuple(map(Role.from_record, facts.roles)), SCORES[facts.score]
     lists = [name for name in _LISTS if name in of_examples.column_names]
     examples = of_examples.drop_columns(lists).to_pydict()
     ids = examples["example"]
     if None in ids or None in examples["document"]:
         raise ValueError("examples without an id or a document")
-    values, counts, n_rows = _from_long(scores, ids, roles, (len(ids), *record.shape))
+    shape = len(ids), *record.shape
+    values, counts, n_rows = _from_long(scores, ids, [role.id for role in roles], shape)
     if n_rows != sum(int(np.count_nonzero(~np.isnan(one))) for one in values):
         raise ValueError("scores that occur twice")
     low, high = (_from_lists(of_examples, name, (len(roles),)) for name in _LISTS[:2])
-    has_offsets, width = SCORES[record.facts["score"]].of_first_choice, (len(roles), len(OFFSETS))
+    width = len(roles), len(OFFSETS)
     return {
         "ids": tuple(ids),
         "documents": tuple(examples["document"]),
         "lengths": np.asarray(examples["tokens"], dtype=np.int64),
+        "roles": roles,
+        "score": score,
         "values": values,
         "counts": counts,
         "digests": () if None in examples["digest"] else tuple(examples["digest"]),
-        "offset_shares": _from_lists(of_examples, _LISTS[2], width) if has_offsets else None,
+        "offset_shares": _from_lists(of_examples, _LISTS[2], width)
+        if score.of_first_choice
+        else None,
         "bounds": None if low is None or high is None else np.stack([low, high], axis=-1),
         "n_scores": n_rows,
     }

@@ -1,15 +1,46 @@
-"""Windows of a corpus: examples that can be read and scored without the others."""
+"""Windows of a corpus, and their scoring: the encoder runs and its attention is read meanwhile.
+
+Windows pass through two steps, so that a device need not wait: they are launched, and their scores
+are fetched when the next one is launched. A thread prepares each batch while the one before runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from functools import partial
+from typing import TypeAlias, TypeVar, cast
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headroles.arrays import Float32Array, IntArray
 from headroles.corpus import Example, PreparedCorpus, make_examples
-from headroles.errors import CorpusError
+from headroles.encoding import EncodedExample, collate
+from headroles.errors import CorpusError, ModelError
+from headroles.models.attention.reader import AttentionReader
+from headroles.models.loading.encoder import LoadedEncoder
+from headroles.passes.loop import Budget, Passes, as_tensors, on_device, to_host
+from headroles.record import Record, RecordedCorpus
+from headroles.roles import (
+    OFFSETS,
+    PaddedBatch,
+    Readout,
+    Role,
+    Scope,
+    Score,
+    bounds_of,
+    make_readout,
+)
+from headroles.scoring.layer import read_scores
+from headroles.scoring.scores import HeadScores
 
+T = TypeVar("T")
+Reach: TypeAlias = int | None
 WINDOW_EXAMPLES, WINDOW_WORDS, WINDOW_BYTES = 1024, 2**15, 2**26
 """Most examples and words of a window, and most bytes of its scores.
 
@@ -17,8 +48,6 @@ Examples of a window are sorted by length, scored and saved together: enough for
 lengths, and so few that memory does not grow with the corpus, and that an interrupted run of a slow
 model loses minutes.
 """
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +100,146 @@ def one_ahead(items: Iterator[T]) -> Iterator[T]:
         while (item := coming.result()) is not end:
             coming = worker.submit(next, items, end)
             yield cast(T, item)
+
+
+@dataclass(frozen=True)
+class PreparedBatch:
+    """Examples at some ``indices``: inputs of the model, and readouts by the reach of layers.
+
+    ``known`` are the readouts in arrays, ``readouts`` the same in tensors.
+    """
+
+    indices: list[int]
+    examples: list[EncodedExample]
+    known: Mapping[Reach, Readout]
+    inputs: dict[str, Tensor]
+    readouts: dict[Reach, Readout]
+
+
+@dataclass(frozen=True)
+class WindowScorer:
+    """Scorer of windows with one encoder, in batches that the ``budget`` allows."""
+
+    encoder: LoadedEncoder
+    reader: AttentionReader
+    roles: tuple[Role, ...]
+    score: Score
+    budget: Budget
+
+    def prepare(self, examples: Sequence[EncodedExample], indices: list[int]) -> PreparedBatch:
+        """Prepare the batch of the examples at these indices; needs no device."""
+        own = [examples[index] for index in indices]
+        batch = PaddedBatch(own)
+        known = {
+            reach: make_readout(self.roles, Scope(batch, reach, self.score))
+            for reach in dict.fromkeys(self.reader.reaches)
+        }
+        inputs = collate(own, self.encoder.tokenizer.pad_token_id or 0)
+        return PreparedBatch(indices, own, known, *as_tensors((inputs, known), self.encoder.device))
+
+    def launch(
+        self,
+        examples: Sequence[EncodedExample],
+        report: Callable[[int], None],
+        cut: Record = Record(),  # noqa: B008 - it cannot change
+    ) -> Callable[[], HeadScores]:
+        """Run the encoder on all examples; devices other than the CPU may finish later.
+
+        The returned function waits for the scores and returns them, with a record of their counts
+        alone, added to those of ``cut``. ``report`` is called with the number of examples done.
+        """
+        n, lengths = len(examples), [len(example) for example in examples]
+        make = partial(self.prepare, examples)
+        passes = Passes(
+            lengths, make, lambda index: f"the example {examples[index].id!r}", self.budget
+        )
+        counts = np.empty((n, len(self.roles)), dtype=np.int64)
+        bounds = np.empty((*counts.shape, 2), dtype=np.float32)
+        shares = np.full((*counts.shape, len(OFFSETS)), np.nan, dtype=np.float32)
+        skipped, controls = Counter[str](), Counter[str]()
+        launched: list[tuple[list[int], Callable[[], Float32Array]]] = []
+        done = 0
+        batches = one_ahead(map(make, self.budget.batches(lengths)))
+        for batch, arrived in passes.run(batches, lambda one: to_host(self.read(one))):
+            own, readouts = batch.indices, list(batch.known.values())
+            # what is not told layer by layer is that of the layers with the widest reach
+            widest = max(readouts, key=lambda readout: int(readout.counts.sum()))
+            counts[own] = np.max([readout.counts for readout in readouts], axis=0)
+            bounds[own] = bounds_of(readouts)
+            if widest.offset_shares is not None:
+                shares[own] = widest.offset_shares
+            skipped.update(widest.skipped)
+            controls.update(widest.controls)
+            by_reach = {reach: readout.counts for reach, readout in batch.known.items()}
+            values = partial(self._values, arrived, batch.examples, by_reach, widest.columns)
+            launched.append((own, values))
+            done += len(own)
+            report(done)
+
+        def fetch() -> HeadScores:
+            values = np.empty((n, self.reader.n_layers, self.reader.n_heads, len(self.roles)), "f4")
+            for own, values_of_batch in launched:
+                values[own] = values_of_batch()
+            return HeadScores(
+                ids=tuple(example.id for example in examples),
+                documents=tuple(example.document for example in examples),
+                lengths=np.array(lengths, dtype=np.int64),
+                roles=self.roles,
+                values=values,
+                counts=counts,
+                score=self.score,
+                record=cut.plus(
+                    Record(
+                        corpus=RecordedCorpus(examples=n, skipped=dict(skipped)),
+                        facts={"controls": dict(controls)},
+                    )
+                ),
+                digests=tuple(example.digest for example in examples),
+                offset_shares=shares if self.score.of_first_choice else None,
+                bounds=bounds,
+            )
+
+        return fetch
+
+    def read(self, batch: PreparedBatch) -> Tensor:
+        """Read values (B, layers, heads, columns), undefined where counts are 0."""
+        inputs, readouts = on_device((batch.inputs, batch.readouts), self.encoder.device)
+        layers: list[Tensor] = []
+
+        def read_layer(layer: int, weights: Tensor) -> None:
+            layers.append(read_scores(weights, readouts[self.reader.reaches[layer]]))
+
+        self.reader.read(inputs, read_layer, [example.id for example in batch.examples])
+        return torch.stack(layers, dim=1)
+
+    def _values(
+        self,
+        arrived: Callable[[], Float32Array],
+        examples: Sequence[EncodedExample],
+        counts: Mapping[Reach, IntArray],
+        columns: Sequence[int],
+    ) -> Float32Array:
+        """Return values (B, layers, heads, roles), NaN where an example or a head has none.
+
+        ``counts`` (B, roles) are those of layers with each reach; each role is read in its column.
+        """
+        read = arrived()
+        check_finite(read, examples, self.encoder)
+        for layer, head in self.reader.removed:
+            read[:, layer, head] = np.nan
+        values = read[..., columns]
+        for layer, reach in enumerate(self.reader.reaches):
+            values[:, layer].swapaxes(1, 2)[counts[reach] == 0] = np.nan
+        return values
+
+
+def check_finite(
+    read: NDArray[np.floating], examples: Sequence[EncodedExample], encoder: LoadedEncoder
+) -> None:
+    """Raise ModelError if any value of ``read`` (examples, layers, ...) is not finite."""
+    if not np.isfinite(read).all():
+        row, layer = np.argwhere(~np.isfinite(read))[0, :2]
+        raise ModelError(
+            f"attention of layer {layer} is not finite for example {examples[row].id!r}; "
+            f"run the model in float32 (it ran in {encoder.network.dtype})"
+        )

@@ -208,10 +208,10 @@ import resource, sys
 from pathlib import Path
 from headroles.cli import main
 from headroles.scoring import run
-from headroles.scoring.block_scoring import BlockScorer
+from headroles.scoring.windows import WindowScorer
 
 run.WINDOW_EXAMPLES = 8
-launch, calls = BlockScorer.launch, []
+launch, calls = WindowScorer.launch, []
 
 def launch_with_less(*given):
     calls.append(given)
@@ -222,7 +222,7 @@ def launch_with_less(*given):
     return launch(*given)
 
 if sys.argv.pop(1) == "limited":
-    BlockScorer.launch = launch_with_less
+    WindowScorer.launch = launch_with_less
 main()
 """
 

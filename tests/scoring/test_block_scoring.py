@@ -15,7 +15,7 @@ from headroles.models.loading.encoder import load_encoder
 from headroles.models.options import ModelOptions
 from headroles.passes.loop import Budget
 from headroles.roles import SCORES, RoleOptions, choose_roles
-from headroles.scoring.block_scoring import BlockScorer
+from headroles.scoring.windows import WindowScorer
 from tests.conftest import make_bert
 
 
@@ -31,7 +31,7 @@ def test_nothing_is_asked_of_the_device_before_the_scores_are_fetched(
         groups = "all" if score == "bias" else None  # which only weights and masses have
         roles = choose_roles(RoleOptions(roles=groups), ("nsubj", "obj"), SCORES[score], corpus)
         examples = cutter.encode(list(make_examples(corpus, "adjacent"))[:12], Counter())
-        scorer = BlockScorer(encoder, reader, roles, SCORES[score], Budget(200))
+        scorer = WindowScorer(encoder, reader, roles, SCORES[score], Budget(200))
         parts = Budget(200).batches([len(example) for example in examples])
         batches = [scorer.prepare(examples, indices) for indices in parts]
         encoder.model.to("meta")  # where nothing has a value, and asking for one fails

@@ -17,13 +17,12 @@ from transformers import PreTrainedTokenizerBase
 
 from headroles import read_conllu
 from headroles.errors import StorageError, UsageError
-from headroles.scoring.block_scoring import BlockScorer
-from headroles.scoring.merging import merge_scores
 from headroles.scoring.options import CorpusPart, ScoreOptions
-from headroles.scoring.run import assist, open_scoring, score_to_folder
+from headroles.scoring.parts import ALONE, Sharing, Team, TeamError, merge_scores
+from headroles.scoring.run import open_scoring
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.scores import HeadScores, is_rounded
-from headroles.scoring.sharing import ALONE, Sharing, Team, TeamError
+from headroles.scoring.windows import WindowScorer
 from headroles.storage import Parts, decode_arrays, decode_notes, encode_arrays
 from tests.conftest import make_bert
 
@@ -35,6 +34,12 @@ HALF = "float16"
 @pytest.fixture(autouse=True)
 def _windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headroles.scoring.run.WINDOW_EXAMPLES", WINDOW)
+
+
+def assist(*given: Any) -> None:
+    """Score the windows of another process than the first."""
+    with open_scoring(*given) as run:
+        run.assist()
 
 
 class Scoring:
@@ -53,7 +58,7 @@ class Scoring:
         folder.mkdir()
         corpus = read_conllu(self.sample)
         with open_scoring(self.model, corpus, self.options(**asked), sharing=sharing) as run:
-            score_to_folder(run, folder)
+            run.write(folder)
         return folder
 
     def part(self, number: int, of: int = 2, **asked: Any) -> Path:
@@ -90,9 +95,9 @@ def content(folder: Path) -> dict[str, Any]:
 @contextmanager
 def watched(before: Callable[[], None]) -> Iterator[None]:
     """Call ``before`` each time the scores of a window are fetched."""
-    real = BlockScorer.launch
+    real = WindowScorer.launch
 
-    def launch(scorer: BlockScorer, examples: Any, *given: Any) -> Callable[[], HeadScores]:
+    def launch(scorer: WindowScorer, examples: Any, *given: Any) -> Callable[[], HeadScores]:
         fetch = real(scorer, examples, *given)
 
         def watched_fetch() -> HeadScores:
@@ -103,7 +108,7 @@ def watched(before: Callable[[], None]) -> Iterator[None]:
         return watched_fetch
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BlockScorer, "launch", launch)
+        patch.setattr(WindowScorer, "launch", launch)
         yield
 
 

@@ -19,7 +19,7 @@ from headroles.corpus import make_examples, prepared
 from headroles.errors import CorpusError, ModelError
 from headroles.roles.contrasts import ARCS, ARCS_LEFT_OUT, PAIRS, PAIRS_WITHOUT_CONTROLS
 from headroles.scoring.options import ScoreOptions
-from headroles.scoring.run import open_scoring, score_to_folder
+from headroles.scoring.run import open_scoring
 from headroles.scoring.windows import windows_of
 from tests import noise
 from tests.conftest import CAT, conllu_sentence, make_bert, role_ids
@@ -101,7 +101,7 @@ def test_windows_do_not_matter(
         monkeypatch.setattr(f"headroles.scoring.run.{name}", value)
     options = ScoreOptions(tokenizer=tokenizer, controls="none")
     with open_scoring(model, read_conllu(sample), options) as scoring:
-        score_to_folder(scoring, tmp_path)
+        scoring.write(tmp_path)
     assert pq.ParquetFile(tmp_path / "scores.parquet").num_row_groups > 5
     assert_same(scores, HeadScores.load(tmp_path))
 
@@ -204,7 +204,7 @@ class TestOutOfMemory:
     def test_batches_are_halved(
         self, scores: HeadScores, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from headroles.scoring import block_scoring as scoring
+        from headroles.scoring import windows as scoring
 
         real, refused = scoring.read_scores, Counter[int]()
 
@@ -222,7 +222,7 @@ class TestOutOfMemory:
 def test_attention_that_is_not_finite_is_an_error_not_a_gap(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from headroles.scoring import block_scoring as scoring
+    from headroles.scoring import windows as scoring
 
     real = scoring.read_scores
     monkeypatch.setattr(scoring, "read_scores", lambda *given: real(*given) * float("nan"))

@@ -13,9 +13,9 @@ from headroles.models.loading.encoder import Attending, load_encoder
 from headroles.options import takes
 from headroles.results.stored import save_together
 from headroles.scoring.options import PERMUTED_WEIGHTS, WORDS
+from headroles.scoring.parts import ALONE, Sharing
 from headroles.scoring.run import score_heads
 from headroles.scoring.scores import HeadScores
-from headroles.scoring.sharing import ALONE, Sharing
 from headroles.studies.classification.assignment import assign
 from headroles.studies.classification.options import ClassifyOptions
 from headroles.studies.classification.role_table import RoleTable

@@ -19,8 +19,8 @@ from headroles.models.loading.tokenizers import tokenizer_digest
 from headroles.passes.options import OnProgress
 from headroles.roles import choose_relations
 from headroles.scoring.options import ScoreOptions
-from headroles.scoring.run import ScoringRun, score_to_folder
-from headroles.scoring.sharing import Sharing
+from headroles.scoring.parts import Sharing
+from headroles.scoring.run import ScoringRun
 from headroles.storage import HIDDEN, RUN_FILE, Parts, check_result_folder
 from headroles.studies.comparison.compare import RoleComparison
 from headroles.studies.comparison.joining import COMPARE_SHARED, refuse_other_shape
@@ -71,8 +71,7 @@ def score_checkpoints(
             ):
                 shown = replace(options, on_progress=on_progress)
                 sharing = Sharing(parts.within(name))
-                run = ScoringRun(encoder, reader, ready, shown, sharing)
-                score_to_folder(run, folder / name)
+                ScoringRun(encoder, reader, ready, shown, sharing).write(folder / name)
     return [folder / name for name in models]
 
 

@@ -292,7 +292,7 @@ def read_tokens(
     """
     import torch
 
-    from headroles.scoring.block_scoring import check_finite
+    from headroles.scoring.windows import check_finite
 
     is_real = batch.inputs["attention_mask"].float()
     queries = is_real / is_real.sum(dim=1, keepdim=True)

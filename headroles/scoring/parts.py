@@ -1,0 +1,238 @@
+"""Parts of a run: processes that score together, and parts of a corpus, scored apart and merged."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import structs
+
+from headroles import storage
+from headroles.errors import HeadRolesError, StorageError, UsageError
+from headroles.record import Record, RecordedPart, ScoreFacts
+from headroles.scoring.options import CorpusPart
+from headroles.scoring.scores import HeadScores, write_scores
+from headroles.scoring.tables import read_row_groups
+from headroles.storage import OpenParts, Parts
+
+_PATIENCE = timedelta(days=30)
+"""Longest wait for other processes; one of them may be reading a large corpus."""
+
+
+class TeamError(HeadRolesError):
+    """Error: another process of the run has ended, or cannot be reached."""
+
+
+@dataclass(frozen=True)
+class Team:
+    """One of several processes that a launcher started, such as torchrun or accelerate launch."""
+
+    index: int
+    count: int
+    _state: Any
+
+    def wait(self) -> None:
+        """Wait until all processes wait. Raises TeamError if one of them has ended.
+
+        A thread waits, so that this process can handle signals meanwhile.
+        """
+        failures: list[Exception] = []
+
+        def wait() -> None:
+            try:
+                self._state.wait_for_everyone()
+            except Exception as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        while thread.is_alive():
+            thread.join(0.1)
+        if failures:
+            raise TeamError(
+                f"another of the {self.count} processes of this run has ended early; see its "
+                "message above or in its log"
+            ) from failures[0]
+
+
+def find_team() -> Team | None:
+    """Find the processes that this one was started with; None if it runs alone.
+
+    Raises UsageError for several processes without accelerate installed.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2:  # as every launcher of PyTorch sets it
+        return None
+    try:
+        from accelerate import PartialState
+    except ImportError as error:
+        raise UsageError(
+            "several processes need accelerate, which is not installed; "
+            "run: pip install 'accelerate>=1.10'"
+        ) from error
+    import torch
+
+    # gloo runs on the CPU: processes only wait for one another, which must not occupy a device
+    is_cpu = not torch.cuda.is_available()
+    state = PartialState(cpu=is_cpu, backend="gloo", timeout=_PATIENCE)
+    return Team(state.process_index, state.num_processes, state)
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """The saved parts of a run and the processes that share it, each None if absent.
+
+    Windows are dealt out in turn: to the parts of a corpus that are scored apart (``corpus_part``
+    is that of this run), and to the processes of a ``team``, which all see the folder of the parts.
+    The first process joins the saved windows of all.
+    """
+
+    parts: Parts | None = None
+    team: Team | None = None
+    corpus_part: CorpusPart | None = None
+
+    @property
+    def assists(self) -> bool:
+        """Whether this process only scores for another one."""
+        return self.team is not None and self.team.index > 0
+
+    def has(self, window: int) -> bool:
+        """Tell whether a window, by its number, belongs to this run."""
+        return self.corpus_part is None or self.corpus_part.has(window)
+
+    def scores_here(self, window: int) -> bool:
+        """Tell whether this process scores a window of the run."""
+        return self.team is None or window % self.team.count == self.team.index
+
+    def open(self, settings: Callable[[], dict[str, Any]]) -> OpenParts | None:
+        """Open the saved windows of a run; None without ``parts``: windows are not saved.
+
+        Raises StorageError for windows of other settings, or a process with other settings.
+        """
+        if self.parts is None:
+            return None
+        of_part = {} if self.corpus_part is None else {"part": vars(self.corpus_part)}
+        if self.assists:
+            self.wait()
+            return self.parts.open({**settings(), **of_part}, is_first=False)
+        opened = self.parts.open({**settings(), **of_part})
+        self.wait()
+        return opened
+
+    def wait(self) -> None:
+        """Wait until all processes wait, if there are several."""
+        if self.team is not None:
+            self.team.wait()
+
+    def forget(self) -> None:
+        """Remove the saved windows, which a later run cannot use."""
+        if self.parts is not None:
+            self.parts.remove()
+
+
+ALONE = Sharing()
+"""Sharing of a single process that saves nothing."""
+
+
+# Merging
+
+
+class _Run(NamedTuple):
+    """A folder of scores of a part, with its record."""
+
+    folder: Path
+    record: Record
+    part: RecordedPart
+
+
+def merge_scores(folders: Sequence[str | Path], staging: Path) -> Record:
+    """Write the scores of a corpus into ``staging``, from the folders of all its parts.
+
+    Scores and record equal those of one run over the whole corpus, to the bit, except for the date
+    and the command. Memory does not grow with the number of examples. Returns the record.
+
+    Raises:
+        UsageError: folders of different runs, or a part that is missing or given twice.
+        StorageError: a folder that cannot be read, or that headroles did not write.
+    """
+    runs = _in_order([_open(storage.committed(Path(folder))) for folder in folders])
+    merged = _merged(runs)
+    return write_scores(staging, _interleaved(runs), lambda: merged)
+
+
+def _open(folder: Path) -> _Run:
+    """Read the record of a folder of scores of a part. Raises UsageError for other scores."""
+    record = HeadScores.read_record(folder)
+    try:
+        part = ScoreFacts.read(record.facts).part
+    except msgspec.ValidationError as error:
+        raise StorageError(f"{folder} cannot be merged: its record: {error}") from error
+    if part is None:
+        raise UsageError(
+            f"{folder} holds scores of a whole corpus; give folders made with: "
+            "headroles score --part 1/N"
+        )
+    return _Run(folder, record, part)
+
+
+def _in_order(runs: list[_Run]) -> list[_Run]:
+    """Order runs by the numbers of their parts. Raises UsageError unless they fit together."""
+    first, by_number = runs[0], dict[int, _Run]()
+    for run in runs:
+        if found := storage.differences(_settings(first), _settings(run)):
+            raise UsageError(
+                f"{first.folder} and {run.folder} are not parts of one run: {found}; give parts of "
+                "one run"
+            )
+        number = run.part.number
+        if number in by_number:
+            raise UsageError(f"{by_number[number].folder} and {run.folder} both hold part {number}")
+        by_number[number] = run
+    missing = [str(number) for number in range(1, first.part.of + 1) if number not in by_number]
+    if missing:
+        raise UsageError(
+            f"of {first.part.of} parts of the corpus {', '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing"
+        )
+    return [run for _, run in sorted(by_number.items())]
+
+
+def _settings(run: _Run) -> dict[str, Any]:
+    shape = {"layers": run.record.model.layers, "heads": run.record.model.heads}
+    return {**run.part.plan, "parts": run.part.of, **shape}
+
+
+def _interleaved(runs: list[_Run]) -> Iterator[HeadScores]:
+    """Yield scores in corpus order; the windows were dealt out to the parts in turn."""
+    readers = [read_row_groups(run.folder, run.record) for run in runs]
+    for sizes in zip_longest(*(run.part.sizes for run in runs), fillvalue=0):
+        for run, reader, size in zip(runs, readers, sizes, strict=True):
+            if not size:
+                continue
+            block = next(reader, None)
+            if block is None or len(block["ids"]) != size:
+                raise StorageError(
+                    f"{run.folder} does not hold its windows one by one; score that part again"
+                )
+            yield HeadScores(**block)
+
+
+def _merged(runs: list[_Run]) -> Record:
+    """Return the record of a run over the whole corpus."""
+    first, now = runs[0].record, Record.now()
+    others = []
+    for run in runs[1:]:
+        # what was skipped in reading the corpus counts once
+        skipped = Counter(run.record.corpus.skipped) - Counter(run.part.skipped)
+        corpus = structs.replace(run.record.corpus, skipped=dict(skipped))
+        others.append(structs.replace(run.record, corpus=corpus))
+    facts = {name: fact for name, fact in first.facts.items() if name != "part"}
+    whole = structs.replace(first, created=now.created, command=now.command, facts=facts)
+    return whole.plus(*others)
