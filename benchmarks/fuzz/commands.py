@@ -24,7 +24,7 @@ from benchmarks.fuzz import (
     spoil_cells,
 )
 from benchmarks.fuzz.corpora import row
-from headroles import classify_heads, make_corpus
+from headroles import attention_of, classify_heads, encode, make_corpus
 from headroles.cli.results import ExportOptions
 from headroles.corpus import CorpusOptions
 from headroles.errors import HeadRolesError
@@ -287,6 +287,34 @@ def _reading(out: Path, place: Path, chance: random.Random, names: list[str]) ->
     )
 
 
+def try_attention(place: Path, chance: random.Random) -> str:
+    """Read the attention in odd words of odd heads, or cut such words into pieces."""
+    words: Any = [
+        chance.choice(("dog", make_nasty(chance))) for _ in range(chance.choice((0, 1, 3)))
+    ]
+    if (draw := chance.random()) < 0.2:
+        words = [*words, chance.choice(ODD)]
+    elif draw < 0.4:
+        words = chance.choice((*ODD, tuple(words), iter(words), " ".join(words)))
+    if chance.random() < 0.3:
+        pieces, alignment = encode(place / "model", words)
+        assert pieces["input_ids"].shape == (1, len(alignment))
+        assert (own := [k for k in alignment if k is not None]) == sorted(own), words
+        return "cut"
+    heads: Any = [(chance.randrange(2), chance.randrange(2)) for _ in range(chance.choice((1, 3)))]
+    if (draw := chance.random()) < 0.3:
+        heads = [*heads, (chance.choice(ODD), chance.choice(ODD))]
+    elif draw < 0.4:
+        heads = chance.choice((*ODD, [chance.choice(ODD)]))
+    odd = {"measure": chance.choice(ODD), "parser": chance.choice(ODD)}
+    names = chance.sample(sorted(odd), k=chance.choice((0, 0, 0, 1)))
+    read = attention_of(place / "model", words, heads, **{name: odd[name] for name in names})
+    assert read.shape == (len(words), len(words)), words
+    assert (read >= 0).all(), words
+    assert (read.sum(axis=1) <= 1.001).all(), words
+    return "read"
+
+
 def _with_model(what: Callable[[Path, random.Random], str]) -> Callable[[Path], Attempt]:
     def prepare(place: Path) -> Attempt:
         save_model(place / "model", "xy")
@@ -300,4 +328,5 @@ SURFACES = {
     "tasks": Surface(1000, _with_model(lambda place, chance: try_task(place / "model", chance))),
     "roles": Surface(1000, _with_model(try_user_role)),
     "names": Surface(1000, _with_model(try_names)),
+    "attention": Surface(1000, _with_model(try_attention)),
 }

@@ -36,7 +36,7 @@ def report(folder: Results, options: ReportOptions, out: flags.PageOut = None) -
     from headroles.report.pages import write_report
 
     with console.working("drawing"):
-        file = write_report(folder, out, options.roles or (), options.model)
+        file = write_report(folder, out, options=options)
     console.say(f"written to {file}")
 
 

@@ -1,6 +1,7 @@
 """Corpora: sentences and examples from CoNLL-U files, plain text and sentence pairs."""
 
 from headroles.corpus.arcs import read_arcs as read_arcs
+from headroles.corpus.arcs import words_alone as words_alone
 from headroles.corpus.files import read_lines as read_lines
 from headroles.corpus.objects import make_corpus as make_corpus
 from headroles.corpus.opening import as_corpus as as_corpus

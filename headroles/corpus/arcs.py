@@ -10,7 +10,7 @@ from headroles.corpus.files import PathLike, find_files
 from headroles.corpus.options import ArcsOptions
 from headroles.corpus.sentence import MISSING, OTHER, ROOT, Corpus, Positions, Sentence, Skipped
 from headroles.corpus.tables import read_json_lines
-from headroles.errors import CorpusError
+from headroles.errors import CorpusError, UsageError
 from headroles.options import takes
 from headroles.wording import has_halves, shortened
 
@@ -50,6 +50,20 @@ def read_arcs(paths: PathLike | Iterable[PathLike], options: ArcsOptions) -> Cor
 
     known = {"scheme": OTHER, "least_distance": options.least_distance}
     return Corpus({"format": KEY, **found, **known}, read)
+
+
+def words_alone(words: Iterable[str]) -> Sentence:
+    """Return the sentence of these words, without arcs.
+
+    Raises UsageError for no words, or a text in their place, CorpusError for a word that is none.
+    """
+    if isinstance(words, str | bytes) or not isinstance(words, Iterable):
+        given = shortened(repr(words))
+        raise UsageError(f"the sentence is {given}; give its words, in a list")
+    if not (own := list(words)):
+        raise UsageError("the sentence has no words; give another")
+    named = dict.fromkeys(("id", "document"), "tokens")
+    return sequence_of({**named, "tokens": own, "arcs": []}, "the sentence", 1)
 
 
 def sequence_of(record: Mapping[str, Any], place: str, least_distance: int) -> Sentence:

@@ -229,6 +229,7 @@ function drawArcs(sentence) {
   svg.setAttribute("aria-hidden", "true");
   sentence.prepend(svg);
   sentence.classList.add("drawn");
+  const hasOwn = arcs.some(([, , , isOwn]) => isOwn);
   const draw = (only = null) => {
     const box = sentence.getBoundingClientRect();
     const end = (word) => {
@@ -238,7 +239,7 @@ function drawArcs(sentence) {
     svg.replaceChildren();
     words.forEach((word) => word.classList.remove("lit"));
     for (const [query, key, weight, isOwn] of arcs) {
-      if (only === null ? !isOwn : query !== only && key !== only) continue;
+      if (only === null ? hasOwn && !isOwn : query !== only && key !== only) continue;
       const [[x1, y1], [x2, y2]] = [end(words[query]), end(words[key])];
       const rise = Math.min(26, 8 + Math.abs(x2 - x1) / 8);
       const path = document.createElementNS("http://www.w3.org/2000/svg", "path");

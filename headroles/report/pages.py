@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,11 @@ from headroles import storage
 from headroles.drawing.page import Page, Picture, plain_page
 from headroles.drawing.style import figure_of, of_width, set_title
 from headroles.errors import HeadRolesError, StorageError, UsageError
+from headroles.options import takes
 from headroles.registry import RESULTS, result_type
 from headroles.results.result import Result, describe, figure_function
 from headroles.results.stored import kind_in, load
-from headroles.studies.options import FigureOptions, read_head
+from headroles.studies.options import FigureOptions, ReportOptions, read_head
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
@@ -24,23 +25,28 @@ if TYPE_CHECKING:
 _ENDINGS = (".html", ".htm")
 
 
-def make_report(folder: str | Path, roles: Sequence[str] = (), model: str | None = None) -> Page:
+@takes(ReportOptions)
+def make_report(folder: str | Path, options: ReportOptions) -> Page:
     """Make the page about the results in ``folder``: a role table, a comparison, or another table.
 
-    ``roles`` are functions of users, as ``MODULE:FUNCTION``, that may be imported to show their
-    sentences; no other code of results is run. ``model`` is the new place of the scored model,
-    whose weights stand beside sentences.
+    Args:
+        folder: the folder.
+        options: keyword arguments, described below.
 
-    Raises StorageError for a folder without results, or with unreadable ones.
+    Raises StorageError for a folder without results, or with unreadable ones, and UsageError for a
+    sentence of the user's own that cannot be read, or that the page has no place for.
     """
     result = load(folder)
-    if not result.page:
-        return plain_page(result, result.question, tuple(_pictures(result)))
-    make = resolve_name(result.page)
-    known = {"folder": Path(folder), "roles": roles, "model": model}
-    taken = {name: known[name] for name in inspect.signature(make).parameters if name in known}
-    page: Page = make(result, **taken)
+    make: Any = resolve_name(result.page) if result.page else _usual_page
+    has_sentences = "options" in inspect.signature(make).parameters
+    if options.is_given and not has_sentences:
+        raise UsageError(f"the page of a {result.kind} shows no sentences; leave yours out")
+    page: Page = make(result, Path(folder), options) if has_sentences else make(result)
     return page
+
+
+def _usual_page(result: Result) -> Page:
+    return plain_page(result, result.question, tuple(_pictures(result)))
 
 
 def _pictures(result: Result) -> Iterator[Picture]:
@@ -53,17 +59,15 @@ def _pictures(result: Result) -> Iterator[Picture]:
         yield Picture(drawn, describe(figure_function(type(result), kind)))
 
 
+@takes(ReportOptions)
 def write_report(
-    folder: str | Path,
-    out: str | Path | None = None,
-    roles: Sequence[str] = (),
-    model: str | None = None,
+    folder: str | Path, out: str | Path | None = None, *, options: ReportOptions
 ) -> Path:
     """Write the page about the results in ``folder`` as one HTML file, and return its path.
 
-    ``roles`` and ``model`` are as in `make_report`. Without ``out`` the file is ``report.html`` in
-    the folder. Raises StorageError for unreadable results, a place that cannot be written, and a
-    link named ``report.html``, and UsageError for a name that is no name of an HTML file.
+    Without ``out`` the file is ``report.html`` in the folder. Raises as `make_report`, StorageError
+    for a place that cannot be written and a link named ``report.html``, and UsageError for a name
+    that is no name of an HTML file.
     """
     file = Path(folder) / storage.REPORT_FILE if out is None else Path(out)
     if file.suffix.lower() not in _ENDINGS and not storage.is_special(file):
@@ -73,7 +77,7 @@ def write_report(
             f"{file} is no plain file, and links are not followed; remove it, or name another "
             "file with `out`"
         )
-    text = make_report(folder, roles, model).to_html()
+    text = make_report(folder, options=options).to_html()
     storage.write_bytes(file, text.encode("utf-8", errors="backslashreplace"))
     return file
 

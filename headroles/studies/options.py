@@ -78,8 +78,39 @@ class ImportOptions(Options):
     """
 
 
+def _words(given: Any) -> tuple[str, ...]:
+    return tuple(given.split() if isinstance(given, str) else map(str, given))
+
+
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions(ImportOptions):
+class TypedOptions(Options):
+    """Options of a sentence of the user's own."""
+
+    title: ClassVar[str] = "Output"
+
+    text: str | None = None
+    """A sentence of yours, parsed by the pipeline of the run."""
+    tokens: Annotated[Sequence[str] | None, Convert(_words)] = None
+    """The words of a sentence of yours, with blanks between them; they have no tree."""
+    parser: str | None = None
+    """spaCy pipeline that parses `text`; left out: that of the run."""
+
+    def check(self) -> None:
+        """Reject two sentences, and a pipeline without text."""
+        super().check()
+        if self.text is not None and self.tokens is not None:
+            raise UsageError("`text` names the one to show; leave `tokens` out")
+        if self.parser is not None and self.text is None:
+            raise UsageError("`parser` has no effect without `text`; omit it")
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is a sentence of the user's own."""
+        return self.text is not None or self.tokens is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(ImportOptions, TypedOptions):
     """Options of the sentences and weights of a page."""
 
     model: Annotated[str | None, CIRCUMSTANCE] = None

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 
 from headroles.corpus import ROOT, Example, Sentence
 from headroles.encoding import SPECIAL, EncodedExample, ExampleEncoder
-from headroles.errors import TokenizerError
+from headroles.errors import TokenizerError, UsageError
 from headroles.models.loading.tokenizers import encode as cut_words
 from headroles.models.loading.tokenizers import fit_to_words, with_prefix_space
 from tests.conftest import make_tokenizer
@@ -69,6 +69,8 @@ def test_words_are_cut_by_hand_as_they_are_scored(kind: str) -> None:
     assert by_itself != pieces["input_ids"][0].tolist()
     with pytest.raises(TokenizerError, match="no word pieces"):
         cut_words(make_tokenizer(), ["\u200b"])
+    with pytest.raises(UsageError, match="the sentence is 'a dog'; give its words, in a list"):
+        cut_words(make_tokenizer(), "a dog")
 
 
 @pytest.mark.parametrize("kind", BYTE_LEVEL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -41,6 +42,7 @@ from tests.conftest import make_bert, make_scores, make_tokenizer
 from tests.studies.conftest import classifier, labelled, roles
 
 __all__ = ["classifier", "labelled", "roles"]
+P = TypeVar("P")
 ROLES = ("local", "delimiter", "syntactic:any:to_governor")
 
 
@@ -65,14 +67,19 @@ def marked(ax: Axes) -> dict[str, set[Head]]:
     }
 
 
+def parts_of(page: Page, kind: type[P]) -> list[P]:
+    """The parts of a page of one kind, in their order."""
+    return [part for one in page.sections for part in one.parts if isinstance(part, kind)]
+
+
 def tables_of(page: Page) -> list[Grid]:
     """The tables of a page, in their order."""
-    return [part for one in page.sections for part in one.parts if isinstance(part, Grid)]
+    return parts_of(page, Grid)
 
 
 def texts_of(page: Page) -> list[str]:
     """The texts of a page, in their order."""
-    return [part for one in page.sections for part in one.parts if isinstance(part, str)]
+    return parts_of(page, str)
 
 
 @pytest.fixture(scope="session")

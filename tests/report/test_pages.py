@@ -20,7 +20,8 @@ from headroles import (
     read_attention,
     read_conllu,
 )
-from headroles.errors import StorageError
+from headroles.drawing.page import Sentences
+from headroles.errors import StorageError, UsageError
 from headroles.report.pages import make_report, write_report
 from headroles.results.shown import Grid
 from headroles.results.stored import save_together
@@ -29,7 +30,7 @@ from headroles.studies.classification.figures import draw_heads
 from headroles.studies.inspection.again import ExampleOptions
 from headroles.studies.inspection.examples import quote
 from tests.conftest import changed, make_scores
-from tests.report.conftest import tables_of, texts_of
+from tests.report.conftest import parts_of, tables_of, texts_of
 
 EVIL = '<script>alert("1")</script>'
 
@@ -204,6 +205,36 @@ def test_weights_beside_sentences_are_those_of_the_head(
         for (query, key), weight in own.items():
             assert weight == attention.weights[query, key]
         assert one.arcs_in_words[0][1].endswith(f" {one.arcs[0][2]:.2f}")
+
+
+def test_a_sentence_of_ones_own_is_on_the_page(
+    bert_folder: Path, treebank: Path, tmp_path: Path
+) -> None:
+    result = classify_heads(
+        bert_folder, read_conllu(treebank), threshold=0.001, beyond_offset=False
+    )
+    folder = result.save(tmp_path / "out")
+    given = parts_of(make_report(folder, tokens="Old cats eat"), Sentences)
+    has = result.roles.assigned[["layer", "head"]].itertuples(index=False)
+    assert {part.head for part in given} == {f"{layer}-{head}" for layer, head in has}
+    for part in given[:4]:
+        head = tuple(map(int, part.head.split("-")))
+        role = part.title.partition(":")[0].replace("\u2192", "->")
+        (seen,) = read_attention(HeadScores.load(folder), head, role, tokens="Old cats eat")
+        first, *others = part.quoted
+        assert (first.score, first.words) == ("yours", seen.labels)
+        assert "yours" not in {one.score for one in others}
+        for query, key, weight, _ in first.arcs:
+            assert weight == seen.weights[query, key]
+    with pytest.raises(UsageError, match="no pipeline parsed the text that was scored"):
+        make_report(folder, text="Old cats eat.")
+    with pytest.raises(UsageError, match="parser has no effect without text"):
+        make_report(folder, parser="x")
+
+
+def test_a_page_without_sentences_takes_none(shifts: RoleComparison, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="the page of a comparison shows no sentences"):
+        make_report(shifts.save(tmp_path / "shifts"), tokens="Old cats")
 
 
 def test_without_the_model_arcs_have_no_weights(

@@ -23,7 +23,7 @@ from transformers import (
 )
 
 from headroles.arrays import IntArray
-from headroles.corpus import ROOT, Example, Sentence
+from headroles.corpus import Example, words_alone
 from headroles.encoding import ExampleEncoder, collate
 from headroles.errors import TokenizerError
 from headroles.models.families import quiet_transformers
@@ -80,7 +80,7 @@ def fit_to_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
     Raises TokenizerError for one that cannot encode a sentence and a pair of sentences.
     """
     fitted = with_prefix_space(tokenizer) if tokenizer.is_fast else tokenizer
-    sentence = Sentence("s", "d", 0, ("a",), (ROOT,), ("root",))
+    sentence = words_alone(["a"])
     trial = [Example((sentence,)), Example((sentence, sentence))]
     try:
         ExampleEncoder(fitted, 10**9, False).encode(trial, Counter())
@@ -116,7 +116,8 @@ def encode(
         The inputs of a model, arrays (1, pieces); and for each piece the place of its word, None
         for a special token: the alignment that `score_attention` takes.
 
-    Raises TokenizerError as `fit_to_words`, and for words without any piece.
+    Raises UsageError for a text in place of words, CorpusError for a word that is no text, and
+    TokenizerError as `fit_to_words`, and for words without any piece.
 
     With ``model`` the folder of an encoder:
 
@@ -124,8 +125,7 @@ def encode(
     >>> encode(model, ["the", "of"])[1]
     [None, 0, 1, None]
     """
-    fitted, own = _fitted(tokenizer), tuple(words)
-    sentence = Sentence("s", "d", 0, own, (ROOT,) * len(own), ("",) * len(own))
+    sentence, fitted = words_alone(words), _fitted(tokenizer)
     has_types = "token_type_ids" in fitted.model_input_names
     cut = ExampleEncoder(fitted, 10**9, has_types).encode([Example((sentence,))], Counter())
     if not cut:

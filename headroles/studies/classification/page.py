@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from headroles.studies.classification.role_table import (
 )
 from headroles.studies.inspection.again import LARGEST, ExampleOptions, Wanted
 from headroles.studies.inspection.examples import quote
+from headroles.studies.options import ReportOptions
 from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
 from headroles.wording import head_name
 
@@ -46,14 +47,13 @@ _MOST_QUOTED = 500_000
 """Characters of all sentences of a page."""
 
 
-def role_page(table: RoleTable, folder: Path, roles: Sequence[str], model: str | None) -> Page:
+def role_page(table: RoleTable, folder: Path, options: ReportOptions) -> Page:
     """Make the page of a role table, with sentences if scores and corpus are there.
 
     Args:
         table: the table.
         folder: the folder of the table and its scores.
-        roles: functions of users that may be imported to find their sentences.
-        model: the model that was scored, if it has moved.
+        options: the model, functions that may be imported, and a sentence of the user's own.
     """
     pictures = (
         Picture(draw_heads(table), "How many roles each head has, by layer and head."),
@@ -67,7 +67,7 @@ def role_page(table: RoleTable, folder: Path, roles: Sequence[str], model: str |
         pictures,
         role_map(table),
         tuple(_findings(table)),
-        [_sentences(table, folder, roles, model)] if table.frame["assigned"].any() else [],
+        [_sentences(table, folder, options)] if table.frame["assigned"].any() else [],
     )
 
 
@@ -99,30 +99,34 @@ def _findings(table: RoleTable) -> Iterator[str]:
         yield NOT_CONTROLLED
 
 
-def _sentences(
-    table: RoleTable, folder: Path, imported: Sequence[str], model: str | None
-) -> Section:
+def _sentences(table: RoleTable, folder: Path, options: ReportOptions) -> Section:
     """Return the section with sentences of every head, for its strongest roles."""
-    rows = list(_strongest_of_heads(table))
-    wanted: list[Wanted] = [
-        ((row["layer"], row["head"]), row["role"], options) for row in rows for options in _QUOTED
-    ]
-    found, why_not = quote(folder, wanted, tuple(imported), model)
+    rows, why_not = list(_strongest_of_heads(table)), dict[str, None]()
+    of_rows: list[list[Quoted]] = [[] for _ in rows]
+    choices = [(options.as_group(ExampleOptions),)] if options.is_given else []
+    for some in (*choices, _QUOTED):
+        wanted: list[Wanted] = [
+            ((row["layer"], row["head"]), row["role"], one) for row in rows for one in some
+        ]
+        found, reasons = quote(folder, wanted, tuple(options.roles or ()), options.model)
+        why_not |= dict.fromkeys(reasons)
+        for k, several in enumerate(found):
+            of_rows[k // len(some)] += several
     parts: list[str | Sentences] = [
-        "For each head and its strongest roles the example with its largest score, and two typical "
-        "ones, nearest the median. The words that the role looks at are marked; b ← a 0.62 means "
-        "that word a gives word b 0.62 of its attention, darker where the role has that arc.",
+        f"For each head and its strongest roles {'your sentence, ' * options.is_given}the example "
+        "with its largest score, and two typical ones, nearest the median. The words that the role "
+        "looks at are marked; b ← a 0.62 means that word a gives word b 0.62 of its attention, "
+        "darker where the role has that arc.",
         *why_not,
     ]
     left = _MOST_QUOTED
-    for row, of_row in zip(rows, zip(*[iter(found)] * len(_QUOTED), strict=True), strict=True):
-        quoted: tuple[Quoted, ...] = sum(of_row, ())
+    for row, quoted in zip(rows, of_rows, strict=True):
         left -= sum(len(one.data) + 30 * len(one.words) for one in quoted)
         if quoted and left > 0:
             head = head_name((row["layer"], row["head"]))
             title = f"{role_label(row['role'])}: head {head}"
             text = f"Mean {with_interval(row)}, threshold {row['threshold']:.3g}."
-            parts.append(Sentences(title, text, head, quoted))
+            parts.append(Sentences(title, text, head, tuple(quoted)))
     return Section("Sentences", tuple(parts))
 
 

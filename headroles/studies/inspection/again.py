@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Meta
 
 from headroles.corpus import (
+    DEFAULT_RELATIONS,
     GIVEN,
     NEWDOC,
     Corpus,
@@ -21,15 +22,17 @@ from headroles.corpus import (
     prepared,
     read_arcs,
     read_conllu,
+    words_alone,
 )
 from headroles.corpus.arcs import KEY as ARCS
 from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.models.options import ModelOptions
-from headroles.options import CIRCUMSTANCE, Convert, Options, fields_of, split_names
+from headroles.options import CIRCUMSTANCE, Convert, fields_of, split_names
+from headroles.record import RecordedCorpus
 from headroles.roles import Role, RoleOptions, choose_roles, is_own
 from headroles.roles.choice import ALL, ONLY_FOR, needed_name
 from headroles.scoring.scores import HeadScores
-from headroles.studies.options import ImportOptions
+from headroles.studies.options import ImportOptions, TypedOptions
 from headroles.wording import head_name, listed, printable, shortened
 
 if TYPE_CHECKING:
@@ -48,10 +51,6 @@ def _paths(given: Any) -> tuple[Path, ...]:
     return tuple(map(Path, split_names(given) if isinstance(given, str) else given))
 
 
-def _words(given: Any) -> tuple[str, ...]:
-    return tuple(given.split() if isinstance(given, str) else map(str, given))
-
-
 @dataclass(frozen=True, kw_only=True)
 class AgainOptions(ImportOptions, ModelOptions):
     """Options of the text and the model that were scored."""
@@ -68,7 +67,7 @@ class AgainOptions(ImportOptions, ModelOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExampleOptions(Options):
+class ExampleOptions(TypedOptions):
     """Options of the choice of examples."""
 
     title: ClassVar[str] = "Output"
@@ -79,13 +78,6 @@ class ExampleOptions(Options):
     """Typical ones, with scores nearest the median, or those with the largest or smallest."""
     example: str | None = None
     """The example with this id, with any score, and no other."""
-    text: str | None = None
-    """A sentence of yours in place of examples, parsed by the pipeline of the run."""
-    tokens: Annotated[Sequence[str] | None, Convert(_words)] = None
-    """The words of a sentence of yours in place of examples, with blanks between them; they have no
-    tree."""
-    parser: str | None = None
-    """spaCy pipeline that parses `text`; left out: that of the run."""
 
     def check(self) -> None:
         """Reject a choice among examples where one is named or given."""
@@ -197,6 +189,8 @@ def read_again(
             for example in make_examples(ready, pairing)
             if typed or example.id in places
         }
+        if typed:
+            examples[TYPED] = _relabelled(examples[TYPED], ready.record, scores.record.corpus)
         relations = tuple(recorded.get("relations") or ())
         made = choose_roles(given, relations, scores.score, ready) if names else ()
     by_id = {role.id: role for role in made}
@@ -204,6 +198,14 @@ def read_again(
         if role not in by_id:
             raise UsageError(f"the recorded options make no role {role!r}; score again")
     return by_id, examples
+
+
+def _relabelled(example: Example, parsed: RecordedCorpus, scored: RecordedCorpus) -> Example:
+    """Give a sentence the labels of the corpus that was scored, for the usual relations."""
+    schemes = (DEFAULT_RELATIONS.get(one.scheme or "", ()) for one in (parsed, scored))
+    labels = dict(zip(*schemes, strict=False))
+    (own,) = example.sentences
+    return Example((replace(own, relations=tuple(labels.get(one, one) for one in own.relations)),))
 
 
 def _source(scores: HeadScores, options: AgainOptions) -> Corpus:
@@ -231,9 +233,7 @@ def _source(scores: HeadScores, options: AgainOptions) -> Corpus:
 def _typed_corpus(scores: HeadScores, choice: ExampleOptions) -> Corpus | None:
     """Return a corpus of the sentence that a user gives; None without one."""
     if choice.tokens is not None:
-        return make_corpus(
-            [{"tokens": choice.tokens, "arcs": [], "id": "tokens"}], documents=["tokens"]
-        )
+        return make_corpus([words_alone(choice.tokens)])
     if choice.text is None:
         return None
     parser = choice.parser or (scores.record.corpus.parser or "").partition(" ")[0]

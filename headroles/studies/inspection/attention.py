@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from headroles.arrays import BoolArray, Float32Array, IntArray
-from headroles.corpus import Example, make_corpus
+from headroles.corpus import Example, Sentence, make_corpus, words_alone
 from headroles.encoding import EncodedExample
 from headroles.errors import ModelError, UsageError
 from headroles.models.options import WEIGHTS, ModelOptions
@@ -31,7 +32,6 @@ from headroles.wording import head_name, listed
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from headroles.models.attention.reader import AttentionReader
     from headroles.models.loading.encoder import LoadedEncoder, Model
     from headroles.passes.loop import ExampleBatch
 
@@ -117,8 +117,6 @@ def attention_in(
     Each example is read once. ``options`` name the model. Raises ModelError for another model or
     tokenizer than was scored.
     """
-    from headroles.models.attention.reader import open_reader  # which imports torch
-
     encoder, measure = load_again(scores, options), scores.record.options.get("measure") or WEIGHTS
     examples = {
         row: example
@@ -126,13 +124,15 @@ def attention_in(
         for row, example in zip(chosen.rows, chosen.examples, strict=True)
     }
     cut = encode_again(encoder, examples, scores.digests)
-    with open_reader(encoder.network, measure) as reader:
-        read = dict(read_heads(encoder, reader, cut, [chosen.head for chosen in shown]))
+    wanted = [chosen.head for chosen in shown]
+    found = read_heads(encoder, cut, wanted, measure)
+    read = {row: (weights, reaches) for row, weights, reaches in found}
 
     def made(chosen: Chosen, row: int) -> WordAttention:
         (layer, head), role, example = chosen.head, chosen.role.id, cut[row]
         assert chosen.role.sieve is not None
-        cells, reach = chosen.role.sieve.cells(PaddedBatch([example])), reader.reaches[layer]
+        cells, (weights, reaches) = chosen.role.sieve.cells(PaddedBatch([example])), read[row]
+        reach = reaches[layer]
         if reach is not None:
             place = np.arange(len(example))
             cells &= np.abs(place[:, None] - place) <= reach
@@ -154,7 +154,7 @@ def attention_in(
                 for place, token in zip(places, tokens, strict=True)
             ),
             words=places,
-            weights=between_units(pieces, read[row][layer, head]),
+            weights=between_units(pieces, weights[layer, head]),
             sieve=pieces.T @ cells @ pieces > 0,
         )
 
@@ -185,15 +185,18 @@ def encode_again(
 
 
 def read_heads(
-    encoder: LoadedEncoder,
-    reader: AttentionReader,
-    encoded: dict[int, EncodedExample],
-    heads: Iterable[Head],
-) -> Iterator[tuple[int, dict[Head, Float32Array]]]:
-    """Yield the attention (pieces, pieces) of heads in each example, with its key."""
+    encoder: LoadedEncoder, encoded: dict[int, EncodedExample], heads: Iterable[Head], measure: str
+) -> Iterator[tuple[int, dict[Head, Float32Array], Sequence[int | None]]]:
+    """Yield the key of each example, the attention (pieces, pieces) of heads, and layers' reaches.
+
+    Raises UsageError for no head, and for heads that the model does not have.
+    """
+    from headroles.models.attention.reader import open_reader  # which imports torch
     from headroles.passes.loop import Budget, passes_over
 
     keys, wanted = list(encoded), set(heads)
+    if not wanted:
+        raise UsageError("no head was given; name some as (layer, head), from 0")
 
     def read(batch: ExampleBatch) -> dict[Head, Float32Array]:
         found: dict[Head, Float32Array] = {}
@@ -206,9 +209,13 @@ def read_heads(
         reader.read(batch.inputs, take, [example.id for example in batch.examples])
         return found
 
-    passes = passes_over(list(encoded.values()), encoder, Budget.of(encoder.device, asked=1))
-    for batch, weights in passes.over_all(read):  # one example each
-        yield keys[batch.indices[0]], weights
+    with open_reader(encoder.network, measure) as reader:
+        there = {(layer, head) for layer, own in enumerate(reader.remaining) for head in own}
+        if lacking := [head_name(one) for one in sorted(wanted - there)]:
+            raise UsageError(f"the model has no head {listed(lacking)}; name others")
+        passes = passes_over(list(encoded.values()), encoder, Budget.of(encoder.device, asked=1))
+        for batch, weights in passes.over_all(read):  # one example each
+            yield keys[batch.indices[0]], weights, reader.reaches
 
 
 def pieces_of(example: EncodedExample) -> Float32Array:
@@ -260,7 +267,7 @@ def attention_of(
 
     Raises:
         UsageError: no head, one that the model does not have or lost, or a sentence that is empty
-            or too long.
+            or too long; CorpusError for a word that is no text.
         ModelError, TokenizerError, ParserError: as `score_heads`.
 
     With ``model`` an encoder with random weights:
@@ -269,27 +276,23 @@ def attention_of(
     >>> attention_of(model, ["Old", "dogs", "sleep"], [(0, 0), (1, 2)]).shape
     (3, 3)
     """
-    from headroles.models.attention.reader import open_reader
     from headroles.models.loading.encoder import load_encoder
 
     if isinstance(sentence, str) and options.parser is None:
         raise UsageError("the sentence is one text; give its words, or name a `parser`")
-    if isinstance(sentence, str):
-        corpus = make_corpus([sentence], parser=options.parser, lines=True)
+    if not isinstance(sentence, str):
+        made: Sentence | None = words_alone(sentence)
     else:
-        corpus = make_corpus([{"tokens": list(sentence), "arcs": []}])
-    if (made := next(iter(corpus), None)) is None:
+        made = next(iter(make_corpus([sentence], parser=options.parser, lines=True)), None)
+    if made is None:
         raise UsageError("the sentence has no words; give another")
+    try:
+        wanted = [(index(layer), index(head)) for layer, head in heads]
+    except (TypeError, ValueError):
+        raise UsageError("heads are pairs (layer, head) of whole numbers; give such") from None
     encoder = load_encoder(model, options)
     encoded = encode_again(encoder, {TYPED: Example((made,))})
-    with open_reader(encoder.network, options.measure) as reader:
-        there = {(k, head) for k, remaining in enumerate(reader.remaining) for head in remaining}
-        wanted = [(int(layer), int(head)) for layer, head in heads]
-        if lacking := [head_name(head) for head in wanted if head not in there]:
-            raise UsageError(f"the model has no head {listed(lacking)}; name others")
-        if not wanted:
-            raise UsageError("no head was given; name some as (layer, head), from 0")
-        ((_, read),) = read_heads(encoder, reader, encoded, wanted)
+    ((_, read, _),) = read_heads(encoder, encoded, wanted, options.measure)
     return average_between_words(encoded[TYPED], [read[head] for head in wanted])
 
 

@@ -300,8 +300,6 @@ def _count_right(
     ``heads`` of the role and the half gets right, and their average; those that each of `OFFSETS`
     does.
     """
-    from headroles.models.attention.reader import open_reader  # which imports torch
-
     roles = dict.fromkeys(role for role, _ in heads)
     scored = scores.counts[:, [scores.role_ids.index(role) for role in roles]] > 0
     wanted = np.flatnonzero(scored.any(axis=1)).tolist()
@@ -310,20 +308,20 @@ def _count_right(
     encoded = encode_again(encoder, examples, scores.digests)
     counts = {role: np.zeros((scores.n_examples, 3 + len(OFFSETS))) for role in roles}
     every = {head for chosen in heads.values() for head in chosen}
-    with open_reader(encoder.network, scores.record.options.get("measure") or WEIGHTS) as reader:
-        for row, read in read_heads(encoder, reader, encoded, every):
-            example = encoded[row]
-            for role in roles:
-                keys = _keys_of(example, sieves[role])
-                chosen = heads[role, bool(in_second[row])]
-                strongest = [
-                    _strongest_words(example, [read[head] for head in some])
-                    for some in (chosen[:1], chosen)
-                    if keys
-                ]
-                strongest += [np.arange(len(example.sizes)) + offset for offset in OFFSETS if keys]
-                right = [sum(one[word] in own for word, own in keys.items()) for one in strongest]
-                counts[role][row] = [len(keys), *right] if keys else 0
+    measure = scores.record.options.get("measure") or WEIGHTS
+    for row, read, _ in read_heads(encoder, encoded, every, measure):
+        example = encoded[row]
+        for role in roles:
+            keys = _keys_of(example, sieves[role])
+            chosen = heads[role, bool(in_second[row])]
+            strongest = [
+                _strongest_words(example, [read[head] for head in some])
+                for some in (chosen[:1], chosen)
+                if keys
+            ]
+            strongest += [np.arange(len(example.sizes)) + offset for offset in OFFSETS if keys]
+            right = [sum(one[word] in own for word, own in keys.items()) for one in strongest]
+            counts[role][row] = [len(keys), *right] if keys else 0
     return counts
 
 

@@ -262,7 +262,7 @@ def quote(
     """Return sentences of the scores in a folder for each of ``wanted``, and reasons for none.
 
     ``imported`` are roles of users that may be imported; ``model`` is the model that was scored, if
-    it has moved.
+    it has moved. Raises HeadRolesError for a sentence of the user's own that cannot be read.
     """
     may_run = {name for one in imported for name in (one, f"{one}:back")}
     closed = {
@@ -278,6 +278,8 @@ def quote(
         scores = HeadScores.load(folder)
         shown = read_examples(scores, wanted_now, options) if wanted_now else []
     except HeadRolesError as error:
+        if any(choice.is_given for _, _, choice in wanted):
+            raise
         return [()] * len(wanted), (f"The sentences cannot be shown: {error}.",)
     weights, why_not = _weights_again(scores, shown, options)
     quoted = iter(
@@ -297,6 +299,7 @@ def _quoted(
     for k, score in enumerate(shown.scores(scores)):
         marked = mark(shown.examples[k], shown.role)
         text = f"{score:.3g}" + ", typical" * (which == MEDIAN)
+        text = "yours" if np.isnan(score) else text
         if not weights:
             arcs = tuple((query, key, np.nan, True) for query, key in marked.pairs)
             yield Quoted(text, marked.words, marked.keys, arcs)

@@ -231,8 +231,9 @@ def test_a_sentence_of_ones_own_is_shown(scores: HeadScores, bert_folder: Path) 
     found = attention(scores, "delimiter:sep", tokens=["Old", "cats", "eat"])
     expected = by_loops(bert_folder, [["Old", "cats", "eat"]], 1, 2)
     np.testing.assert_allclose(found.weights, expected, atol=tolerance(of=WEIGHTS))
-    text = find_examples(scores, (1, 2), "amod", text="Old cats eat.", parser=PARSER).frame
-    assert text["words"][0] in ("Old -> cats", "cats -> Old")
+    for relation, arc in (("amod", "Old -> cats"), ("obj", "bones -> eat")):  # dobj to the parser
+        text = find_examples(scores, (1, 2), relation, text="Old cats eat bones.", parser=PARSER)
+        assert text.frame["words"][0] in (arc, " -> ".join(arc.split(" -> ")[::-1]))
     with pytest.raises(UsageError, match="no pipeline parsed the text that was scored; name one"):
         find_examples(scores, (1, 2), "local", text="Old cats eat.")
     with pytest.raises(UsageError, match="text names the one to show; leave tokens out"):
