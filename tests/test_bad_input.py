@@ -21,7 +21,7 @@ from transformers import (
 )
 
 from headroles import HeadScores
-from tests.commands import contents, names, read_terminal, record_in, run
+from tests.commands import names, read_terminal, record_in, run
 from tests.conftest import CAT, DOG, conllu_sentence, make_bert, make_tokenizer
 
 PLACE = "results/new/out"
@@ -92,22 +92,6 @@ class TestCorpus:
         (tmp_path / "text.txt").write_text("Cats sleep.\n")
         assert_refuses(named, tmp_path, "no-model", tmp_path / place, code=code)
 
-    @pytest.mark.parametrize(
-        ("relations", "named"),
-        [
-            ("nsubjj", "no relation 'nsubjj'; did you mean 'nsubj'?"),
-            ("obj,iobj", "no relation 'iobj'; did you mean 'obj'?"),
-            ("xyz", "no relation 'xyz'; it has: amod, nsubj, obj, punct"),
-            ("all,nsubj", "'all' stands for every relation; give it alone, or give only names"),
-            ("nsubj:pass", "--keep-subtypes"),
-            ("ALL", "no relation 'ALL'"),
-        ],
-    )
-    def test_relation_is_named(
-        self, treebank: Path, tmp_path: Path, relations: str, named: str
-    ) -> None:
-        assert_refuses(named, tmp_path, "no-model", treebank, "--relations", relations)
-
 
 def with_half_a_weight_file(folder: Path) -> None:
     file = folder / "model.safetensors"
@@ -173,104 +157,6 @@ class TestTooLong:
         (tmp_path / "long.conllu").write_text(self.long_sentence("c-1", "c"))
         named = "no example could be scored: 1 examples longer than the model takes"
         assert_refuses(named, tmp_path, model, tmp_path / "long.conllu")
-
-
-class TestCompare:
-    def assert_refuses(self, named: str, folder: Path, *arguments: object, code: int = 2) -> None:
-        result = run("compare", *arguments, "--out", folder / PLACE)
-        assert_refused(result, named, folder, code)
-
-    @pytest.fixture
-    def scored(self, bert_folder: Path, treebank: Path, tmp_path: Path) -> Path:
-        out = tmp_path / "scored"
-        assert run("score", bert_folder, treebank, "--out", out).exit_code == 0
-        return out
-
-    def test_a_folder_without_scores(self, bert_folder: Path, scored: Path, tmp_path: Path) -> None:
-        compared = tmp_path / "compared"
-        assert run("compare", scored, scored, "--out", compared).exit_code == 0
-        for other, named in (
-            (tmp_path, f"there are no scores in {tmp_path}; name folders that score or classify"),
-            (bert_folder, "or pass --models to score models first"),
-            (tmp_path / "none", "there are no scores in"),
-            (compared, f"{compared} holds no scores (it holds: comparison)"),
-        ):
-            for sides in ((scored, other), (other, scored), (scored, scored, other)):
-                self.assert_refuses(named, tmp_path, *sides, code=1)
-
-    @pytest.mark.parametrize(
-        ("options", "named"),
-        [
-            (["--corpus", "small.conllu"], "leave out --corpus; or pass --models"),
-            (["--window", "2"], "leave out --window; or pass --models"),
-            (
-                ["--no-beyond-offset", "--no-header", "--text-columns", "0"],
-                "leave out --header, --text-columns, --beyond-offset; or",
-            ),
-            (["--margin", "0"], "--margin is 0.0; it must be a number above 0"),
-            (["--correction", "max_t"], "--correction is 'max_t'; it must be one of"),
-            (["--alpha", "0.5"], "--alpha is 0.5"),
-            (["--on-mismatch", "ignore"], "--on-mismatch is 'ignore'; it must be one of error"),
-            (["--names", "a,b"], "names are ['a', 'b'] for 1 score sets"),
-            (["--names", "before"], "give each a different name, other than 'before'"),
-            (["--names", ","], "names are [] for 1 score sets"),
-        ],
-    )
-    def test_options_of_stored_scores(
-        self, scored: Path, tmp_path: Path, options: list[str], named: str
-    ) -> None:
-        self.assert_refuses(named, tmp_path, scored, scored, *options)
-
-    @pytest.mark.parametrize(
-        ("options", "named"),
-        [
-            (["--test", "wilcoxon"], "--test is 'wilcoxon'; it must be one of t, betting"),
-            (["--names", "../a"], "'../a' cannot be the name of a folder"),
-            (["--names", "run.json"], "'run.json' cannot be the name of a folder"),
-            (["--score", "share"], "--score is 'share'; it must be one of bias, excess"),
-            (["--pairing", "random"], "--pairing is 'random'"),
-            (["--text-columns", "0"], "--parser"),
-            (["--relations", ","], "--relations names no relation"),
-            (["--clusters", "document"], "all examples are of one document"),
-        ],
-    )
-    def test_options_of_models_before_any_is_looked_for(
-        self, tmp_path: Path, options: list[str], named: str
-    ) -> None:
-        corpus = tmp_path / "one.conllu"
-        corpus.write_text(GOOD)
-        models = ("--models", "no-such-model", "no-other-model", "--corpus", corpus)
-        self.assert_refuses(named, tmp_path, *models, *options)
-
-    def test_what_is_no_model(
-        self, bert_folder: Path, scored: Path, treebank: Path, tmp_path: Path
-    ) -> None:
-        for sides, named in (
-            ((bert_folder, scored), f"{scored} holds results and no model; to compare stored"),
-            ((bert_folder, bert_folder, treebank), f"{treebank} is a file and no model"),
-        ):
-            self.assert_refuses(named, tmp_path, "--models", *sides, "--corpus", treebank)
-        self.assert_refuses("--corpus FILE", tmp_path, "--models", bert_folder, bert_folder)
-
-    def test_scores_are_never_in_the_way(
-        self, bert_folder: Path, scored: Path, treebank: Path, tmp_path: Path
-    ) -> None:
-        held = contents(scored)
-        stored = ("compare", scored, scored)
-        models = ("compare", "--models", bert_folder, bert_folder, "--corpus", treebank)
-        for arguments in (stored, models):
-            for options in ([], ["--overwrite"]):
-                result = run(*arguments, "--out", scored, *options)
-                named = f"{scored} holds scores, which a comparison would replace"
-                assert_refused(result, named, tmp_path)
-        assert contents(scored) == held
-
-    def test_a_folder_with_files(self, scored: Path, tmp_path: Path) -> None:
-        (tmp_path / "notes").mkdir()
-        (tmp_path / "notes" / "mine.txt").touch()
-        result = run("compare", scored, scored, "--out", tmp_path / "notes")
-        assert_refused(result, "is not empty", tmp_path)
-        assert names(tmp_path / "notes") == {"mine.txt"}
 
 
 class TestInterrupt:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from headroles import assign_roles
+from headroles import assign_roles, compare_roles
 from headroles.results.stored import save_together
 from tests.commands import contents, run
-from tests.conftest import make_scores, write_treebank
+from tests.conftest import CAT, conllu_sentence, make_scores, write_treebank
 
 ERRORS = """
 2 classify                                       => Missing argument 'MODEL'
@@ -43,6 +45,44 @@ ERRORS = """
 2 compare SCORES SCORES --out OUT --corpus x     => leave out --corpus; or pass --models
 2 compare --models BERT BERT --out OUT           => name what the models are to be scored over
 1 compare EMPTY EMPTY --out OUT                  => or pass --models to score models first
+1 compare SCORES EMPTY --out OUT   => there are no scores in EMPTY; name folders that score or
+1 compare EMPTY SCORES --out OUT                 => there are no scores in EMPTY
+1 compare SCORES SCORES EMPTY --out OUT          => there are no scores in EMPTY
+1 compare SCORES EMPTY/none --out OUT            => there are no scores in EMPTY/none
+1 compare SCORES BERT --out OUT                  => or pass --models to score models first
+1 compare SCORES COMPARED --out OUT => COMPARED holds no scores (it holds: comparison)
+1 compare COMPARED SCORES --out OUT => COMPARED holds no scores (it holds: comparison)
+1 compare SCORES SCORES --out NOTES              => NOTES is not empty
+1 compare SCORES SCORES --out SCORES => SCORES holds scores, which a comparison would replace
+1 compare SCORES SCORES --out SCORES --overwrite => which a comparison would replace
+1 MODELS --out SCORES                            => which a comparison would replace
+1 MODELS --out SCORES --overwrite                => which a comparison would replace
+2 COMPARE --window 2                             => leave out --window; or pass --models
+2 COMPARE --no-beyond-offset --no-header => leave out --header, --beyond-offset; or
+2 COMPARE --text-columns 0                       => leave out --text-columns; or
+2 COMPARE --margin 0           => --margin is 0.0; it must be a number above 0
+2 COMPARE --correction max_t   => --correction is 'max_t'; it must be one of
+2 COMPARE --alpha 0.5                            => --alpha is 0.5
+2 COMPARE --on-mismatch ignore => --on-mismatch is 'ignore'; it must be one of error
+2 COMPARE --names a,b                            => names are ['a', 'b'] for 1 score sets
+2 COMPARE --names before => give each a different name, other than 'before'
+2 COMPARE --names ,                              => names are [] for 1 score sets
+2 MODELS --test wilcoxon       => --test is 'wilcoxon'; it must be one of t, betting
+2 MODELS --names ../a                            => '../a' cannot be the name of a folder
+2 MODELS --names run.json                        => 'run.json' cannot be the name of a folder
+2 MODELS --score share         => --score is 'share'; it must be one of bias, excess
+2 MODELS --pairing random                        => --pairing is 'random'
+2 MODELS --text-columns 0                        => --parser
+2 MODELS --relations ,                           => --relations names no relation
+2 MODELS --clusters document                     => all examples are of one document
+2 compare --models BERT SCORES --corpus ONE --out OUT => SCORES holds results and no model; to
+2 compare --models BERT BERT ONE --corpus ONE --out OUT => ONE is a file and no model
+1 RELATIONS nsubjj             => no relation 'nsubjj'; did you mean 'nsubj'?
+1 RELATIONS obj,iobj           => no relation 'iobj'; did you mean 'obj'?
+1 RELATIONS xyz                => no relation 'xyz'; it has: amod, nsubj, obj, punct
+1 RELATIONS all,nsubj => 'all' stands for every relation; give it alone, or give only names
+1 RELATIONS nsubj:pass                           => --keep-subtypes
+1 RELATIONS ALL                                  => no relation 'ALL'
 2 examples SCORES --role local --head 4.0        => it must be layer-head, as in 3-11
 2 examples SCORES --role local --head 0          => it must be layer-head, as in 3-11
 2 examples SCORES --role local --head a-b        => it must be layer-head, as in 3-11
@@ -85,6 +125,9 @@ LONG = {
     "CLASSIFY": "classify BERT TREEBANK --out OUT",
     "EXAMPLES": "examples SCORES --role local --head 0-0",
     "COLLABORATE": "collaborate BERT --out OUT",
+    "RELATIONS": "classify no-model TREEBANK --out OUT --relations",
+    "COMPARE": "compare SCORES SCORES --out OUT",
+    "MODELS": "compare --models no-such-model no-other-model --corpus ONE --out OUT",
     "FIGURE": "figure ROLES --out OUT/f.svg",
 }
 
@@ -95,11 +138,17 @@ def places(bert_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     folder = tmp_path_factory.mktemp("errors")
     values = np.random.default_rng(0).normal([2.0, 4.0], 0.5, (30, 2, 3, 2))
     scores = make_scores(values, ["local", "block"], [f"d{k}" for k in range(30)])
+    scores = replace(scores, digests=scores.ids)
     scores.save(folder / "scores")
     save_together(folder / "roles", [scores, assign_roles(scores)])
-    (folder / "empty").mkdir()
-    named = {name.upper(): str(folder / name) for name in ("scores", "roles", "empty", "out")}
-    return {**LONG, "BERT": str(bert_folder), "TREEBANK": str(write_treebank(folder)), **named}
+    compare_roles(scores, scores).save(folder / "compared")
+    for name in ("empty", "notes"):
+        (folder / name).mkdir()
+    (folder / "notes" / "mine.txt").touch()
+    (folder / "one").with_suffix(".conllu").write_text(conllu_sentence(CAT, "one"))
+    named = {one.stem.upper(): str(one) for one in folder.iterdir()}
+    files = {"BERT": str(bert_folder), "TREEBANK": str(write_treebank(folder))}
+    return {**LONG, **files, **named, "OUT": str(folder / "out")}
 
 
 @pytest.mark.parametrize("line", ERRORS.strip().splitlines())
@@ -107,7 +156,7 @@ def test_wrong_command_lines(
     line: str, places: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, place in places.items():
-        line = line.replace(name, place)
+        line = re.sub(rf"\b{name}\b", place, line)
     folder = Path(places["OUT"]).parent
     monkeypatch.chdir(folder)
     before = contents(folder)
@@ -117,5 +166,8 @@ def test_wrong_command_lines(
     assert (done.exit_code, done.stdout) == (int(code), ""), printed
     assert " ".join(message) in printed
     assert "Traceback" not in printed
+    if not printed.startswith("Usage: "):
+        assert printed.startswith("error: ")
+        assert done.stderr.count("\n") == 1
     assert contents(folder) == before
     assert not Path(places["OUT"]).exists()
