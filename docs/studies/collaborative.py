@@ -51,10 +51,10 @@ from headroles.models.shared.factorisation import InputMoments, factorise, score
 from headroles.models.shared.sites import Site, find_sites, install
 from headroles.studies.pruning.orders import choose_heads
 from headroles.studies.pruning.prune import PruneOptions
+from headroles.studies.removals import n_parameters
 from headroles.studies.sharing.collaborate import (
     LENGTHS,
     SampleText,
-    count_parameters,
     divergences,
     moments_of,
     read_sample,
@@ -158,7 +158,8 @@ class Study:
 
     def cost_of(self, made: Any) -> dict[str, float]:
         """Return parameters, multiplications and time of the encoder, over the original's."""
-        row = {"parameters": count_parameters(made) / count_parameters(self.original)}
+        sizes = [n_parameters(encoder_of(model)) for model in (made, self.original)]
+        row = {"parameters": sizes[0] / sizes[1]}
         for tokens in LENGTHS:
             row[f"mult. {tokens}"] = _products(made, tokens) / _products(self.original, tokens)
         for tokens in (one for one in LENGTHS if one <= self.encoder.max_tokens):

@@ -12,9 +12,8 @@ from headroles.drawing.saving import check_figure_file, save_figure
 from headroles.errors import UsageError
 from headroles.models.options import ModelOptions
 from headroles.scoring.scores import HeadScores
-from headroles.studies.inspection.attention import read_attention
+from headroles.studies.inspection.attention import draw_attention, read_attention
 from headroles.studies.inspection.examples import Examples, SentenceOptions, find_examples
-from headroles.studies.inspection.figures import draw_attention
 from headroles.studies.options import read_head
 
 _HELP_OF_ROLE = "The role: its id, its words as in summaries, or a relation such as nsubj."

@@ -107,5 +107,5 @@ def _changed(
 def _matrices(model: PreTrainedModel) -> dict[str, Tensor]:
     """Return the weight matrices of a model, in the order of their names."""
     module: Any = model
-    matrices = {name: one for name, one in module.named_parameters() if one.ndim > 1}
+    matrices = {name: values for name, values in module.named_parameters() if values.ndim > 1}
     return dict(sorted(matrices.items()))

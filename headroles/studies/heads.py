@@ -106,7 +106,7 @@ class HeadColumns:
         return tuple(role.id for role in self.roles)
 
     @cached_property
-    def places(self) -> tuple[IndexArray, IndexArray, IndexArray]:
+    def indices(self) -> tuple[IndexArray, IndexArray, IndexArray]:
         """The place of the role in ``roles``, the layer and the head of each column (T,)."""
         axes = np.indices((len(self.roles), self.n_layers, self.n_heads))
         role, layer, head = (axis.ravel() for axis in axes)
@@ -115,12 +115,12 @@ class HeadColumns:
     @property
     def labels(self) -> dict[str, NDArray[np.generic]]:
         """The first columns of a table of tests: layer, head, role."""
-        role, layer, head = self.places
+        role, layer, head = self.indices
         return {"layer": layer, "head": head, "role": np.array(self.ids, dtype=object)[role]}
 
     def values(self, scores: HeadScores) -> Float32Array:
         """Return the scores (examples, T)."""
-        values = new_array((scores.n_examples, len(self.places[0])), np.float32)
+        values = new_array((scores.n_examples, len(self.indices[0])), np.float32)
         for place, role in enumerate(self.ids):
             values[:, self._of_role(place)] = scores.column(role)
         return values
@@ -157,7 +157,7 @@ class HeadColumns:
     @property
     def by_layer(self) -> IndexArray:
         """The place of the role and layer of each column (T,) among R * L."""
-        role, layer, _ = self.places
+        role, layer, _ = self.indices
         return role * self.n_layers + layer
 
     def bounds(self, scores: HeadScores, shifts: FloatArray | None = None) -> Bounds | None:
@@ -172,7 +172,7 @@ class HeadColumns:
         columns = [scores.role_ids.index(name) for name in self.ids]
         low, high = np.moveaxis(scores.bounds[:, columns].astype(np.float64), -1, 0)
         is_free = np.array([role.baseline is not None for role in self.roles], dtype=bool)
-        kinds = self.places[0]
+        kinds = self.indices[0]
         if shifts is not None:
             low, high = (np.repeat(side, self.n_layers, axis=1) + shifts for side in (low, high))
             is_free = np.repeat(is_free, self.n_layers) | (shifts != 0).any(axis=0)
@@ -209,15 +209,16 @@ def refuse_one_document(n_documents: int, options: UnitOptions) -> None:
 
 @dataclass(frozen=True)
 class RoleHypotheses:
-    """H0 of T roles of heads: the mean, and of those at ``places`` (C,) the contrast, is too small.
+    """H0 of T roles of heads: the mean is too small, and the contrast of those that have one.
 
-    ``contrasts`` (C tests) is None if no role has a contrast.
+    ``with_contrast`` (C,) are the numbers of the tests of these roles; ``contrasts`` (C tests) is
+    None if no role has a contrast.
     """
 
     columns: HeadColumns
     means: Hypotheses
     contrasts: Hypotheses | None
-    places: IndexArray
+    with_contrast: IndexArray
 
     @classmethod
     def of(
@@ -242,13 +243,13 @@ class RoleHypotheses:
         by_id = {} if published else {role.id: role for role in scores.roles}
         contrasts = [by_id.get(contrast_of(name)) for name in columns.ids]
         has = np.array([role is not None for role in contrasts], dtype=bool)
-        places = np.flatnonzero(has[columns.places[0]])
+        with_contrast = np.flatnonzero(has[columns.indices[0]])
         beyond = replace(columns, roles=tuple(role for role in contrasts if role is not None))
         if not beyond.roles:
-            return cls(columns, means, None, places)
+            return cls(columns, means, None, with_contrast)
         margin, bounds = against.margin_of(scores.score), beyond.bounds(scores)
         tests = _tests(beyond.values(scores), margin, beyond, clusters, bounds)
-        return cls(columns, means, tests, places)
+        return cls(columns, means, tests, with_contrast)
 
     @property
     def has_bounds(self) -> bool:
@@ -274,7 +275,7 @@ class RoleHypotheses:
     def spread(self, of_contrasts: FloatArray | float, others: float = np.nan) -> FloatArray:
         """Return (T,): a value of each contrast (C,), ``others`` where there is none."""
         spread = np.full(self.means.n_tests, others)
-        spread[self.places] = of_contrasts
+        spread[self.with_contrast] = of_contrasts
         return spread
 
     def answered(self, options: TestOptions) -> Answered:
@@ -287,8 +288,8 @@ class RoleHypotheses:
             beyond, within = (
                 find_p_values(self.contrasts, options, side) for side in ("greater", "less")
             )
-            is_within = both(above.take(self.places), within, options)
-            positional[self.places] = is_within.shows(alpha)
+            is_within = both(above.take(self.with_contrast), within, options)
+            positional[self.with_contrast] = is_within.shows(alpha)
             of_all = PValues(
                 statistic=self.spread(beyond.statistic),
                 single=self.spread(beyond.single, 0.0),
@@ -326,7 +327,7 @@ def _tests_of_means(
     """Return H0 for every role, layer and head: the mean is the threshold, or that of the rule."""
     values: NDArray[np.floating] = columns.values(scores)
     limits = np.array([role.threshold(scores.score, against.threshold) for role in columns.roles])
-    thresholds, shifts = limits[columns.places[0]], None
+    thresholds, shifts = limits[columns.indices[0]], None
     if scores.offset_shares is not None and against.threshold is None:
         shifts, means = columns.baselines(scores, values)
         shifted = new_array(values.shape, np.float64)
@@ -352,7 +353,7 @@ def _tests(
         sample,
         thresholds,
         size=size_of_scores(sample),
-        labels=columns.places[0],
+        labels=columns.indices[0],
         names=columns.ids,
         is_clustered=clusters is not None,
         bounds=bounds,
@@ -411,8 +412,3 @@ def note_removed(frame: pd.DataFrame, record: Record, among: pd.Series | bool = 
     for layer, head in record.model.removed_heads:
         is_removed = (frame["layer"] == layer) & (frame["head"] == head) & among
         frame.loc[is_removed, "note"] = "untestable: the head was removed from the model"
-
-
-def roles_in(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return ids of the roles of a table of tests, in its order."""
-    return tuple(frame["role"].unique())

@@ -24,10 +24,10 @@ def read_head(named: str) -> tuple[int, int]:
     >>> read_head("4-0")
     (4, 0)
     """
-    found = _HEAD.fullmatch(named.strip())
-    if found is None:
+    match = _HEAD.fullmatch(named.strip())
+    if match is None:
         raise UsageError(f"the head is {shortened(named)!r}; it must be layer-head, as in 3-11")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -89,43 +89,38 @@ class PowerAnalysis(Result):
         """
         rows = {
             role: {
-                "share": own["n"].max() / self.facts["examples"],
-                "above": int(own["direction"].isin([YES, POSITIONAL]).sum()),
-                "below": int((own["direction"] == NO).sum()),
-                "unplanned": int(own["corpus_examples"].isna().sum()),
-                **{name: _enough_for(share, own) for name, share in SHARES.items()},
+                "share": heads["n"].max() / self.facts["examples"],
+                "above": int(heads["direction"].isin([YES, POSITIONAL]).sum()),
+                "below": int((heads["direction"] == NO).sum()),
+                "unplanned": int(heads["corpus_examples"].isna().sum()),
+                **{name: _enough_for(share, heads) for name, share in SHARES.items()},
             }
-            for role, own in self.frame.groupby("role", sort=False)
+            for role, heads in self.frame.groupby("role", sort=False)
         }
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("role")
 
     def summarize(self) -> Iterator[Shown]:
         """Give the examples that decide nine tenths of heads and roles, and tabulate roles."""
         needed, pilot = _enough_for(0.9, self.frame), self.facts["examples"]
-        size = f"{needed:,.0f} examples" if np.isfinite(needed) else "no number of examples"
+        size, record = "no number of examples", self.record.sources["pilot"]
+        if np.isfinite(needed):
+            size = f"{needed:,.0f} examples"
+            if not record.is_by_hand:  # of a corpus like the pilot's
+                texts = (record.corpus.sentences, record.corpus.documents)
+                sentences, documents = (_whole(needed / pilot * n) for n in texts)
+                size += f", about {sentences} sentences in {documents} documents"
         yield (
             "No head can be planned for with this pilot."
             if np.isnan(needed)
-            else (
-                f"Nine tenths of all heads and roles are decided by {size}{self._in_texts(needed)} "
-                f"({self.options.power:g} power each, level {self.options.alpha:g}); the pilot had "
-                f"{pilot}."
-            )
+            else f"Nine tenths of all heads and roles are decided by {size} "
+            f"({self.options.power:g} power each, level {self.options.alpha:g}); the pilot had "
+            f"{pilot}."
         )
         order = self.summary().sort_values("nine_tenths", ascending=False, kind="stable")
         cells = order[[*SHARES]].map(_whole)
         rows = tuple((in_words(str(role)), *shares) for role, *shares in cells.itertuples())
         yield Grid(("Examples to decide of", "half the heads", "nine tenths", "all"), rows)
         yield "The means of the pilot are uncertain: take these numbers as lower bounds."
-
-    def _in_texts(self, examples: float) -> str:
-        """Return the sentences and documents, as those of the pilot, that hold so many examples."""
-        record = self.record.sources["pilot"]
-        if record.is_by_hand or not np.isfinite(examples):
-            return ""
-        share, corpus = examples / self.facts["examples"], record.corpus
-        sentences, documents = (_whole(share * n) for n in (corpus.sentences, corpus.documents))
-        return f", about {sentences} sentences in {documents} documents"
 
 
 @takes(PowerOptions)
@@ -189,7 +184,7 @@ def power_analysis(scores: HeadScores, options: PowerOptions) -> PowerAnalysis:
 def _frame(tested: RoleHypotheses, options: PowerOptions) -> pd.DataFrame:
     pilot = tested.means
     ok, side = pilot.is_tested, answers(pilot.is_tested, pilot.direction)
-    own = np.where(ok & (side == UNDECIDED), _AT_THRESHOLD, "").astype(object)
+    notes = np.where(ok & (side == UNDECIDED), _AT_THRESHOLD, "").astype(object)
     frame = pd.DataFrame(
         {
             **tested.columns.labels,
@@ -200,12 +195,12 @@ def _frame(tested: RoleHypotheses, options: PowerOptions) -> pd.DataFrame:
             "alpha_per_test": np.nan,
             "examples_with_score": np.where(ok, np.inf, np.nan),
             "corpus_examples": np.where(ok, np.inf, np.nan),
-            "note": find_notes(pilot, own),
+            "note": find_notes(pilot, notes),
         }
     )
     if tested.contrasts is not None:
         # The harder test of heads above is planned for, or that the contrast is below its margin.
-        beyond, of_means = tested.contrasts, frame.loc[tested.places]
+        beyond, of_means = tested.contrasts, frame.loc[tested.with_contrast]
         words = np.where(beyond.direction < 0, POSITIONAL, YES)
         of_contrasts = of_means.assign(**_measured(beyond), direction=words)
         is_harder = _ease(of_contrasts) < _ease(of_means)

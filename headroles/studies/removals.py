@@ -92,7 +92,7 @@ def heads_by_role(table: RoleTable, run: TaskRun) -> dict[str, list[Head]]:
         )
     present = set(run.heads)
     by_role = {
-        role: [one for one in table.heads_with(role) if one in present] for role in table.roles
+        role: [head for head in table.heads_with(role) if head in present] for role in table.roles
     }
     return {role: heads for role, heads in by_role.items() if heads}
 

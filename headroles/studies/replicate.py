@@ -30,7 +30,6 @@ from headroles.studies.classification.role_table import (
 from headroles.studies.heads import (
     HeadColumns,
     RoleHypotheses,
-    roles_in,
 )
 from headroles.studies.options import ThresholdOptions
 from headroles.testing.evidence import find_replicated, of_bets
@@ -245,7 +244,9 @@ def replicate_roles(
     ids = {contrast_of(role.id) for role in roles}
     scored = dict.fromkeys(role for scores in sets for role in scores.roles)
     contrasts = [role for role in scored if role.id in ids]
-    score, independent = sets[0].score, _are_independent(sets)
+    score, distinct = sets[0].score, [set(scores.digests) for scores in sets]
+    # that no two sets share an example, as far as is known
+    independent = all(distinct) and len(set().union(*distinct)) == sum(map(len, distinct))
     given: dict[str, Any] = {
         "facts": {
             **options.facts_about(score),
@@ -258,7 +259,12 @@ def replicate_roles(
     }
     tested = [_of_roles(scores, roles, contrasts, options) for scores in sets]
     if options.over == SEEDS:
-        frames = [_layer_counts(*named, options) for named in zip(names, tested, strict=True)]
+        frames = []
+        for name, of_set in zip(names, tested, strict=True):
+            shows = of_bets(of_set.log_e, options).shows(options.alpha)
+            frame = pd.DataFrame({**of_set.columns.labels, "with_role": shows})
+            counts = frame.groupby(["role", "layer"], sort=False)[["with_role"]].sum()
+            frames.append(counts.reset_index().assign(set=name, heads=of_set.columns.n_heads))
         return LayerCounts.made(pd.concat(frames, ignore_index=True), options, **given)
     return Replication.made(_frame(tested, names, independent, options), options, **given)
 
@@ -302,7 +308,7 @@ def _check_sets(sets: Sequence[HeadScores], names: Sequence[str], over: str) -> 
                 f"{name} has {scores.n_layers} layers x {scores.n_heads} heads and {called} "
                 f"{first.n_layers} x {first.n_heads}: they are no checkpoints of one model"
             )
-        models = {one.record.model.weights_sha256 for one in (scores, first)}
+        models = {side.record.model.weights_sha256 for side in (scores, first)}
         if over == CORPORA and len(models) > 1:
             raise UsageError(
                 f"{name} and {called} are of different models; pass `over={CHECKPOINTS!r}`"
@@ -310,23 +316,17 @@ def _check_sets(sets: Sequence[HeadScores], names: Sequence[str], over: str) -> 
             )
 
 
-def _are_independent(sets: Sequence[HeadScores]) -> bool:
-    """Tell whether no two sets share an example, as far as is known."""
-    distinct = [set(scores.digests) for scores in sets]
-    return all(distinct) and len(set().union(*distinct)) == sum(map(len, distinct))
-
-
 def _common_roles(sets: Sequence[HeadScores]) -> tuple[list[Role], list[str]]:
     """Return roles of at least two sets, and ids of roles that one set has or that differ."""
     present = [HeadColumns.of(scores).roles for scores in sets]
-    found = list(dict.fromkeys(role for roles in present for role in roles))
-    ids = Counter(role.id for role in found)
+    every = list(dict.fromkeys(role for roles in present for role in roles))
+    ids = Counter(role.id for role in every)
     common = [
-        role for role in found if ids[role.id] == 1 and sum(role in roles for roles in present) > 1
+        role for role in every if ids[role.id] == 1 and sum(role in roles for roles in present) > 1
     ]
     if not common:
         raise UsageError("no role is in two of the score sets; score them for the same roles")
-    return common, list(dict.fromkeys(role.id for role in found if role not in common))
+    return common, list(dict.fromkeys(role.id for role in every if role not in common))
 
 
 def _of_roles(
@@ -356,13 +356,13 @@ def _frame(
     sets: list[RoleHypotheses], names: Sequence[str], independent: bool, options: ReplicateOptions
 ) -> pd.DataFrame:
     log_e = np.array([tested.log_e for tested in sets])
-    shows = np.stack([of_bets(one, options).shows(options.alpha) for one in log_e], axis=1)
+    shows = np.stack([of_bets(of_set, options).shows(options.alpha) for of_set in log_e], axis=1)
     # the largest of each test first, missing ones last
     means = -np.sort([-tested.means.moments.mean for tested in sets], axis=0)
     beyond = -np.sort([-tested.beyond for tested in sets], axis=0)
     frames = []
     for at_least in range(1, len(sets) + 1):
-        found = find_replicated(log_e, at_least, independent, options)
+        combined = find_replicated(log_e, at_least, independent, options)
         part = {
             **sets[0].columns.labels,
             "sets": (~np.isnan(log_e)).sum(axis=0),
@@ -370,19 +370,12 @@ def _frame(
             "at_least": at_least,
             "mean": means[at_least - 1],
             "beyond_distance": beyond[at_least - 1],
-            "log_e": found.statistic,
-            "p_adjusted": found.adjusted,
-            "replicated": found.shows(options.alpha),
+            "log_e": combined.statistic,
+            "p_adjusted": combined.adjusted,
+            "replicated": combined.shows(options.alpha),
         }
         frames.append(pd.DataFrame(part)[list(Replication.columns)])
     return pd.concat(frames, ignore_index=True)
-
-
-def _layer_counts(name: str, tested: RoleHypotheses, options: ReplicateOptions) -> pd.DataFrame:
-    shows = of_bets(tested.log_e, options).shows(options.alpha)
-    frame = pd.DataFrame({**tested.columns.labels, "with_role": shows})
-    counts = frame.groupby(["role", "layer"], sort=False)[["with_role"]].sum().reset_index()
-    return counts.assign(set=name, heads=tested.columns.n_heads)[list(LayerCounts.columns)]
 
 
 def draw_replication(
@@ -401,13 +394,13 @@ def draw_replication(
     """
     heads, sets = replication.heads(), len(replication.facts["names"])
     if role is None:
-        found = (heads["at_least"] == sets).groupby([heads["layer"], heads["head"]]).sum()
+        numbers = (heads["at_least"] == sets).groupby([heads["layer"], heads["head"]]).sum()
         title, label = f"roles in all {sets} {replication.options.over}", "number of roles"
     else:
-        role = find_role(role, list(roles_in(replication.frame)))
-        found = heads[heads["role"] == role].set_index(["layer", "head"])["at_least"]
+        role = find_role(role, list(replication.frame["role"].unique()))
+        numbers = heads[heads["role"] == role].set_index(["layer", "head"])["at_least"]
         title, label = role_label(role), f"{replication.options.over} (of {sets})"
-    counts = grid_of(heads, found.astype(float))
+    counts = grid_of(heads, numbers.astype(float))
     return draw_values(ax, counts, title, label, counts)
 
 
@@ -423,7 +416,7 @@ def draw_layer_counts(counts: LayerCounts, role: str = "", ax: Axes | None = Non
     >>> draw_layer_counts(counts, "local").get_xlabel()
     'layer'
     """
-    role = find_role(role or counts.clearest_role(), list(roles_in(counts.frame)))
+    role = find_role(role or counts.clearest_role(), list(counts.frame["role"].unique()))
     rows = counts.summary().query("role == @role")
     ax = new_axes(ax, 6, 3.2)
     apart = np.stack([rows["mean"] - rows["min"], rows["max"] - rows["mean"]])

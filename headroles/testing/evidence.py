@@ -37,9 +37,9 @@ class PValues:
         nothing = np.full(len(single), np.nan)
         return cls(nothing, single, adjusted, nothing, nothing)
 
-    def take(self, places: IndexArray) -> PValues:
-        """Return the tests at ``places``."""
-        return PValues(*(getattr(self, one.name)[places] for one in fields(self)))
+    def take(self, indices: IndexArray) -> PValues:
+        """Return the tests at ``indices``."""
+        return PValues(*(getattr(self, field.name)[indices] for field in fields(self)))
 
     @property
     def evidence(self) -> FloatArray:
@@ -61,27 +61,28 @@ def find_p_values(
 
     The test is ``test``, by default that of ``options``. All tests are one family.
     """
-    found = _single(hypotheses, options, alternative, test)
-    adjusted = adjust_p_values(found.p_value, options.correction)
+    result = _single(hypotheses, options, alternative, test)
+    adjusted = adjust_p_values(result.p_value, options.correction)
     by_bound = _by_bound(hypotheses, options, alternative)
-    by_bound[~np.isnan(found.p_value)] = np.nan  # betting and draws need no variance
-    return PValues(found.statistic, found.p_value, adjusted, found.direction, by_bound)
+    by_bound[~np.isnan(result.p_value)] = np.nan  # betting and draws need no variance
+    return PValues(result.statistic, result.p_value, adjusted, result.direction, by_bound)
 
 
-def both(one: PValues, other: PValues, options: CorrectionOptions) -> PValues:
+def both(first: PValues, other: PValues, options: CorrectionOptions) -> PValues:
     """Compute p-values of H1: both of two H1 hold, by one intersection-union test each.
 
     p is the larger of both (the E-value the smaller), and is corrected once. Statistics and
-    directions are those of ``one``. Where only a bound decides one of them, both are taken as
+    directions are those of ``first``. Where only a bound decides one of them, both are taken as
     corrected among their own tests.
     """
-    single = np.maximum(one.single, other.single)  # NaN if either is
+    single = np.maximum(first.single, other.single)  # NaN if either is
     corrected = (
-        np.where(np.isnan(own.adjusted), own.by_bound, own.adjusted) for own in (one, other)
+        np.where(np.isnan(tests.adjusted), tests.by_bound, tests.adjusted)
+        for tests in (first, other)
     )
     by_bound = np.where(np.isnan(single), np.maximum(*corrected), np.nan)
     adjusted = adjust_p_values(single, options.correction)
-    return PValues(one.statistic, single, adjusted, one.direction, by_bound)
+    return PValues(first.statistic, single, adjusted, first.direction, by_bound)
 
 
 def find_equivalence(hypotheses: Hypotheses, options: CorrectionOptions, margin: float) -> PValues:
@@ -92,13 +93,11 @@ def find_equivalence(hypotheses: Hypotheses, options: CorrectionOptions, margin:
     test shows it. The thresholds of ``hypotheses`` are ignored; statistics are those of the lower
     end.
     """
-    ends: tuple[tuple[float, Alternative], ...] = ((-margin, "greater"), (margin, "less"))
-    sides = [(hypotheses.against(limit), side) for limit, side in ends]
-    both = [_single(own, options, side) for own, side in sides]
-    single = np.maximum(both[0].p_value, both[1].p_value)
+    (above, below), by_bounds = _of_ends(hypotheses, options, -margin, margin)
+    single = np.maximum(above.p_value, below.p_value)
     adjusted = adjust_p_values(single, options.correction)
-    by_bound = np.maximum(*(_by_bound(own, options, side) for own, side in sides))
-    return PValues(both[0].statistic, single, adjusted, hypotheses.direction, by_bound)
+    by_bound = np.maximum(*by_bounds)
+    return PValues(above.statistic, single, adjusted, hypotheses.direction, by_bound)
 
 
 def find_change(hypotheses: Hypotheses, options: CorrectionOptions, margin: float) -> PValues:
@@ -108,16 +107,22 @@ def find_change(hypotheses: Hypotheses, options: CorrectionOptions, margin: floa
     them can be right. With ``margin`` 0 this is the two-sided test. The thresholds of
     ``hypotheses`` are ignored; statistics are those of the nearer end.
     """
-    ends: tuple[tuple[float, Alternative], ...] = ((margin, "greater"), (-margin, "less"))
-    sides = [(hypotheses.against(limit), side) for limit, side in ends]
-    above, below = (_single(own, options, side) for own, side in sides)
+    (above, below), by_bounds = _of_ends(hypotheses, options, margin, -margin)
     single = np.minimum(1, 2 * np.minimum(above.p_value, below.p_value))
-    by_bound = np.minimum(
-        1, 2 * np.minimum(*(_by_bound(own, options, side) for own, side in sides))
-    )
+    by_bound = np.minimum(1, 2 * np.minimum(*by_bounds))
     statistic = np.where(above.p_value <= below.p_value, above.statistic, below.statistic)
     adjusted = adjust_p_values(single, options.correction)
     return PValues(statistic, single, adjusted, hypotheses.against(0).direction, by_bound)
+
+
+def _of_ends(
+    hypotheses: Hypotheses, options: CorrectionOptions, low: float, high: float
+) -> tuple[list[Found], list[FloatArray]]:
+    """Test H1: the mean is above ``low``, H1: it is below ``high``; p-values by bounds beside."""
+    ends: tuple[tuple[float, Alternative], ...] = ((low, "greater"), (high, "less"))
+    sides = [(hypotheses.against(limit), side) for limit, side in ends]
+    by_bounds = [_by_bound(tests, options, side) for tests, side in sides]
+    return [_single(tests, options, side) for tests, side in sides], by_bounds
 
 
 def find_replicated(
@@ -133,13 +138,13 @@ def find_replicated(
     return of_bets(combined, options)
 
 
-def in_at_least(found: PValues, at_least: int) -> PValues:
+def in_at_least(single_tests: PValues, at_least: int) -> PValues:
     """Compute one p-value of H1: ``at_least`` u of the T single H1 hold, under any dependence.
 
     With u = T all of them hold, with u = 1 any. Missing p-values are no evidence; the p-value is
     NaN if all are missing.
     """
-    p = found.evidence
+    p = single_tests.evidence
     single = np.full(1, np.nan)
     if not np.isnan(p).all():
         single[:] = inference.partial_conjunction_of_p(p, at_least)
@@ -148,7 +153,7 @@ def in_at_least(found: PValues, at_least: int) -> PValues:
 
 def corrected_together(several: Sequence[PValues], options: CorrectionOptions) -> PValues:
     """Correct the p-values of tests of different kinds as one family."""
-    p = np.concatenate([one.evidence for one in several])
+    p = np.concatenate([p_values.evidence for p_values in several])
     return PValues.alone(p, adjust_p_values(p, options.correction))
 
 
@@ -167,8 +172,8 @@ def _single(
 ) -> Found:
     """Run each test, uncorrected."""
     name = test or (options.test if isinstance(options, TestOptions) else T)
-    found = [TESTS[name].find(some, alternative) for some in hypotheses.by_slice()]
-    return Found(*map(np.concatenate, zip(*found, strict=True)))
+    results = [TESTS[name].find(some, alternative) for some in hypotheses.by_slice()]
+    return Found(*map(np.concatenate, zip(*results, strict=True)))
 
 
 def _by_bound(

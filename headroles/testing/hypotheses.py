@@ -92,9 +92,9 @@ class Hypotheses:
     def joined(cls, several: Sequence[Hypotheses]) -> Hypotheses:
         """Join tests of different examples, to be corrected together; only t-tests of them work."""
         return cls.of(
-            Sample.joined([one.sample for one in several]),
-            np.concatenate([one.threshold for one in several]),
-            size=np.concatenate([one.size for one in several]),
+            Sample.joined([tests.sample for tests in several]),
+            np.concatenate([tests.threshold for tests in several]),
+            size=np.concatenate([tests.size for tests in several]),
             called=several[0].called,
             n_draws=several[0].n_draws,
         )
@@ -204,8 +204,8 @@ def size_of(*values: NDArray[np.floating]) -> FloatArray:
     Missing values are ignored; a column without any value has size 0.
     """
     total = np.zeros(values[0].shape[-1])
-    for one in values:
-        rows = one.reshape(-1, one.shape[-1])
+    for matrix in values:
+        rows = matrix.reshape(-1, matrix.shape[-1])
         n = np.maximum(1, (~np.isnan(rows)).sum(axis=0))
         total = total + np.sqrt(np.nansum(np.square(rows, dtype=np.float64), axis=0) / n)
     return total

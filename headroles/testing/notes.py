@@ -48,11 +48,11 @@ def is_skewed(hypotheses: Hypotheses) -> BoolArray:
 
 
 def find_notes(
-    hypotheses: Hypotheses, own: NDArray[np.object_] | None = None, test: str = T
+    hypotheses: Hypotheses, of_study: NDArray[np.object_] | None = None, test: str = T
 ) -> NDArray[np.object_]:
     """Return a note on each test (T,), empty if there is none.
 
-    The reason why a test was not made goes before the study's ``own`` notes, and these before
+    The reason why a test was not made goes before the notes ``of_study``, and these before
     skewness. Tests by betting need neither variance nor a distribution.
     """
     by_betting = TESTS[test].takes_bounds
@@ -61,7 +61,7 @@ def find_notes(
     by = f"the number of {hypotheses.units} decides"
     if hypotheses.bounds is not None:
         by = "the bounds of the scores decide"
-    own = np.full(hypotheses.n_tests, "", dtype=object) if own is None else own
+    of_study = np.full(hypotheses.n_tests, "", dtype=object) if of_study is None else of_study
     cases: list[tuple[BoolArray, Any]] = [
         (untestable & (moments.n < 2), "untestable: fewer than two examples"),
         (untestable & (moments.n_clusters < 2), "untestable: fewer than two clusters"),
@@ -70,7 +70,7 @@ def find_notes(
             hypotheses.is_alike & (not by_betting),
             f"degenerate: no variance beyond rounding, so only {by}",
         ),
-        (own != "", own),
+        (of_study != "", of_study),
         *(
             (is_skewed(hypotheses) & (hypotheses.direction == side) & (not by_betting), note)
             for side, note in ((1, SKEWED.format("above")), (-1, SKEWED.format("below")))
@@ -84,8 +84,8 @@ def find_notes(
 
 def warn_of_differences(hypotheses: Hypotheses, options: CorrectionOptions) -> list[str]:
     """Return `find_warnings` for two-sided t-tests of independent examples."""
-    asked = TestOptions(alpha=options.alpha, correction=options.correction, clusters="none")
-    return find_warnings(hypotheses, asked, sides=2)
+    two_sided = TestOptions(alpha=options.alpha, correction=options.correction, clusters="none")
+    return find_warnings(hypotheses, two_sided, sides=2)
 
 
 def warn_of_shared(samples: Mapping[str, str]) -> list[str]:
@@ -97,9 +97,9 @@ def warn_of_shared(samples: Mapping[str, str]) -> list[str]:
     for name, digest in samples.items():
         names.setdefault(digest, []).append(name)
     return [
-        f"{', '.join(own)} share their examples, but tests between tasks assume independent ones"
-        for own in names.values()
-        if len(own) > 1
+        f"{', '.join(alike)} share their examples, but tests between tasks assume independent ones"
+        for alike in names.values()
+        if len(alike) > 1
     ]
 
 
@@ -107,12 +107,12 @@ def find_warnings(hypotheses: Hypotheses, options: TestOptions, sides: int = 1) 
     """List warnings about the tests of one direction, or of both ``sides``, in sentences."""
     if TESTS[options.test].takes_bounds:
         return []
-    found = [
+    every = [
         _family_wise(hypotheses, options, sides),
         _few(hypotheses),
         _skewed(hypotheses, sides),
     ]
-    return [warning for warning in found if warning]
+    return [warning for warning in every if warning]
 
 
 def _family_wise(hypotheses: Hypotheses, options: TestOptions, sides: int) -> str:
@@ -148,8 +148,10 @@ def _few(hypotheses: Hypotheses) -> str:
     if len(few) < len(names) and not hypotheses.called:
         called = f"the scores of {len(few)} of {len(names)} roles"
         which = f"These are {listed([names[label] for label in few])}. "
-    advice = _advice_on_few(hypotheses)
-    return f"{called} come from {units}: tests are unreliable. {which}{advice}"
+    advice = f"Add {hypotheses.units}"
+    if hypotheses.is_clustered and hypotheses.n_clusters < FEWEST:
+        advice += ", or pass `clusters='none'` if examples are independent of one another"
+    return f"{called} come from {units}: tests are unreliable. {which}{advice}."
 
 
 def _most_by_label(hypotheses: Hypotheses, of_tests: NDArray[Any]) -> NDArray[Any]:
@@ -158,20 +160,13 @@ def _most_by_label(hypotheses: Hypotheses, of_tests: NDArray[Any]) -> NDArray[An
     return np.array([of_tests[hypotheses.labels == label].max() for label in labels])
 
 
-def _advice_on_few(hypotheses: Hypotheses) -> str:
-    more = f"Add {hypotheses.units}"
-    if not hypotheses.is_clustered or hypotheses.n_clusters >= FEWEST:
-        return f"{more}."
-    return f"{more}, or pass `clusters='none'` if examples are independent of one another."
-
-
 def _skewed(hypotheses: Hypotheses, sides: int) -> str:
     """Warn of tests of one direction that find a mean above too often, or of both ``sides``."""
     skewed = is_skewed(hypotheses) & ((hypotheses.direction > 0) | (sides == 2))
     if not skewed.any():
         return ""
-    found = "a mean above the threshold" if sides == 1 else "a change"
+    claim = "a mean above the threshold" if sides == 1 else "a change"
     return (
-        f"{int(skewed.sum())} of {int(hypotheses.is_tested.sum())} tests find {found} too often, "
+        f"{int(skewed.sum())} of {int(hypotheses.is_tested.sum())} tests find {claim} too often, "
         "as scores are skewed. The column note names them. Add examples."
     )

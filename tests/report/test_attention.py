@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from headroles import WordAttention
 from headroles.drawing import saving
 from headroles.drawing.saving import save_figure
-from headroles.studies.inspection.figures import draw_arcs, draw_attention, draw_matrix
+from headroles.studies.inspection.attention import draw_arcs, draw_attention, draw_matrix
 from tests.commands import run_well
 
 ROLE = "syntactic:obj:to_governor"

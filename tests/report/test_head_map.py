@@ -10,7 +10,7 @@ import pytest
 
 from headroles import RoleComparison, RoleTable
 from headroles.drawing.page import HeadMap
-from headroles.studies.classification.page import LEGEND, role_map
+from headroles.studies.classification.figures import LEGEND, role_map
 from headroles.studies.comparison.figures import comparison_map
 from tests.report.test_pages import EVIL
 

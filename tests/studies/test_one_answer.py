@@ -22,8 +22,7 @@ import pytest
 from headroles import HeadScores, RoleTable, assign_roles, compare_roles, replicate_roles
 from headroles.roles import contrast_of, is_arc
 from headroles.studies.claims.measured import Measured
-from headroles.studies.classification.figures import draw_head, draw_heads, draw_role
-from headroles.studies.classification.page import role_map
+from headroles.studies.classification.figures import draw_head, draw_heads, draw_role, role_map
 from tests.conftest import flat, make_scores
 
 ARC, BACK = "syntactic:nsubj:to_governor", "syntactic:nsubj:to_dependent"

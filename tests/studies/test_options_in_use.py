@@ -30,7 +30,7 @@ from headroles.studies.comparison.compare import compare_roles
 from headroles.studies.comparison.options import CompareOptions
 from headroles.studies.importance.ablate import AblateOptions, Ablations, ablate_heads
 from headroles.studies.importance.by_role import ByRoleOptions, importance_by_role
-from headroles.studies.importance.by_task import ByTaskOptions, drops_by_task
+from headroles.studies.importance.by_task import drops_by_task
 from headroles.studies.importance.importance import ImportanceOptions, find_importance
 from headroles.studies.inspection.attention import AttentionOptions, read_attention
 from headroles.studies.inspection.best import BestOptions, find_best_heads
@@ -45,7 +45,7 @@ from headroles.studies.replicate import ReplicateOptions, replicate_roles
 from headroles.studies.sharing.collaborate import collaborate_heads
 from headroles.studies.sharing.options import CollaborateOptions, RedundancyOptions
 from headroles.studies.sharing.redundancy import find_redundancy
-from headroles.testing.options import UnitOptions
+from headroles.testing.options import CorrectionOptions, UnitOptions
 from headroles.wording import speaking_of_flags
 from tests.commands import run_well
 from tests.studies.conftest import classifier, labelled, labelled_twice, roles
@@ -201,7 +201,7 @@ STUDIES = {
         {"roles_from": "ROLES", "permutations": 99, "draws": 2},
     ),
     "by-task": Study(
-        ByTaskOptions,
+        CorrectionOptions,
         lambda place, asked: drops_by_task([place.ablations, place.ablations], ["a", "b"], asked),
     ),
     "prune": Study(

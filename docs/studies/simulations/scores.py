@@ -253,8 +253,8 @@ def at_limit(scores: HeadScores) -> HeadScores:
     """
     whole = Population(scores).whole
     values, rng = scores.values.copy(), generator("at limit")
-    moved = rng.permutation(whole.places)[: len(whole.places) // 2]
-    role, layer, head = whole.columns.places
+    moved = rng.permutation(whole.with_contrast)[: len(whole.with_contrast) // 2]
+    role, layer, head = whole.columns.indices
     for turn, place in enumerate(moved):
         name = whole.columns.ids[role[place]]
         of_mean, of_contrast = (scores.role_ids.index(one) for one in (name, contrast_of(name)))

@@ -26,7 +26,6 @@ from headroles.inference import adjust_p_values
 from headroles.studies.importance import ablate, by_task
 from headroles.studies.importance.ablate import AblateOptions, Removal
 from headroles.studies.importance.by_role import ByRoleOptions, _within, compare_removed
-from headroles.studies.importance.by_task import ByTaskOptions
 from headroles.studies.importance.importance import (
     ESTIMATORS,
     make_frame,
@@ -38,6 +37,7 @@ from headroles.studies.removals import without_each
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Derivatives, Outcomes
 from headroles.tasks.running import TaskRun, open_run
+from headroles.testing.options import CorrectionOptions
 
 MAKE = "tasks-make"
 METHODS = ("importance:signed", "importance")
@@ -302,7 +302,7 @@ def _dropped(losses: FloatArray) -> pd.DataFrame:
         name: SimpleNamespace(frame=frame, outcomes=Outcomes(own, own, np.zeros(len(own))))
         for name, own in zip("ab", losses, strict=True)
     }
-    return by_task.make_table(tasks, removals, "loss", ByTaskOptions())[0]
+    return by_task.make_table(tasks, removals, "loss", CorrectionOptions())[0]
 
 
 def study_reliability(folders: list[Path], n: int) -> Iterator[Row]:

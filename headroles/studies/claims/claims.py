@@ -81,9 +81,9 @@ class ClaimTable(Result):
         tested = by_verdict[by_verdict["verdict"] != NOT_TESTABLE]
         limits = zip(tested["ci_low"], tested["ci_high"], strict=True)
         rows = tested.assign(
-            **{name: [in_digits(one, 3) for one in tested[name]] for name in NUMBERS[:2]},
+            **{name: [in_digits(number, 3) for number in tested[name]] for name in NUMBERS[:2]},
             interval=["" if np.isnan(low) else f"{low:.3f} to {high:.3f}" for low, high in limits],
-            number=[shorten(one, _FEW_WORDS, placeholder=" ...") for one in tested["effect_is"]],
+            number=[shorten(text, _FEW_WORDS, placeholder=" ...") for text in tested["effect_is"]],
         )
         names = ("claim", "verdict", "effect", "control", "interval")
         cells = {name: f"{{{name}}}" for name in names} | {"the effect is": "{number}"}
@@ -119,16 +119,16 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     def find(self, measured: Measured) -> Finding:
         """Return the finding, without an effect if the claim cannot be tested."""
         try:
-            found = self.test(measured)
+            finding = self.test(measured)
         except HeadRolesError as error:
             return Finding(note=str(error))
         except Exception as error:  # any error of a user's code
             if self.id in CLAIMS:
                 raise
             return Finding(note=f"the claim fails: {with_type(error)}")
-        if not isinstance(found, Finding):
-            return Finding(note=f"the claim returned {type(found).__name__}, not a Finding")
-        return found
+        if not isinstance(finding, Finding):
+            return Finding(note=f"the claim returned {type(finding).__name__}, not a Finding")
+        return finding
 
 
 _TEXTS = tomllib.loads(files(__package__).joinpath("texts.toml").read_text("utf-8"))
@@ -136,9 +136,9 @@ CLAIMS = {
     name: Claim(
         id=name,
         test=TESTS[name],
-        **_TEXTS["usual"] | {key: _TEXTS["common"].get(text, text) for key, text in own.items()},
+        **_TEXTS["usual"] | {key: _TEXTS["common"].get(text, text) for key, text in texts.items()},
     )
-    for name, own in _TEXTS["claims"].items()
+    for name, texts in _TEXTS["claims"].items()
 }
 """Every published claim by its id, in the order of the table."""
 
@@ -204,16 +204,16 @@ def claim_frame(
     texts: pd.DataFrame, findings: Sequence[Finding], options: CorrectionOptions
 ) -> pd.DataFrame:
     """Make the table of claims, which have a row of texts each, with their findings."""
-    above = corrected_together([one.shown for one in findings], options)
-    below = corrected_together([one.contradicted for one in findings], options)
+    above = corrected_together([finding.shown for finding in findings], options)
+    below = corrected_together([finding.contradicted for finding in findings], options)
     yes, no = above.shows(options.alpha), below.shows(options.alpha)
     untested = np.isnan(above.single) & np.isnan(below.single)
-    without = [NOT_TESTABLE if np.isnan(one.effect) else DESCRIBED for one in findings]
+    without = [NOT_TESTABLE if np.isnan(finding.effect) else DESCRIBED for finding in findings]
     verdicts = answers(yes | no, yes * 1.0 - no, (SHOWN, CONTRADICTED))
     numbers = (above.single, above.adjusted, below.single, below.adjusted)
     return texts.assign(
         verdict=np.where(untested, without, verdicts),
-        **{name: [getattr(one, name) for one in findings] for name in MEASURED},
+        **{name: [getattr(finding, name) for finding in findings] for name in MEASURED},
         **dict(zip(P_VALUES, numbers, strict=True)),
     )
 
@@ -237,8 +237,8 @@ def combine_claims(
     Raises:
         UsageError: fewer than three tables, or twice the same model.
     """
-    models = [model for one in tables for model in one.record.models.values()]
-    weights = [one.weights_sha256 or name for one, name in zip(models, names, strict=True)]
+    models = [model for each in tables for model in each.record.models.values()]
+    weights = [each.weights_sha256 or name for each, name in zip(models, names, strict=True)]
     if len(tables) < _FEWEST_MODELS:
         raise UsageError(
             f"{len(tables)} models are too few for a test with models as units; give "
@@ -246,9 +246,9 @@ def combine_claims(
         )
     if len(set(names)) < len(tables) or len(set(weights)) < len(tables):
         raise UsageError("two of the tables are of the same model; give each model once")
-    rows = pd.concat([one.frame for one in tables])
+    rows = pd.concat([each.frame for each in tables])
     texts = rows.drop_duplicates("claim", ignore_index=True)
-    findings = [_over_models(own) for _, own in rows.groupby("claim", sort=False)]
+    findings = [_over_models(of_claim) for _, of_claim in rows.groupby("claim", sort=False)]
     return ClaimTable.made(
         claim_frame(texts, findings, options),
         options,

@@ -65,7 +65,7 @@ def two_sides(tested: Hypotheses, test: str | None = None) -> tuple[PValues, PVa
 
 def at_least(several: Sequence[PValues], n: int) -> PValues:
     """Return one p-value of H1: ``n`` of the single H1 hold, whatever their dependence."""
-    p = np.concatenate([one.evidence for one in several])
+    p = np.concatenate([p_values.evidence for p_values in several])
     return in_at_least(PValues.alone(p, p), n)
 
 
@@ -123,29 +123,31 @@ def _bounded(
 
 
 def beyond_values(
-    found: Finding, values: ArrayLike, control: ArrayLike, clusters: IndexArray | None
+    finding: Finding, values: ArrayLike, control: ArrayLike, clusters: IndexArray | None
 ) -> Finding:
     """Show a claim only if the values (examples,) exceed those of the control, too."""
     differences = np.asarray(values, dtype=np.float64) - np.asarray(control, dtype=np.float64)
     more = mean_beyond(differences, 0.0, clusters, DIFFERENCES)
     return replace(
-        found, control=found.effect - more.effect, shown=at_least([found.shown, more.shown], 2)
+        finding,
+        control=finding.effect - more.effect,
+        shown=at_least([finding.shown, more.shown], 2),
     )
 
 
 def beyond_draws(
-    found: Finding, own: float, draws: Sequence[float], both_sides: bool = False
+    finding: Finding, effect: float, draws: Sequence[float], both_sides: bool = False
 ) -> Finding:
     """Show a claim only if the effect is unlike that of control models, by t of one more draw.
 
-    ``own`` is the effect, measured as in ``draws``. With ``both_sides`` the opposite is shown only
+    ``effect`` is measured as in ``draws``. With ``both_sides`` the opposite is shown only
     if the effect is below that of control models.
     """
     drawn = np.asarray(draws, dtype=np.float64)
-    above, below = two_sides(Hypotheses.of_draws(own, drawn[:, None], size=1.0), NEW)
-    less = at_least([found.contradicted, below], 2) if both_sides else found.contradicted
-    shown = at_least([found.shown, above], 2)
-    return replace(found, control=float(drawn.mean()), shown=shown, contradicted=less)
+    above, below = two_sides(Hypotheses.of_draws(effect, drawn[:, None], size=1.0), NEW)
+    less = at_least([finding.contradicted, below], 2) if both_sides else finding.contradicted
+    shown = at_least([finding.shown, above], 2)
+    return replace(finding, control=float(drawn.mean()), shown=shown, contradicted=less)
 
 
 @dataclass(frozen=True)
@@ -186,14 +188,14 @@ def some_head(
         raise NotTestable("one half of the documents has no example for this claim; add documents")
     best = int(np.nanargmax(mean_of_known(first, 0)))
     units = None if halves.clusters is None else halves.clusters[halves.in_second]
-    found = mean_beyond(second[:, best], threshold, units, alpha=alpha)
+    finding = mean_beyond(second[:, best], threshold, units, alpha=alpha)
     if control is not None:
-        found = beyond_values(found, second[:, best], control[halves.in_second, best], units)
+        finding = beyond_values(finding, second[:, best], control[halves.in_second, best], units)
     every = _bounded(values[:, ~np.isnan(values).all(axis=0)], threshold, halves.clusters, SHARES)
     below = in_at_least(find_p_values(every, _BETTING, "less"), every.n_tests)
     n_layers, n_heads = halves.shape
     name = head_name(divmod(best % (n_layers * n_heads), n_heads))
-    return replace(found, contradicted=below, note=f"head {name}")
+    return replace(finding, contradicted=below, note=f"head {name}")
 
 
 def all_of(findings: Mapping[str, Finding]) -> Finding:
@@ -201,11 +203,11 @@ def all_of(findings: Mapping[str, Finding]) -> Finding:
 
     Effect, control and interval are those of the smallest effect.
     """
-    name = min(findings, key=lambda one: findings[one].effect)
+    name = min(findings, key=lambda name: findings[name].effect)
     weakest, every = findings[name], list(findings.values())
     note = ", ".join(filter(None, (weakest.note, f"smallest of {', '.join(findings)}: {name}")))
-    shown = at_least([one.shown for one in every], len(every))
-    contradicted = at_least([one.contradicted for one in every], 1)
+    shown = at_least([finding.shown for finding in every], len(every))
+    contradicted = at_least([finding.contradicted for finding in every], 1)
     return replace(weakest, shown=shown, contradicted=contradicted, note=note)
 
 

@@ -36,7 +36,7 @@ from headroles.testing.options import CorrectionOptions
 
 RELATIONS = (("det",), ("obj", "dobj"), ("nmod:poss", "poss"))
 """Determiners, objects and possessives: their names in UD and in CLEAR."""
-_USUAL = tuple(dict.fromkeys(name for own in DEFAULT_RELATIONS.values() for name in own))
+_USUAL = tuple(dict.fromkeys(name for names in DEFAULT_RELATIONS.values() for name in names))
 N_CONTROLS = 5
 """Control models, and random sets of heads."""
 CONTROL_SENTENCES = 300
@@ -102,10 +102,10 @@ class Measured:
     def reordered(self) -> Measured:
         """The same model over the corpus with permuted words."""
         corpus = controls.with_permuted_words(self.corpus, self.options.seed)
-        found = Measured(self._model, corpus, self.options)
-        if found.hits.documents != self.hits.documents:
+        reordered = Measured(self._model, corpus, self.options)
+        if reordered.hits.documents != self.hits.documents:
             raise NotTestable("with permuted words other examples fit the model")
-        return found
+        return reordered
 
     @cached_property
     def noisy(self) -> list[Measured]:
@@ -147,7 +147,7 @@ class Measured:
     @cached_property
     def hits(self) -> HeadScores:
         """First choices: one back, one ahead, arcs, rare words; and the confidence of heads."""
-        names = dict.fromkeys([*_USUAL, *(name for own in RELATIONS for name in own)])
+        names = dict.fromkeys([*_USUAL, *(name for pair in RELATIONS for name in pair)])
         full = [name for name in names if name in self._relations]
         roles = ("position", "rare", "confidence", *(("syntactic",) if full else ()))
         return self._scored(full, score="hit", roles=roles, keep_subtypes=bool(full))
@@ -169,7 +169,7 @@ class Measured:
 
     def has(self, role: str) -> BoolArray:
         """Tell which heads (layers, heads) have a role, or any role of a kind, as ``syntactic``."""
-        named = [one for one in self.roles.roles if f"{one}:".startswith(f"{role}:")]
+        named = [role_id for role_id in self.roles.roles if f"{role_id}:".startswith(f"{role}:")]
         if not named:
             raise NotTestable(f"no example has a score for the role {role}")
         having = {head for role in named for head in self.roles.heads_with(role)}
@@ -185,7 +185,7 @@ class Measured:
 
     def hits_of_relation(self, names: Sequence[str]) -> FloatArray:
         """Return hits (examples, twice the heads) of a relation in both directions."""
-        name = next((one for one in names if one in self._relations), None)
+        name = next((known for known in names if known in self._relations), None)
         if name is None:
             raise NotTestable(f"the corpus has no relation {' or '.join(names)}; pass a treebank")
         ways = ("to_governor", "to_dependent")
@@ -222,10 +222,10 @@ class Measured:
         if function_of(self._model):
             raise NotTestable("claims about tasks need a model, not its attention alone")
         options = self.options.as_group(TaskOptions)
-        found = [ClaimTask(self.model, file, options) for file in self._tasks]
-        for one in found:
-            one.refuse_useless(self.options.probability_margin, self.alpha)
-        return found
+        tasks = [ClaimTask(self.model, file, options) for file in self._tasks]
+        for task in tasks:
+            task.refuse_useless(self.options.probability_margin, self.alpha)
+        return tasks
 
     @cached_property
     def untrained_tasks(self) -> list[ClaimTask]:
@@ -285,8 +285,8 @@ class ClaimTask:
     def one_by_one(self) -> FloatArray:
         """Mean falls (layers, heads) without each head, less the mean of its layer."""
         falls = np.full(self.run.shape, np.nan)
-        places = tuple(zip(*self.heads, strict=True))
-        falls[places] = self.falls([head] for head in self.heads).mean(axis=0)
+        indices = tuple(zip(*self.heads, strict=True))
+        falls[indices] = self.falls([head] for head in self.heads).mean(axis=0)
         return np.asarray(np.nan_to_num(falls - np.nanmean(falls, axis=1, keepdims=True)))
 
     def least_important(self, share: float) -> list[Head]:

@@ -46,13 +46,13 @@ def shares(measured: Measured, having: Callable[[Measured], BoolArray]) -> list[
     """Return each layer's share of heads that have something, of the model and its controls."""
     if not having(measured).any():
         raise NotTestable("no head of the model has such roles")
-    return [having(one).mean(axis=1) for one in (measured, *measured.permuted)]
+    return [having(model).mean(axis=1) for model in (measured, *measured.permuted)]
 
 
 def several_roles_middle(measured: Measured) -> Finding:
     """Correlate with the nearness to the middle."""
     known = {role.partition(":")[0] for role in measured.roles.roles} & set(KINDS)
-    several = shares(measured, lambda one: np.sum([one.has(kind) for kind in known], axis=0) > 1)
+    several = shares(measured, lambda it: np.sum([it.has(kind) for kind in known], axis=0) > 1)
     return trend(several, lambda n: -np.abs(np.arange(n) - (n - 1) / 2))
 
 
@@ -78,25 +78,25 @@ def movements(before: HeadScores, after: HeadScores) -> FloatArray:
 def first_choices(measured: Measured, share: float, roles: dict[str, str]) -> Finding:
     """Test whether each role is the first choice of some head in more than a share of tokens."""
 
-    def best(one: Measured) -> float:
-        means = (mean_of_known(one.hits_of(role), 0) for role in roles.values())
+    def best(model: Measured) -> float:
+        means = (mean_of_known(model.hits_of(role), 0) for role in roles.values())
         return min(float(np.nanmax(mean)) for mean in means)
 
     halves, alpha = measured.halves, measured.alpha
-    found = {
+    findings = {
         name: finding.some_head(measured.hits_of(role), share, halves, alpha=alpha)
         for name, role in roles.items()
     }
-    whole = finding.all_of(found) if len(roles) > 1 else found.popitem()[1]
+    whole = finding.all_of(findings) if len(roles) > 1 else findings.popitem()[1]
     return beyond_permuted(whole, measured, best)
 
 
 def beyond_permuted(
-    found: Finding, measured: Measured, of: Callable[[Measured], float], both_sides: bool = False
+    result: Finding, measured: Measured, of: Callable[[Measured], float], both_sides: bool = False
 ) -> Finding:
     """Require the effect to be unlike that of models with permuted weights."""
-    own, draws = of(measured.few), list(map(of, measured.permuted))
-    return finding.beyond_draws(found, own, draws, both_sides)
+    effect, draws = of(measured.few), list(map(of, measured.permuted))
+    return finding.beyond_draws(result, effect, draws, both_sides)
 
 
 def positional_confident(measured: Measured) -> Finding:
@@ -107,24 +107,25 @@ def positional_confident(measured: Measured) -> Finding:
     if not is_positional.any():
         raise NotTestable("no head has its first choice at one place in 90 % of tokens")
     layers = np.repeat(np.arange(halves.shape[0]), halves.shape[1])
-    found = {}
+    findings = {}
     for head in np.flatnonzero(is_positional):
-        own, others = confidence[:, head], (layers == layers[head]) & ~is_positional
-        one = finding.mean_beyond(own, CONFIDENT, halves.clusters, alpha=measured.alpha)
+        confident, others = confidence[:, head], (layers == layers[head]) & ~is_positional
+        of_head = finding.mean_beyond(confident, CONFIDENT, halves.clusters, alpha=measured.alpha)
         if others.any():
             control = mean_of_known(confidence[:, others], 1)
-            one = finding.beyond_values(one, own, control, halves.clusters)
-        found[f"head {head_name(divmod(int(head), halves.shape[1]))}"] = one
-    return finding.all_of(found)
+            of_head = finding.beyond_values(of_head, confident, control, halves.clusters)
+        findings[f"head {head_name(divmod(int(head), halves.shape[1]))}"] = of_head
+    return finding.all_of(findings)
 
 
 def single_heads(measured: Measured) -> Finding:
     """Test whether some head finds the arcs of each relation."""
-    found = {}
+    findings = {}
     for names in RELATIONS:
-        own, control = (one.hits_of_relation(names) for one in (measured, measured.reordered))
-        found[names[0]] = finding.some_head(own, ACCURATE, measured.halves, control, measured.alpha)
-    return finding.all_of(found)
+        hits, control = (model.hits_of_relation(names) for model in (measured, measured.reordered))
+        test = (hits, ACCURATE, measured.halves, control, measured.alpha)
+        findings[names[0]] = finding.some_head(*test)
+    return finding.all_of(findings)
 
 
 # What tokens get.
@@ -137,18 +138,21 @@ def of_documents(
     bounds: tuple[float, float] = DIFFERENCES,
 ) -> Finding:
     """Test whether the mean of values (examples,) is above a threshold and the control's."""
-    found = finding.mean_beyond(
+    of_model = finding.mean_beyond(
         values(measured), threshold, measured.tokens[1], bounds, measured.alpha
     )
     return beyond_permuted(
-        found, measured, lambda one: float(mean_of_known(values(one), 0)), bounds == DIFFERENCES
+        of_model,
+        measured,
+        lambda model: float(mean_of_known(values(model), 0)),
+        bounds == DIFFERENCES,
     )
 
 
 def to_separators(measured: Measured) -> FloatArray:
     """Return the share of separators in the weights of middle layers."""
-    own = measured.of_tokens(tokens.SEPARATORS, tokens.WEIGHTS)
-    return np.asarray(own[:, middle(own.shape[1])].mean(axis=1))
+    weights = measured.of_tokens(tokens.SEPARATORS, tokens.WEIGHTS)
+    return np.asarray(weights[:, middle(weights.shape[1])].mean(axis=1))
 
 
 def middle(n_layers: int) -> IndexArray:
@@ -185,12 +189,12 @@ def separators_spread(measured: Measured) -> Finding:
         return np.where(np.isnan(values), np.nan, HALF - np.sign(values) / 2)
 
     of_whole = falls(measured.scores, measured.later.scores)
-    found = finding.mean_beyond(of_whole, HALF, None, alpha=measured.alpha)
-    own, *draws = [
-        float(mean_of_known(falls(few.scores, one.scores), 0))
-        for one in (measured.later.few, *noisy)
+    of_model = finding.mean_beyond(of_whole, HALF, None, alpha=measured.alpha)
+    effect, *draws = [
+        float(mean_of_known(falls(few.scores, model.scores), 0))
+        for model in (measured.later.few, *noisy)
     ]
-    return replace(finding.beyond_draws(found, own, draws, both_sides=True), unit="documents")
+    return replace(finding.beyond_draws(of_model, effect, draws, both_sides=True), unit="documents")
 
 
 # Tasks.
@@ -201,8 +205,8 @@ def prunable_share(measured: Measured) -> Finding:
     task, seed = measured.tasks[0], measured.options.seed
     pruned = task.least_important(PRUNABLE)
     draws = [np.random.default_rng([seed, draw]) for draw in range(N_CONTROLS)]
-    found = task.falls([pruned, *(as_many(task.heads, pruned, rng) for rng in draws)])
-    falls, *control = found[~task.first].T
+    every = task.falls([pruned, *(as_many(task.heads, pruned, rng) for rng in draws)])
+    falls, *control = every[~task.first].T
     margin = measured.options.probability_margin
     beyond = finding.mean_beyond(falls, margin, None, DIFFERENCES, measured.alpha)
     return replace(beyond.opposite, control=float(np.mean(control)), shown=finding.NOTHING)
@@ -212,8 +216,8 @@ def as_many(heads: Sequence[Head], chosen: Sequence[Head], rng: np.random.Genera
     """Draw as many heads of each layer as there are among the chosen."""
     drawn: list[Head] = []
     for layer, n in sorted(Counter(layer for layer, _ in chosen).items()):
-        own = [head for head in heads if head[0] == layer]
-        drawn += [own[place] for place in rng.permutation(len(own))[:n]]
+        in_layer = [head for head in heads if head[0] == layer]
+        drawn += [in_layer[place] for place in rng.permutation(len(in_layer))[:n]]
     return drawn
 
 
@@ -228,28 +232,28 @@ def tasks_agree(measured: Measured) -> Finding:
     (effect, drawn), (control, others) = (agreement(tasks[k], tasks[k + 1], orders) for k in (0, 2))
     tests = ((effect, drawn), (effect - control, drawn - others))
     (more, less), (beyond, _) = (
-        finding.two_sides(Hypotheses.of_draws(own, draws[:, None], size=1.0), RANK)
-        for own, draws in tests
+        finding.two_sides(Hypotheses.of_draws(observed, draws[:, None], size=1.0), RANK)
+        for observed, draws in tests
     )
     both = finding.at_least([more, beyond], 2)
     return Finding(effect, control, tasks[0].size, "heads", both, less)
 
 
-def agreement(one: FloatArray, other: FloatArray, orders: IndexArray) -> tuple[float, FloatArray]:
+def agreement(first: FloatArray, other: FloatArray, orders: IndexArray) -> tuple[float, FloatArray]:
     """Return the correlation of values (layers, heads), and those of orders of heads (B,)."""
-    length = np.sqrt((one**2).sum() * (other**2).sum())
+    length = np.sqrt((first**2).sum() * (other**2).sum())
     if not length:
         raise NotTestable("in one task or both, removing a head changes no probability")
     shuffled = np.take_along_axis(other[None], orders, axis=2)
-    drawn = np.einsum("lh,dlh->d", one, shuffled) / length
-    return float((one * other).sum() / length), drawn
+    drawn = np.einsum("lh,dlh->d", first, shuffled) / length
+    return float((first * other).sum() / length), drawn
 
 
 TESTS: dict[str, Callable[[Measured], Finding]] = {
     "several-roles-middle": several_roles_middle,
-    "separator-heads-late": lambda it: trend(shares(it, lambda one: one.has("delimiter:sep"))),
+    "separator-heads-late": lambda it: trend(shares(it, lambda model: model.has("delimiter:sep"))),
     "classifier-heads-early": lambda it: trend(
-        shares(it, lambda one: one.has("delimiter:cls")), lambda n: -np.arange(n)
+        shares(it, lambda model: model.has("delimiter:cls")), lambda n: -np.arange(n)
     ),
     "positional-heads": lambda it: first_choices(it, POSITIONAL, POSITIONS),
     "positional-confident": positional_confident,

@@ -96,22 +96,15 @@ def classify_heads(
     if options.tests.clusters == "document":  # refused before long work
         corpus = _of_several_documents(as_corpus(corpus), options.tests)
     scores = score_heads(model, corpus, options, sharing=sharing)
-    return Classification(scores, assign(scores, options, _score_controls(model, corpus, options)))
-
-
-def _score_controls(
-    model: Attending, corpus: Corpus, options: ClassifyOptions
-) -> dict[str, HeadScores]:
-    """Score the controls that take a pass of their own, with permuted words or weights."""
-    alone, scores = replace(options, controls=()), {}
+    alone, controls = replace(options, controls=()), {}  # controls that take a pass of their own
     if WORDS in options.controls:
-        scores[WORDS] = score_heads(model, with_permuted_words(as_corpus(corpus), _SEED), alone)
+        controls[WORDS] = score_heads(model, with_permuted_words(as_corpus(corpus), _SEED), alone)
     if PERMUTED_WEIGHTS in options.controls:
         encoder = load_encoder(model, options)
         permuted = with_permuted_weights(encoder.model, _SEED)
         alone = replace(alone, tokenizer=encoder.tokenizer)
-        scores[PERMUTED_WEIGHTS] = score_heads(permuted, corpus, alone)
-    return scores
+        controls[PERMUTED_WEIGHTS] = score_heads(permuted, corpus, alone)
+    return Classification(scores, assign(scores, options, controls))
 
 
 def _of_several_documents(corpus: Corpus, options: UnitOptions) -> Corpus:

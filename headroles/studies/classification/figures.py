@@ -1,12 +1,14 @@
-"""Figures of role tables: one role, all roles, all heads, one head; and of scores of a head."""
+"""Figures, map and page of role tables; figures of scores."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headroles.drawing.page import HeadMap, Page, Picture, Quoted, Section, Sentences, plain_page
 from headroles.drawing.style import (
     BRIGHT,
     DARK,
@@ -28,9 +30,23 @@ from headroles.drawing.style import (
     write_numbers,
 )
 from headroles.errors import UsageError
-from headroles.roles import SCORES, is_arc
-from headroles.studies.classification.role_table import pairs_among, split_roles
+from headroles.roles import SCORES, in_words, is_arc, is_own
+from headroles.studies.classification.role_table import (
+    NOT_CONTROLLED,
+    RoleTable,
+    by_strength,
+    digits,
+    heads_in,
+    pairs_among,
+    split_roles,
+    unit_of,
+    with_interval,
+)
+from headroles.studies.inspection.again import LARGEST, ExampleOptions, Wanted
+from headroles.studies.inspection.examples import quote
+from headroles.studies.options import ReportOptions
 from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
+from headroles.wording import head_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +55,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from headroles.scoring.scores import HeadScores
-    from headroles.studies.classification.role_table import RoleTable
 
 
 CERTIFIED = "yes, certified"
@@ -60,6 +75,19 @@ _MARKS: dict[str, tuple[Any, dict[str, Any]]] = {
     UNTESTABLE: (_CROSS, {}),
 }
 """Outline, in cells, and look of the mark of each answer."""
+_SIGNS = {CERTIFIED: "●", YES: "○", POSITIONAL: "△", UNDECIDED: "?", UNTESTABLE: "✕", NO: ""}
+LEGEND = (
+    ("●", "yes, certified", "full"),
+    ("○", "yes", "full"),
+    ("△", "positional: as much to any word that far away", "hatched"),
+    ("?", "undecided", "framed"),
+    ("✕", "untestable", "missing"),
+    ("", "no", "pale"),
+)
+_QUOTED = (ExampleOptions(n=1, which=LARGEST), ExampleOptions(n=2))
+_ROLES_OF_HEAD = 2  # of arcs, for which a head has sentences
+_MOST_QUOTED = 500_000
+"""Characters of all sentences of a page."""
 
 
 def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
@@ -110,8 +138,11 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
     """
     from headroles.drawing.own_figures import several_axes
 
-    named = strongest_roles(table) if roles is None else roles
-    chosen = [table.clearest_role(role) for role in named]
+    if roles is None:
+        counts = table.frame.groupby("role", sort=False)["assigned"].sum()
+        most = counts.sort_values(ascending=False, kind="stable").index[:MOST_ROLES]
+        roles = [role for role in table.roles if role in most]
+    chosen = [table.clearest_role(role) for role in roles]
     if not chosen:
         raise UsageError("there is no role to draw; name one or more")
     layers, heads = _sizes_of(table)
@@ -127,25 +158,10 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
     return figure
 
 
-def strongest_roles(table: RoleTable, most: int = MOST_ROLES) -> list[str]:
-    """Return the roles that most heads have, in the order of the table."""
-    counts = table.frame.groupby("role", sort=False)["assigned"].sum()
-    chosen = set(counts.sort_values(ascending=False, kind="stable").index[:most])
-    return [role for role in table.roles if role in chosen]
-
-
 def shown_answers(rows: pd.DataFrame) -> pd.Series[str]:
     """Return the answers of rows, with `CERTIFIED` in the place of some "yes"."""
     is_certified = (rows["answer"] == YES) & (rows["certified"] == YES)
     return rows["answer"].mask(is_certified, CERTIFIED)
-
-
-def scale_of(table: RoleTable, rows: pd.DataFrame) -> tuple[float, float]:
-    """Return the ends of the scale of a role: uniform attention, and the strongest of its heads."""
-    low = SCORES[table.facts["score"]].uniform
-    having = rows["mean"][rows["assigned"]]
-    high = having.max() if len(having) else max(rows["mean"].max(), rows["threshold"].max())
-    return low, float(high) if high > low else low + 1
 
 
 def _draw_map(
@@ -156,7 +172,9 @@ def _draw_map(
 
     sizes, by_head = _sizes_of(table), rows.set_index(["layer", "head"])
     mesh = draw_grid(ax, grid_of(table.frame, by_head["mean"], sizes), most_labels=most_labels)
-    mesh.set_norm(PowerNorm(0.5, *scale_of(table, rows), clip=True))
+    low, having = SCORES[table.facts["score"]].uniform, rows["mean"][rows["assigned"]]
+    high = having.max() if len(having) else max(rows["mean"].max(), rows["threshold"].max())
+    mesh.set_norm(PowerNorm(0.5, low, float(high) if high > low else low + 1, clip=True))
     has_role = grid_of(table.frame, by_head["assigned"].astype(float), sizes) == 1
     strength: Any = np.where(has_role, 1, PALE)
     mesh.set_alpha(strength)
@@ -164,12 +182,12 @@ def _draw_map(
     line = float(np.clip(0.06 * cell, 0.7, 2.0))
     ink, shown = inks(mesh).reshape(sizes), shown_answers(rows)
     for answer, (outline, look) in _MARKS.items():
-        places = rows.loc[shown == answer, ["head", "layer"]].to_numpy()
-        if len(places):
-            colors = ink[places[:, 1], places[:, 0]]
+        cells = rows.loc[shown == answer, ["head", "layer"]].to_numpy()
+        if len(cells):
+            colors = ink[cells[:, 1], cells[:, 0]]
             face = colors if answer == CERTIFIED else "none"
             drawn = {"edgecolor": colors, "facecolor": face, "label": answer, "linewidth": line}
-            ax.add_collection(PolyCollection(list(places[:, None] + outline), **drawn | look))
+            ax.add_collection(PolyCollection(list(cells[:, None] + outline), **drawn | look))
     return mesh
 
 
@@ -177,7 +195,7 @@ def _explain(axes: Sequence[Axes]) -> None:
     """Draw a legend of the marks on some maps."""
     from headroles.drawing.own_figures import ShownFigure, draw_legend
 
-    marks = {str(one.get_label()) for ax in axes for one in ax.collections}
+    marks = {str(drawn.get_label()) for ax in axes for drawn in ax.collections}
     keys = {answer: _key(answer) for answer in (*_MARKS, NO) if answer in (*marks, NO)}
     if isinstance(figure := figure_of(axes[0]), ShownFigure):
         draw_legend(figure, [*keys.values()], [*keys])
@@ -227,8 +245,8 @@ def draw_heads(table: RoleTable) -> Figure:
     layers, heads = sizes
     figure, axes = several_axes(len(groups), max(3.0, 0.4 * heads), 2, layers / heads, least=3)
     for ax, (title, roles) in zip(axes, groups.items(), strict=True):
-        own = rows[rows["role"].isin(roles)]
-        counts = own.groupby(["layer", "head"]).size().astype(float)
+        having = rows[rows["role"].isin(roles)]
+        counts = having.groupby(["layer", "head"]).size().astype(float)
         grid = np.nan_to_num(grid_of(table.frame, counts, sizes))
         mesh = draw_grid(ax, grid)
         mesh.set_clim(0, max(3.0, grid.max()))
@@ -300,22 +318,22 @@ def draw_head(table: RoleTable, layer: int, head: int, ax: Axes | None = None) -
         raise UsageError(f"the table has no means of head {layer}-{head}; it must have one to draw")
     is_narrow = figure_width(7) < 5
     ax = new_axes(ax, 7, 1.2 + (0.38 if is_narrow else 0.24) * len(rows))
-    places = np.arange(len(rows))
+    y = np.arange(len(rows))
     ax.vlines(
         rows["threshold"],
-        places - 0.4,
-        places + 0.4,
+        y - 0.4,
+        y + 0.4,
         color=THRESHOLD,
         linestyle="dotted",
         label="threshold",
     )
     for answer, look in _LOOKS.items():
-        own = (rows["answer"] == answer).to_numpy()
-        if own.any():
-            part = rows[own]
-            ax.hlines(places[own], part["ci_low"], part["ci_high"], color=look["color"])
-            ax.plot(part["mean"], places[own], linestyle="none", label=answer, **look)  # type: ignore[arg-type]
-    ax.set_yticks(places, [role_label(role, 26 * is_narrow) for role in rows["role"]])
+        has_answer = (rows["answer"] == answer).to_numpy()
+        if has_answer.any():
+            part = rows[has_answer]
+            ax.hlines(y[has_answer], part["ci_low"], part["ci_high"], color=look["color"])
+            ax.plot(part["mean"], y[has_answer], linestyle="none", label=answer, **look)  # type: ignore[arg-type]
+    ax.set_yticks(y, [role_label(role, 26 * is_narrow) for role in rows["role"]])
     ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=score_label(table.facts["score"]))
     ax.set_title(f"head {layer}-{head}")
     legend_below(ax)
@@ -342,19 +360,155 @@ def draw_scores(
     'examples'
     """
     role = scores.role_of((layer, head), role)
-    own = scores.of_head((layer, head), role)
-    own = own[~np.isnan(own)].astype(np.float64)
-    if not len(own):
+    values = scores.of_head((layer, head), role)
+    values = values[~np.isnan(values)].astype(np.float64)
+    if not len(values):
         raise UsageError(f"no example has a score of head {layer}-{head} for {role}")
-    found = next(one for one in scores.roles if one.id == role)
-    limit = found.threshold(scores.score, threshold)
+    drawn = next(known for known in scores.roles if known.id == role)
+    limit = drawn.threshold(scores.score, threshold)
     ax = new_axes(ax, 6, 3.4)
-    ax.hist(own, bins=min(50, max(5, int(np.sqrt(len(own))))), color="0.75", edgecolor="white")
-    ax.axvline(own.mean(), color=DARK, linewidth=2, label=f"mean {own.mean():.3g}")
+    ax.hist(
+        values, bins=min(50, max(5, int(np.sqrt(len(values))))), color="0.75", edgecolor="white"
+    )
+    ax.axvline(values.mean(), color=DARK, linewidth=2, label=f"mean {values.mean():.3g}")
     ax.axvline(
         limit, color=THRESHOLD, linestyle="dotted", linewidth=2, label=f"threshold {limit:g}"
     )
     ax.set(xlabel=f"{scores.score.name} score of an example", ylabel="examples")
-    set_title(ax, f"head {layer}-{head}, {role_label(role)}: {len(own)} examples")
+    set_title(ax, f"head {layer}-{head}, {role_label(role)}: {len(values)} examples")
     legend_below(ax)
     return ax
+
+
+def role_page(table: RoleTable, folder: Path, options: ReportOptions) -> Page:
+    """Make the page of a role table, with sentences if scores and corpus are there.
+
+    Args:
+        table: the table.
+        folder: the folder of the table and its scores.
+        options: the model, functions that may be imported, and a sentence of the user's own.
+    """
+    pictures = (
+        Picture(draw_heads(table), "How many roles each head has, by layer and head."),
+        Picture(draw_roles(table), "Mean scores for each role, each map on its own scale."),
+    )
+    for ax in pictures[1].figure.axes:  # the cells of large models would make a large file
+        ax.collections[0].set_rasterized(True)
+    return plain_page(
+        table,
+        f"Which attention heads of {table.scored.model.name} have which roles?",
+        pictures,
+        role_map(table),
+        tuple(_findings(table)),
+        [_sentences(table, folder, options)] if table.frame["assigned"].any() else [],
+    )
+
+
+def _findings(table: RoleTable) -> Iterator[str]:
+    """Say what was found: of pairs of words, of other roles, and under controls."""
+    has, pairs, score = table.strongest(), pairs_among(table.frame), table.facts["score"]
+    others, single = split_roles(table.roles, pairs)
+    arcs = has[has.index.isin(single)]
+    if pairs:
+        rows = table.frame[table.frame["assigned"] & table.frame["role"].isin(pairs)]
+        partners = "syntactic partners" if all(map(is_arc, pairs)) else "the other word of pairs"
+        beyond = table.frame["beyond_distance"].notna().any()
+        text = f"{len(heads_in(rows))} of the {table.n_heads} heads attend to {partners}"
+        text += ", more than distance explains" * bool(beyond)
+        for best in arcs.reset_index().head(1).to_dict("records"):
+            text += (
+                f". The clearest is {head_name((best['layer'], best['head']))}, "
+                f"{role_label(best['role'])}: {best['mean']:{digits(score)}} "
+                f"{unit_of(score).replace('x uniform', 'times uniform attention')}"
+            )
+            if beyond:
+                text += f", {best['beyond_distance']:{digits(score)}} of it beyond distance"
+        yield f"{text}."
+    counts: Any = has["heads"].map(len)
+    rest = [f"{counts[role]} to {in_words(role)}" for role in others if role in has.index]
+    yield f"Heads attend also: {', '.join(rest)}." if rest else "No head was shown another role."
+    yield from table.about_controls()
+    if pairs and not beyond:
+        yield NOT_CONTROLLED
+
+
+def _sentences(table: RoleTable, folder: Path, options: ReportOptions) -> Section:
+    """Return the section with sentences of every head, for its strongest roles."""
+    rows, why_not = list(_strongest_of_heads(table)), dict[str, None]()
+    of_rows: list[list[Quoted]] = [[] for _ in rows]
+    choices = [(options.as_group(ExampleOptions),)] if options.is_given else []
+    for some in (*choices, _QUOTED):
+        wanted: list[Wanted] = [
+            ((row["layer"], row["head"]), row["role"], choice) for row in rows for choice in some
+        ]
+        sentences, reasons = quote(folder, wanted, tuple(options.roles or ()), options.model)
+        why_not |= dict.fromkeys(reasons)
+        for k, several in enumerate(sentences):
+            of_rows[k // len(some)] += several
+    parts: list[str | Sentences] = [
+        f"For each head and its strongest roles {'your sentence, ' * options.is_given}the example "
+        "with its largest score, and two typical ones, nearest the median. The words that the role "
+        "looks at are marked; b ← a 0.62 means that word a gives word b 0.62 of its attention, "
+        "darker where the role has that arc.",
+        *why_not,
+    ]
+    left = _MOST_QUOTED
+    for row, quoted in zip(rows, of_rows, strict=True):
+        left -= sum(len(sentence.data) + 30 * len(sentence.words) for sentence in quoted)
+        if quoted and left > 0:
+            head = head_name((row["layer"], row["head"]))
+            title = f"{role_label(row['role'])}: head {head}"
+            text = f"Mean {with_interval(row)}, threshold {row['threshold']:.3g}."
+            parts.append(Sentences(title, text, head, tuple(quoted)))
+    return Section("Sentences", tuple(parts))
+
+
+def _strongest_of_heads(table: RoleTable) -> Iterator[dict[Any, Any]]:
+    """Yield the rows of every head: of its roles farthest beyond distance, or of its strongest."""
+    ranked, pairs = by_strength(table.frame[table.frame["assigned"]]), pairs_among(table.frame)
+    _, single = split_roles(table.roles, pairs)
+    of_arcs = ranked[ranked["role"].isin(single)].groupby(["layer", "head"]).head(_ROLES_OF_HEAD)
+    yield from of_arcs.to_dict("records")
+    known = set(heads_in(of_arcs))
+    rows = ranked[~ranked["role"].isin(pairs)].drop_duplicates(["layer", "head"])
+    for row in rows.to_dict("records"):
+        if (row["layer"], row["head"]) not in known:
+            yield row
+
+
+def role_map(table: RoleTable) -> HeadMap:
+    """Return the map of a table.
+
+    Roles of pairs that heads have come first, farthest beyond distance first, then other roles by
+    the number of their heads.
+    """
+    _, single = split_roles(table.roles, pairs_among(table.frame))
+    first = [str(role) for role in table.strongest().index if role in single]
+    counts = table.frame.groupby("role", sort=False)["assigned"].sum().drop(first)
+    order = [*first, *counts.sort_values(ascending=False, kind="stable").index]
+    score = table.facts["score"]
+    unit = unit_of(score).replace("x uniform", "times uniform attention")
+    frame = table.frame.sort_values("role", key=lambda role: role.map(order.index), kind="stable")
+    frame = frame.assign(
+        view=frame["role"],
+        words=frame["role"].map(role_label),
+        group=frame["role"].map(group_of),
+        unit=unit,
+        line=frame.groupby("role")["threshold"].transform("median"),
+        value=frame["mean"],
+        mark=shown_answers(frame).map(_SIGNS),
+    )
+    facts = {
+        "interval": ("ci_low", "ci_high"),
+        "beyond distance": ("beyond_distance",),
+        "answer": ("answer",),
+        "certified": ("certified",),
+    }
+    title = "Mean scores of heads for a role: layers are rows, heads are columns"
+    return HeadMap(title, "mean", frame, facts, LEGEND, SCORES[score].uniform)
+
+
+def group_of(role: str) -> str:
+    """Return the heading of a role."""
+    is_of_words = is_arc(role) or is_own(role)
+    return "words and their partners" if is_of_words else "places and special tokens"

@@ -23,10 +23,10 @@ class AssignOptions(PresetOptions, TestOptions, ThresholdOptions):
         """Reject options that the published preset sets itself: all but threshold and alpha."""
         super().check()
         given = self.as_group(TestOptions).record()
-        for one in fields_of(TestOptions) if self.is_published else ():
-            if one.name != "alpha" and given[one.name] != one.default:
+        for field in fields_of(TestOptions) if self.is_published else ():
+            if field.name != "alpha" and given[field.name] != field.default:
                 raise UsageError(
-                    f"`{one.name}` of the published preset is fixed; leave `{one.name}` "
+                    f"`{field.name}` of the published preset is fixed; leave `{field.name}` "
                     f"out, or the preset"
                 )
 

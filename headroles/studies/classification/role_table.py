@@ -124,7 +124,7 @@ class RoleTable(Result):
         "shared": "headroles.studies.classification.figures:draw_colocation",
         "head": "headroles.studies.classification.figures:draw_head",
     }
-    page: ClassVar[str] = "headroles.studies.classification.page:role_page"
+    page: ClassVar[str] = "headroles.studies.classification.figures:role_page"
     filename: ClassVar[str] = "roles"
     hint: ClassVar[str] = "test scores with: headroles assign {folder}"
     columns: ClassVar[tuple[str, ...]] = tuple(
@@ -216,7 +216,7 @@ class RoleTable(Result):
         """
         if (fmt, view) != ("json", "heads"):
             return super().export(fmt, view, *args, **given)
-        heads = {role: heads_in(own) for role, own in self.heads.groupby("role", sort=False)}
+        heads = {role: heads_in(having) for role, having in self.heads.groupby("role", sort=False)}
         return f"{json.dumps(heads)}\n".encode()
 
     def heads_with(self, role: str) -> list[Head]:
@@ -235,7 +235,7 @@ class RoleTable(Result):
         first, and are ranked by their attention beyond distance.
         """
         rows = by_strength(self.frame[self.frame["assigned"]])
-        heads = {role: heads_in(own) for role, own in rows.groupby("role")}
+        heads = {role: heads_in(having) for role, having in rows.groupby("role")}
         first = rows.drop_duplicates("role").set_index("role")
         return first.assign(heads=pd.Series(heads, dtype=object))
 
@@ -510,8 +510,8 @@ def count_controls(
     groups = {GROUP: pairs} if pairs else {}
     rows = []
     for name, roles in (groups | {role: [role] for role in frame["role"].unique()}).items():
-        own = frame[frame["assigned"] & frame["role"].isin(roles)]
-        counts: dict[str, Any] = {"role": name, "heads": len(heads_in(own))}
+        having = frame[frame["assigned"] & frame["role"].isin(roles)]
+        counts: dict[str, Any] = {"role": name, "heads": len(heads_in(having))}
         for control, heads in controls.items():
             tested = [role for role in roles if control != TREES or role in pairs]
             either = {tuple(head) for role in tested for head in heads.get(role, [])}

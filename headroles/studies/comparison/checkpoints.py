@@ -108,24 +108,24 @@ class _Side(NamedTuple):
         return cls(model, shape, loaded.example_encoder(), pieces, loaded.max_tokens)
 
 
-def _check_same_examples(one: _Side, other: _Side, corpus: PreparedCorpus, pairing: str) -> None:
+def _check_same_examples(left: _Side, right: _Side, corpus: PreparedCorpus, pairing: str) -> None:
     """Raise UsageError at the first example that two models would not make alike.
 
     The corpus is read only where tokenizers or limits differ.
     """
-    if (one.pieces, one.max_tokens) == (other.pieces, other.max_tokens):
+    if (left.pieces, left.max_tokens) == (right.pieces, right.max_tokens):
         return
     for example in make_examples(corpus, pairing):
-        first, second = (side.encoder.encode([example], Counter()) for side in (one, other))
+        first, second = (side.encoder.encode([example], Counter()) for side in (left, right))
         if len(first) != len(second):
             raise UsageError(
-                f"example {example.id!r} is skipped by one of {one.model} and {other.model}, which "
-                f"take {one.max_tokens} and {other.max_tokens} tokens: it is too long, or has no "
-                f"word pieces there; {COMPARE_SHARED}"
+                f"example {example.id!r} is skipped by one of {left.model} and {right.model}, "
+                f"which take {left.max_tokens} and {right.max_tokens} tokens: it is too long, or "
+                f"has no word pieces there; {COMPARE_SHARED}"
             )
         if first and first[0].digest != second[0].digest:
             raise UsageError(
-                f"{one.model} and {other.model} cut example {example.id!r} into different word "
+                f"{left.model} and {right.model} cut example {example.id!r} into different word "
                 "pieces: their tokenizers differ; give all the same one with `tokenizer`, "
                 f"or {COMPARE_SHARED}"
             )

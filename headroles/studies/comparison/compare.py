@@ -28,7 +28,6 @@ from headroles.studies.heads import (
     HeadColumns,
     clusters_in,
     note_removed,
-    roles_in,
     scores_of,
 )
 from headroles.testing.answers import (
@@ -135,7 +134,7 @@ class RoleComparison(Result):
     @property
     def roles(self) -> tuple[str, ...]:
         """Ids of the roles, in the order of the table."""
-        return roles_in(self.frame)
+        return tuple(self.frame["role"].unique())
 
     def with_status(self, status: str) -> pd.DataFrame:
         """Return rows with a status, as ``"gained"``, largest standardised difference first.
@@ -226,7 +225,7 @@ class RoleComparison(Result):
         if to:
             yield _grid("All roles, before to", rows.groupby("checkpoint", sort=False))
         happened = {name: of_last[of_last["status"] == name] for name in ("lost", "gained")}
-        lost, gained = (len(own[["layer", "head"]].drop_duplicates()) for own in happened.values())
+        lost, gained = (len(moves.groupby(["layer", "head"])) for moves in happened.values())
         if lost + gained:
             yield f"{lost} head{'s' * (lost != 1)} lost a role, {gained} gained one."
         else:
@@ -235,9 +234,9 @@ class RoleComparison(Result):
         yield grid
         if any(row[-1] != "0" for row in grid.rows):
             yield "Open: shown on one side only; the change itself is not shown."
-        for status, own in happened.items():
-            if len(own):
-                yield f"{status.capitalize()}: {_named(own)}."
+        for status, changes in happened.items():
+            if len(changes):
+                yield f"{status.capitalize()}: {_named(changes)}."
         is_controlled = has_offsets or self.facts["distance_margin"]
         if not is_controlled and (rows["group"] == SYNTACTIC).any():
             yield NOT_CONTROLLED.replace("some of these", "some syntactic")
@@ -304,7 +303,7 @@ def rows_counted_once(frame: pd.DataFrame) -> pd.DataFrame:
     """
     others, arcs = split_roles(list(frame["role"].unique()))
     rows = frame[frame["role"].isin([*others, *arcs])]
-    return rows.assign(group=[SYNTACTIC if is_arc(own) else in_words(own) for own in rows["role"]])
+    return rows.assign(group=rows["role"].map(in_words).mask(rows["role"].isin(arcs), SYNTACTIC))
 
 
 def _about_sides(shifts: RoleComparison, has_offsets: bool) -> Iterator[str]:
@@ -437,8 +436,12 @@ def compare_roles(
         among = True if name == BEFORE else frame["checkpoint"] == name
         note_removed(frame, scores.record, among)
     frame = _with_answers(frame, {name: table.frame for name, table in tables.items()})
-    warnings = {name: table.record.warnings for name, table in tables.items()}
-    warnings["differences"] = find_warnings(hypotheses, options, sides=2)
+    named: dict[str, list[str]] = {}
+    for name, table in tables.items():
+        for text in table.record.warnings:
+            named.setdefault(text, []).append(name)
+    for text in find_warnings(hypotheses, options, sides=2):
+        named.setdefault(text, []).append("differences")
     return RoleComparison.made(
         frame,
         options,
@@ -452,7 +455,10 @@ def compare_roles(
             "dropped_examples": joined.dropped_examples,
             "dropped_roles": joined.dropped_roles,
         },
-        warnings=[*_same_weights(joined.sets), *_name_warnings(warnings)],
+        warnings=[
+            *_same_weights(joined.sets),
+            *(f"{', '.join(names)}: {text}" for text, names in named.items()),
+        ],
         sources={name: scores.record for name, scores in joined.sets.items()},
     )
 
@@ -481,7 +487,7 @@ def _differences(
     hypotheses = Hypotheses.of(
         np.concatenate([after.astype(np.float64) - first for after in later], axis=1),
         0,
-        labels=np.tile(columns.places[0], len(later)),
+        labels=np.tile(columns.indices[0], len(later)),
         names=columns.ids,
         clusters=clusters_in(before.documents, options),
         size=np.fmax(2.0, means[2]),  # uniform attention is 1, before and after
@@ -500,7 +506,7 @@ def _means(before: Float32Array, after: Float32Array) -> FloatArray:
     has_both = ~np.isnan(before + after)
     n = np.where(has_both.any(axis=0), has_both.sum(axis=0), np.nan)
     each = (before, after, np.abs(before) + np.abs(after))
-    sums = [np.where(has_both, own, 0).sum(axis=0, dtype=np.float64) for own in each]
+    sums = [np.where(has_both, values, 0).sum(axis=0, dtype=np.float64) for values in each]
     return np.stack(sums) / n
 
 
@@ -516,7 +522,7 @@ def _bounds(sets: Sequence[HeadScores], columns: HeadColumns) -> Bounds | None:
         least=np.concatenate([after.least - before.most for after in later]),
         most=np.concatenate([after.most - before.least for after in later]),
         kinds=np.concatenate(
-            [columns.places[0] + len(columns.roles) * k for k in range(len(later))]
+            [columns.indices[0] + len(columns.roles) * k for k in range(len(later))]
         ),
         cap=_CAP * sets[0].score.margin,
     )
@@ -606,10 +612,3 @@ def _same_weights(sets: Mapping[str, HeadScores]) -> Iterator[str]:
         same_measure = scores.record.options.get("measure") == before.options.get("measure")
         if name != BEFORE and is_same and same_measure:
             yield f"{name} has the very weights of {BEFORE}: check the paths"
-
-
-def _name_warnings(warnings: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield each warning once, after the names of the sets that it is about."""
-    for text in dict.fromkeys(text for texts in warnings.values() for text in texts):
-        names = [name for name, texts in warnings.items() if text in texts]
-        yield f"{', '.join(names)}: {text}"

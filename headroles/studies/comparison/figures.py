@@ -25,7 +25,7 @@ from headroles.drawing.style import (
 )
 from headroles.errors import UsageError
 from headroles.roles import find_role, in_words
-from headroles.studies.classification.page import group_of
+from headroles.studies.classification.figures import group_of
 from headroles.studies.comparison.compare import changed_most
 from headroles.wording import not_among
 
@@ -77,14 +77,14 @@ def draw_changes(
     order = rows["difference"].abs().where(looks == _NEITHER, np.inf)
     rows = rows.assign(look=looks).loc[order.nlargest(most).index].sort_values(["layer", "head"])
     ax = new_axes(ax, 6.5, 1.4 + 0.26 * len(rows))
-    for look, own in rows.assign(place=range(len(rows))).groupby("look", sort=False):
+    for look, heads in rows.assign(place=range(len(rows))).groupby("look", sort=False):
         color, line = _LOOKS[str(look)]
         arrow = {"arrowstyle": "->", "color": color, "linestyle": line, "shrinkA": 0}
-        for row in own.itertuples():
+        for row in heads.itertuples():
             after, before = (row.mean_after, row.place), (row.mean_before, row.place)
             ax.annotate("", xy=after, xytext=before, arrowprops=arrow)
-        ax.plot(own["mean_before"], own["place"], "o", color=color, markersize=4, label=look)
-        ax.plot(own["mean_after"], own["place"], " ", label="_after")  # so that arrows fit
+        ax.plot(heads["mean_before"], heads["place"], "o", color=color, markersize=4, label=look)
+        ax.plot(heads["mean_after"], heads["place"], " ", label="_after")  # so that arrows fit
     ax.axvline(float(rows["threshold"].median()), color=THRESHOLD, linestyle="dotted")
     ax.set_yticks(range(len(rows)), [f"{row.layer}-{row.head}" for row in rows.itertuples()])
     ax.set(ylim=(len(rows) - 0.5, -0.5), ylabel="head", xlabel=score_label(shifts.facts["score"]))
@@ -112,8 +112,8 @@ def draw_trajectory(
     names = ["before", *shifts.checkpoints]
     ax = new_axes(ax, 6.5, 3.8)
     for k, (layer, head) in enumerate(moved.nlargest(most).index):
-        own = rows[(rows["layer"] == layer) & (rows["head"] == head)].set_index("checkpoint")
-        means = [own["mean_before"].iloc[0], *own["mean_after"].reindex(names[1:])]
+        of_head = rows[(rows["layer"] == layer) & (rows["head"] == head)].set_index("checkpoint")
+        means = [of_head["mean_before"].iloc[0], *of_head["mean_after"].reindex(names[1:])]
         marker, shade = "osD^v<>P"[k % 8], str(0.75 * k / max(1, most))
         ax.plot(range(len(names)), means, marker=marker, color=shade, label=f"{layer}-{head}")
     ax.axhline(float(rows["threshold"].median()), color=THRESHOLD, linestyle="dotted")

@@ -54,7 +54,7 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = "error") -> 
             )
     (first_name, first), *others = named.items()
     for name, scores in others:
-        shapes = [(own.n_layers, own.n_heads) for own in (first, scores)]
+        shapes = [(side.n_layers, side.n_heads) for side in (first, scores)]
         refuse_other_shape(first_name, shapes[0], name, shapes[1])
         cure = "score both alike"
         differences = [(text, cure) for text in _deep_differences(first, scores)]
@@ -120,8 +120,8 @@ def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[str]:
     for name, value in settings[0].items():
         other = settings[1].get(name, value)
         if value != other:
-            one, two = ("none" if own in (None, "") else own for own in (value, other))
-            yield f"{name}: {one} and {two}"
+            this, that = ("none" if either in (None, "") else either for either in (value, other))
+            yield f"{name}: {this} and {that}"
 
 
 def _role_differences(first: HeadScores, second: HeadScores) -> Iterator[str]:
@@ -130,15 +130,15 @@ def _role_differences(first: HeadScores, second: HeadScores) -> Iterator[str]:
     if relations != others:
         yield f"their relations: {relations} and {others}"
     only = [
-        ", ".join(name for name in own.role_ids if name not in other.role_ids) or "none besides"
-        for own, other in ((first, second), (second, first))
+        ", ".join(name for name in side.role_ids if name not in other.role_ids) or "none besides"
+        for side, other in ((first, second), (second, first))
     ]
     if set(only) != {"none besides"}:
         yield f"their roles: {only[0]} and {only[1]}"
     by_id = {role.id: role for role in second.roles}
     for role in first.roles:
         if role != (other := by_id.get(role.id)) and other is not None:
-            meanings = [plain(own.to_record()) for own in (role, other)]
+            meanings = [plain(side.to_record()) for side in (role, other)]
             yield f"what {role.id} means: {meanings[0]} and {meanings[1]}"
 
 
@@ -149,12 +149,12 @@ def _relations(roles: Sequence[Role]) -> Any:
 
 def _shared_rows(named: Mapping[str, HeadScores]) -> dict[str, IndexArray]:
     """Return the places of the shared examples in each set, in the order of the first."""
-    places = {
+    by_key = {
         name: {key: row for row, key in enumerate(zip(scores.ids, scores.digests, strict=True))}
         for name, scores in named.items()
     }
-    first = next(iter(places.values()))
-    shared = [key for key in first if all(key in own for own in places.values())]
+    first = next(iter(by_key.values()))
+    shared = [key for key in first if all(key in rows for rows in by_key.values())]
     if not shared:
         raise UsageError(
             "the scores have no example in common, of the same name, tokens, tree and labels; "
@@ -162,14 +162,15 @@ def _shared_rows(named: Mapping[str, HeadScores]) -> dict[str, IndexArray]:
             "headroles replicate"
         )
     return {
-        name: np.array([own[key] for key in shared], dtype=np.intp) for name, own in places.items()
+        name: np.array([rows[key] for key in shared], dtype=np.intp)
+        for name, rows in by_key.items()
     }
 
 
 def _check_same_examples(named: Mapping[str, HeadScores], rows: Mapping[str, IndexArray]) -> None:
     for name, scores in named.items():
         shared = set(rows[name].tolist())
-        unmatched = [own for row, own in enumerate(scores.ids) if row not in shared]
+        unmatched = [example for row, example in enumerate(scores.ids) if row not in shared]
         if not unmatched:
             continue
         lacking = [other for other in named if unmatched[0] not in named[other].ids]

@@ -346,11 +346,11 @@ def _draw(
         for _ in range(part.start, part.stop):
             order = [heads[place] for place in rng.permutation(len(heads))]
             wanted += [draw_like(sets[role], order) for role in open_roles]
-        places = {chosen: place for place, chosen in enumerate(dict.fromkeys(wanted))}
-        gates = without_each(places, run.shape)
+        numbers = {chosen: place for place, chosen in enumerate(dict.fromkeys(wanted))}
+        gates = without_each(numbers, run.shape)
         cost = run.n_passes(gates) / len(wanted)
         losses = run.outcomes(gates).losses.mean(0)
-        by_draw = losses[[places[chosen] for chosen in wanted]].reshape(-1, len(open_roles))
+        by_draw = losses[[numbers[chosen] for chosen in wanted]].reshape(-1, len(open_roles))
         drawn[part, open_roles] = by_draw
         above, below = (drawn >= observed).cumsum(0), (drawn <= observed).cumsum(0)
         is_decided = np.minimum(above, below) >= enough
@@ -374,10 +374,10 @@ def draw_importance_by_role(by_role: ImportanceByRole, ax: Axes | None = None) -
     """
     frame = by_role.frame
     ax = new_axes(ax, 7, 1.3 + 0.26 * len(frame))
-    places = np.arange(len(frame))
+    y = np.arange(len(frame))
     is_shown = (frame["answer"] != UNDECIDED).to_numpy()
     low, high = (frame[name] - frame["drawn_loss"] for name in ("drawn_low", "drawn_high"))
-    ax.hlines(places, low, high, color="0.5", label="random sets of heads")
+    ax.hlines(y, low, high, color="0.5", label="random sets of heads")
     look: dict[str, Any] = {"markeredgecolor": DARK, "marker": "o", "linestyle": "none"}
     for chosen, color, label in (
         (is_shown, DARK, "significant"),
@@ -385,10 +385,10 @@ def draw_importance_by_role(by_role: ImportanceByRole, ax: Axes | None = None) -
     ):
         if chosen.any():
             differences = frame["removed_difference"][chosen]
-            ax.plot(differences, places[chosen], color=color, label=label, **look)
+            ax.plot(differences, y[chosen], color=color, label=label, **look)
     ax.axvline(0, color=THRESHOLD, linestyle="dotted")
     names = [f"{role_label(str(row.role))} ({row.heads} heads)" for row in frame.itertuples()]
-    ax.set_yticks(places, names)
+    ax.set_yticks(y, names)
     ax.set(ylim=(len(frame) - 0.5, -0.5))
     label = "loss without its heads, minus loss\nwithout as many random heads (nats)"
     ax.set_xlabel(label, loc="right")

@@ -36,11 +36,6 @@ _TABULATED, _DRAWN = 8, 24
 _WITH_INTERVALS = 3  # tasks whose intervals fit on a line
 
 
-@dataclass(frozen=True, kw_only=True)
-class ByTaskOptions(CorrectionOptions):
-    """Options of tests of losses in several tasks."""
-
-
 @dataclass(frozen=True, repr=False, eq=False)
 class DropsByTask(Result):
     """Losses of several tasks (or languages, genres) without layers or heads.
@@ -63,7 +58,7 @@ class DropsByTask(Result):
 
     kind: ClassVar[str] = "by-task"
     question: ClassVar[str] = "Which attention heads matter for which task?"
-    options_type: ClassVar[type[Options]] = ByTaskOptions
+    options_type: ClassVar[type[Options]] = CorrectionOptions
     figures: ClassVar[Mapping[str, str]] = {"tasks": "draw_drops_by_task"}
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
@@ -103,12 +98,12 @@ class DropsByTask(Result):
         rows = self.frame[self.frame["measure"] == measure]
         changes = rows["relative_drop"].abs().groupby(rows["removed"]).max()
         chosen = set(changes.nlargest(most).index)
-        found: dict[Any, Any] = {
+        by_removal: dict[Any, Any] = {
             removed: of_removal.to_dict("records")
             for removed, of_removal in rows.groupby("removed", sort=False)
             if removed in chosen
         }
-        return found
+        return by_removal
 
     def summarize(self) -> Iterator[Shown]:
         """Count removals that matter, and tabulate the largest drops."""
@@ -148,9 +143,9 @@ def _marks(row: Mapping[str, Any]) -> str:
     return differs + {MORE: ">", LESS: "<"}.get(row["deviates"], "")
 
 
-@takes(ByTaskOptions)
+@takes(CorrectionOptions)
 def drops_by_task(
-    ablations: Sequence[Ablations], names: Sequence[str], options: ByTaskOptions
+    ablations: Sequence[Ablations], names: Sequence[str], options: CorrectionOptions
 ) -> DropsByTask:
     """Test which layers or heads matter for which of several tasks, languages or genres.
 
@@ -248,7 +243,7 @@ def make_table(
     tasks: Mapping[str, Any],
     removals: Sequence[tuple[str, str]],
     measure: str,
-    options: ByTaskOptions,
+    options: CorrectionOptions,
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return a row of a measure for each removal and task, and warnings about the tests."""
     frames, drops, changes = [], [], []
@@ -258,14 +253,14 @@ def make_table(
         drops.append(of_task)
         changes.append(changed)
     joined = Hypotheses.joined(changes)
-    found = find_p_values(joined, options, "two-sided")
+    p_values = find_p_values(joined, options, "two-sided")
     frame = pd.concat(frames, ignore_index=True)
     names = "deviation deviation_low deviation_high p_deviation p_deviation_adjusted deviates"
     frame = frame.assign(
         measure=measure,
-        p_value=found.single,
-        p_adjusted=found.adjusted,
-        answer=answers(found.shows(options.alpha), frame["relative_drop"], (WORSE, BETTER)),
+        p_value=p_values.single,
+        p_adjusted=p_values.adjusted,
+        answer=answers(p_values.shows(options.alpha), frame["relative_drop"], (WORSE, BETTER)),
         **two_sided(_deviations(drops, removals), options, (MORE, LESS), names),
         note=find_notes(joined),
     )
@@ -274,7 +269,10 @@ def make_table(
 
 
 def _drops(
-    ablations: Ablations, removals: Sequence[tuple[str, str]], measure: str, options: ByTaskOptions
+    ablations: Ablations,
+    removals: Sequence[tuple[str, str]],
+    measure: str,
+    options: CorrectionOptions,
 ) -> tuple[pd.DataFrame, Hypotheses, Hypotheses]:
     """Return the rows of a task, its relative drops (units, removals), and its changes."""
     if ablations.outcomes is None:

@@ -183,29 +183,30 @@ def read_again(
                 "name the file that was scored with `corpus`, or score again"
             )
         pairing = "none" if typed else scores.record.options.get("pairing") or "adjacent"
-        places = {scores.ids[row]: row for row in rows if row != TYPED}
+        by_id = {scores.ids[row]: row for row in rows if row != TYPED}
         examples = {
-            TYPED if typed else places[example.id]: example
+            TYPED if typed else by_id[example.id]: example
             for example in make_examples(ready, pairing)
-            if typed or example.id in places
+            if typed or example.id in by_id
         }
         if typed:
             examples[TYPED] = _relabelled(examples[TYPED], ready.record, scores.record.corpus)
         relations = tuple(recorded.get("relations") or ())
         made = choose_roles(given, relations, scores.score, ready) if names else ()
-    by_id = {role.id: role for role in made}
+    roles_made = {role.id: role for role in made}
     for role in roles:
-        if role not in by_id:
+        if role not in roles_made:
             raise UsageError(f"the recorded options make no role {role!r}; score again")
-    return by_id, examples
+    return roles_made, examples
 
 
 def _relabelled(example: Example, parsed: RecordedCorpus, scored: RecordedCorpus) -> Example:
     """Give a sentence the labels of the corpus that was scored, for the usual relations."""
-    schemes = (DEFAULT_RELATIONS.get(one.scheme or "", ()) for one in (parsed, scored))
+    schemes = (DEFAULT_RELATIONS.get(corpus.scheme or "", ()) for corpus in (parsed, scored))
     labels = dict(zip(*schemes, strict=False))
-    (own,) = example.sentences
-    return Example((replace(own, relations=tuple(labels.get(one, one) for one in own.relations)),))
+    (sentence,) = example.sentences
+    relations = tuple(labels.get(name, name) for name in sentence.relations)
+    return Example((replace(sentence, relations=relations),))
 
 
 def _source(scores: HeadScores, options: AgainOptions) -> Corpus:

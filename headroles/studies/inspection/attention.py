@@ -1,4 +1,4 @@
-"""Where does a head look in these words? Attention between words of any sentence."""
+"""Where does a head look in these words? Attention in any sentence, as arrays and as pictures."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from headroles.arrays import BoolArray, Float32Array, IntArray
+from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from headroles.corpus import Example, Sentence, make_corpus, words_alone
+from headroles.drawing.style import BRIGHT, DARK, draw_grid, figure_of, new_axes, plain, role_label
 from headroles.encoding import EncodedExample
 from headroles.errors import ModelError, UsageError
 from headroles.models.options import WEIGHTS, ModelOptions
@@ -30,10 +31,20 @@ from headroles.studies.inspection.again import (
 from headroles.wording import head_name, listed
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from torch import Tensor
 
     from headroles.models.loading.encoder import LoadedEncoder, Model
     from headroles.passes.loop import ExampleBatch
+
+LEAST = 0.1
+"""Smaller attention has no arc, and is not listed, except that of the role."""
+_GREY = "0.65"
+_MANY = 48  # words, from which on they are written smaller
+_LONGEST_WORD = 24
+_DEPTH = 1.8  # inches that arcs take on either side of the words
+_WIDEST_LINE = 4.0  # points, of an attention of 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,8 +136,8 @@ def attention_in(
     }
     cut = encode_again(encoder, examples, scores.digests)
     wanted = [chosen.head for chosen in shown]
-    found = read_heads(encoder, cut, wanted, measure)
-    read = {row: (weights, reaches) for row, weights, reaches in found}
+    rows = read_heads(encoder, cut, wanted, measure)
+    read = {row: (weights, reaches) for row, weights, reaches in rows}
 
     def made(chosen: Chosen, row: int) -> WordAttention:
         (layer, head), role, example = chosen.head, chosen.role.id, cut[row]
@@ -140,7 +151,7 @@ def attention_in(
         first = pieces.argmax(axis=0)
         words = [word for sentence in example.sentences for word in sentence.words]
         tokens = encoder.tokenizer.convert_ids_to_tokens(example.input_ids[first].tolist())
-        places = example.words[first]
+        numbers = example.words[first]
         return WordAttention(
             example=example.id,
             layer=layer,
@@ -151,9 +162,9 @@ def attention_in(
             measure=measure,
             labels=tuple(
                 words[place] if place >= 0 else str(token)
-                for place, token in zip(places, tokens, strict=True)
+                for place, token in zip(numbers, tokens, strict=True)
             ),
-            words=places,
+            words=numbers,
             weights=between_units(pieces, weights[layer, head]),
             sieve=pieces.T @ cells @ pieces > 0,
         )
@@ -199,19 +210,19 @@ def read_heads(
         raise UsageError("no head was given; name some as (layer, head), from 0")
 
     def read(batch: ExampleBatch) -> dict[Head, Float32Array]:
-        found: dict[Head, Float32Array] = {}
+        of_heads: dict[Head, Float32Array] = {}
 
         def take(layer: int, weights: Tensor) -> None:
             for head in wanted:
                 if head[0] == layer:
-                    found[head] = weights[0, head[1]].float().cpu().numpy().copy()
+                    of_heads[head] = weights[0, head[1]].float().cpu().numpy().copy()
 
         reader.read(batch.inputs, take, [example.id for example in batch.examples])
-        return found
+        return of_heads
 
     with open_reader(encoder.network, measure) as reader:
-        there = {(layer, head) for layer, own in enumerate(reader.remaining) for head in own}
-        if lacking := [head_name(one) for one in sorted(wanted - there)]:
+        there = {(k, head) for k, remaining in enumerate(reader.remaining) for head in remaining}
+        if lacking := [head_name(head) for head in sorted(wanted - there)]:
             raise UsageError(f"the model has no head {listed(lacking)}; name others")
         passes = passes_over(list(encoded.values()), encoder, Budget.of(encoder.device, asked=1))
         for batch, weights in passes.over_all(read):  # one example each
@@ -305,3 +316,151 @@ def average_between_words(example: EncodedExample, weights: Sequence[Float32Arra
     mean = np.zeros((n_words, n_words), dtype=np.float32)
     mean[np.ix_(words[words >= 0], words[words >= 0])] = between[np.ix_(words >= 0, words >= 0)]
     return mean
+
+
+def draw_attention(attention: WordAttention, least: float = LEAST) -> Figure:
+    """Draw arcs and matrix side by side, as `draw_arcs` and `draw_matrix` make them.
+
+    The figure grows with the example: its words stay readable.
+
+    With ``attention`` as `read_attention` returns it:
+
+    >>> from headroles.report import draw_attention
+    >>> len(draw_attention(attention[0]).axes)
+    3
+    """
+    from headroles.drawing.own_figures import new_figure
+
+    labels = _labels_of(attention)
+    side, width = labels.side, labels.widest
+    sizes = (width + 2 * _DEPTH, width + side + 1.2)
+    figure = new_figure(sum(sizes), side + width + 1.3)
+    left, right = figure.subplots(1, 2, width_ratios=sizes)
+    draw_arcs(attention, least, ax=left)
+    draw_matrix(attention, ax=right)
+    return figure
+
+
+def draw_arcs(attention: WordAttention, least: float = LEAST, ax: Axes | None = None) -> Axes:
+    """Draw words below one another, and arcs from those that look to those looked at.
+
+    An arc to the left leads to a word before, one to the right to a word after; a dot is a word
+    that looks at itself. Arcs are as wide as the attention is large, dark where the role has them
+    in its sieve, grey elsewhere; those below ``least`` are left out. Where the sieve has a key for
+    each word at most, dotted arcs lead to those that get less.
+
+    With ``attention`` as `read_attention` returns it:
+
+    >>> from headroles.report import draw_arcs
+    >>> len(draw_arcs(attention[0]).texts) == len(attention[0])
+    True
+    """
+    labels = _labels_of(attention)
+    ax = new_axes(ax, labels.widest + 2 * _DEPTH, labels.side + 1.4)
+    for place, text in enumerate(labels.texts):
+        ax.text(0, place, text, ha="center", va="center", fontsize=labels.size)
+    is_large = attention.weights >= least
+    is_missed = attention.sieve & ~is_large & (attention.sieve.sum(axis=1).max(initial=0) <= 1)
+    arcs = (
+        ("missed", is_missed, f"in the sieve, less than {least:g}", BRIGHT, "dotted"),
+        ("elsewhere", is_large & ~attention.sieve, "elsewhere", _GREY, "solid"),
+        ("sieve", is_large & attention.sieve, "in the sieve", DARK, "solid"),
+    )
+    for name, chosen, label, color, look in arcs:
+        if chosen.any():
+            _add_arcs(ax, attention, chosen, gid=name, colors=color, linestyles=look)
+            ax.plot([], [], color=color, linestyle=look, linewidth=2, label=label)
+    edge = labels.widest / 2 + _DEPTH
+    ax.set(xlim=(-edge, edge), ylim=(len(attention) - 0.5, -0.5))
+    ax.set_axis_off()
+    title = (
+        f"head {attention.layer}-{attention.head}, {role_label(attention.role)}: "
+        f"{attention.score_name} score {attention.score:.3g}\n{plain(attention.example)}"
+    )
+    ax.set_title(f"{title}\n<  to words before    |    to words after  >", fontsize=9)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0), fontsize="small", ncols=2)
+    return ax
+
+
+def draw_matrix(attention: WordAttention, ax: Axes | None = None) -> Axes:
+    """Draw words that look as rows, words looked at as columns; lines go around the sieve.
+
+    With ``attention`` as `read_attention` returns it:
+
+    >>> from headroles.report import draw_matrix
+    >>> draw_matrix(attention[0]).get_ylabel()
+    'looks'
+    """
+    labels = _labels_of(attention)
+    width = labels.side + labels.widest
+    ax = new_axes(ax, width + 1.2, width + 1.3)
+    mesh = draw_grid(ax, attention.weights, "Greys")
+    mesh.set_rasterized(len(attention) > _MANY)  # thousands of cells would make a large file
+    _draw_border(ax, attention.sieve)
+    ax.set_xticks(range(len(attention)), labels.texts, rotation=90, fontsize=labels.size)
+    ax.set_yticks(range(len(attention)), labels.texts, fontsize=labels.size)
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    ax.xaxis.set_label_position("top")
+    ax.set(xlabel="looked at (lines: the sieve)", ylabel="looks", aspect="equal")
+    label = "attention" if attention.measure == WEIGHTS else f"share of {attention.measure}"
+    figure_of(ax).colorbar(mesh, ax=ax, label=label, shrink=0.6, aspect=25)
+    return ax
+
+
+def _add_arcs(ax: Axes, attention: WordAttention, chosen: BoolArray, **look: Any) -> None:
+    """Draw arcs of the ``chosen`` (U, U), dots where words look at themselves."""
+    from matplotlib.collections import LineCollection
+
+    queries, keys = np.nonzero(chosen)
+    weights = attention.weights[queries, keys]
+    widths = _WIDEST_LINE * weights if look["linestyles"] == "solid" else np.ones(len(weights))
+    apart = np.abs(keys - queries)
+    depth = 0.2 + (_DEPTH - 0.3) * np.sqrt(apart / max(1, len(attention) - 1))
+    edge = _labels_of(attention).widths / 2 + 0.05
+    angle = np.linspace(0, np.pi, 40)
+    way = (1 - np.cos(angle)) / 2  # from query to key
+    out = edge[queries] + np.outer(way, edge[keys] - edge[queries])
+    x = (out + np.outer(np.sin(angle), depth)).T
+    y = queries[:, None] + np.outer(keys - queries, way)
+    lines = np.stack([np.where(keys > queries, 1, -1)[:, None] * x, y], axis=-1)
+    other = apart > 0
+    ax.add_collection(LineCollection(list(lines[other]), linewidths=widths[other], **look))
+    itself = queries[~other]
+    ax.scatter(-edge[itself], itself, s=30 * weights[~other], color=look["colors"])
+
+
+def _draw_border(ax: Axes, chosen: BoolArray) -> None:
+    """Draw lines around the cells that are ``chosen``, wherever they end."""
+    from matplotlib.collections import LineCollection
+
+    around, lines = np.pad(chosen, 1), []
+    sides = ((0, 1), np.diff(around)[1:-1]), ((1, 0), np.diff(around, axis=0)[:, 1:-1])
+    for step, changes in sides:
+        start = np.argwhere(changes)[:, ::-1] - 0.5
+        lines += list(np.stack([start, start + step], axis=1))
+    ax.add_collection(LineCollection(lines, colors=BRIGHT, linewidths=1.5))
+
+
+class _Labels(NamedTuple):
+    """Texts of the words, the ``size`` of their font, and inches: of words, and of all rows."""
+
+    texts: list[str]
+    size: float
+    widths: FloatArray
+    side: float
+
+    @property
+    def widest(self) -> float:
+        """The width of the longest word."""
+        return float(self.widths.max())
+
+
+def _labels_of(attention: WordAttention) -> _Labels:
+    """Estimate the places that words take; some scripts have characters twice as wide."""
+    from rich.cells import cell_len
+
+    size, row = (8.5, 0.2) if len(attention) <= _MANY else (6.5, 0.14)
+    texts = [plain(label, _LONGEST_WORD) for label in attention.labels]
+    widths = (0.2 + 0.08 * np.array(list(map(cell_len, texts)))) * size / 8.5
+    return _Labels(texts, size, widths, row * len(attention))

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from msgspec import Meta
 
-from headroles.arrays import BoolArray, Float32Array, FloatArray, IndexArray, IntArray
+from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
 from headroles.inference.intervals import (
@@ -49,9 +49,9 @@ class BestOptions(UnitOptions, AgainOptions):
     def check(self) -> None:
         """Reject text and model where neither is read."""
         super().check()
-        for one in fields_of(AgainOptions):
-            if self.top is None and getattr(self, one.name) != one.default:
-                raise UsageError(f"`{one.name}` has no effect without `top`; omit it")
+        for field in fields_of(AgainOptions):
+            if self.top is None and getattr(self, field.name) != field.default:
+                raise UsageError(f"`{field.name}` has no effect without `top`; omit it")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -175,12 +175,12 @@ def find_best_heads(scores: HeadScores, options: BestOptions) -> BestHeads:
             "these scores have no role of pairs of words with a contrast; score one, such as "
             "syntactic, with `beyond_offset` or `score='hit'`"
         )
-    found = (
+    made = (
         _row(scores, role, half, reported, clusters, options.alpha)
         for role in roles
         for half, reported in ((1, ~in_second), (2, in_second))
     )
-    rows = [row for row in found if row]
+    rows = [row for row in made if row]
     if options.top is not None:
         _add_precisions(scores, rows, clusters, options, options.top)
     frame = pd.DataFrame(rows, columns=list(BestHeads.columns))
@@ -205,7 +205,7 @@ def _row(
     beyond = scores.column(ranked_by)
     means = pd.DataFrame(beyond[chosen]).mean().to_numpy()
     ranking = [k for k in np.argsort(-means, kind="stable").tolist() if not np.isnan(means[k])]
-    of_head, gains = (one[reported, ranking[0]] for one in (scores.column(role), beyond))
+    of_head, gains = (values[reported, ranking[0]] for values in (scores.column(role), beyond))
     arcs, of_offset = scores.counts[reported, place], {}
     if scores.offset_shares is not None:
         shares = scores.offset_shares[:, place]
@@ -245,8 +245,8 @@ def _estimate(
 ) -> dict[str, float]:
     """Return the mean of a sample of one column, and the limits of its interval, by name."""
     limits = interval(sample, confidence=1 - alpha)
-    found = sample.moments.mean[0], limits.ci_low[0], limits.ci_high[0]
-    return dict(zip(names.split(), found, strict=True))
+    numbers = sample.moments.mean[0], limits.ci_low[0], limits.ci_high[0]
+    return dict(zip(names.split(), numbers, strict=True))
 
 
 def _add_precisions(
@@ -265,23 +265,23 @@ def _add_precisions(
     counts = _count_right(scores, heads, in_second, options)
     for row in rows:
         words, right = counts[row["role"]][:, 0], counts[row["role"]][:, 1:]
-        own, other = ((words > 0) & (in_second == (row["half"] == k)) for k in (2, 1))
-        if not own.any() or not other.any():
+        reported, other = ((words > 0) & (in_second == (row["half"] == k)) for k in (2, 1))
+        if not reported.any() or not other.any():
             continue
         shares = right / np.maximum(words, 1)[:, None]
-        single, together, *of_offsets = shares[own].T
+        single, together, *of_offsets = shares[reported].T
         best = int(shares[other, 2:].mean(axis=0).argmax())
         row.setdefault("offset", OFFSETS[best])
-        units = None if clusters is None else clusters[own]
+        units = None if clusters is None else clusters[reported]
         sample, gain = (Sample.of(x[:, None], units) for x in (together, together - single))
         names = "top_gain top_gain_low top_gain_high"
         row |= {
             "top": " ".join(map(head_name, row["ranking"][:top])),
-            "words_read": int(words[own].sum()),
+            "words_read": int(words[reported].sum()),
             **_estimate(
                 "precision precision_low precision_high", sample, wilson_interval, options.alpha
             ),
-            "share_of_words": right[own, 1].sum() / words[own].sum(),
+            "share_of_words": right[reported, 1].sum() / words[reported].sum(),
             "head_precision": single.mean(),
             "offset_precision": of_offsets[OFFSETS.index(row["offset"])].mean(),
             **_estimate(names, gain, difference_interval, options.alpha),
@@ -312,16 +312,17 @@ def _count_right(
     for row, read, _ in read_heads(encoder, encoded, every, measure):
         example = encoded[row]
         for role in roles:
-            keys = _keys_of(example, sieves[role])
-            chosen = heads[role, bool(in_second[row])]
-            strongest = [
-                _strongest_words(example, [read[head] for head in some])
-                for some in (chosen[:1], chosen)
-                if keys
-            ]
-            strongest += [np.arange(len(example.sizes)) + offset for offset in OFFSETS if keys]
-            right = [sum(one[word] in own for word, own in keys.items()) for one in strongest]
-            counts[role][row] = [len(keys), *right] if keys else 0
+            if not (keys := _keys_of(example, sieves[role])):
+                continue
+            chosen, strongest = heads[role, bool(in_second[row])], []
+            for some in (chosen[:1], chosen):
+                between = average_between_words(example, [read[head] for head in some])
+                np.fill_diagonal(between, -1)
+                between[:, example.sizes == 0] = -1
+                strongest.append(between.argmax(axis=1))
+            strongest += [np.arange(len(example.sizes)) + offset for offset in OFFSETS]
+            right = [sum(best[k] in words for k, words in keys.items()) for best in strongest]
+            counts[role][row] = [len(keys), *right]
     return counts
 
 
@@ -332,12 +333,3 @@ def _keys_of(example: EncodedExample, role: Role) -> dict[int, set[int]]:
     for query, key in role.sieve.words(PaddedBatch([example]))[1]:
         keys.setdefault(query, set()).add(key)
     return keys
-
-
-def _strongest_words(example: EncodedExample, weights: list[Float32Array]) -> IntArray:
-    """Return for each word (W,) the other word that the average of heads attends to most."""
-    between = average_between_words(example, weights)
-    np.fill_diagonal(between, -1)
-    between[:, example.sizes == 0] = -1
-    strongest: IntArray = between.argmax(axis=1)
-    return strongest

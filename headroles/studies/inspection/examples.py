@@ -34,11 +34,14 @@ from headroles.studies.inspection.again import (
     not_imported,
     read_examples,
 )
-from headroles.studies.inspection.attention import AttentionOptions, WordAttention, attention_in
+from headroles.studies.inspection.attention import (
+    LEAST,
+    AttentionOptions,
+    WordAttention,
+    attention_in,
+)
 from headroles.wording import shortened
 
-_LEAST = 0.1
-"""Smaller weights are not listed, except those of the role."""
 _OF_ROLE, _OTHERS = 8, 4
 """Numbers of arcs of the role, and of other arcs, to list for a sentence."""
 _KINDS = {
@@ -153,7 +156,10 @@ def find_examples(
                 len(pairs) or len(keys) if row == TYPED else scores.counts[row, place]
                 for row, (_, keys, pairs) in zip(shown.rows, marked, strict=True)
             ],
-            "text": list(map(_with_brackets, marked)),
+            "text": [
+                " ".join(f"[{word}]" if k in keys else word for k, word in enumerate(words))
+                for words, keys, _ in marked
+            ],
             "keys": [" ".join(map(str, keys)) for _, keys, _ in marked],
             "words": [
                 ", ".join(f"{words[query]} -> {words[key]}" for query, key in pairs)
@@ -204,17 +210,11 @@ class _WordByWord(AlignedEncoder):
         return encoded
 
 
-def _with_brackets(marked: MarkedExample) -> str:
-    """Return the sentence with the words of the sieve in brackets."""
-    words = enumerate(marked.words)
-    return " ".join(f"[{word}]" if k in marked.keys else word for k, word in words)
-
-
 def _weights_again(
     scores: HeadScores, shown: Sequence[Chosen], options: AgainOptions | None
 ) -> tuple[Sequence[Sequence[WordAttention]], tuple[str, ...]]:
     """Return attention in the sentences, from a model on this machine, and the reason for none."""
-    if options is None or not any(one.rows for one in shown):
+    if options is None or not any(chosen.rows for chosen in shown):
         return [()] * len(shown), ()
     recorded = str(scores.record.model.model)
     try:
@@ -233,7 +233,7 @@ def _largest_weights(
     Those of the role come first, then those elsewhere; without arcs, the largest of all.
     """
     weights, is_word = seen.weights, seen.words >= 0
-    is_large = weights >= _LEAST
+    is_large = weights >= LEAST
     if marked.pairs:
         between = is_large & np.outer(is_word, is_word) & ~np.eye(len(seen), dtype=bool)
         groups = [(seen.sieve, _OF_ROLE), (between & ~seen.sieve, _OTHERS)]
@@ -264,13 +264,13 @@ def quote(
     ``imported`` are roles of users that may be imported; ``model`` is the model that was scored, if
     it has moved. Raises HeadRolesError for a sentence of the user's own that cannot be read.
     """
-    may_run = {name for one in imported for name in (one, f"{one}:back")}
+    may_run = {name for role in imported for name in (role, f"{role}:back")}
     closed = {
         role
         for _, role, _ in wanted
         if is_own(role) and role.removesuffix(":beyond_offset") not in may_run
     }
-    wanted_now = [one for one in wanted if one[1] not in closed]
+    wanted_now = [choice for choice in wanted if choice[1] not in closed]
     options = AgainOptions(roles=imported or None, model=model)
     try:
         if HeadScores.kind not in storage.kinds_in(folder):
@@ -283,14 +283,14 @@ def quote(
         return [()] * len(wanted), (f"The sentences cannot be shown: {error}.",)
     weights, why_not = _weights_again(scores, shown, options)
     quoted = iter(
-        tuple(_quoted(scores, one, choice.which, seen))
-        for one, (_, _, choice), seen in zip(shown, wanted_now, weights, strict=True)
+        tuple(_quoted(scores, chosen, choice.which, seen))
+        for chosen, (_, _, choice), seen in zip(shown, wanted_now, weights, strict=True)
     )
-    found = [() if role in closed else next(quoted) for _, role, _ in wanted]
+    every = [() if role in closed else next(quoted) for _, role, _ in wanted]
     closed_by = sorted(
         f"Sentences of {role} are not shown: {not_imported(role)}." for role in closed
     )
-    return found, (*closed_by, *why_not)
+    return every, (*closed_by, *why_not)
 
 
 def _quoted(

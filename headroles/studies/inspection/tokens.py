@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from msgspec import structs
 
-from headroles.arrays import BoolArray, Float32Array, FloatArray, IndexArray, IntArray
+from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from headroles.corpus import Corpus, PreparedCorpus, as_corpus, prepared
 from headroles.drawing.style import (
     BRIGHT,
@@ -200,9 +200,13 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
     if not len(read.values):
         reasons = "; ".join(f"{count} {reason}" for reason, count in read.skipped.items())
         raise CorpusError(f"no example could be read: {reasons or 'the corpus is empty'}")
-    clusters = clusters_in(read.documents, options)
+    values, clusters = read.values, clusters_in(read.documents, options)
+    layers = [*map(str, range(values.shape[1] - 1)), ALL_LAYERS]
+    rows = [(layer, *quantity) for layer in layers for quantity in QUANTITIES]
+    labels = pd.DataFrame(rows, columns=["layer", "group", "quantity"])
+    estimates = estimates_of(values.reshape(len(values), -1), clusters, options.alpha)
     return TokenGroups.made(
-        _frame(read.values, clusters, options.alpha),
+        labels.assign(**estimates),
         options,
         model=structs.replace(encoder.description, **read.through),
         corpus=structs.replace(
@@ -216,15 +220,6 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
             "n_clusters": len(read.values if clusters is None else np.unique(clusters)),
         },
     )
-
-
-def _frame(values: Float32Array, clusters: IndexArray | None, alpha: float) -> pd.DataFrame:
-    """Return the long table of ``values`` (examples, layers + 1, quantities)."""
-    layers = [*map(str, range(values.shape[1] - 1)), ALL_LAYERS]
-    labels = [(layer, *quantity) for layer in layers for quantity in QUANTITIES]
-    columns = dict(zip(("layer", "group", "quantity"), zip(*labels, strict=True), strict=True))
-    estimates = estimates_of(values.reshape(len(values), -1), clusters, alpha)
-    return pd.DataFrame({**columns, **estimates})
 
 
 class TokenValues(NamedTuple):
@@ -304,7 +299,9 @@ def read_tokens(
             weights = weights[:, list(remaining)]
         weights = weights.float()
         of_heads = (weights, norms.norms(layer, weights))
-        shares = [torch.einsum("bhqk,bq->bk", one, queries) / one.shape[1] for one in of_heads]
+        shares = [
+            torch.einsum("bhqk,bq->bk", taken, queries) / taken.shape[1] for taken in of_heads
+        ]
         shares.append(torch.einsum("bqk,bq->bk", norms.layer_norms(layer, weights), queries))
         layers.append(torch.stack([*shares, norms.lengths(layer).mean(dim=1)], dim=1))
 
@@ -345,12 +342,12 @@ def values_of(
         columns.append(
             np.concatenate(of_group, axis=1) if group.any() else np.full((n_layers, 6), np.nan)
         )
-    places = np.flatnonzero(example.sizes)
+    has_pieces = np.flatnonzero(example.sizes)
     words = [word for sentence in example.sentences for word in sentence.words]
-    frequency = np.array([counts.get(word.casefold(), 0) for word in words])[places]
-    pieces = (example.words[:, None] == places) / example.sizes[places]
+    frequency = np.array([counts.get(word.casefold(), 0) for word in words])[has_pieces]
+    pieces = (example.words[:, None] == has_pieces) / example.sizes[has_pieces]
     of_words = per_token @ pieces  # means over the pieces of a word
-    is_other = ~marks_in(example)[places]
+    is_other = ~marks_in(example)[has_pieces]
     for chosen in (np.ones_like(is_other), is_other):
         columns.append(rank_correlations(of_words[..., chosen], frequency[chosen]))
     layers = np.concatenate(columns, axis=1)
@@ -398,10 +395,10 @@ def draw_token_group(groups: TokenGroups, group: str, ax: Axes | None = None) ->
     rows = groups.frame[groups.frame["group"] == group].set_index(["quantity", "layer"])
     ax = new_axes(ax, 4, 3)
     for name, look in _LOOKS.items():
-        own = rows.loc[name].drop(ALL_LAYERS, errors="ignore")
-        layers, mean = own.index.astype(int), own["mean"]
+        by_layer = rows.loc[name].drop(ALL_LAYERS, errors="ignore")
+        layers, mean = by_layer.index.astype(int), by_layer["mean"]
         ax.plot(layers, mean, label=name, markersize=4, **look)
-        ax.vlines(layers, own["ci_low"], own["ci_high"], color=look["color"])
+        ax.vlines(layers, by_layer["ci_low"], by_layer["ci_high"], color=look["color"])
     uniform = float(rows["mean"].loc["tokens"].iloc[-1])
     ax.axhline(uniform, color=THRESHOLD, linestyle="dotted", label="share of the tokens")
     ax.set_xticks(layers[:: -(-len(layers) // MOST_LABELS)])

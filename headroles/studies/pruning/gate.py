@@ -288,7 +288,7 @@ def learn_gates(
     log_alpha = torch.full((len(heads),), _START, device=device, requires_grad=True)
     generator = torch.Generator().manual_seed(seed)
     draws = torch.rand(options.updates, len(heads), generator=generator)
-    places = tuple(torch.tensor(axis, device=device) for axis in zip(*heads, strict=True))
+    indices = tuple(torch.tensor(axis, device=device) for axis in zip(*heads, strict=True))
     all_open = torch.ones(run.shape, device=device)
     learnt = [{"params": [log_alpha], "lr": options.gate_rate}]
     weights: list[Tensor] = []
@@ -309,7 +309,7 @@ def learn_gates(
         for batches, target, uniform in islice(steps, state.n_updates, None):
             values = draw_gates(log_alpha, uniform.to(device))
             adam.zero_grad()
-            _set_gradients(run, batches, all_open.index_put(places, values), weights)
+            _set_gradients(run, batches, all_open.index_put(indices, values), weights)
             adam.step()
             with torch.no_grad():
                 log_alpha += shift_to(log_alpha, target)
@@ -440,5 +440,5 @@ def shift_to(log_alpha: Tensor, expected: float) -> float:
         return float(expit(values + shift + _EDGE).sum() - expected)
 
     # at these ends all gates are as good as closed, or as good as open: the root lies between
-    found: float = brentq(excess, -_FAR - values.max(), _FAR - values.min())
-    return found
+    shift: float = brentq(excess, -_FAR - values.max(), _FAR - values.min())
+    return shift

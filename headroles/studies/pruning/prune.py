@@ -97,10 +97,10 @@ class TuningOptions(UpdateOptions):
     def check(self) -> None:
         """Reject options of fine-tuning given without examples."""
         super().check()
-        for one in fields_of(TuningOptions):
-            if self.fine_tune_on is None and getattr(self, one.name) != one.default:
+        for field in fields_of(TuningOptions):
+            if self.fine_tune_on is None and getattr(self, field.name) != field.default:
                 raise UsageError(
-                    f"`{one.name}` is about fine-tuning; name examples with `fine_tune_on`"
+                    f"`{field.name}` is about fine-tuning; name examples with `fine_tune_on`"
                 )
 
 
@@ -292,11 +292,11 @@ def prune_heads(
         runs: list[TaskRun | None] = []
         tuning_options = replace(options, examples=options.fine_tune_examples)
         files = (task, test, options.fine_tune_on)
-        for file, own in zip(files, (options, options.of_test(), tuning_options), strict=True):
+        for file, reading in zip(files, (options, options.of_test(), tuning_options), strict=True):
             if file is None:
                 runs.append(None)
             else:
-                opened = opened.over(file, own) if opened else open_run(model, file, own)
+                opened = opened.over(file, reading) if opened else open_run(model, file, reading)
                 runs.append(opened)
         run, tested, tuned = runs
         encoder = opened.encoder if opened else load_encoder(model, options, head=None)
@@ -474,7 +474,7 @@ def train_weights(
     """
     n_updates = ceil(options.epochs * n_groups)
     n_warm = int(_WARM_UP * n_updates)
-    weights = [one for one in model.parameters() if one.requires_grad]
+    weights = [values for values in model.parameters() if values.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=options.learning_rate, weight_decay=0, fused=True)
 
     def rate(update: int) -> float:
@@ -500,7 +500,7 @@ def train_weights(
             rates.step()
     model.zero_grad()
     model.eval()  # type: ignore[no-untyped-call]
-    if not all(torch.isfinite(one).all() for one in model.parameters()):
+    if not all(torch.isfinite(values).all() for values in model.parameters()):
         raise ModelError(
             "weights are not finite after fine-tuning; lower the learning rate "
             f"({options.learning_rate:g}), and run the model in float32 (it ran in {model.dtype})"

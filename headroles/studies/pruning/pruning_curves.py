@@ -66,7 +66,7 @@ _SKEWED = 1.0
 
 
 def _shares(given: Any) -> tuple[float, ...]:
-    found = []
+    shares = []
     for name in split_names(str(given) if isinstance(given, float) else given):
         try:
             share = float(name)
@@ -74,8 +74,8 @@ def _shares(given: Any) -> tuple[float, ...]:
             share = 0.0
         if not 0 < share < 1:
             raise UsageError(f"the share is {name}; it must lie between 0 and 1")
-        found.append(share)
-    return tuple(sorted(set(found)))
+        shares.append(share)
+    return tuple(sorted(set(shares)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,19 +339,19 @@ def _deal(tested: TaskRun, file: str | Path | None, options: CurveOptions) -> li
 
 def _warnings(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> list[str]:
     """Warn of examples to find orders with that are few, or of the test."""
-    found = []
+    warnings = []
     if runs and runs[0].task.digest == tested.task.digest:
-        found.append(
+        warnings.append(
             f"orders were found and measured in one file, {tested.task.file}: heads chosen by "
             "examples do better on these examples than on others; take other examples for the test"
         )
     size = len(runs[0].task) if runs else 0
     if options.examples is not None and 0 < size < options.examples:
-        found.append(
+        warnings.append(
             f"{runs[0].task.file} has {size} examples for each of {options.draws} draws, not "
             f"{options.examples}; orders were found with {size}"
         )
-    return found
+    return warnings
 
 
 def find_points(
@@ -373,7 +373,7 @@ def find_points(
                 f"a share of {share:g} is {count} of {len(heads)} heads; it must be one at least "
                 "and leave one: change `shares`"
             )
-    places: dict[frozenset[Head], int] = {frozenset(): 0}
+    numbers: dict[frozenset[Head], int] = {frozenset(): 0}
     points = []
     for order in options.orders:
         name, chosen = options.of_order(order)
@@ -385,10 +385,10 @@ def find_points(
             paths = [choose_heads(name, length, heads, drawn, run) for length in lengths]
             for place, (share, count) in enumerate(zip(options.shares, counts, strict=True)):
                 removed = tuple(paths[place % len(paths)][:count])
-                setting = places.setdefault(frozenset(removed), len(places))
+                setting = numbers.setdefault(frozenset(removed), len(numbers))
                 points.append((order, share, drawn.seed, removed, setting))
     columns = ["order", "share", "seed", "removed", "setting"]
-    return pd.DataFrame(points, columns=columns), [tuple(sorted(heads)) for heads in places]
+    return pd.DataFrame(points, columns=columns), [tuple(sorted(heads)) for heads in numbers]
 
 
 def make_table(
@@ -438,11 +438,11 @@ def make_table(
         if not is_base.all():
             tests = _crossed([c for c in curves if c is not base], base)
             difference = (means - means[orders.index(options.against)]).ravel()[~is_base]
-            found, reach = find_p_values(tests, options, "two-sided"), _reach(tests, options)
-            shown = found.shows(options.alpha)
+            p_values, reach = find_p_values(tests, options, "two-sided"), _reach(tests, options)
+            shown = p_values.shows(options.alpha)
             compared = (
                 *(difference, difference - reach, difference + reach),
-                *(found.single, found.adjusted),
+                *(p_values.single, p_values.adjusted),
                 answers(shown, worse_by(difference, measure), (WORSE, BETTER)),
                 find_notes(tests),
             )
@@ -506,10 +506,10 @@ def draw_pruning_curves(
     measure = known_measure(measure or curves.measure, list(curves.frame["measure"].unique()))
     rows = curves.frame[(curves.frame["measure"] == measure) & curves.frame["share"].notna()]
     ax = new_axes(ax, 6.5, 4)
-    for look, (order, own) in zip(line_looks(), rows.groupby("order", sort=False), strict=False):
-        ax.plot(own["share"], own["value"], label=in_words(order), **look)
+    for look, (order, points) in zip(line_looks(), rows.groupby("order", sort=False), strict=False):
+        ax.plot(points["share"], points["value"], label=in_words(order), **look)
         band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
-        ax.fill_between(own["share"], own["ci_low"], own["ci_high"], **band)
+        ax.fill_between(points["share"], points["ci_low"], points["ci_high"], **band)
     whole = curves.facts["measured"][measure]
     ax.axhline(whole, color=THRESHOLD, linestyle="dotted", label="whole model")
     ax.set_xticks(shares := sorted(rows["share"].unique()), [f"{share:.0%}" for share in shares])

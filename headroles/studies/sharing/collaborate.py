@@ -117,7 +117,7 @@ class Collaboration(Result):
             f"Queries and keys have {sums['parameters'] / sums['parameters_before']:.0%} of the "
             f"original's parameters, the encoder {whole:.1%}."
         )
-        slower = [own["tokens"] for own in facts["passes"] if own["multiplications"] > 1]
+        slower = [passed["tokens"] for passed in facts["passes"] if passed["multiplications"] > 1]
         if slower:
             yield (
                 f"From {slower[0]} tokens on attention takes more multiplications than before, as "
@@ -224,6 +224,11 @@ def _collaborate(
             "after": other.measure(second),
             **find_loss_change(first, second),
         }
+    passes = []
+    for n in (n for n in LENGTHS if n <= encoder.max_tokens):
+        counts = [np.multiply(fit.multiplications(n), len(fit.site.layers)) for fit in fits]
+        n_before, n_after = np.sum(counts, axis=0).tolist()
+        passes.append({"tokens": n, "multiplications": float(n_after / n_before)})
     frame = _frame(fits, measured)
     record = Record.now(
         kind="collaboration",
@@ -236,11 +241,7 @@ def _collaborate(
             "tokens": sum(text.learnt.lengths),
             "parameters_before": n_parameters(encoder_of(network)),
             "parameters_after": n_parameters(encoder_of(after)),
-            "passes": [
-                {"tokens": n, "multiplications": _ratio(fits, n)}
-                for n in LENGTHS
-                if n <= encoder.max_tokens
-            ],
+            "passes": passes,
             "task": change,
         },
         warnings=list(_warnings(frame, sum(text.learnt.lengths))),
@@ -299,17 +300,10 @@ def _frame(fits: list[_Fit], measured: dict[str, FloatArray]) -> pd.DataFrame:
             "converged": fit.factors.converged,
         }
         for layer in fit.site.layers:
-            own = {name: float(values[layer]) for name, values in measured.items()}
-            rows.append({"layer": layer, **common, **own})
+            of_layer = {name: float(values[layer]) for name, values in measured.items()}
+            rows.append({"layer": layer, **common, **of_layer})
     frame = pd.DataFrame(rows).sort_values("layer", ignore_index=True)
     return frame[list(Collaboration.columns)]
-
-
-def _ratio(fits: list[_Fit], tokens: int) -> float:
-    """Return multiplications of scores in all layers for so many tokens, over the original's."""
-    counts = [np.multiply(fit.multiplications(tokens), len(fit.site.layers)) for fit in fits]
-    before, after = np.sum(counts, axis=0).tolist()
-    return float(after / before)
 
 
 @dataclass(frozen=True)
@@ -351,7 +345,7 @@ def read_sample(
             f"the sample has {len(encoded)} examples that fit the model; it must have 2 or more, "
             "to learn from some and measure on others; give a larger `sample`"
         )
-    apart = _held_out([one.document for one in encoded], options)
+    apart = _held_out([example.document for example in encoded], options)
     budget = Budget.of(encoder.device, options.batch_tokens)
     learnt, held_out = (
         passes_over([encoded[row] for row in np.flatnonzero(rows)], encoder, budget)
@@ -428,9 +422,10 @@ def moments_of(
     totals: dict[int, Sums] = {}
     with reading_inputs(network, sites) as read:
         for _, sums in passes.over_all(lambda batch: read(batch.inputs), on_progress):
-            for number, own in sums:
+            for number, of_site in sums:
                 before = totals.get(number)
-                totals[number] = own if before is None else Sums(*map(operator.add, before, own))
+                added = map(operator.add, before, of_site) if before is not None else of_site
+                totals[number] = Sums(*added)
     return tuple(totals[number].moments() for number in range(len(sites)))
 
 
@@ -484,16 +479,16 @@ def divergences(
         def compare(batch: ExampleBatch) -> FloatArray:
             real = batch.inputs["attention_mask"].bool()
             of_first: list[Tensor] = []
-            found: list[float] = []
+            of_layers: list[float] = []
             first.read(batch.inputs, lambda _, weights: of_first.append(weights.clone()))
 
             def add(layer: int, weights: Tensor) -> None:
-                own, other = (one.clamp_min(tiny).log() for one in (of_first[layer], weights))
-                per_row = (of_first[layer] * (own - other)).sum(dim=(1, 3))
-                found.append(float(per_row[real].double().sum()))
+                logs = [given.clamp_min(tiny).log() for given in (of_first[layer], weights)]
+                per_row = (of_first[layer] * (logs[0] - logs[1])).sum(dim=(1, 3))
+                of_layers.append(float(per_row[real].double().sum()))
 
             second.read(batch.inputs, add)
-            return np.array(found)
+            return np.array(of_layers)
 
         sums = np.zeros(first.n_layers)
         for _, of_batch in passes.over_all(compare, on_progress):

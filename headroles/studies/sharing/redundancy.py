@@ -109,7 +109,7 @@ class Redundancy(Result):
         )
         yield self._pairs()
         if len(self.roles):
-            above = self.roles.sort_values("p_value", kind="stable").loc[lambda one: one["shared"]]
+            above = self.roles[self.roles["shared"]].sort_values("p_value", kind="stable")
             named = [f"{row.role} ({row.projection})" for row in above.itertuples()]
             yield (
                 "Roles whose heads overlap more than heads shuffled within layers: "
@@ -231,10 +231,10 @@ def _pairs(
     frame = pd.concat(frames, ignore_index=True)
     observed = frame[["query_overlap", "key_overlap"]].to_numpy()
     ranks = Hypotheses.of_draws(observed.ravel(), np.stack(drawn, axis=1), size=0)
-    found = find_p_values(ranks, _CORRECTION, "greater", RANK)
-    frame[["query_p_value", "key_p_value"]] = found.single.reshape(observed.shape)
-    frame[["query_p_adjusted", "key_p_adjusted"]] = found.adjusted.reshape(observed.shape)
-    frame[["query_shared", "key_shared"]] = found.shows(options.alpha).reshape(observed.shape)
+    tested = find_p_values(ranks, _CORRECTION, "greater", RANK)
+    frame[["query_p_value", "key_p_value"]] = tested.single.reshape(observed.shape)
+    frame[["query_p_adjusted", "key_p_adjusted"]] = tested.adjusted.reshape(observed.shape)
+    frame[["query_shared", "key_shared"]] = tested.shows(options.alpha).reshape(observed.shape)
     return frame
 
 
@@ -272,9 +272,9 @@ def _roles(
     some = frame["overlap"].notna().to_numpy()
     frame = frame[some].reset_index(drop=True)
     ranks = Hypotheses.of_draws(frame["overlap"], drawn[:, some], size=1)
-    found = find_p_values(ranks, _CORRECTION, "greater", RANK)
-    shown = found.shows(options.alpha)
-    return frame.assign(p_value=found.single, p_adjusted=found.adjusted, shared=shown)
+    tested = find_p_values(ranks, _CORRECTION, "greater", RANK)
+    shown = tested.shows(options.alpha)
+    return frame.assign(p_value=tested.single, p_adjusted=tested.adjusted, shared=shown)
 
 
 def captured_energy(strength: FloatArray) -> FloatArray:

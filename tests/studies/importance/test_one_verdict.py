@@ -14,11 +14,11 @@ from scipy import stats
 
 from headroles.studies.importance import ablate, by_task
 from headroles.studies.importance.ablate import AblateOptions, Removal
-from headroles.studies.importance.by_task import ByTaskOptions
 from headroles.studies.pruning import pruning_curves
 from headroles.studies.pruning.prune import find_compensation
 from headroles.studies.pruning.pruning_curves import CurveOptions
 from headroles.tasks.outcomes import Outcomes
+from headroles.testing.options import CorrectionOptions
 
 N = 300
 
@@ -43,7 +43,7 @@ def verdicts(whole: NDArray[np.float64], without: NDArray[np.float64]) -> dict[s
         return SimpleNamespace(outcomes=outcomes, frame=rows)
 
     pair = [("single", "0-0")]
-    frame, _ = by_task.make_table({"a": task(), "b": task()}, pair, "loss", ByTaskOptions())
+    frame, _ = by_task.make_table({"a": task(), "b": task()}, pair, "loss", CorrectionOptions())
     found["by-task"] = frame.iloc[0]
 
     # of two heads, one gains what the other loses: the mean change is 0
