@@ -42,9 +42,9 @@ class Budget:
     tokens: int
 
     @classmethod
-    def of(cls, device: torch.device, asked: int | None) -> Budget:
-        """Allow as many tokens as asked for, by default what fits the device."""
-        return cls(asked or _TOKENS.get(device.type, 4096))
+    def of(cls, device: torch.device, tokens: int | None) -> Budget:
+        """Allow that many tokens, by default what fits the device."""
+        return cls(tokens or _TOKENS.get(device.type, 4096))
 
     def most(self, width: int) -> int:
         """Return how many examples of ``width`` tokens a batch may have, at least one.
@@ -186,10 +186,9 @@ def gradients_of_mean(
         loss = losses_of(batch).mean() * (len(batch.indices) / n_examples)
         return loss.detach(), torch.autograd.grad(loss, leaves, allow_unused=True)
 
-    parts = passes.run(batches, read)
-    _, (total, gradients) = next(parts)
-    sums = list(gradients)
-    for _, (loss, found) in parts:
+    total: Any = 0
+    sums: list[Tensor | None] = [None] * len(leaves)
+    for _, (loss, found) in passes.run(batches, read):
         total = total + loss
         sums = [
             other if one is None else one if other is None else one + other
@@ -200,23 +199,21 @@ def gradients_of_mean(
 
 def as_tensors(value: Any, device: torch.device) -> Any:
     """Convert every array in ``value`` to a tensor on the CPU, pinned for fast transfer."""
-    is_pinned = device.type == "cuda"
 
-    def made(one: Any) -> Any:
-        if isinstance(one, np.ndarray):
-            one = torch.from_numpy(np.ascontiguousarray(one))
-        return one.pin_memory() if is_pinned and isinstance(one, Tensor) else one
+    def convert(item: Any) -> Any:
+        if isinstance(item, np.ndarray):
+            item = torch.from_numpy(np.ascontiguousarray(item))
+        return item.pin_memory() if device.type == "cuda" and isinstance(item, Tensor) else item
 
-    return _changed(value, made)
+    return _changed(value, convert)
 
 
 def on_device(value: T, device: torch.device) -> T:
     """Move every tensor in ``value`` to ``device``; the copies may finish after the return."""
-
-    def moved(one: Any) -> Any:
-        return one.to(device, non_blocking=True) if isinstance(one, Tensor) else one
-
-    return _changed(value, moved)
+    moved: T = _changed(
+        value, lambda item: item.to(device, non_blocking=True) if isinstance(item, Tensor) else item
+    )
+    return moved
 
 
 def to_host(value: Tensor) -> Callable[[], NDArray[Any]]:
@@ -235,16 +232,13 @@ def to_host(value: Tensor) -> Callable[[], NDArray[Any]]:
     return wait
 
 
-def _changed(value: T, change: Callable[[Any], Any]) -> T:
+def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
     """Apply ``change`` to everything in the dataclasses, tuples and mappings of ``value``."""
-    found: Any = value
     if isinstance(value, tuple):
-        found = tuple(_changed(one, change) for one in value)
-    elif isinstance(value, dict):
-        found = {name: _changed(one, change) for name, one in value.items()}
-    elif is_dataclass(value) and not isinstance(value, type):
-        own = {one.name: getattr(value, one.name) for one in fields(value)}
-        found = replace(value, **{name: _changed(one, change) for name, one in own.items()})
-    else:
-        found = change(value)
-    return found  # type: ignore[no-any-return]
+        return tuple(_changed(item, change) for item in value)
+    if isinstance(value, dict):
+        return {name: _changed(item, change) for name, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        content = {field.name: getattr(value, field.name) for field in fields(value)}
+        return replace(value, **_changed(content, change))
+    return change(value)

@@ -131,9 +131,9 @@ def _digest(content: bytes, key: bytes = b"") -> bytes:
     return hashlib.blake2b(content, key=key, digest_size=_DIGEST_BYTES).digest()
 
 
-def differences(known: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
+def differences(known: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """Describe the differences of two settings by name; empty if they are equal."""
-    before, after = dict(_flat(known)), dict(_flat(asked))
+    before, after = dict(_flat(known)), dict(_flat(given))
     names = [name for name in {**before, **after} if before.get(name, ...) != after.get(name, ...)]
     shown = [
         f"{name} was {_shown(before, name)} and is {_shown(after, name)}"

@@ -223,12 +223,12 @@ def passes_over(
             )
     limit = min(options.max_tokens or encoder.max_tokens, encoder.max_tokens)
     columns = [list(texts) for texts in zip(*task.texts, strict=True)]
-    asked = {"return_special_tokens_mask": True}
-    encoded = tokenizer(*columns, truncation=False, **asked)
+    settings = {"return_special_tokens_mask": True}
+    encoded = tokenizer(*columns, truncation=False, **settings)
     lengths = [len(ids) for ids in encoded["input_ids"]]
     n_cut = sum(length > limit for length in lengths)
     if n_cut:
-        encoded = tokenizer(*columns, truncation=True, max_length=limit, **asked)
+        encoded = tokenizer(*columns, truncation=True, max_length=limit, **settings)
     _check_words(task, encoded, tokenizer.unk_token_id, objective == MASKED_LM)
 
     def make(indices: list[int]) -> TaskBatch:

@@ -251,11 +251,11 @@ class TaskRun:
         Batches that ``parts`` has are not computed again, under a name that no other arrays have.
         ``compute`` reports how many of its ``n_passes`` over a batch are done.
         """
-        stem, arrays, done = "", list[Arrays](), 0
+        prefix, arrays, done = "", list[Arrays](), 0
         if self.parts is not None:
             weights = weight_digest(self.encoder.model)  # weights may have been tuned since loading
             inputs = [computed, weights, self.task.digest, self.task.lines, self.batch_tokens]
-            stem = hashlib.sha256(repr([*inputs, gates.tolist()]).encode()).hexdigest()[:32]
+            prefix = hashlib.sha256(repr([*inputs, gates.tolist()]).encode()).hexdigest()[:32]
         with shown_in_notebooks(self.options, "passes") as options:
             # a notebook without `expect` has a bar for each round
             rounds = self.rounds if options is self.options else Progress(options.on_progress)
@@ -269,7 +269,7 @@ class TaskRun:
                 )
 
             for number, batch in enumerate(self.batches):
-                name = f"{stem}-{number + 1}"
+                name = f"{prefix}-{number + 1}"
                 if self.parts is not None and name in self.parts:
                     decode = partial(_decode, types, len(batch.indices))
                     arrays.append(self.parts.read(name, decode))

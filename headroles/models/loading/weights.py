@@ -198,7 +198,7 @@ def _check_complete(
 def check_head(model: PreTrainedModel, name: str, head: str) -> None:
     """Raise ModelError for a transformers model with another head on its encoder."""
     is_known = type(model).__module__.startswith("transformers.")
-    if is_known and not isinstance(model, one_of(_CLASSES[head], model.config)):
+    if is_known and not isinstance(model, class_among(_CLASSES[head], model.config)):
         raise _headless(name, head, f"it is a {type(model).__name__}")
 
 
@@ -289,7 +289,7 @@ def class_to_load(config: PreTrainedConfig, head: str | None, trust_remote_code:
     auto = _CLASSES[head]
     if trust_remote_code and getattr(config, "auto_map", None) and not removed:
         return auto  # it may be of a class that transformers does not know
-    kind = one_of(auto, config)
+    kind = class_among(auto, config)
     if head == ENCODER and is_encoder_decoder(config):
         kind = _without_decoder(kind, config)
     return _without_heads(kind, removed)
@@ -317,7 +317,7 @@ def _without_decoder(
     return type(kind.__name__, (kind,), own)
 
 
-def one_of(auto: Any, config: PreTrainedConfig) -> type[PreTrainedModel]:
+def class_among(auto: Any, config: PreTrainedConfig) -> type[PreTrainedModel]:
     """Return one of the classes of ``auto``, preferably the one that wrote the configuration.
 
     Raises ModelSupportError for a family without such a class.
