@@ -16,7 +16,6 @@ from .intervals import wilson_interval as wilson_interval
 from .one_sample import TTest as TTest
 from .one_sample import draw_test as draw_test
 from .one_sample import mcnemar_test as mcnemar_test
-from .one_sample import p_of_draws as p_of_draws
 from .one_sample import rank_test as rank_test
 from .one_sample import t_test as t_test
 from .permutation import Relabelled as Relabelled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from headroles.arrays import FloatArray
 from headroles.inference.sample import (
@@ -81,15 +81,6 @@ def p_of_t(statistic: FloatArray, df: FloatArray, alternative: Alternative) -> F
     return np.asarray(stats.t.sf(statistic if alternative == "greater" else -statistic, df))
 
 
-def p_of_draws(reached: NDArray[np.integer], n_draws: int | NDArray[np.integer]) -> FloatArray:
-    """Return p-values from the number of draws under H0 at least as extreme as the observation.
-
-    The observation counts as one more draw, so that no p-value is 0 and the test keeps its level at
-    any number of draws (Phipson and Smyth 2010).
-    """
-    return np.asarray((np.asarray(reached) + 1) / (np.asarray(n_draws) + 1))
-
-
 def rank_test(
     drawn: ArrayLike,
     observed: ArrayLike,
@@ -98,8 +89,9 @@ def rank_test(
 ) -> FloatArray:
     """Test whether each observation is larger, or smaller, than draws under H0.
 
-    Exact if the observation and its draws are exchangeable under H0. ``"two-sided"`` doubles the
-    smaller of both p-values.
+    Exact if the observation and its draws are exchangeable under H0. The observation counts as one
+    more draw, so that no p-value is 0 and the test keeps its level at any number of draws (Phipson
+    and Smyth 2010). ``"two-sided"`` doubles the smaller of both p-values.
 
     Args:
         drawn: (draws, tests), NaN for draws that are missing.
@@ -122,7 +114,7 @@ def rank_test(
     n_draws = (~np.isnan(values)).sum(axis=0)
     slack = np.asarray(rounding, dtype=np.float64)
     above, below = (values >= limits - slack), (values <= limits + slack)
-    greater, less = (p_of_draws(side.sum(axis=0), n_draws) for side in (above, below))
+    greater, less = ((side.sum(axis=0) + 1) / (n_draws + 1) for side in (above, below))
     both = np.minimum(1, 2 * np.minimum(greater, less))
     p = {"greater": greater, "less": less, "two-sided": both}[alternative]
     return np.where(n_draws > 0, p, np.nan)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from headroles.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from headroles.errors import StatisticsError
@@ -124,11 +124,6 @@ class Moments:
             status=np.full(n_tests, UNTESTABLE, dtype=f"U{len(UNTESTABLE)}"),
         )
 
-    def put(self, columns: IndexArray, part: Moments) -> None:
-        """Fill in the moments of some columns."""
-        for one in fields(self):
-            getattr(self, one.name)[columns] = getattr(part, one.name)
-
     def set_status(self, resolution: float) -> None:
         """Set the status of each column from its other moments."""
         size = np.abs(self.mean)
@@ -140,15 +135,6 @@ class Moments:
         enough = (self.n >= 2) & (self.n_clusters >= 2)
         self.status[enough & varies & tells] = OK
         self.status[enough & ~varies] = DEGENERATE
-
-    def flattened(self, columns: BoolArray, dtype: DTypeLike, resolution: float) -> Moments:
-        """Return the moments without deviation in ``columns``, whose means have type ``dtype``."""
-        moments = self.take(np.arange(len(self.n)))
-        moments.mean[columns] = moments.mean[columns].astype(dtype)
-        moments.sd[columns & (moments.n >= 2)] = 0
-        moments.standard_error[columns & (moments.n_clusters >= 2)] = 0
-        moments.set_status(resolution)
-        return moments
 
     def take(self, columns: IndexArray | slice) -> Moments:
         """Return the moments of some columns."""
@@ -319,11 +305,12 @@ class Sample:
         values[...] = self.values
         own = values[:, columns]
         values[:, columns] = np.where(np.isnan(own), np.nan, self.moments.mean[columns])
-        resolution = resolution_of(self.values)
-        known: dict[str, Any] = {
-            "moments": self.moments.flattened(columns, values.dtype, resolution),
-            "n_clusters": self.n_clusters,
-        }
+        moments = self.moments.take(np.arange(self.n_tests))
+        moments.mean[columns] = moments.mean[columns].astype(values.dtype)
+        moments.sd[columns & (moments.n >= 2)] = 0
+        moments.standard_error[columns & (moments.n_clusters >= 2)] = 0
+        moments.set_status(resolution_of(values))
+        known: dict[str, Any] = {"moments": moments, "n_clusters": self.n_clusters}
         if "skewness" in self.__dict__:
             known["skewness"] = np.where(columns, np.nan, self.skewness)
         return _knowing(replace(self, values=values), **known)
@@ -352,7 +339,9 @@ class Sample:
             codes = renumber(self.clusters[present])
             for part in column_slices(len(present), len(columns)):
                 complete = self.values[np.ix_(present, columns[part])].astype(np.float64)
-                moments.put(columns[part], describe(complete, codes, self.ddof, resolution))
+                described = describe(complete, codes, self.ddof, resolution)
+                for name, own in vars(moments).items():
+                    own[columns[part]] = getattr(described, name)
         return moments
 
     @cached_property
