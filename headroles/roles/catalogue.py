@@ -80,11 +80,6 @@ def position_roles(options: Options, context: Context) -> Iterator[Role]:
         yield Role(f"{POSITION}:{offset:+d}", in_window=_IN_WINDOW, sieve=Offsets((offset,)))
 
 
-def self_roles(options: Options, context: Context) -> Iterator[Role]:
-    """Yield the role of the token itself."""
-    yield Role("self", sieve=Offsets((0,)))
-
-
 def is_position(name: str) -> bool:
     """Tell whether a name has the form of a positional role, even with an invalid offset."""
     return name.startswith(f"{POSITION}:")
@@ -112,23 +107,6 @@ def check_offsets(names: Iterable[str], max_tokens: int) -> None:
                 f"the role {name} looks farther than the model reads ({max_tokens} tokens); choose "
                 "a smaller offset"
             )
-
-
-# Tokens that the tokenizer added
-
-
-def delimiter_roles(options: Options, context: Context) -> Iterator[Role]:
-    """Yield the roles whose tokens look for special tokens: all, the first, or separators."""
-    for name, tokens in (
-        ("delimiter", "special"),
-        ("delimiter:cls", "classifier"),
-        ("delimiter:sep", "separators"),
-    ):
-        yield Role(name, sieve=Sets(partial(_tokens, tokens)))
-
-
-def _tokens(name: str, batch: PaddedBatch) -> list[Shared]:
-    return [Shared(batch.real, getattr(batch, name))]
 
 
 # Words of the same sentence of a pair
@@ -294,22 +272,6 @@ def find_rarest(counts: Counter[str]) -> Callable[[Sentence], tuple[int, ...]]:
 # Quantities that describe any head and are never tested; none depends on the score
 
 
-def confidence_roles(options: Options, context: Context) -> Iterator[Role]:
-    """Yield the mean of the largest weights of rows, without special tokens (Voita et al. 2019)."""
-    yield Role("confidence", is_described=True, sieve=RowQuantity("largest", _of_words))
-
-
-def entropy_roles(options: Options, context: Context) -> Iterator[Role]:
-    """Yield the mean entropy of rows in nats, and as a share of that of a uniform row."""
-    for name, weigh in (("entropy", _of_rows), ("entropy:share", _of_shares)):
-        yield Role(name, is_described=True, sieve=RowQuantity("entropies", weigh))
-
-
-def distance_roles(options: Options, context: Context) -> Iterator[Role]:
-    """Yield the mean distance of keys in tokens, weighted by the row."""
-    yield Role("distance", is_described=True, sieve=RowQuantity("distances", _of_rows))
-
-
 @dataclass(frozen=True)
 class RowQuantity(Sieve):
     """Mean over rows of the quantity ``name`` of a layer, each row weighted by ``weigh``."""
@@ -348,3 +310,29 @@ def _of_rows(scope: Scope) -> FloatArray:
 
 def _of_shares(scope: Scope) -> FloatArray:
     return divide(scope.batch.real, np.log(np.maximum(scope.row_lengths, 1)))
+
+
+# Roles that are the same for all options and corpora
+
+
+def _tokens(name: str, batch: PaddedBatch) -> list[Shared]:
+    return [Shared(batch.real, getattr(batch, name))]
+
+
+SELF = (Role("self", sieve=Offsets((0,))),)
+"""The token itself."""
+DELIMITERS = (
+    Role("delimiter", sieve=Sets(partial(_tokens, "special"))),
+    Role("delimiter:cls", sieve=Sets(partial(_tokens, "classifier"))),
+    Role("delimiter:sep", sieve=Sets(partial(_tokens, "separators"))),
+)
+"""Special tokens: all, the first, or separators."""
+CONFIDENCE = (Role("confidence", is_described=True, sieve=RowQuantity("largest", _of_words)),)
+"""The mean of the largest weights of rows, without special tokens (Voita et al. 2019)."""
+ENTROPIES = (
+    Role("entropy", is_described=True, sieve=RowQuantity("entropies", _of_rows)),
+    Role("entropy:share", is_described=True, sieve=RowQuantity("entropies", _of_shares)),
+)
+"""The mean entropy of rows in nats, and as a share of that of a uniform row."""
+DISTANCE = (Role("distance", is_described=True, sieve=RowQuantity("distances", _of_rows)),)
+"""The mean distance of keys in tokens, weighted by the row."""

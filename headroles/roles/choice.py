@@ -18,22 +18,22 @@ from headroles.roles.role import BIAS, Context, Role, Score
 from headroles.roles.syntactic import SyntacticOptions
 from headroles.wording import listed
 
-ROLE_GROUPS: dict[str, Callable[[Any, Context], Iterator[Role]]] = {
+ROLE_GROUPS: dict[str, tuple[Role, ...] | Callable[[Any, Context], Iterator[Role]]] = {
     "local": catalogue.local_roles,
-    "delimiter": catalogue.delimiter_roles,
+    "delimiter": catalogue.DELIMITERS,
     "block": catalogue.block_roles,
     "syntactic": syntactic.roles,
     "position": catalogue.position_roles,
-    "self": catalogue.self_roles,
+    "self": catalogue.SELF,
     "punctuation": catalogue.punctuation_roles,
     "rare": catalogue.rare_roles,
     SAME: same_roles,
-    "confidence": catalogue.confidence_roles,
-    "entropy": catalogue.entropy_roles,
-    "distance": catalogue.distance_roles,
+    "confidence": catalogue.CONFIDENCE,
+    "entropy": catalogue.ENTROPIES,
+    "distance": catalogue.DISTANCE,
 }
-"""Groups of roles, by the name that users give, with the function that yields their roles; in the
-order of every table.
+"""Groups of roles, by the name that users give: their roles, or the function that yields them; in
+the order of every table.
 """
 DEFAULT_GROUPS = ("local", "delimiter", "block", "syntactic")
 """Groups scored by default; each further role is a further test to correct for."""
@@ -102,9 +102,11 @@ def choose_roles(
     named = DEFAULT_GROUPS if options.roles is None else options.roles
     context = Context(relations, score, sentences)
     chosen: list[Role] = []
-    for group, make in ROLE_GROUPS.items():
+    for group, made in ROLE_GROUPS.items():
         asked = {name for name in named if name == ALL or name.partition(":")[0] == group}
-        roles = tuple(make(options, context)) if asked else ()
+        if not asked:
+            continue
+        roles = made if isinstance(made, tuple) else tuple(made(options, context))
         known = [group, *(role.id for role in roles)]
         for name in asked.difference(known, [ALL]):
             near = get_close_matches(name, known, n=3) or known
