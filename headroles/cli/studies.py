@@ -103,31 +103,26 @@ def _signature(
     """Return the signature of a command: subjects, with whether they are optional, and groups."""
     options = {field.name for field in fields_of(group)}
     kinds = subjects if is_beside else {**subjects, "out": "on_progress" not in options}
-    known = (
-        {**ARGUMENTS, "task": (flags.Task, flags.TaskBeside)} if "sample" in kinds else ARGUMENTS
-    )
-    shown = flags.OutputOptions if is_beside else flags.ReportedOptions
-    groups: dict[str, Any] = {"options": group, "output": shown}
-    if set(_TEXTS) & {*subjects}:
-        groups = {"reading": CorpusOptions, **groups}
-    if "parts" in options:
-        groups["resuming"] = flags.ResumeOptions
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Signature(
-        [
-            *(
-                inspect.Parameter(
-                    name,
-                    keyword,
-                    default=None if is_optional else inspect.Parameter.empty,
-                    annotation=known[name][is_optional],
-                )
-                for name, is_optional in kinds.items()
-                if name in known
-            ),
-            *(inspect.Parameter(name, keyword, annotation=one) for name, one in groups.items()),
-        ]
-    )
+    beside = {"task": (flags.Task, flags.TaskBeside)} if "sample" in kinds else {}
+    groups: dict[str, Any] = {"reading": CorpusOptions} if {*_TEXTS} & {*subjects} else {}
+    groups |= {"options": group}
+    groups |= {"output": flags.OutputOptions if is_beside else flags.ReportedOptions}
+    groups |= {"resuming": flags.ResumeOptions} if "parts" in options else {}
+
+    def parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> Any:
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+    arguments = [
+        parameter(
+            name,
+            {**ARGUMENTS, **beside}[name][is_optional],
+            None if is_optional else inspect.Parameter.empty,
+        )
+        for name, is_optional in kinds.items()
+        if name in ARGUMENTS
+    ]
+    return inspect.Signature([*arguments, *(parameter(*given) for given in groups.items())])
 
 
 def _class_in(study: Any, name: str) -> Any:
@@ -144,7 +139,7 @@ def _values(
         if name in _TEXTS:
             yield name, _opened(value, given, options)
         elif name == "names":
-            (folders,) = (given[one] for one in stored)
+            (folders,) = (given[subject] for subject in stored)
             yield name, names_of(folders) if value is None else split_names(value)
         elif name in stored:
             load = stored[name].load
@@ -161,7 +156,8 @@ def _opened(files: list[Path] | None, given: dict[str, Any], options: Options) -
     if "task" in given:
         reading = text_beside(given["task"], reading)
         of_others = {*flags.given(options, PassOptions), "--text-columns", "--header"}
-        idle = ", ".join(one for one in flags.given(options, TaskOptions) if one not in of_others)
+        flagged = flags.given(options, TaskOptions)
+        idle = ", ".join(flag for flag in flagged if flag not in of_others)
         if given["task"] is None and idle:
             raise UsageError(f"{idle} without a task: name its file with --task, or leave them out")
     if files:
