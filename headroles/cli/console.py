@@ -10,7 +10,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,14 +144,9 @@ def watched(subject: Any, on_progress: Callable[[int, int], None]) -> Any:
     return subject.watched(lambda done: on_progress(done, 0))
 
 
-@contextmanager
-def working(work: str) -> Iterator[None]:
+def working(work: str) -> AbstractContextManager[Any]:
     """Show a spinner on a terminal during work of unknown length."""
-    if not err.is_terminal:
-        yield
-        return
-    with err.status(work):
-        yield
+    return err.status(work) if err.is_terminal else nullcontext()
 
 
 def warn(message: str) -> None:
