@@ -201,17 +201,20 @@ class FunctionAttention:
         except Exception as error:  # of the user's function
             if lacks_memory(error):
                 raise
-            raise self._located(error, inputs, names) from error
+            for row, name in enumerate(names if len(names) > 1 else ()):
+                for _ in self.layers(without_padding(inputs, row), [name]):
+                    pass  # the example that alone fails too is named
+            raise ModelError(
+                f"{self.source} raised an error for {_batch(names)} ({with_type(error)})"
+            ) from error
 
     def check_alone(
         self, inputs: Inputs, names: Sequence[str] = (), tolerance: float = _FINE
     ) -> None:
         """Raise ModelSupportError if the second of two sequences has other weights alone."""
         n = int(inputs["attention_mask"][1].sum())
-        together, alone = (
-            list(self.layers(inputs, names)),
-            self.layers(without_padding(inputs, 1), names[1:]),
-        )
+        together = list(self.layers(inputs, names))
+        alone = self.layers(without_padding(inputs, 1), names[1:])
         for layer, (weights, others) in enumerate(zip(together, alone, strict=False)):
             if not torch.allclose(weights[1:, :, :n, :n], others, rtol=0, atol=tolerance):
                 raise ModelSupportError(
@@ -251,18 +254,6 @@ class FunctionAttention:
                 "it must give arrays, or an iterable over the layers"
             )
         yield from map(_as_tensor, given)
-
-    def _located(self, error: Exception, inputs: Inputs, names: Sequence[str]) -> ModelError:
-        """Return the error of a batch, located at the first example that alone also fails."""
-        where = _batch(names)
-        for row, name in enumerate(names if len(names) > 1 else ()):
-            try:
-                for _ in self._steps(without_padding(inputs, row), [name]):
-                    pass
-            except Exception as alone:
-                error, where = alone, repr(name)
-                break
-        return ModelError(f"{self.source} raised an error for {where} ({with_type(error)})")
 
     def _misshapen(self, weights: Tensor, needed: str, names: Sequence[str]) -> ModelError:
         return ModelError(
