@@ -32,7 +32,6 @@ class HasIndices(Protocol):
 
 B = TypeVar("B", bound=HasIndices)
 R = TypeVar("R")
-T = TypeVar("T")
 
 
 @dataclass
@@ -117,8 +116,7 @@ class Passes(Generic[B]):
                 one = waiting.pop()
                 n, width = len(one.indices), max(self.lengths[index] for index in one.indices)
                 if n > self.budget.most(width):
-                    halves = (one.indices[n // 2 :], one.indices[: n // 2])
-                    waiting += [self.make(indices) for indices in halves]
+                    waiting += map(self.make, (one.indices[n // 2 :], one.indices[: n // 2]))
                 elif (found := self._tried(one, read)) is not None:
                     yield one, found[0]
                 elif n == 1:
@@ -208,12 +206,11 @@ def as_tensors(value: Any, device: torch.device) -> Any:
     return _changed(value, convert)
 
 
-def on_device(value: T, device: torch.device) -> T:
+def on_device(value: Any, device: torch.device) -> Any:
     """Move every tensor in ``value`` to ``device``; the copies may finish after the return."""
-    moved: T = _changed(
+    return _changed(
         value, lambda item: item.to(device, non_blocking=True) if isinstance(item, Tensor) else item
     )
-    return moved
 
 
 def to_host(value: Tensor) -> Callable[[], NDArray[Any]]:
