@@ -315,13 +315,7 @@ def check_supported(config: PreTrainedConfig) -> None:
         )
     if is_encoder_decoder(config):
         _check_reads_text(config)
-        generates = False
-    else:
-        from transformers.models.auto import modeling_auto
-
-        generates = kind not in (*FAMILIES, *modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES)
-        generates &= kind in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-    if getattr(config, "is_decoder", False) or generates:
+    if getattr(config, "is_decoder", False) or is_decoder_only(config):
         raise ModelSupportError(
             f"{kind} is a decoder, whose tokens attend to earlier tokens alone; "
             "headroles scores encoders, such as bert or roberta"
@@ -405,6 +399,20 @@ def _check_reads_text(config: PreTrainedConfig) -> None:
             f"{config.model_type} is an encoder-decoder whose encoder does not read text alone; "
             "headroles scores encoders of text, such as bert, or those of t5 and bart"
         )
+
+
+def is_decoder_only(config: PreTrainedConfig) -> bool:
+    """Tell whether a model type has models that generate but none that fill in masked words."""
+    from transformers.models.auto import modeling_auto as known
+
+    kind = config.model_type
+    pretrained = str(known.MODEL_FOR_PRETRAINING_MAPPING_NAMES.get(kind, ""))
+    generates = kind in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    return (
+        kind not in (*FAMILIES, *known.MODEL_FOR_MASKED_LM_MAPPING_NAMES)
+        and not is_encoder_decoder(config)
+        and (generates or pretrained.endswith("ForCausalLM"))
+    )
 
 
 def layer_reaches(config: PreTrainedConfig, n_layers: int) -> tuple[int | None, ...]:
