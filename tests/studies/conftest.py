@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from headroles import classify_heads, read_conllu
+from headroles import HeadScores, classify_heads, read_conllu
+from headroles.roles import OFFSETS
+from tests.conftest import make_scores
 from tests.tasks.conftest import (
     classifier,
     labelled,
@@ -34,3 +38,13 @@ def roles(classifier: Path, sample: Path, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("roles") / "roles"
     classify_heads(classifier, read_conllu(sample), threshold=1.0).save(folder)
     return folder
+
+
+def hits_of(hits: np.ndarray, shares: dict[int, np.ndarray], documents: list[str]) -> HeadScores:
+    """First choices (examples, heads) of one layer for objects, and what some offsets hit."""
+    role = "syntactic:obj:to_governor"
+    table = np.zeros((len(hits), 1, len(OFFSETS)), dtype=np.float32)
+    for offset, share in shares.items():
+        table[:, 0, OFFSETS.index(offset)] = share
+    scores = make_scores(hits[:, None, :, None], [role], documents, score="hit")
+    return replace(scores, offset_shares=table)

@@ -10,20 +10,11 @@ import pytest
 from scipy.stats import ttest_rel
 
 from headroles import HeadScores, assign_roles
-from headroles.roles import OFFSETS
 from headroles.studies.heads import baseline_of, second_half
 from tests.conftest import make_scores
+from tests.studies.conftest import hits_of
 
 ROLE = "syntactic:obj:to_governor"
-
-
-def scores_of(hits: np.ndarray, shares: dict[int, np.ndarray], documents: list[str]) -> HeadScores:
-    """Hits (examples, heads) of one layer, and what some offsets hit."""
-    scores = make_scores(hits[:, None, :, None], [ROLE], documents, score="hit")
-    table = np.zeros((len(hits), 1, len(OFFSETS)), dtype=np.float32)
-    for offset, own in shares.items():
-        table[:, 0, OFFSETS.index(offset)] = own
-    return replace(scores, offset_shares=table)
 
 
 def test_documents_belong_to_the_halves_by_turns() -> None:
@@ -35,7 +26,7 @@ def test_documents_belong_to_the_halves_by_turns() -> None:
 
 def test_the_offset_of_a_half_is_the_best_of_the_other() -> None:
     first, second = np.array([1, 0, 1, 0.0]), np.array([0, 1, 0, 1.0])
-    scores = scores_of(np.zeros((4, 1)), {-1: first, 2: second}, list("abcd"))
+    scores = hits_of(np.zeros((4, 1)), {-1: first, 2: second}, list("abcd"))
     rival = baseline_of(scores, ROLE)
     assert rival is not None
     assert rival.offsets == (2, -1)
@@ -50,7 +41,7 @@ def test_is_the_paired_test_of_both_rules() -> None:
     documents = [f"d{k}" for k in range(40)]
     scores = make_scores(hits, [ROLE], documents, score="hit")
     scores = replace(
-        scores, offset_shares=scores_of(hits[:, 0, :, 0], {-1: rule}, documents).offset_shares
+        scores, offset_shares=hits_of(hits[:, 0, :, 0], {-1: rule}, documents).offset_shares
     )
     for margin in (0.1, 0.25):
         frame = assign_roles(scores, offset_margin=margin).frame
@@ -67,14 +58,14 @@ def test_a_head_that_is_the_rule_does_not_beat_it() -> None:
     rule = np.random.default_rng(1).random(40).astype(np.float32)
     hits = np.column_stack([rule, np.minimum(1, rule + 0.5)])
     for margin in (0.0, 0.1):
-        scores = scores_of(hits, {1: rule}, [f"d{k}" for k in range(40)])
+        scores = hits_of(hits, {1: rule}, [f"d{k}" for k in range(40)])
         answers = assign_roles(scores, offset_margin=margin).frame["answer"].tolist()
         assert answers == ["no" if margin else "undecided", "yes"]
 
 
 def test_a_threshold_that_is_asked_for_replaces_the_rule(tmp_path: Path) -> None:
     hits = np.random.default_rng(2).normal(0.7, 0.1, (40, 1))
-    scores = scores_of(hits, {1: np.full(40, 0.9)}, [f"d{k}" for k in range(40)])
+    scores = hits_of(hits, {1: np.full(40, 0.9)}, [f"d{k}" for k in range(40)])
     table = assign_roles(scores)
     assert table.frame["answer"].tolist() == ["no"]
     assert table.facts["offsets"] == {ROLE: (1, 1)}

@@ -237,8 +237,8 @@ def combine_claims(
     Raises:
         UsageError: fewer than three tables, or twice the same model.
     """
-    models = [model for each in tables for model in each.record.models.values()]
-    weights = [each.weights_sha256 or name for each, name in zip(models, names, strict=True)]
+    models = [model for table in tables for model in table.record.models.values()]
+    weights = [model.weights_sha256 or name for model, name in zip(models, names, strict=True)]
     if len(tables) < _FEWEST_MODELS:
         raise UsageError(
             f"{len(tables)} models are too few for a test with models as units; give "
@@ -246,7 +246,7 @@ def combine_claims(
         )
     if len(set(names)) < len(tables) or len(set(weights)) < len(tables):
         raise UsageError("two of the tables are of the same model; give each model once")
-    rows = pd.concat([each.frame for each in tables])
+    rows = pd.concat([table.frame for table in tables])
     texts = rows.drop_duplicates("claim", ignore_index=True)
     findings = [_over_models(of_claim) for _, of_claim in rows.groupby("claim", sort=False)]
     return ClaimTable.made(

@@ -364,8 +364,7 @@ def draw_scores(
     values = values[~np.isnan(values)].astype(np.float64)
     if not len(values):
         raise UsageError(f"no example has a score of head {layer}-{head} for {role}")
-    drawn = next(known for known in scores.roles if known.id == role)
-    limit = drawn.threshold(scores.score, threshold)
+    limit = scores.roles[scores.role_ids.index(role)].threshold(scores.score, threshold)
     ax = new_axes(ax, 6, 3.4)
     ax.hist(
         values, bins=min(50, max(5, int(np.sqrt(len(values))))), color="0.75", edgecolor="white"

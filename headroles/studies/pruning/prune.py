@@ -293,11 +293,9 @@ def prune_heads(
         tuning_options = replace(options, examples=options.fine_tune_examples)
         files = (task, test, options.fine_tune_on)
         for file, reading in zip(files, (options, options.of_test(), tuning_options), strict=True):
-            if file is None:
-                runs.append(None)
-            else:
+            if file is not None:
                 opened = opened.over(file, reading) if opened else open_run(model, file, reading)
-                runs.append(opened)
+            runs.append(None if file is None else opened)
         run, tested, tuned = runs
         encoder = opened.encoder if opened else load_encoder(model, options, head=None)
         keep_parts("pruning", options, run, tested)

@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.record import Record, RecordedCorpus, RecordedModel
-from headroles.roles import SCORES
 from headroles.scoring.scores import HeadScores
-from tests.conftest import make_roles
+from tests import conftest
 
 ROLES = ("local", "block", "syntactic:any:to_governor")
-OPTIONS = {"pairing": "adjacent"}
 
 
 def make_scores(
@@ -26,21 +23,16 @@ def make_scores(
 ) -> HeadScores:
     """``values`` (examples, layers, heads, roles) of examples in so many documents."""
     n = len(values)
-    return HeadScores(
-        ids=tuple(f"e{k}" for k in range(n)),
-        documents=tuple(f"d{k % documents}" for k in range(n)),
-        lengths=np.full(n, 20),
-        roles=make_roles(roles),
-        values=values.astype(np.float32),
-        counts=np.isfinite(values).any(axis=(1, 2)).astype(np.int64) * 5,
-        score=SCORES[score],
-        record=Record(
-            options={**OPTIONS, **options},
-            corpus=RecordedCorpus(scheme="UD"),
-            model=RecordedModel(reaches=[None] * values.shape[1]),
-        ),
-        digests=tuple(f"{k:08x}{k + 1000:08x}" for k in range(n)),
+    made = conftest.make_scores(
+        values,
+        roles,
+        [f"d{k % documents}" for k in range(n)],
+        score,
+        options={"pairing": "adjacent", **options},
+        corpus={"scheme": "UD"},
+        model={"reaches": [None] * values.shape[1]},
     )
+    return replace(made, digests=tuple(f"{k:08x}{k + 1000:08x}" for k in range(n)))
 
 
 def random_scores(
@@ -62,12 +54,4 @@ def shifted(scores: HeadScores, by: Any, noise: float = 0.0, seed: int = 1) -> H
 
 def reordered(scores: HeadScores, rows: list[int] | NDArray[np.int64]) -> HeadScores:
     """The examples at ``rows`` only, in this order."""
-    return replace(
-        scores,
-        ids=tuple(scores.ids[row] for row in rows),
-        documents=tuple(scores.documents[row] for row in rows),
-        lengths=scores.lengths[rows],
-        values=scores.values[rows],
-        counts=scores.counts[rows],
-        digests=tuple(scores.digests[row] for row in rows),
-    )
+    return scores.select(np.asarray(rows))

@@ -19,17 +19,15 @@ from headroles.roles import OFFSETS, contrast_of
 from tests.conftest import make_scores
 from tests.reference import cut, first_choices
 from tests.rounding import tolerance
+from tests.studies.conftest import hits_of
 
 ROLE = "syntactic:obj:to_governor"
 
 
 def scores_of(hits: np.ndarray, rule: np.ndarray, arcs: list[int]) -> HeadScores:
-    """Hits (examples, heads) of one layer, what the offset -2 hits, and numbers of arcs."""
-    documents = [f"d{k}" for k in range(len(hits))]
-    scores = make_scores(hits[:, None, :, None], [ROLE], documents, score="hit")
-    shares = np.zeros((len(hits), 1, len(OFFSETS)), dtype=np.float32)
-    shares[:, 0, OFFSETS.index(-2)] = rule
-    return replace(scores, offset_shares=shares, counts=np.array(arcs)[:, None])
+    """Hits (examples, heads), what the offset -2 hits, and numbers of arcs."""
+    scores = hits_of(hits, {-2: rule}, [f"d{k}" for k in range(len(hits))])
+    return replace(scores, counts=np.array(arcs)[:, None])
 
 
 def test_the_head_of_one_half_is_reported_on_the_other() -> None:
