@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 import torch
-from msgspec import structs
+from msgspec import Meta, structs
 from torch import Tensor
 
 from headroles.arrays import BoolArray, FloatArray
@@ -33,7 +33,7 @@ from headroles.models.shared.factorisation import (
     score_error,
 )
 from headroles.models.shared.sites import Site, Sums, find_sites, install, reading_inputs
-from headroles.options import Options, takes
+from headroles.options import Options, Seed, takes
 from headroles.passes.loop import Budget, ExampleBatch, Passes, passes_over
 from headroles.passes.options import OnProgress, Progress, shown_in_notebooks
 from headroles.record import Record, RecordedCorpus
@@ -47,7 +47,7 @@ from headroles.studies.removals import (
     n_parameters,
     tabulate_steps,
 )
-from headroles.studies.sharing.options import CollaborateOptions
+from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
 
 if TYPE_CHECKING:
@@ -61,6 +61,46 @@ _STEPS = 48
 """A search for the rank of an error tries multiples of the full rank / 48."""
 _PASSES_OF_FIT = 2
 """Passes over the sample that count as a fit in reports of progress."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollaborateOptions(TaskOptions):
+    """Options of factorising queries and keys."""
+
+    title: ClassVar[str] = "Factorisation"
+
+    sample_examples: Annotated[int, Meta(ge=2)] = 400
+    """Most examples of the sample."""
+    held_out: Annotated[float, Meta(gt=0, lt=1)] = 0.25
+    """Share of the sample held out, to measure on.
+
+    Whole documents where there are several.
+    """
+    seed: Seed = 0
+    """Seed of the starts, and of the examples held out."""
+    rank: Annotated[int | None, Meta(ge=1)] = None
+    """Dimensions of queries and keys that all heads of a layer have together.
+
+    The full rank of the model (heads times head size) changes nothing. A layer that lost heads has
+    its full rank at most, and per head the dimensions of a whole layer.
+    """
+    error: Annotated[float | None, Meta(gt=0, lt=1)] = None
+    """Instead of a rank: largest error of scores, as a share; layers get their least rank.
+
+    The root mean square error on the sample, of the root mean square of scores.
+    """
+    method: Literal["shared", "per-head"] = "shared"
+    """shared: dimensions that all heads mix; per-head: fewer dimensions for each head."""
+    weighting: Literal["inputs", "none"] = "inputs"
+    """Errors to minimise: of scores of real inputs, or of the weights alone."""
+    restarts: Annotated[int, Meta(ge=1)] = 1
+    """Starts of the shared factors; the best is kept."""
+
+    def check(self) -> None:
+        """Reject neither a rank nor an error, and both."""
+        super().check()
+        if (self.rank is None) == (self.error is None):
+            raise UsageError("give exactly one of `rank` and `error`")
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 import pandas as pd
-from msgspec import structs
+from msgspec import Meta, structs
 
 from headroles.arrays import FloatArray, IndexArray
 from headroles.errors import UsageError
@@ -16,14 +16,14 @@ from headroles.inference.permutation import shuffle_labels
 from headroles.models.attention.reader import open_reader
 from headroles.models.heads.remaining import removed_heads
 from headroles.models.loading.encoder import Model, check_is_model, load_encoder
+from headroles.models.options import ModelOptions
 from headroles.models.shared.factorisation import head_singular
 from headroles.models.shared.sites import find_sites
-from headroles.options import Options, takes
+from headroles.options import Convert, Options, Seed, takes
 from headroles.results.formats import to_records
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.studies.classification.role_table import RoleTable
-from headroles.studies.sharing.options import RedundancyOptions
 from headroles.testing.catalogue import RANK
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses
@@ -36,6 +36,24 @@ if TYPE_CHECKING:
 SHARES = (0.9, 0.95, 0.99)
 _CORRECTION = CorrectionOptions(correction="fdr_bh")
 _RANDOM_PAIRS, _CHUNK = 1999, 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedundancyOptions(ModelOptions):
+    """Options of the tests of overlaps."""
+
+    title: ClassVar[str] = "Tests"
+
+    roles_from: Annotated[str | None, Convert(str)] = None
+    """Folder that classify or assign wrote, to test the heads of each role."""
+    draws: Annotated[int, Meta(ge=1)] = 99
+    """Layers of random heads to compare each layer with."""
+    permutations: Annotated[int, Meta(ge=1)] = 9999
+    """Shuffles of the heads of each layer, to test roles."""
+    alpha: Annotated[float, Meta(gt=0, lt=1)] = 0.05
+    """Level of the tests."""
+    seed: Seed = 0
+    """Seed of draws and shuffles."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
