@@ -1,4 +1,4 @@
-"""Blocks are launched without a wait for the device, and fetched as they were read."""
+"""Windows are launched without a wait for the device, and fetched as they were read."""
 
 from __future__ import annotations
 
