@@ -111,6 +111,9 @@ class ReportedOptions(FolderOptions):
     """Write the folder's report.html too."""
 
 
+MOST_USED = "Most used"
+_MOST_USED = ("--out", "--report", "--parser", "--relations", "--roles")
+"""Title of the first flags of a help, and these flags."""
 _source_of = ContextVar[Callable[[str], Any]]("_source_of")
 
 
@@ -127,8 +130,9 @@ class GroupedCommand(TyperCommand):
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             if record := help_record(param, ctx):
-                sections.setdefault(section_of(param), []).append(record)
-        for title in sorted(sections, key=SECTIONS.index):
+                title = MOST_USED if param.opts[0] in _MOST_USED else section_of(param)
+                sections.setdefault(title, []).append(record)
+        for title in sorted(sections, key=("Arguments", MOST_USED, *SECTIONS[1:]).index):
             with formatter.section(title):
                 formatter.write_dl(sections[title])
 

@@ -262,4 +262,4 @@ function drawArcs(sentence) {
 for (const holder of document.querySelectorAll(".heads")) {
   new HeadMap(holder, document.querySelector(".panel"));
 }
-addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => (one.open = true)));
+addEventListener("beforeprint", () => document.querySelectorAll("details:not(:has(article))").forEach((one) => (one.open = true)));

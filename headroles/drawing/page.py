@@ -23,7 +23,7 @@ from headroles.drawing.style import to_svg
 from headroles.record import Record, RecordedModel
 from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
 from headroles.storage import plain
-from headroles.wording import listed, printable, printable_lines
+from headroles.wording import addressed, listed, printable, printable_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -267,7 +267,7 @@ def plain_page(
 
 def _parts(shown: Iterable[Shown]) -> tuple[Part, ...]:
     """Return parts without warnings, and without sentences that point to the full text."""
-    kept = (part.strip() if isinstance(part, str) else part for part in shown)
+    kept = (addressed(part.strip()) if isinstance(part, str) else part for part in shown)
     return tuple(
         part
         for part in kept

@@ -33,6 +33,6 @@ class ModelOptions(Options):
     dtype: Annotated[Literal["float32", "bfloat16", "float16"], CIRCUMSTANCE] = "float32"
     """Precision of the model; scores are float32 throughout."""
     revision: Annotated[str | None, CIRCUMSTANCE] = None
-    """Revision of the model on the hub."""
+    """Revision of the model on the hub; left out: main."""
     trust_remote_code: Annotated[bool, CIRCUMSTANCE] = False
     """Run code that comes with the model."""

@@ -23,9 +23,9 @@ class PassOptions(ModelOptions):
     """Options of loading and running the model."""
 
     batch_tokens: Annotated[int | None, Meta(ge=1)] = None
-    """Most tokens of a batch, padding included.
+    """Most tokens of a batch, padding included; left out: as many as fit the device.
 
-    If left out, it fits the device. Batches get smaller where memory runs out.
+    Batches get smaller where memory runs out.
     """
     on_progress: Annotated[OnProgress | None, NO_FLAG, CIRCUMSTANCE] = None
     """Called with the amount done and the total: sentences of a corpus; of a task, passes over a

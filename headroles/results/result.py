@@ -35,7 +35,7 @@ from headroles.results.formats import (
     with_head_names,
     with_units,
 )
-from headroles.results.shown import Grid, Shown, Summary, Warned, as_html, as_text, brief
+from headroles.results.shown import WIDE, Grid, Shown, Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import Stored
 from headroles.role_names import find_roles, in_words
 from headroles.wording import addressed, in_one_line, not_among
@@ -115,11 +115,15 @@ class Result(Stored, Summary):
     def details(self) -> Iterator[Shown]:
         """Yield all tables of `views`, whole."""
         for name in self.views:
-            if not len(table := _flat(self.view(name)).apply(readable)):
+            if not len(table := _flat(self.view(name))):
                 continue
             yield name.replace("_", " ").capitalize()
-            rows = table.astype(str).itertuples(index=False, name=None)
-            yield Grid(tuple(map(str, table.columns)), tuple(rows))
+            shown = table.apply(readable).astype(str)
+            if name == "long" and sum(_widths(shown)) > WIDE:
+                shown = for_paper(table).apply(readable).astype(str)
+                yield f"These columns tell most; files of the folder have all {table.shape[1]}."
+            rows = shown.itertuples(index=False, name=None)
+            yield Grid(tuple(map(str, shown.columns)), tuple(rows))
 
     def to_json(self) -> dict[str, Any]:
         """Return options, facts and rows for scripts; null for missing and infinite numbers."""
@@ -312,6 +316,11 @@ class Result(Stored, Summary):
 
     def _repr_html_(self) -> str:
         return picture(self) + as_html([*brief(self.shown), _GO_ON])
+
+
+def _widths(table: pd.DataFrame) -> list[int]:
+    """Return the width of each column of texts, with the blank beside it."""
+    return [1 + max(len(str(name)), *table[name].str.len()) for name in table]
 
 
 def _flat(table: pd.DataFrame) -> pd.DataFrame:

@@ -203,9 +203,10 @@ class FrequencyOptions(Options):
     title: ClassVar[str] = "Roles"
 
     frequencies: Annotated[str | None, Convert(str)] = None
-    """File of word frequencies, for rare words: a word, a tab and its count in each line.
+    """File of word frequencies, for rare words: a word, a tab and its count in each line; left out:
+    those of the corpus.
 
-    By default the words of the corpus are counted. Words that are not in the file count as the
+    Words that are not in the file count as the
     rarest; upper and lower case are the same.
     """
 

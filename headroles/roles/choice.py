@@ -59,9 +59,9 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
     roles: Annotated[Sequence[str] | None, Convert(_names)] = None
     """Roles to score, separated by commas: groups (local, delimiter, block, syntactic, position,
     self, punctuation, rare, same, confidence, entropy, distance), ids such as position:-2, all,
-    or MODULE:FUNCTION for a function of yours.
+    or MODULE:FUNCTION for a function of yours; left out: local, delimiter, block, syntactic.
 
-    By default: local, delimiter, block, syntactic. A group stands for all of its roles: delimiter
+    A group stands for all of its roles: delimiter
     also scores delimiter:cls and delimiter:sep. In Python, a function of yours may stand in the
     list itself.
     """

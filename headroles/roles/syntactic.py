@@ -159,11 +159,8 @@ class SyntacticOptions(PresetOptions):
     title: ClassVar[str] = "Roles"
 
     relations: Annotated[str | Sequence[str] | None, Convert(_relations)] = None
-    """Relations to score, separated by commas, or all of them (all), or not one (none).
-
-    By default four relations of the corpus's label scheme: nsubj, obj, amod, advmod in UD; nsubj,
-    dobj, amod, advmod in CLEAR.
-    """
+    """Relations to score, separated by commas, or all of them (all), or not one (none); left out:
+    nsubj, obj, amod, advmod (in the label scheme CLEAR dobj in place of obj)."""
     keep_subtypes: bool = False
     """Treat nsubj:pass as a relation of its own."""
     arcs: Annotated[str, Convert(check_source)] = BASIC

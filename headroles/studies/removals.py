@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
@@ -17,7 +17,7 @@ from headroles.models.heads.remaining import Head
 from headroles.options import Convert, Options
 from headroles.record import Record
 from headroles.results.result import Result
-from headroles.results.shown import Grid, in_digits
+from headroles.results.shown import Grid, Shown, Warned, in_digits
 from headroles.tasks.options import REGRESSION
 from headroles.tasks.outcomes import LOSS, Outcomes
 from headroles.testing.answers import answers
@@ -97,14 +97,24 @@ def heads_by_role(table: RoleTable, run: TaskRun) -> dict[str, list[Head]]:
     return {role: heads for role, heads in by_role.items() if heads}
 
 
-def describe_task(record: Record, measured: Mapping[str, float | None]) -> str:
+def warn_of_guessing(measured: Mapping[str, float | None]) -> Iterator[Warned]:
+    """Warn if a model does no better than chance, as without training for the task."""
+    for name in ("matthews", "spearman"):
+        if (value := measured.get(name)) is not None and value <= 0:
+            yield Warned(
+                f"{name} is {value:.3f}, no better than chance: was the model trained for it?"
+            )
+
+
+def describe_task(record: Record, measured: Mapping[str, float | None]) -> Iterator[Shown]:
     """Name the model, the examples, and the loss and the metrics of the whole model."""
+    yield from warn_of_guessing(measured)
     task = record.task
     unit = "" if task.objective == REGRESSION else " nats"
     metrics = [f"{name} {in_digits(measured[name], 3)}" for name in task.metrics]
     values = ", ".join([f"loss {in_digits(measured[LOSS], 4)}{unit}", *metrics])
     file = Path(task.file).name
-    return f"{record.model.name} on {task.examples} examples of {file}: {values}."
+    yield f"{record.model.name} on {task.examples} examples of {file}: {values}."
 
 
 def known_measure(measure: str, known: Sequence[str]) -> str:

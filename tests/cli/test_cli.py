@@ -299,3 +299,12 @@ def test_a_new_round_starts_at_its_own_speed(
     assert capsys.readouterr().err.splitlines() == [
         f"roles: {count} passes" for count in ("0 of 30", "15 of 30", "0 of 8", "8 of 8")
     ]
+
+
+def test_help_begins_with_the_flags_that_people_need() -> None:
+    shown = run("classify", "--help").stdout
+    first = shown[shown.index("Most used:") : shown.index("Corpus:")]
+    for flag in ("--out", "--parser", "--relations", "--roles", "--report"):
+        assert f"  {flag} " in first
+        assert shown.count(f"  {flag} ") == 1
+    assert "--score" not in first

@@ -23,7 +23,7 @@ from headroles import (
 from headroles.drawing.page import Sentences
 from headroles.errors import StorageError, UsageError
 from headroles.report.pages import make_report, write_report
-from headroles.results.shown import Grid
+from headroles.results.shown import WIDE, Grid
 from headroles.results.stored import save_together
 from headroles.roles import in_words
 from headroles.studies.classification.figures import draw_heads
@@ -235,6 +235,13 @@ def test_a_sentence_of_ones_own_is_on_the_page(
 def test_a_page_without_sentences_takes_none(shifts: RoleComparison, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="the page of a comparison shows no sentences"):
         make_report(shifts.save(tmp_path / "shifts"), tokens="Old cats")
+
+
+def test_details_fit_a_screen(shifts: RoleComparison) -> None:
+    text = shifts.in_full()
+    assert f"files of the folder have all {len(shifts.columns)}." in text
+    assert max(map(len, text.splitlines())) <= WIDE
+    assert len(text.splitlines()) > len(shifts)
 
 
 def test_without_the_model_arcs_have_no_weights(

@@ -272,7 +272,8 @@ class RoleTable(Result):
         positional = self.frame[is_positional].nlargest(1, "mean")
         grid = self._heads_grid(roles, arcs, pairs, bool(len(arcs) or len(positional)))
         yield grid if grid.rows else "No head was shown to have a role."
-        if lacking := [in_words(role) for role in others if role not in has.index]:
+        named = [*others, *filter(is_own, single)]
+        if lacking := [in_words(role) for role in named if role not in has.index]:
             more = f"; and {len(lacking) - _MOST_MISSING} more" * (len(lacking) > _MOST_MISSING)
             yield f"No head attends to: {'; '.join(lacking[:_MOST_MISSING])}{more}."
         if len(roles) > _MOST_ROLES:

@@ -155,7 +155,7 @@ class Ablations(ExamplesResult):
 
     def summarize(self) -> Iterator[Shown]:
         """Say how many removals changed the loss, and tabulate the largest changes."""
-        yield describe_task(self.record, self.facts["measured"])
+        yield from describe_task(self.record, self.facts["measured"])
         for kind, rows in self.frame.groupby("set", sort=False):
             worse, better, undecided = (rows["answer"] == answer for answer in ANSWERS)
             small = undecided & rows["equivalent"]

@@ -149,7 +149,7 @@ class Importance(ExamplesResult):
 
     def summarize(self) -> Iterator[Shown]:
         """Name the estimator to use and its most important heads; warn of unreliable orders."""
-        yield describe_task(self.record, self.facts["measured"])
+        yield from describe_task(self.record, self.facts["measured"])
         yield (
             "The estimator absolute serves to choose heads to remove: how much the loss of an "
             "example changes,\nup or down, as the head is scaled, in nats, mean over examples. "

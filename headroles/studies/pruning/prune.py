@@ -49,6 +49,7 @@ from headroles.studies.removals import (
     n_parameters,
     tabulate_steps,
     two_sided,
+    warn_of_guessing,
     without,
 )
 from headroles.tasks.options import TaskOptions
@@ -186,6 +187,7 @@ class Pruning(Result):
         before, after = facts["parameters"]["before"], facts["parameters"]["after"]
         layers = sorted({layer for layer, _ in (*self.removed, *self.kept)})
         counts = [str(sum(at == layer for at, _ in self.kept)) for layer in layers]
+        yield from warn_of_guessing(facts["before"] or {})
         yield (
             f"{len(self.removed)} of {len(self.removed) + len(self.kept)} heads removed (order: "
             f"{facts['order']})."

@@ -199,7 +199,7 @@ class PruningCurves(ExamplesResult):
         """Name the order with the least loss, and tabulate the curves."""
         options, shares, rows = self.options, self.options.shares, self.frame
         rows = rows[(rows["measure"] == LOSS) & (rows["share"].isna() | (len(shares) == 1))]
-        yield describe_task(self.record, self.facts["measured"])
+        yield from describe_task(self.record, self.facts["measured"])
         where = f"With {shares[0]:.0%}" if len(shares) == 1 else "On average over the shares"
         least = rows.nsmallest(1, "value").iloc[0]
         yield (

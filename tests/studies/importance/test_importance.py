@@ -188,3 +188,15 @@ def test_a_loss_that_is_no_number_is_shown_as_missing(found: Importance) -> None
     measured = dict.fromkeys(found.facts["measured"], float("nan"))
     record = structs.replace(found.record, facts=plain({**found.facts, "measured": measured}))
     assert "loss - nats" in repr(dataclasses.replace(found, record=record))
+
+
+@pytest.mark.parametrize(
+    ("matthews", "is_warned"), [(-0.1, True), (0.0, True), (0.1, False), (float("nan"), False)]
+)
+def test_a_model_that_guesses_is_said_so_first(
+    found: Importance, matthews: float, is_warned: bool
+) -> None:
+    measured = {**found.facts["measured"], "matthews": matthews}
+    record = structs.replace(found.record, facts=plain({**found.facts, "measured": measured}))
+    shown = repr(dataclasses.replace(found, record=record))
+    assert shown.startswith("warning: matthews is ") == is_warned
