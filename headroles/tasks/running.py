@@ -260,12 +260,12 @@ class TaskRun:
             # a notebook without `expect` has a bar for each round
             rounds = self.rounds if options is self.options else Progress(options.on_progress)
             report = rounds.start(len(self.batches) * n_passes)
-            of_an_example = len(self.batches) / len(self.task)
+            n_batches, n_examples = len(self.batches), len(self.task)
 
             def read(part: TaskBatch) -> Arrays:
+                size = len(part.indices)
                 return compute(
-                    part,
-                    lambda n: report(of_an_example * (done * n_passes + n * len(part.indices))),
+                    part, lambda n: report(n_batches * (done * n_passes + n * size) / n_examples)
                 )
 
             for number, batch in enumerate(self.batches):
@@ -282,7 +282,7 @@ class TaskRun:
                     arrays.append(_joined(pieces))
                     if self.parts is not None:
                         self.parts.write(name, encode_arrays(arrays[-1]))
-                report(of_an_example * done * n_passes)
+                report(n_batches * done / n_examples * n_passes)  # whole numbers stay whole
         places = np.argsort([index for batch in self.batches for index in batch.indices])
         return {name: values[places] for name, values in _joined(arrays).items()}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -114,23 +116,48 @@ def test_parts_of_a_state_are_not_written(folder: Path, tmp_path: Path) -> None:
         model.save_pretrained(tmp_path / "part", state_dict={})
 
 
+def test_it_is_written_whole_through_its_class(folder: Path, tmp_path: Path) -> None:
+    model = load_model(folder)
+    type(model).save_pretrained(model, tmp_path / "again")
+    assert torch.equal(outputs(load_model(tmp_path / "again")), outputs(model))
+
+
+def test_its_memory_is_free_when_nothing_refers_to_it(folder: Path) -> None:
+    model = load_model(folder)
+    known = weakref.ref(model)
+    gc.disable()
+    try:
+        del model
+        assert known() is None
+    finally:
+        gc.enable()
+
+
 def test_transformers_does_not_load_it_with_weights_made_up(folder: Path) -> None:
     with pytest.raises(OSError, match="no file named"):
         AutoModel.from_pretrained(folder)
 
 
 def test_broken_folders(folder: Path) -> None:
-    changes: tuple[tuple[str, Callable[[bytes], bytes]], ...] = (
-        (WEIGHTS_FILE, lambda content: b""),
-        (WEIGHTS_FILE, lambda content: content[: len(content) // 2]),
-        (RECORD_FILE, lambda content: content.replace(b'"rank": 8', b'"rank": 9')),
-        (RECORD_FILE, lambda content: b'{"modules": 3}'),
+    changes: tuple[tuple[str, Callable[[bytes], bytes], str], ...] = (
+        (WEIGHTS_FILE, lambda content: b"", ""),
+        (WEIGHTS_FILE, lambda content: content[: len(content) // 2], ""),
+        (RECORD_FILE, lambda content: content.replace(b'"rank": 8', b'"rank": 9'), ""),
+        (RECORD_FILE, lambda content: b"{}", "missing required field .?modules"),
+        (RECORD_FILE, lambda content: b'{"modules": 3}', r"got int - at .\$\.modules"),
+        (RECORD_FILE, lambda content: content.replace(b'"rank": 8', b'"rank": -1'), r"\.rank"),
+        (
+            RECORD_FILE,
+            lambda content: content.replace(b'"method": "', b'"method": "x'),
+            r"at .\$\.modules\[\.\.\.\]\.method",
+        ),
     )
-    for name, change in changes:
+    for name, change, found in changes:
         before = (folder / name).read_bytes()
         assert change(before) != before
         (folder / name).write_bytes(change(before))
-        with pytest.raises(ModelError, match=r"low rank in .*cannot be loaded.*collaborate"):
+        message = f"low rank in .*cannot be loaded.*{found}.*collaborate"
+        with pytest.raises(ModelError, match=message):
             load_encoder(folder)
         (folder / name).write_bytes(before)
     (folder / WEIGHTS_FILE).unlink()

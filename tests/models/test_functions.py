@@ -33,6 +33,7 @@ from headroles.errors import (
     TokenizerError,
     UsageError,
 )
+from headroles.models.attention.functions import FunctionAttention
 from headroles.models.attention.reader import open_reader
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.options import ModelOptions
@@ -168,6 +169,25 @@ def fail(weights: Any) -> Any:
 def test_invalid_attention_is_reported_with_its_sentence(change: Any, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         score(at("second", change))
+
+
+@pytest.mark.parametrize(
+    ("of_a_row", "message"),
+    [
+        (lambda name: 1 / 3, "raised an error for 'a' and the 1 others of its batch"),
+        (lambda name: np.full((1, 1, 1, 3, 3), 1 / 2), "for 'a' and the 1 others of its batch"),
+        (lambda name: 1 / 3 if name == "a" else fail(name), "raised an error for 'b'"),
+        (fail, "raised an error for 'a'"),
+    ],
+)
+def test_checks_of_a_sentence_alone_hide_no_error(of_a_row: Any, message: str) -> None:
+    def fail_together(_: object, names: Any) -> Any:
+        return fail(names) if len(names) > 1 else np.asarray(of_a_row(names[0]))
+
+    made = FunctionAttention(fail_together, "the function f", torch.device("cpu"))
+    inputs = {"attention_mask": torch.ones(2, 3, dtype=torch.long)}
+    with pytest.raises(ModelError, match=rf"{message} \(RuntimeError: no such tensor\)"):
+        list(made.layers(inputs, ["a", "b"]))
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from transformers import (
     LEDConfig,
     LlamaConfig,
     MarianConfig,
+    Mistral4Config,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
@@ -237,6 +238,7 @@ class TestConfiguration:
         [
             (GPT2Config(), "gpt2 is a decoder"),
             (LlamaConfig(), "llama is a decoder"),
+            (Mistral4Config(), "mistral4 is a decoder"),  # known by its class alone
             (BertConfig(is_decoder=True), "bert is a decoder"),
             (BartConfig(is_decoder=True), "bart is a decoder"),
             (WhisperConfig(), "whisper is an encoder-decoder whose encoder does not read text"),

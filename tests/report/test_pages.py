@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from headroles.results.shown import WIDE, Grid
 from headroles.results.stored import save_together
 from headroles.roles import in_words
 from headroles.studies.classification.figures import draw_heads
-from headroles.studies.inspection.again import ExampleOptions
+from headroles.studies.inspection.again import Chosen, ExampleOptions, load_again
 from headroles.studies.inspection.examples import quote
 from tests.conftest import changed, make_scores
 from tests.report.conftest import parts_of, tables_of, texts_of
@@ -184,7 +185,7 @@ def test_what_goes_beyond_position_is_told_by_how_far(tmp_path: Path) -> None:
 
 
 def test_weights_beside_sentences_are_those_of_the_head(
-    bert_folder: Path, treebank: Path, tmp_path: Path
+    bert_folder: Path, treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     role = "syntactic:any:to_governor"
     result = classify_heads(
@@ -193,8 +194,11 @@ def test_weights_beside_sentences_are_those_of_the_head(
     folder = result.save(tmp_path / "out")
     (found,), why_not = quote(folder, [((1, 2), role, ExampleOptions(n=2))])
     assert why_not == ()
+    of_head = Mock(side_effect=Chosen.scores)
+    monkeypatch.setattr(Chosen, "scores", lambda *given: of_head(*given))
     seen = read_attention(HeadScores.load(folder), (1, 2), role, n=2)
-    assert len(found) == len(seen)
+    of_head.assert_called_once()
+    assert len(found) == len(seen) == 2
     for one, attention in zip(found, seen, strict=True):
         assert one.words == attention.labels
         own = {(query, key): weight for query, key, weight, is_own in one.arcs if is_own}
@@ -208,13 +212,16 @@ def test_weights_beside_sentences_are_those_of_the_head(
 
 
 def test_a_sentence_of_ones_own_is_on_the_page(
-    bert_folder: Path, treebank: Path, tmp_path: Path
+    bert_folder: Path, treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = classify_heads(
         bert_folder, read_conllu(treebank), threshold=0.001, beyond_offset=False
     )
     folder = result.save(tmp_path / "out")
+    load = Mock(side_effect=load_again)
+    monkeypatch.setattr("headroles.studies.inspection.examples.load_again", load)
     given = parts_of(make_report(folder, tokens="Old cats eat"), Sentences)
+    load.assert_called_once()
     has = result.roles.assigned[["layer", "head"]].itertuples(index=False)
     assert {part.head for part in given} == {f"{layer}-{head}" for layer, head in has}
     for part in given[:4]:

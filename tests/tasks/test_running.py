@@ -62,6 +62,17 @@ def test_losses_are_those_of_each_example_alone(classifier: Path, labelled: Path
     assert run.measure(found)["accuracy"] == pytest.approx(right[0])
 
 
+def test_progress_ends_with_all_passes(classifier: Path, tmp_path: Path) -> None:
+    """15 batches have 22 examples: 15 / 22 * 22 is less than 15."""
+    reports: list[tuple[int, int]] = []
+    options = TaskOptions(batch_tokens=12, on_progress=lambda *report: reports.append(report))
+    rows = [("the cat", "good"), ("the cat", "bad")] * 7 + SENTENCES[:1] * 8
+    run = open_run(classifier, write_labelled(tmp_path / "task.tsv", rows), options)
+    assert (len(run.batches), len(run.task)) == (15, 22)
+    run.outcomes_unmasked()
+    assert reports[-1] == (15, 15)
+
+
 @pytest.mark.parametrize("kind", [BertForSequenceClassification, MPNetForSequenceClassification])
 @pytest.mark.parametrize("reads_all", [False, True])
 def test_nothing_is_computed_for_tokens_that_are_not_read(

@@ -202,8 +202,14 @@ class FunctionAttention:
             if lacks_memory(error):
                 raise
             for row, name in enumerate(names if len(names) > 1 else ()):
-                for _ in self.layers(without_padding(inputs, row), [name]):
-                    pass  # the example that alone fails too is named
+                try:
+                    for _ in self._steps(without_padding(inputs, row), [name]):
+                        pass
+                except HeadRolesError:
+                    continue  # a check of a row alone says nothing about the user's error
+                except Exception as alone:  # this example is named
+                    error, names = alone, [name]
+                    break
             raise ModelError(
                 f"{self.source} raised an error for {_batch(names)} ({with_type(error)})"
             ) from error

@@ -9,7 +9,6 @@ inventing the missing projections.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
@@ -242,34 +241,54 @@ class LowRankShape(msgspec.Struct):
     rank: Count
 
 
+class LowRankRecord(msgspec.Struct):
+    """Content of ``low_rank.json``."""
+
+    modules: dict[str, LowRankShape]
+
+
 def is_collaborative(folder: str | Path) -> bool:
     """Tell whether a model of low rank wrote ``folder``."""
     return (Path(folder) / RECORD_FILE).is_file()
 
 
+class _SavedWhole:
+    """Mixin that models of low rank have before their transformers class."""
+
+    def save_pretrained(
+        self,
+        save_directory: str | Path,
+        is_main_process: bool = True,
+        state_dict: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """Write configuration and weights into a folder that `load_model` of headroles reads.
+
+        Raises ModelError for a given ``state_dict``, such as that of a distributed model.
+        """
+        if state_dict is not None:
+            raise ModelError("a model of low rank is written whole; save it from one process")
+        if is_main_process:
+            Path(save_directory).mkdir(parents=True, exist_ok=True)
+            _write(cast(PreTrainedModel, self), Path(save_directory))
+
+
+_KINDS: dict[type[Any], type[Any]] = {}
+
+
 def saved_whole(model: PreTrainedModel) -> PreTrainedModel:
-    """Let ``model`` write its queries and keys of low rank by its own ``save_pretrained``."""
-    cast(Any, model).save_pretrained = partial(_save, model)
+    """Return ``model``, whose ``save_pretrained`` now writes its queries and keys of low rank."""
+    if not isinstance(model, _SavedWhole):
+        kind: type[Any] = type(model)
+        if kind not in _KINDS:
+            # transformers looks at the source of the module that a class says it is from.
+            module = {"__module__": kind.__module__}
+            _KINDS[kind] = type(kind.__name__, (_SavedWhole, kind), module)
+        model.__class__ = _KINDS[kind]
     return model
 
 
-def _save(
-    model: PreTrainedModel,
-    save_directory: str | Path,
-    is_main_process: bool = True,
-    state_dict: dict[str, Any] | None = None,
-    **_: Any,
-) -> None:
-    """Write configuration and weights into a folder that `load_model` of headroles reads.
-
-    Raises ModelError for a given ``state_dict``, such as that of a distributed model.
-    """
-    if state_dict is not None:
-        raise ModelError("a model of low rank is written whole; save it from one process")
-    if not is_main_process:
-        return
-    folder = Path(save_directory)
-    folder.mkdir(parents=True, exist_ok=True)
+def _write(model: PreTrainedModel, folder: Path) -> None:
     model.config.architectures = [type(model).__name__]
     model.config.save_pretrained(folder)
     save_model(model, str(folder / WEIGHTS_FILE))
@@ -278,13 +297,13 @@ def _save(
         path: LowRankShape(scores.method, scores.query.in_features, scores.heads, scores.rank)
         for path, scores in ((path, module.scores) for path, module in low_rank_modules(model))
     }
-    storage.write_bytes(folder / RECORD_FILE, storage.encode_json({"modules": modules}))
+    storage.write_bytes(folder / RECORD_FILE, storage.encode_json(LowRankRecord(modules)))
 
 
 def low_rank_model(folder: Path, model: PreTrainedModel) -> PreTrainedModel:
     """Return ``model`` with queries and keys as the record of ``folder`` says, without weights."""
-    record = storage.read_json(folder / RECORD_FILE)
-    for path, shape in msgspec.convert(record["modules"], dict[str, LowRankShape]).items():
+    record = msgspec.convert(storage.read_json(folder / RECORD_FILE), LowRankRecord)
+    for path, shape in record.modules.items():
         replace_scores(model, path, LowRankScores(**msgspec.structs.asdict(shape)))
     return model
 

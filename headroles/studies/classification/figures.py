@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headroles.drawing.page import HeadMap, Page, Picture, Quoted, Section, Sentences, plain_page
+from headroles.drawing.page import HeadMap, Page, Picture, Section, Sentences, plain_page
 from headroles.drawing.style import (
     BRIGHT,
     DARK,
@@ -433,17 +434,12 @@ def _findings(table: RoleTable) -> Iterator[str]:
 
 def _sentences(table: RoleTable, folder: Path, options: ReportOptions) -> Section:
     """Return the section with sentences of every head, for its strongest roles."""
-    rows, why_not = list(_strongest_of_heads(table)), dict[str, None]()
-    of_rows: list[list[Quoted]] = [[] for _ in rows]
-    choices = [(options.as_group(ExampleOptions),)] if options.is_given else []
-    for some in (*choices, _QUOTED):
-        wanted: list[Wanted] = [
-            ((row["layer"], row["head"]), row["role"], choice) for row in rows for choice in some
-        ]
-        sentences, reasons = quote(folder, wanted, tuple(options.roles or ()), options.model)
-        why_not |= dict.fromkeys(reasons)
-        for k, several in enumerate(sentences):
-            of_rows[k // len(some)] += several
+    rows = list(_strongest_of_heads(table))
+    choices = (options.as_group(ExampleOptions),) * options.is_given + _QUOTED
+    wanted: list[Wanted] = [
+        ((row["layer"], row["head"]), row["role"], choice) for row in rows for choice in choices
+    ]
+    quoted, why_not = quote(folder, wanted, tuple(options.roles or ()), options.model)
     parts: list[str | Sentences] = [
         f"For each head and its strongest roles {'your sentence, ' * options.is_given}the example "
         "with its largest score, and two typical ones, nearest the median. The words that the role "
@@ -452,13 +448,14 @@ def _sentences(table: RoleTable, folder: Path, options: ReportOptions) -> Sectio
         *why_not,
     ]
     left = _MOST_QUOTED
-    for row, quoted in zip(rows, of_rows, strict=True):
-        left -= sum(len(sentence.data) + 30 * len(sentence.words) for sentence in quoted)
-        if quoted and left > 0:
+    for k, row in enumerate(rows):
+        of_row = tuple(chain(*quoted[k * len(choices) : (k + 1) * len(choices)]))
+        left -= sum(len(sentence.data) + 30 * len(sentence.words) for sentence in of_row)
+        if of_row and left > 0:
             head = head_name((row["layer"], row["head"]))
             title = f"{role_label(row['role'])}: head {head}"
             text = f"Mean {with_interval(row)}, threshold {row['threshold']:.3g}."
-            parts.append(Sentences(title, text, head, tuple(quoted)))
+            parts.append(Sentences(title, text, head, of_row))
     return Section("Sentences", tuple(parts))
 
 

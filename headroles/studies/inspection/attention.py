@@ -117,18 +117,18 @@ def read_attention(
     >>> attention.labels[0], attention.weights.shape == 2 * (len(attention),)
     ('[CLS]', True)
     """
-    return attention_in(scores, read_examples(scores, [(head, role, options)], options), options)[0]
+    shown = read_examples(scores, [(head, role, options)], options)
+    return attention_in(scores, shown, load_again(scores, options))[0]
 
 
 def attention_in(
-    scores: HeadScores, shown: Sequence[Chosen], options: AgainOptions
+    scores: HeadScores, shown: Sequence[Chosen], encoder: LoadedEncoder
 ) -> list[list[WordAttention]]:
     """Read the attention of heads in their examples, a list for each of ``shown``.
 
-    Each example is read once. ``options`` name the model. Raises ModelError for another model or
-    tokenizer than was scored.
+    Each example is read once. Raises ModelError for another tokenizer than was scored.
     """
-    encoder, measure = load_again(scores, options), scores.record.options.get("measure") or WEIGHTS
+    measure = scores.record.options.get("measure") or WEIGHTS
     examples = {
         row: example
         for chosen in shown
@@ -139,7 +139,7 @@ def attention_in(
     rows = read_heads(encoder, cut, wanted, measure)
     read = {row: (weights, reaches) for row, weights, reaches in rows}
 
-    def made(chosen: Chosen, row: int) -> WordAttention:
+    def made(chosen: Chosen, row: int, score: float) -> WordAttention:
         (layer, head), role, example = chosen.head, chosen.role.id, cut[row]
         assert chosen.role.sieve is not None
         cells, (weights, reaches) = chosen.role.sieve.cells(PaddedBatch([example])), read[row]
@@ -157,7 +157,7 @@ def attention_in(
             layer=layer,
             head=head,
             role=role,
-            score=chosen.scores(scores)[chosen.rows.index(row)],
+            score=score,
             score_name=scores.score.name,
             measure=measure,
             labels=tuple(
@@ -169,7 +169,10 @@ def attention_in(
             sieve=pieces.T @ cells @ pieces > 0,
         )
 
-    return [[made(chosen, row) for row in chosen.rows] for chosen in shown]
+    return [
+        [made(chosen, *row) for row in zip(chosen.rows, chosen.scores(scores), strict=True)]
+        for chosen in shown
+    ]
 
 
 def encode_again(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,7 @@ from headroles.studies.inspection.again import (
     Chosen,
     ExampleOptions,
     Wanted,
+    load_again,
     not_imported,
     read_examples,
 )
@@ -41,6 +43,9 @@ from headroles.studies.inspection.attention import (
     attention_in,
 )
 from headroles.wording import shortened
+
+if TYPE_CHECKING:
+    from headroles.models.loading.encoder import LoadedEncoder
 
 _OF_ROLE, _OTHERS = 8, 4
 """Numbers of arcs of the role, and of other arcs, to list for a sentence."""
@@ -143,7 +148,8 @@ def find_examples(
     (shown,) = read_examples(scores, [(head, role, options)], options)
     name, place = shown.role.id, scores.role_ids.index(shown.role.id)
     marked = [mark(example, shown.role) for example in shown.examples]
-    (weights,), warnings = _weights_again(scores, [shown], options if options.weights else None)
+    load = _loader(scores, options) if options.weights else None
+    (weights,), warnings = _weights_again(scores, [shown], load)
     frame = pd.DataFrame(
         {
             "example": [example.id for example in shown.examples],
@@ -210,17 +216,27 @@ class _WordByWord(AlignedEncoder):
         return encoded
 
 
-def _weights_again(
-    scores: HeadScores, shown: Sequence[Chosen], options: AgainOptions | None
-) -> tuple[Sequence[Sequence[WordAttention]], tuple[str, ...]]:
-    """Return attention in the sentences, from a model on this machine, and the reason for none."""
-    if options is None or not any(chosen.rows for chosen in shown):
-        return [()] * len(shown), ()
-    recorded = str(scores.record.model.model)
-    try:
+def _loader(scores: HeadScores, options: AgainOptions) -> Callable[[], LoadedEncoder]:
+    """Return a function that loads the model that was scored, from this machine, only once."""
+
+    @cache
+    def load() -> LoadedEncoder:
+        recorded = str(scores.record.model.model)
         if options.model is None and not Path(recorded).is_dir():
             raise UsageError(f"{recorded} is no folder here; pass `model`")
-        return attention_in(scores, shown, options), ()
+        return load_again(scores, options)
+
+    return load
+
+
+def _weights_again(
+    scores: HeadScores, shown: Sequence[Chosen], load: Callable[[], LoadedEncoder] | None
+) -> tuple[Sequence[Sequence[WordAttention]], tuple[str, ...]]:
+    """Return attention in the sentences, and the reason for none."""
+    if load is None or not any(chosen.rows for chosen in shown):
+        return [()] * len(shown), ()
+    try:
+        return attention_in(scores, shown, load()), ()
     except HeadRolesError as error:
         return [()] * len(shown), (f"Weights are not shown: {error}.",)
 
@@ -270,27 +286,35 @@ def quote(
         for _, role, _ in wanted
         if is_own(role) and role.removesuffix(":beyond_offset") not in may_run
     }
-    wanted_now = [choice for choice in wanted if choice[1] not in closed]
     options = AgainOptions(roles=imported or None, model=model)
-    try:
-        if HeadScores.kind not in storage.kinds_in(folder):
-            raise CorpusError("the scores are not in the folder")
-        scores = HeadScores.load(folder)
-        shown = read_examples(scores, wanted_now, options) if wanted_now else []
-    except HeadRolesError as error:
-        if any(choice.is_given for _, _, choice in wanted):
-            raise
-        return [()] * len(wanted), (f"The sentences cannot be shown: {error}.",)
-    weights, why_not = _weights_again(scores, shown, options)
-    quoted = iter(
-        tuple(_quoted(scores, chosen, choice.which, seen))
-        for chosen, (_, _, choice), seen in zip(shown, wanted_now, weights, strict=True)
-    )
-    every = [() if role in closed else next(quoted) for _, role, _ in wanted]
-    closed_by = sorted(
-        f"Sentences of {role} are not shown: {not_imported(role)}." for role in closed
-    )
-    return every, (*closed_by, *why_not)
+    every: list[tuple[Quoted, ...]] = [()] * len(wanted)
+    why_not = [
+        f"Sentences of {role} are not shown: {not_imported(role)}." for role in sorted(closed)
+    ]
+    scores, load = None, None
+    for is_given in (True, False):  # sentences of users are no part of the treebank
+        places = [
+            k
+            for k, (_, role, choice) in enumerate(wanted)
+            if choice.is_given == is_given and role not in closed
+        ]
+        try:
+            if scores is None:
+                if HeadScores.kind not in storage.kinds_in(folder):
+                    raise CorpusError("the scores are not in the folder")
+                scores = HeadScores.load(folder)
+                load = _loader(scores, options)
+            shown = read_examples(scores, [wanted[k] for k in places], options) if places else []
+        except HeadRolesError as error:
+            if is_given and places:
+                raise
+            why_not.append(f"The sentences cannot be shown: {error}.")
+            continue
+        weights, reasons = _weights_again(scores, shown, load)
+        why_not += reasons
+        for k, chosen, seen in zip(places, shown, weights, strict=True):
+            every[k] = tuple(_quoted(scores, chosen, wanted[k][2].which, seen))
+    return every, tuple(dict.fromkeys(why_not))
 
 
 def _quoted(

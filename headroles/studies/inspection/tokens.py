@@ -241,7 +241,7 @@ def read_corpus(
 ) -> TokenValues:
     """Read the examples of a corpus, window after window.
 
-    ``counts`` are word frequencies, of words as `fold` gives them.
+    ``counts`` are word frequencies, of words without case.
     """
     from headroles.models.attention.reader import open_norms, open_reader  # which import torch
     from headroles.passes.loop import Budget, passes_over
