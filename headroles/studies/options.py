@@ -47,7 +47,7 @@ class ThresholdOptions(Options):
     For first choices between words (score hit), unless a threshold is given; 0.1 is the published
     one (Voita et al. 2019).
     """
-    distance_margin: Annotated[float, Meta(ge=0)] | None = None
+    distance_margin: Annotated[float | None, Meta(ge=0)] = None
     """What roles of pairs of words need beyond distance; left out: 0.5 (bias), 0.025 (excess).
 
     A head has such a role if, beside its mean, the mean of its contrast is shown to exceed this

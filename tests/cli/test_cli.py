@@ -91,7 +91,11 @@ class TestAssign:
 
     @pytest.mark.parametrize(
         "options",
-        [["--threshold", "0.9", "--alpha", "0.2"], ["--clusters", "none"], ["--test", "betting"]],
+        [
+            ["--threshold", "0.9", "--distance-margin", "2"],
+            ["--clusters", "none"],
+            ["--test", "betting"],
+        ],
         ids=" ".join,
     )
     def test_other_options_change_the_roles_and_not_the_scores(

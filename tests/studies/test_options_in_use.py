@@ -18,7 +18,7 @@ import pytest
 import headroles.options
 from headroles import HeadScores, read_conllu, score_heads
 from headroles.errors import UsageError
-from headroles.options import Options, fields_of
+from headroles.options import NO_FLAG, Convert, Options, fields_of
 from headroles.report.pages import make_report
 from headroles.results.stored import load
 from headroles.scoring.options import ScoreOptions
@@ -132,7 +132,10 @@ STUDIES = {
     ),
     "assign": Study(
         AssignOptions,
-        lambda place, asked: assign_roles(place.bias if asked.is_published else place.hits, asked),
+        lambda place, asked: (  # only bias has contrasts here, and hits a best offset
+            assign_roles(place.bias, asked),
+            asked.is_published or assign_roles(place.hits, asked),
+        ),
     ),
     "classify": Study(
         ClassifyOptions,
@@ -281,6 +284,13 @@ def test_the_work_looks_at_every_option(name: str, place: Place) -> None:
         looked |= names
     looked |= OF_THE_TASK | READ_FROM_RECORDS.get(name, set())
     assert {one.name for one in fields_of(study.group)} - looked == set()
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_flags_read_numbers_as_numbers(name: str) -> None:
+    for one in fields_of(STUDIES[name].group):
+        is_made = NO_FLAG in one.marks or any(isinstance(mark, Convert) for mark in one.marks)
+        assert is_made or one.choices or one.type in (bool, int, float, str, Any), one
 
 
 CHOICES = {
