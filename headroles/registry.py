@@ -209,9 +209,27 @@ RESULTS = {
 """Where the class of a kind of results is, or the study that returns it."""
 
 
+_ARGUMENTS = {
+    "by-task": "DIR DIR --out OUT",
+    "by-role": "MODEL TASK --roles-from DIR --out OUT",
+    "claims": "MODEL CORPUS --out DIR",
+    "collaborate": "MODEL --rank R --out DIR",
+    "compare": "BEFORE AFTER --out DIR",
+    "gate": "MODEL TASK --keep K --out DIR",
+    "prune": "MODEL --out DIR",
+    "pruning-curves": "MODEL TASK --test FILE --out DIR",
+    "redundancy": "MODEL --out DIR",
+    "replicate": "DIR DIR --out OUT",
+    "tokens": "MODEL CORPUS --out DIR",
+    **dict.fromkeys(("importance", "ablate"), "MODEL TASK --out DIR"),
+}
+"""Arguments of commands in messages; others take a folder of scores."""
+
+
 def command_of(kind: str) -> str:
-    """Return the command that makes results of a kind."""
-    return next((command.name for command in COMMANDS if command.kind_of_result == kind), kind)
+    """Return the command that makes results of a kind, with its arguments."""
+    name = next((command.name for command in COMMANDS if command.kind_of_result == kind), kind)
+    return f"{name} {_ARGUMENTS.get(name, 'DIR --out OUT')}"
 
 
 def result_types(kind: str) -> list[Any]:

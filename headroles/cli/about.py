@@ -48,6 +48,7 @@ def info(output: OutputOptions) -> None:
     """Print versions, processor and devices for bug reports."""
     import torch
 
+    from headroles.models.families import FAMILIES
     from headroles.models.loading.encoder import choose_device
     from headroles.record import versions
 
@@ -70,6 +71,7 @@ def info(output: OutputOptions) -> None:
             "mps": torch.backends.mps.is_available(),
             "default": device.type,
         },
+        "encoders": {"families": len(FAMILIES)},
     }
     if output.json:
         console.print_json(machine)

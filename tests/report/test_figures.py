@@ -302,6 +302,8 @@ def test_title_width_and_role(table: RoleTable, tmp_path: Path) -> None:
     figure = draw_figure(folder, options)
     assert titles(figure) == ["Neighbours\nneighbouring words"]  # the role is always named
     assert figure.get_size_inches()[0] == pytest.approx(3.3)
+    with pytest.raises(UsageError, match="choose another kind, or leave role out"):
+        draw_figure(folder, FigureOptions(kind="heads", role="local"))
     head = draw_figure(folder, FigureOptions(kind="head", head="1-2"))
     assert "1-2" in titles(head)[0]
 

@@ -108,6 +108,11 @@ def _shifted(scores: HeadScores) -> HeadScores:
     return dataclasses.replace(scores, values=scores.values * factors)
 
 
+def of_both(study: Callable[[HeadScores, Any], Any]) -> Callable[[Place, Any], Any]:
+    """Study scores that have contrasts, and others that are tested against the best offset."""
+    return lambda place, asked: (study(place.bias, asked), study(place.hits, asked))
+
+
 @dataclass(frozen=True)
 class Study:
     """A study: its options, what it does, and settings that together look at all of them.
@@ -132,9 +137,10 @@ STUDIES = {
     ),
     "assign": Study(
         AssignOptions,
-        lambda place, asked: (  # only bias has contrasts here, and hits a best offset
-            assign_roles(place.bias, asked),
-            asked.is_published or assign_roles(place.hits, asked),
+        lambda place, asked: (
+            assign_roles(place.bias, asked)
+            if asked.is_published
+            else of_both(assign_roles)(place, asked)
         ),
     ),
     "classify": Study(
@@ -142,7 +148,7 @@ STUDIES = {
         lambda place, asked: classify_heads(place.encoder, read_conllu(place.corpus), asked),
         settings=(
             {"score": "hit", "roles": "rare,syntactic"},
-            {"roles": "local"},
+            {"roles": "local,syntactic"},
         ),
         companions=({"roles": "local"},),
     ),
@@ -152,14 +158,16 @@ STUDIES = {
         settings=({"top": 2},),
     ),
     "describe": Study(UnitOptions, lambda place, asked: describe_heads(place.hits, asked)),
-    "plan": Study(PowerOptions, lambda place, asked: power_analysis(place.hits, asked)),
+    "plan": Study(PowerOptions, of_both(power_analysis)),
     "compare": Study(
         CompareOptions,
-        lambda place, asked: compare_roles(place.hits, _shifted(place.hits), options=asked),
+        of_both(lambda scores, asked: compare_roles(scores, _shifted(scores), options=asked)),
     ),
     "replicate": Study(
         ReplicateOptions,
-        lambda place, asked: replicate_roles([place.hits, _others(place.hits)], ["a", "b"], asked),
+        of_both(
+            lambda scores, asked: replicate_roles([scores, _others(scores)], ["a", "b"], asked)
+        ),
     ),
     "tokens": Study(
         TokenOptions,

@@ -296,7 +296,12 @@ class RoleTable(Result):
 
         def row(words: str, heads: list[Head], strongest: pd.DataFrame) -> tuple[str, ...]:
             best = Grid.of(strongest[:1], {"": "{layer}-{head}", " ": f"{{mean:{digits(score)}}}"})
-            return words, str(len(heads)), named_heads(heads, n_layers), *(*best.rows, ("", ""))[0]
+            return (
+                words,
+                str(len(heads)),
+                named_heads(heads, n_layers),
+                *next(iter(best.rows), ("", "")),
+            )
 
         rows = []
         if has_pairs:
