@@ -173,7 +173,7 @@ COMMANDS = (
     ),
     Command(
         "collaborate",
-        "studies.sharing.collaborate:collaborate_heads",
+        "studies.sharing.study:collaborate_heads",
         "Make a model whose heads share queries and keys. DIR can be used wherever MODEL can.\n\n"
         "By rank: headroles collaborate MODEL --rank 192 --out DIR\n\n"
         "By error: headroles collaborate MODEL --error 0.1 --out DIR\n\n"
@@ -199,6 +199,7 @@ COMMANDS = (
 
 RESULTS = {
     **{command.kind_of_result: command.place for command in COMMANDS if command.is_made},
+    "collaboration": "studies.sharing.collaborate:collaborate",
     "role table": "studies.classification.role_table:RoleTable",
     "examples": "studies.inspection.examples:Examples",
     "comparison": "studies.comparison.compare:RoleComparison",

@@ -46,6 +46,8 @@ def test_figures_and_pages_load_when_they_are_used() -> None:
         ["--help"],
         ["classify", "--help"],
         ["compare", "--help"],
+        ["collaborate", "--help"],
+        ["demo", "--help"],
         ["export", "--help"],
         ["report", "--help"],
         ["figure", "--help"],

@@ -54,12 +54,12 @@ from headroles.studies.pruning.prune import PruneOptions
 from headroles.studies.removals import n_parameters
 from headroles.studies.sharing.collaborate import (
     LENGTHS,
-    CollaborateOptions,
     SampleText,
     divergences,
     moments_of,
     read_sample,
 )
+from headroles.studies.sharing.study import CollaborateOptions
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
 

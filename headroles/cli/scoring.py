@@ -89,8 +89,17 @@ def _score(
         texts = console.watched(open_corpus(corpus, reading), running.on_progress)
         return work(texts, running, Sharing(parts_beside(folder), team, part), folder)
 
-    settings: Any = {"doing": "scoring", "resume": resuming.resume, "roles": roles}
-    fill(out, [HeadScores], output, options, scored, writes_itself=True, **settings)
+    fill(
+        out,
+        [HeadScores],
+        output,
+        options,
+        scored,
+        doing="scoring",
+        resume=resuming.resume,
+        writes_itself=True,
+        roles=roles,
+    )
 
 
 def demo(output: flags.FolderOptions, out: flags.Out = Path("headroles-demo")) -> None:

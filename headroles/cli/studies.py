@@ -47,7 +47,7 @@ _TEXTS = ("corpus", "sample")
 
 def make_function(command: Command) -> Callable[..., None]:
     """Make the function of a command from its study, which stands under `takes`."""
-    study, kinds = resolve_name(f"headroles.{command.place}"), result_types(command.kind_of_result)
+    study = resolve_name(f"headroles.{command.place}")
     options = {field.name for field in fields_of(study.options)}
     subjects = {
         name: name in ("names", "sample") or subject.default is not subject.empty
@@ -56,13 +56,14 @@ def make_function(command: Command) -> Callable[..., None]:
     }
     stored = {name: _class_in(study, name) for name in subjects if name in _FOLDERS}
     writes_itself = "out" in subjects
-    if writes_itself:
-        from headroles.models.loading.saved_models import PrunedModel
-
-        kinds = [PrunedModel, *kinds]
 
     def run(options: Any, output: Any, **given: Any) -> None:
         out, resuming = given.pop("out", None), given.pop("resuming", flags.ResumeOptions())
+        kinds = result_types(command.kind_of_result)
+        if writes_itself:
+            from headroles.models.loading.saved_models import PrunedModel
+
+            kinds = [PrunedModel, *kinds]
 
         def work(running: Any, folder: Path | None) -> Any:
             values = dict(_values(given, stored, options))
@@ -86,7 +87,7 @@ def make_function(command: Command) -> Callable[..., None]:
         )
 
     def beside(scores: Path, options: Any, output: Any) -> None:
-        with console.working(kinds[-1].kind):
+        with console.working(command.kind_of_result):
             result = study(stored["scores"].load(scores), options=options)
         put_into(scores, result)
         console.finish(result, output, scores)

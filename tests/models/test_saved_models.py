@@ -25,7 +25,8 @@ from headroles.record import Record
 from headroles.results.stored import new_folder
 from headroles.storage import HIDDEN
 from headroles.studies.importance.importance import Importance
-from headroles.studies.sharing.collaborate import CollaborativeModel, collaborate_heads
+from headroles.studies.sharing.collaborate import CollaborativeModel
+from headroles.studies.sharing.study import collaborate_heads
 from tests.conftest import change_json, make_bert, make_tokenizer
 from tests.models.test_surgery import A_LAYER, INPUTS, SOME
 from tests.rounding import assert_same_sums, sizes_of_scores
