@@ -56,7 +56,7 @@ from .studies.replicate import replicate_roles as replicate_roles
 from .studies.sharing.collaborate import Collaboration as Collaboration
 from .studies.sharing.collaborate import CollaborativeModel as CollaborativeModel
 from .studies.sharing.redundancy import Redundancy as Redundancy
-from .studies.sharing.redundancy import find_redundancy as find_redundancy
 from .studies.sharing.study import collaborate_heads as collaborate_heads
+from .studies.sharing.study import find_redundancy as find_redundancy
 
 __version__: str

@@ -183,7 +183,7 @@ COMMANDS = (
     ),
     Command(
         "redundancy",
-        "studies.sharing.redundancy:find_redundancy",
+        "studies.sharing.study:find_redundancy",
         "Tell how much the queries and keys of MODEL's heads have in common. Reads no text.",
     ),
     Command("show", "cli.results:show", "Print the summary of results again.", title="Results"),
@@ -200,6 +200,7 @@ COMMANDS = (
 RESULTS = {
     **{command.kind_of_result: command.place for command in COMMANDS if command.is_made},
     "collaboration": "studies.sharing.collaborate:collaborate",
+    "redundancy": "studies.sharing.redundancy:Redundancy",
     "role table": "studies.classification.role_table:RoleTable",
     "examples": "studies.inspection.examples:Examples",
     "comparison": "studies.comparison.compare:RoleComparison",

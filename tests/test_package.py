@@ -47,6 +47,7 @@ def test_figures_and_pages_load_when_they_are_used() -> None:
         ["classify", "--help"],
         ["compare", "--help"],
         ["collaborate", "--help"],
+        ["redundancy", "--help"],
         ["demo", "--help"],
         ["export", "--help"],
         ["report", "--help"],

@@ -1,4 +1,4 @@
-"""The study of collaborative heads as users call it; its work is imported when it runs."""
+"""Studies of sharing as users call them; their work is imported when they run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from headroles.errors import UsageError
-from headroles.options import Seed, takes
+from headroles.models.options import ModelOptions
+from headroles.options import Convert, Seed, takes
 from headroles.passes.options import shown_in_notebooks
 from headroles.tasks.options import TaskOptions
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from headroles.corpus import Corpus
     from headroles.models.loading.encoder import Model
     from headroles.studies.sharing.collaborate import Collaboration, CollaborativeModel
+    from headroles.studies.sharing.redundancy import Redundancy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,24 @@ class CollaborateOptions(TaskOptions):
         super().check()
         if (self.rank is None) == (self.error is None):
             raise UsageError("give exactly one of `rank` and `error`")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedundancyOptions(ModelOptions):
+    """Options of the tests of overlaps."""
+
+    title: ClassVar[str] = "Tests"
+
+    roles_from: Annotated[str | None, Convert(str)] = None
+    """Folder that classify or assign wrote, to test the heads of each role."""
+    draws: Annotated[int, Meta(ge=1)] = 99
+    """Layers of random heads to compare each layer with."""
+    permutations: Annotated[int, Meta(ge=1)] = 9999
+    """Shuffles of the heads of each layer, to test roles."""
+    alpha: Annotated[float, Meta(gt=0, lt=1)] = 0.05
+    """Level of the tests."""
+    seed: Seed = 0
+    """Seed of draws and shuffles."""
 
 
 @takes(CollaborateOptions)
@@ -108,3 +128,36 @@ def collaborate_heads(
 
     with shown_in_notebooks(options, "steps") as shown:
         return collaborate(model, sample, shown, task)
+
+
+@takes(RedundancyOptions)
+def find_redundancy(model: Model, options: RedundancyOptions) -> Redundancy:
+    """Count the dimensions of the queries and keys of heads, and test which heads share them.
+
+    Of each layer, the singular values of the products query_h' key_h of single heads, and of their
+    sum, are compared with heads of the same singular values in random spaces. Of each two heads of
+    a layer, the overlap of their query spaces and of their key spaces (the mean squared cosine of
+    the principal angles) is compared with random spaces of the same size. With roles, the overlap
+    of heads of one role is compared with heads shuffled within layers. All p-values of one kind are
+    corrected together by Benjamini-Hochberg. Only the weights are read, no text.
+
+    Args:
+        model: a folder, a hub id, or a loaded model in evaluation mode.
+        options: keyword arguments, described below.
+
+    Raises:
+        ModelSupportError: a family with position terms in its scores.
+        UsageError: roles of a model of another shape, or of one that lacks heads.
+        ModelError, TokenizerError: as `score_heads`.
+        StorageError: as `RoleTable.load`.
+
+    With ``model`` an encoder of 3 layers with 4 heads each, and random weights:
+
+    >>> from headroles import find_redundancy
+    >>> found = find_redundancy(model, draws=9)
+    >>> len(found), bool(found.frame["query_shared"].any())
+    (18, False)
+    """
+    from headroles.studies.sharing.redundancy import measure_redundancy
+
+    return measure_redundancy(model, options)
