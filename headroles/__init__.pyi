@@ -10,6 +10,7 @@ from .models.loading.encoder import load_model as load_model
 from .models.loading.tokenizers import encode as encode
 from .results.stored import load as load
 from .roles import Role as Role
+from .sample import atlas as atlas
 from .sample import demo_model as demo_model
 from .sample import sample_treebank as sample_treebank
 from .scoring.run import score_attention as score_attention

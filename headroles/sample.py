@@ -1,11 +1,15 @@
-"""The bundled sample treebank and the demonstration model."""
+"""The bundled data: a sample treebank, the atlas of roles; and the demonstration model."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headroles.errors import ModelError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def sample_treebank() -> Path:
@@ -14,9 +18,28 @@ def sample_treebank() -> Path:
     >>> sample_treebank().name
     'sample.conllu'
     """
+    return _data("sample.conllu")
+
+
+def atlas() -> pd.DataFrame:
+    """Return the roles of all heads of 13 encoders, tested over treebanks beside three controls.
+
+    A row is a head and a role, or a claim of a paper, whose role is ``claim:ID``. Missing values
+    are NaN. The page of the atlas describes its columns and sources.
+
+    >>> frame = atlas()
+    >>> len(frame["encoder"].unique())
+    13
+    """
+    import pandas as pd
+
+    return pd.read_parquet(_data("atlas.parquet"))
+
+
+def _data(name: str) -> Path:
     here = Path(__file__).parent
-    installed = here / "data" / "sample.conllu"
-    return installed if installed.exists() else here.parent / "data" / "sample.conllu"
+    installed = here / "data" / name
+    return installed if installed.exists() else here.parent / "data" / name
 
 
 def demo_model() -> Path:

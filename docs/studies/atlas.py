@@ -31,6 +31,7 @@ HEADS = [
 ]
 """Columns of the atlas: of role tables. A claim has no layer and no head, and its ``control``."""
 COUNTED = ("local", "delimiter:cls", "delimiter:sep", "block:ratio", "syntactic")
+MARKS = {"shown": "✓", "contradicted": "✗", "undecided": "?", "described": ""}
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 
 
@@ -63,8 +64,8 @@ def make(model: str, treebank: Path, folder: Path) -> None:
 
 def results(folder: Path, kind: str) -> Iterator[tuple[str, hr.RoleTable]]:
     """Yield the name of each encoder and its results of a kind."""
-    for place in sorted(folder.glob(f"*-{kind}")):
-        yield place.name.removesuffix(f"-{kind}"), hr.load(place)
+    for file in sorted(folder.glob(f"*-{kind}/run.json")):
+        yield file.parent.name.removesuffix(f"-{kind}"), hr.load(file.parent)
 
 
 def atlas_of(folder: Path) -> pd.DataFrame:
@@ -82,7 +83,8 @@ def atlas_of(folder: Path) -> pd.DataFrame:
         kept = [column for column in HEADS if column in frame and column not in ("layer", "head")]
         parts.append(frame[[*kept, "control"]])
     atlas = pd.concat(parts, ignore_index=True)
-    return atlas.astype({"layer": "Int16", "head": "Int16"})
+    numbers = dict.fromkeys(atlas.select_dtypes("float64"), "float32")
+    return atlas.astype({**numbers, "layer": "Int16", "head": "Int16"})
 
 
 def by_encoder(folder: Path) -> Rows:
@@ -93,7 +95,8 @@ def by_encoder(folder: Path) -> Rows:
             control: len({tuple(h) for role, hs in heads.items() if is_arc(role) for h in hs})
             for control, heads in controls.items()
         }
-        counts = {role: len(set(table.heads_with(role))) for role in COUNTED}
+        has = {role: role == "syntactic" or role in table.roles for role in COUNTED}
+        counts = {role: len(set(table.heads_with(role))) if has[role] else "" for role in COUNTED}
         yield {
             "encoder": name,
             "heads": len(table.frame[["layer", "head"]].drop_duplicates()),
@@ -126,7 +129,7 @@ def by_claim(atlas: pd.DataFrame) -> Rows:
     claims = atlas[atlas["role"].str.startswith("claim:")]
     for role, rows in claims.groupby("role", sort=False):
         cells = {
-            one.encoder: f"{one.answer} {one.mean:.2f} ({one.control:.2f})"
+            one.encoder: f"{MARKS[one.answer]} {one.mean:.2f} ({one.control:.2f})".strip()
             for one in rows.itertuples()
             if one.answer != "not testable"
         }
