@@ -211,27 +211,28 @@ RESULTS = {
 """Where the class of a kind of results is, or the study that returns it."""
 
 
-_ARGUMENTS = {
-    "by-task": "DIR DIR --out OUT",
-    "by-role": "MODEL TASK --roles-from DIR --out OUT",
-    "claims": "MODEL CORPUS --out DIR",
-    "collaborate": "MODEL --rank R --out DIR",
-    "compare": "BEFORE AFTER --out DIR",
-    "gate": "MODEL TASK --keep K --out DIR",
-    "prune": "MODEL --out DIR",
-    "pruning-curves": "MODEL TASK --test FILE --out DIR",
-    "redundancy": "MODEL --out DIR",
-    "replicate": "DIR DIR --out OUT",
-    "tokens": "MODEL CORPUS --out DIR",
-    **dict.fromkeys(("importance", "ablate"), "MODEL TASK --out DIR"),
+_WITH_ARGUMENTS = {
+    "by-task": "headroles by-task DIR DIR --out OUT",
+    "by-role": "headroles by-role MODEL TASK --roles-from DIR --out OUT",
+    "claims": "headroles claims MODEL CORPUS --out DIR",
+    "collaborate": "headroles collaborate MODEL --rank R --out DIR",
+    "compare": "headroles compare BEFORE AFTER --out DIR",
+    "gate": "headroles gate MODEL TASK --keep K --out DIR",
+    "prune": "headroles prune MODEL --out DIR",
+    "pruning-curves": "headroles pruning-curves MODEL TASK --test FILE --out DIR",
+    "redundancy": "headroles redundancy MODEL --out DIR",
+    "replicate": "headroles replicate DIR DIR --out OUT",
+    "tokens": "headroles tokens MODEL CORPUS --out DIR",
+    "importance": "headroles importance MODEL TASK --out DIR",
+    "ablate": "headroles ablate MODEL TASK --out DIR",
 }
-"""Arguments of commands in messages; others take a folder of scores."""
+"""Commands with their arguments, for messages; others take a folder of scores."""
 
 
 def command_of(kind: str) -> str:
     """Return the command that makes results of a kind, with its arguments."""
     name = next((command.name for command in COMMANDS if command.kind_of_result == kind), kind)
-    return f"{name} {_ARGUMENTS.get(name, 'DIR --out OUT')}"
+    return _WITH_ARGUMENTS.get(name, f"headroles {name} DIR --out OUT")
 
 
 def result_types(kind: str) -> list[Any]:

@@ -90,7 +90,7 @@ class Result(Stored, Summary):
         super().__init_subclass__()
         if kind := vars(cls).get("kind"):
             cls.filename = vars(cls).get("filename", kind.replace(" ", "_"))
-            cls.hint = vars(cls).get("hint", f"make one with: headroles {command_of(kind)}")
+            cls.hint = vars(cls).get("hint", f"make one with: {command_of(kind)}")
 
     @classmethod
     def made(cls, frame: pd.DataFrame, options: Options, **given: Any) -> Self:
