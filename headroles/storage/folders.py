@@ -137,9 +137,11 @@ def _locked(hidden: Path) -> Iterator[None]:
         ) from None
     try:
         yield
-    finally:  # while it is held: the next process makes a new one
-        (hidden / _LOCK).unlink(missing_ok=True)
-        lock.release()
+    finally:
+        try:  # while it is held: the next process makes a new one
+            (hidden / _LOCK).unlink(missing_ok=True)
+        finally:
+            lock.release()
 
 
 def _clear(folder: Path) -> None:
