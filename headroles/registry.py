@@ -240,9 +240,13 @@ def result_types(kind: str) -> list[Any]:
     found = resolve_name(f"headroles.{RESULTS[kind]}")
     if isinstance(found, type):
         return [found]
-    module = sys.modules[found.__module__]
-    names = re.findall(r"\w+", inspect.signature(found).return_annotation)
-    return [getattr(module, name) for name in names if name != "tuple"]
+    return classes_in(found, inspect.signature(found).return_annotation)
+
+
+def classes_in(study: Any, annotation: str) -> list[Any]:
+    """Return the classes that an annotation of a study names, as its module imports them."""
+    known = vars(sys.modules[study.__module__])
+    return [known[name] for name in re.findall(r"\w+", annotation) if name in known]
 
 
 def result_type(kind: str) -> Any:

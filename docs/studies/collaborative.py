@@ -59,7 +59,7 @@ from headroles.studies.sharing.collaborate import (
     moments_of,
     read_sample,
 )
-from headroles.studies.sharing.study import CollaborateOptions
+from headroles.studies.sharing.options import CollaborateOptions
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
 

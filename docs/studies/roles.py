@@ -1,15 +1,12 @@
 """Roles of heads by score, threshold and measure; first choices; tokens of each kind.
 
 python -m docs.studies.roles --models DIR [DIR ...] --treebank FILE --scores FOLDER
-    [--relations LIST] [--tables corrections contrasts scores thresholds positional best rare
-    tokens norms]
+    [--relations LIST] [--tables contrasts thresholds positional best rare tokens norms]
 
 Results are saved in FOLDER, in a sub-folder for each model and kind, and read from there by a
 second run. --relations are those of first choices, with subtypes. Tables, in Markdown:
 
-corrections  answers yes, positional, no and undecided after each correction, by bias and excess
 contrasts    heads with a mean above the threshold of each role of arcs, and those with the role
-scores       heads with each role by bias, by excess, and by both
 thresholds   syntactic heads by threshold; for excess, agreement of two halves of the documents
 positional   heads that look one token back or ahead, at 0.9 and at 0.5, and their confidence
 best         the best head of each relation, chosen on one half of the documents and counted on
@@ -42,7 +39,6 @@ from headroles import (
 )
 from headroles.roles import contrast_of
 
-CORRECTIONS = ("none", "fdr_bh", "fdr_by", "hochberg", "holm", "bonferroni")
 THRESHOLDS = {"bias": (2, 3, 4, 5, 8), "excess": (0.02, 0.05, 0.1, 0.15, 0.2)}
 POSITIONS = ("position:-1", "position:+1")
 RELATIONS = (
@@ -115,17 +111,6 @@ class Results:
         return TokenGroups.load(place)
 
 
-def by_correction(results: Results) -> Rows:
-    """Count the answers of each correction."""
-    for model, kind, scores in results.of_each("bias", "excess"):
-        for correction in CORRECTIONS:
-            table = assign_roles(scores, correction=correction)
-            counts = table.frame["answer"].value_counts()
-            answers = ("yes", "positional", "no", "undecided")
-            numbers = {answer: int(counts.get(answer, 0)) for answer in answers}
-            yield {"model": model, "score": kind, "correction": correction, **numbers}
-
-
 def by_contrast(results: Results) -> Rows:
     """Count heads whose mean is above the threshold, and those that have the role."""
     for model, _, scores in results.of_each("bias"):
@@ -135,21 +120,6 @@ def by_contrast(results: Results) -> Rows:
         for role in (*roles, SYNTACTIC):
             of_mean, both = (len(set(one.heads_with(role))) for one in (alone, table))
             yield {"model": model, "role": role, "mean": of_mean, "with the role": both}
-
-
-def by_score(results: Results) -> Rows:
-    """Count heads with each role by either score, and by both."""
-    for model in results.models:
-        bias, excess = (assign_roles(results.scores(model, kind)) for kind in ("bias", "excess"))
-        for role in (role for role in bias.roles if role in excess.roles):
-            heads = [set(table.heads_with(role)) for table in (bias, excess)]
-            yield {
-                "model": Path(model).name,
-                "role": role,
-                "bias": len(heads[0]),
-                "excess": len(heads[1]),
-                "both": len(heads[0] & heads[1]),
-            }
 
 
 def by_threshold(results: Results) -> Rows:
@@ -262,9 +232,7 @@ def norms(results: Results) -> Rows:
 
 
 TABLES: dict[str, Callable[[Results], Rows]] = {
-    "corrections": by_correction,
     "contrasts": by_contrast,
-    "scores": by_score,
     "thresholds": by_threshold,
     "positional": positional,
     "best": best,

@@ -10,7 +10,6 @@ from headroles.cli import console, flags
 from headroles.cli.studies import fill
 from headroles.corpus import CorpusOptions
 from headroles.options import Options
-from headroles.results.stored import write_together
 from headroles.sample import demo_model, sample_treebank
 from headroles.scoring.options import PartOptions, ScoreOptions
 from headroles.storage import parts_beside, parts_in
@@ -32,8 +31,7 @@ def classify(
 
     def work(texts: Any, running: Any, sharing: Any, folder: Path) -> Any:
         made = classify_heads(model, texts, options=running, sharing=sharing)
-        write_together(folder, [made.scores, made.roles])
-        return made.roles
+        return made.scores, made.roles
 
     imported = [name for name in options.roles or () if is_own(name)]
     _score(model, corpus, out, reading, options, output, resuming, work, roles=imported)
@@ -97,7 +95,6 @@ def _score(
         scored,
         doing="scoring",
         resume=resuming.resume,
-        writes_itself=True,
         roles=roles,
     )
 
@@ -131,4 +128,4 @@ def merge(
     def work(_: Any, folder: Any) -> Any:
         return RunSummary(merge_scores(parts, folder))
 
-    fill(out, [HeadScores], output, Options(), work, doing="merging", writes_itself=True)
+    fill(out, [HeadScores], output, Options(), work, doing="merging")

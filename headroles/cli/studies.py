@@ -8,8 +8,6 @@ be printed alone. With ``parts`` it resumes; with ``out`` it writes a model into
 from __future__ import annotations
 
 import inspect
-import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -22,9 +20,9 @@ from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
 from headroles.options import Options, fields_of, split_names
 from headroles.passes.options import PassOptions
-from headroles.registry import Command, result_types
+from headroles.registry import Command, classes_in, result_types
 from headroles.results.stored import new_folder, put_into, write_together
-from headroles.storage import parts_beside
+from headroles.storage import RUN_FILE, parts_beside
 from headroles.tasks.options import TaskOptions
 
 ARGUMENTS: dict[str, tuple[Any, Any]] = {
@@ -49,18 +47,23 @@ def make_function(command: Command) -> Callable[..., None]:
     """Make the function of a command from its study, which stands under `takes`."""
     study = resolve_name(f"headroles.{command.place}")
     options = {field.name for field in fields_of(study.options)}
+    parameters = inspect.signature(study).parameters
     subjects = {
         name: name in ("names", "sample") or subject.default is not subject.empty
-        for name, subject in inspect.signature(study).parameters.items()
+        for name, subject in parameters.items()
         if name not in options
     }
-    stored = {name: _class_in(study, name) for name in subjects if name in _FOLDERS}
-    writes_itself = "out" in subjects
+    stored = {
+        name: classes_in(study, parameters[name].annotation)[-1]
+        for name in subjects
+        if name in _FOLDERS
+    }
+    writes_model = "out" in subjects
 
     def run(options: Any, output: Any, **given: Any) -> None:
         out, resuming = given.pop("out", None), given.pop("resuming", flags.ResumeOptions())
         kinds = result_types(command.kind_of_result)
-        if writes_itself:
+        if writes_model:
             from headroles.models.loading.saved_models import PrunedModel
 
             kinds = [PrunedModel, *kinds]
@@ -70,7 +73,7 @@ def make_function(command: Command) -> Callable[..., None]:
             for name in _TEXTS:
                 if name in values:
                     values[name] = console.watched(values[name], running.on_progress)
-            if writes_itself:
+            if writes_model:
                 values |= {"out": out, "folder": folder}
             return study(**values, options=running)
 
@@ -83,7 +86,6 @@ def make_function(command: Command) -> Callable[..., None]:
             unit=command.unit,
             resume=resuming.resume,
             model=given["model"] if len(kinds) > 1 else None,
-            writes_itself=writes_itself,
         )
 
     def beside(scores: Path, options: Any, output: Any) -> None:
@@ -124,12 +126,6 @@ def _signature(
         if name in ARGUMENTS
     ]
     return inspect.Signature([*arguments, *(parameter(*given) for given in groups.items())])
-
-
-def _class_in(study: Any, name: str) -> Any:
-    """Return the class of results that a study takes, as its signature says."""
-    annotation = str(inspect.signature(study).parameters[name].annotation)
-    return getattr(sys.modules[study.__module__], re.findall(r"\w+", annotation)[-1])
 
 
 def _values(
@@ -186,7 +182,6 @@ def fill(
     unit: str = "sentences",
     resume: bool | None = None,
     model: Any = None,
-    writes_itself: bool = False,
     roles: Sequence[str] = (),
 ) -> None:
     """Do the work of a command; its result is printed, and goes into a folder if there is one.
@@ -204,7 +199,7 @@ def fill(
             known = {name: value for name, value in running.items() if hasattr(options, name)}
             made = work(replace(options, **known), folder)
         results = made if isinstance(made, tuple) else (made,)
-        if folder is not None and not writes_itself:
+        if folder is not None and not (folder / RUN_FILE).exists():
             write_together(folder, results)
     console.finish(results[-1], output, out, roles)
 

@@ -229,7 +229,7 @@ def _merged(runs: list[_Run]) -> Record:
     first, now = runs[0].record, Record.now()
     others = []
     for run in runs[1:]:
-        # what was skipped in reading the corpus counts once
+        # every part has read the whole corpus: sentences that it skipped count once
         skipped = Counter(run.record.corpus.skipped) - Counter(run.part.skipped)
         corpus = structs.replace(run.record.corpus, skipped=dict(skipped))
         others.append(structs.replace(run.record, corpus=corpus))

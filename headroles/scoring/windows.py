@@ -162,7 +162,7 @@ class WindowScorer:
         batches = one_ahead(map(make, self.budget.batches(lengths)))
         for batch, arrived in passes.run(batches, lambda one: to_host(self.read(one))):
             own, readouts = batch.indices, list(batch.known.values())
-            # what is not told layer by layer is that of the layers with the widest reach
+            # the others have one entry for all layers: that of the layers with the widest reach
             widest = max(readouts, key=lambda readout: int(readout.counts.sum()))
             counts[own] = np.max([readout.counts for readout in readouts], axis=0)
             bounds[own] = bounds_of(readouts)

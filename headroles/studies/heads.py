@@ -209,7 +209,7 @@ def refuse_one_document(n_documents: int, options: UnitOptions) -> None:
 
 @dataclass(frozen=True)
 class RoleHypotheses:
-    """H0 of T roles of heads: the mean is too small, and the contrast of those that have one.
+    """H0 of T roles of heads: the mean score, and the contrast if the role has one, is too small.
 
     ``with_contrast`` (C,) are the numbers of the tests of these roles; ``contrasts`` (C tests) is
     None if no role has a contrast.

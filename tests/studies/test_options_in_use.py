@@ -42,12 +42,8 @@ from headroles.studies.pruning.gate import GateOptions, gate_heads
 from headroles.studies.pruning.prune import PruneOptions, prune_heads
 from headroles.studies.pruning.pruning_curves import CurveOptions, find_pruning_curves
 from headroles.studies.replicate import ReplicateOptions, replicate_roles
-from headroles.studies.sharing.study import (
-    CollaborateOptions,
-    RedundancyOptions,
-    collaborate_heads,
-    find_redundancy,
-)
+from headroles.studies.sharing.options import CollaborateOptions, RedundancyOptions
+from headroles.studies.sharing.study import collaborate_heads, find_redundancy
 from headroles.testing.options import CorrectionOptions, UnitOptions
 from headroles.wording import speaking_of_flags
 from tests.commands import run_well

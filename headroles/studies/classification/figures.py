@@ -405,7 +405,7 @@ def role_page(table: RoleTable, folder: Path, options: ReportOptions) -> Page:
 
 
 def _findings(table: RoleTable) -> Iterator[str]:
-    """Say what was found: of pairs of words, of other roles, and under controls."""
+    """Yield three sentences: on roles of pairs of words, on other roles, on controls."""
     has, pairs, score = table.strongest(), pairs_among(table.frame), table.facts["score"]
     others, single = split_roles(table.roles, pairs)
     arcs = has[has.index.isin(single)]

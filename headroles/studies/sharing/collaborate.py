@@ -47,7 +47,7 @@ from headroles.studies.removals import (
     n_parameters,
     tabulate_steps,
 )
-from headroles.studies.sharing.study import CollaborateOptions
+from headroles.studies.sharing.options import CollaborateOptions
 from headroles.tasks.running import open_run
 
 if TYPE_CHECKING:

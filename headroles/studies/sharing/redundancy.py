@@ -23,7 +23,7 @@ from headroles.results.formats import to_records
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.studies.classification.role_table import RoleTable
-from headroles.studies.sharing.study import RedundancyOptions
+from headroles.studies.sharing.options import RedundancyOptions
 from headroles.testing.catalogue import RANK
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses
