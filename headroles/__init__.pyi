@@ -8,7 +8,7 @@ from .errors import HeadRolesError as HeadRolesError
 from .models.attention.functions import SavedAttention as SavedAttention
 from .models.loading.encoder import load_model as load_model
 from .models.loading.tokenizers import encode as encode
-from .results.stored import load as load
+from .results.result import load as load
 from .roles import Role as Role
 from .sample import atlas as atlas
 from .sample import demo_model as demo_model

@@ -21,7 +21,7 @@ Results = Annotated[Path, flags.argument("DIR", "Folder of results.")]
 def show(folder: Results, output: flags.OutputOptions) -> None:
     """Print the summary of results again."""
     from headroles import storage
-    from headroles.results.stored import load
+    from headroles.results.result import load
     from headroles.scoring.run_notes import RunSummary
     from headroles.scoring.scores import HeadScores
 
@@ -81,7 +81,7 @@ class ExportOptions(Options):
 def export(folder: Results, options: ExportOptions, out: flags.TableOut = None) -> None:
     """Print the table of results in DIR, or write it to a file."""
     from headroles import storage
-    from headroles.results.stored import load
+    from headroles.results.result import load
 
     fmt = _format(options.format, out, "json" if options.view == "heads" else FORMATS[0])
     if out is not None and out.resolve().name in storage.result_files(out.resolve().parent):

@@ -10,8 +10,6 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from headroles.drawing.style import figure_of, figure_width, font_scale
-
 _DOTS_PER_INCH, _COLOURS = 80, 48
 
 
@@ -32,7 +30,7 @@ class ShownAxes(Axes):
     """Axes alone in a `ShownFigure`, which they show."""
 
     def _repr_png_(self) -> bytes:
-        figure = figure_of(self)
+        figure = self.get_figure(root=True)
         assert isinstance(figure, ShownFigure)
         return figure._repr_png_()
 
@@ -43,30 +41,9 @@ def new_figure(width: float, height: float) -> ShownFigure:
 
 
 def axes_of_their_own(width: float, height: float) -> ShownAxes:
-    """Make axes alone in a new figure of so many inches, or as wide as asked for."""
-    share = figure_width(width) / width
-    high = min(1.0, max(share, font_scale()))
-    figure = new_figure(share * width, high * height)
+    """Make axes alone in a new figure of so many inches."""
+    figure = new_figure(width, height)
     return figure.add_subplot(axes_class=ShownAxes)  # type: ignore[return-value]
-
-
-def several_axes(
-    n: int, width: float, across: int, shape: float, least: float = 1.6, **shared: Any
-) -> tuple[ShownFigure, list[Axes]]:
-    """Make a figure of ``n`` axes in rows of ``across``, fewer where a narrow figure is asked for.
-
-    Each is ``width`` inches wide, not less than ``least``, and ``shape`` times as high, with half
-    an inch for its title and labels.
-    """
-    across = min(n, across)
-    whole = figure_width(width * across)
-    across = max(1, min(across, int(whole / least)))
-    down = -(-n // across)
-    figure = new_figure(whole, down * (shape * whole / across + 0.5) + 0.4)
-    axes = figure.subplots(down, across, squeeze=False, **shared).ravel().tolist()
-    for ax in axes[n:]:
-        ax.remove()
-    return figure, axes[:n]
 
 
 def draw_legend(

@@ -75,12 +75,35 @@ def font_scale() -> float:
 
 
 def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """Return ``ax``, or the axes of a new figure of so many inches, unknown to pyplot."""
+    """Return ``ax``, or the axes of a new figure of so many inches, or as wide as asked for."""
     if ax is not None:
         return ax
     from headroles.drawing.own_figures import axes_of_their_own
 
-    return axes_of_their_own(width, height)
+    share = figure_width(width) / width
+    high = min(1.0, max(share, font_scale()))
+    return axes_of_their_own(share * width, high * height)
+
+
+def several_axes(
+    n: int, width: float, across: int, shape: float, least: float = 1.6, **shared: Any
+) -> tuple[Figure, list[Axes]]:
+    """Make a figure of ``n`` axes in rows of ``across``, fewer where a narrow figure is asked for.
+
+    Each is ``width`` inches wide, not less than ``least``, and ``shape`` times as high, with half
+    an inch for its title and labels.
+    """
+    from headroles.drawing.own_figures import new_figure
+
+    across = min(n, across)
+    whole = figure_width(width * across)
+    across = max(1, min(across, int(whole / least)))
+    down = -(-n // across)
+    figure = new_figure(whole, down * (shape * whole / across + 0.5) + 0.4)
+    axes = figure.subplots(down, across, squeeze=False, **shared).ravel().tolist()
+    for ax in axes[n:]:
+        ax.remove()
+    return figure, axes[:n]
 
 
 def legend_below(ax: Axes, title: str | None = None) -> None:

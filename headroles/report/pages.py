@@ -14,8 +14,7 @@ from headroles.drawing.style import figure_of, of_width, set_title
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.options import takes
 from headroles.registry import RESULTS, result_type
-from headroles.results.result import Result, describe, figure_function
-from headroles.results.stored import kind_in, load
+from headroles.results.result import Result, describe, figure_function, kind_in, load
 from headroles.studies.options import FigureOptions, ReportOptions, read_head
 from headroles.wording import not_among
 

@@ -24,7 +24,7 @@ from headroles.arrays import BoolArray
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.options import Options
 from headroles.record import Record
-from headroles.registry import command_of
+from headroles.registry import RESULTS, command_of, result_type
 from headroles.results.columns import Axes, Column, check_rows, check_table
 from headroles.results.formats import (
     export_frame,
@@ -379,3 +379,29 @@ def widened(
     wide = frame.set_index([*rows, column])[value].unstack(column)  # noqa: PD010
     order = frame.set_index([*rows]).index.unique()
     return wide.reindex(index=order, columns=list(names)).rename_axis(columns=None).reset_index()
+
+
+def kind_in(folder: Path) -> str:
+    """Return the kind of the table of results that ``folder`` holds, the first of several.
+
+    Raises StorageError if there is none, or ``run.json`` cannot be read.
+    """
+    held = storage.read_run(folder).files
+    for kind in RESULTS:
+        if kind in held:
+            return kind
+    if "scores" in held:
+        raise StorageError(
+            f"{folder} holds scores that were not tested yet; run: headroles assign {folder}"
+        )
+    raise StorageError(f"{folder} holds no table of results that this version knows")
+
+
+def load(folder: str | Path) -> Result:
+    """Load the table of results in a folder, of any study.
+
+    Raises StorageError if there is none, or it cannot be read.
+    """
+    folder = Path(folder)
+    result: Result = result_type(kind_in(folder)).load(folder)
+    return result

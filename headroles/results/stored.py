@@ -6,17 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import msgspec
 
 from headroles import storage
 from headroles.errors import StorageError
 from headroles.record import Record
-from headroles.registry import RESULTS, result_type
-
-if TYPE_CHECKING:
-    from headroles.results.result import Result
 
 MODEL_KINDS = ("pruned model", "collaborative model")
 """Kinds of results that are models. Tables never replace them, nor scores."""
@@ -127,29 +123,3 @@ def put_into(folder: str | Path, result: Stored) -> None:
     """Put a result into the folder of the results it was made from; replace an earlier one."""
     with storage.changed_folder(folder) as staging:
         write_together(staging, [result], Path(folder))
-
-
-def kind_in(folder: Path) -> str:
-    """Return the kind of the table of results that ``folder`` holds, the first of several.
-
-    Raises StorageError if there is none, or ``run.json`` cannot be read.
-    """
-    held = storage.read_run(folder).files
-    for kind in RESULTS:
-        if kind in held:
-            return kind
-    if "scores" in held:
-        raise StorageError(
-            f"{folder} holds scores that were not tested yet; run: headroles assign {folder}"
-        )
-    raise StorageError(f"{folder} holds no table of results that this version knows")
-
-
-def load(folder: str | Path) -> Result:
-    """Load the table of results in a folder, of any study.
-
-    Raises StorageError if there is none, or it cannot be read.
-    """
-    folder = Path(folder)
-    result: Result = result_type(kind_in(folder)).load(folder)
-    return result

@@ -37,7 +37,7 @@ from headroles.roles.batch import (
     placed_sentences,
     queries_among,
 )
-from headroles.roles.role import Role, RowValues, divide
+from headroles.roles.score import RowValues, divide
 
 Array: TypeAlias = Any
 """A NumPy array in a new readout, a tensor where the model runs."""
@@ -147,9 +147,8 @@ class Readout:
         return sum((one.controls for one in self.by_kind), Counter())
 
 
-def make_readout(roles: Sequence[Role], scope: Scope) -> Readout:
-    """Make the readout of ``roles``, which have sieves, for a scope; equal sieves are read once."""
-    sieves: list[Any] = [role.sieve for role in roles]
+def make_readout(sieves: Sequence[Sieve], scope: Scope) -> Readout:
+    """Make the readout of roles with these sieves for a scope; equal sieves are read once."""
     batch = scope.batch
     key_sets: KeySets = {id(keys): keys for sieve in sieves for keys in sieve.key_sets(batch)}
     # a dict keeps the order and drops equal sieves

@@ -1,11 +1,11 @@
-"""Parquet tables of scores: from `HeadScores`, and back to its fields."""
+"""Parquet tables of scores: from the fields of `HeadScores`, and back to them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from headroles.roles import OFFSETS, SCORES, Role
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from headroles.scoring.scores import HeadScores
+Fields: TypeAlias = dict[str, Any]
+"""A block of scores: the fields of `HeadScores`, those of which there are none left out."""
 
 SCORES_FILE = "scores.parquet"
 EXAMPLES_FILE = "examples.parquet"
@@ -30,7 +31,7 @@ scores of fixed offsets.
 """
 
 
-def write_blocks(folder: Path, blocks: Iterable[HeadScores], is_half: bool = False) -> list[str]:
+def write_blocks(folder: Path, blocks: Iterable[Fields], is_half: bool = False) -> list[str]:
     """Write blocks of scores to Parquet files as they come; return the names of the files.
 
     Within a block, rows are sorted by role, layer, head and example: index columns then compress to
@@ -47,7 +48,7 @@ def write_blocks(folder: Path, blocks: Iterable[HeadScores], is_half: bool = Fal
     return list(FILES)
 
 
-def read_fields(folder: Path, record: Record) -> dict[str, Any]:
+def read_fields(folder: Path, record: Record) -> Fields:
     """Read all scores in ``folder``: fields of `HeadScores`, as ``record`` describes them.
 
     Raises StorageError for unreadable files, and ValueError, KeyError or TypeError for files with
@@ -64,16 +65,14 @@ def read_fields(folder: Path, record: Record) -> dict[str, Any]:
     return read
 
 
-def read_row_groups(folder: Path, record: Record) -> Iterator[dict[str, Any]]:
+def read_row_groups(folder: Path, record: Record) -> Iterator[Fields]:
     """Yield such fields block by block, as they were written."""
     files = [storage.read_row_groups(folder / name) for name in FILES]
     for scores, examples in zip(*files, strict=True):
         yield _to_fields(scores.to_batches(), examples, record)
 
 
-def _to_fields(
-    scores: Iterable[pa.RecordBatch], of_examples: pa.Table, record: Record
-) -> dict[str, Any]:
+def _to_fields(scores: Iterable[pa.RecordBatch], of_examples: pa.Table, record: Record) -> Fields:
     """Build fields from the tables of scores and of examples."""
     facts = ScoreFacts.read(record.facts)
     roles, score = tuple(map(Role.from_record, facts.roles)), SCORES[facts.score]
@@ -105,20 +104,21 @@ def _to_fields(
     }
 
 
-def _examples_table(block: HeadScores) -> pa.Table:
+def _examples_table(block: Fields) -> pa.Table:
     import pyarrow as pa
 
-    low, high = (None, None) if block.bounds is None else np.moveaxis(block.bounds, -1, 0)
-    lists, unknown = {"low": low, "high": high}, [None] * len(block.ids)
-    if block.offset_shares is not None:
-        lists["offsets"] = block.offset_shares
+    ids = list(block["ids"])
+    low, high = np.moveaxis(block["bounds"], -1, 0) if "bounds" in block else (None, None)
+    lists = {"low": low, "high": high}
+    if "offset_shares" in block:
+        lists["offsets"] = block["offset_shares"]
     return pa.table(
         {
-            "example": list(block.ids),
-            "document": list(block.documents),
-            "tokens": pa.array(block.lengths, pa.int32()),
-            "digest": pa.array(list(block.digests) or unknown, pa.string()),
-            **{name: _lists(one, *block.counts.shape) for name, one in lists.items()},
+            "example": ids,
+            "document": list(block["documents"]),
+            "tokens": pa.array(block["lengths"], pa.int32()),
+            "digest": pa.array(list(block["digests"]) or [None] * len(ids), pa.string()),
+            **{name: _lists(one, *block["counts"].shape) for name, one in lists.items()},
         }
     )
 
@@ -142,27 +142,27 @@ def _from_lists(table: pa.Table, name: str, shape: tuple[int, ...]) -> Float32Ar
     return found
 
 
-def long_table(block: HeadScores, is_half: bool = False) -> pa.Table:
+def long_table(block: Fields, is_half: bool = False) -> pa.Table:
     """Return a table ``example, layer, head, role, score, count``, without missing scores."""
     import pyarrow as pa
 
-    columns = zip(*(_columns_of(block, role) for role in range(len(block.roles))), strict=True)
+    columns = zip(*(_columns_of(block, role) for role in range(len(block["roles"]))), strict=True)
     example, layer, head, role, score, count = map(np.concatenate, columns)
     return pa.table(
         {
-            "example": pa.DictionaryArray.from_arrays(example, list(block.ids)),
+            "example": pa.DictionaryArray.from_arrays(example, list(block["ids"])),
             "layer": layer,
             "head": head,
-            "role": pa.DictionaryArray.from_arrays(role, list(block.role_ids)),
+            "role": pa.DictionaryArray.from_arrays(role, [role.id for role in block["roles"]]),
             "score": score.astype(np.float16) if is_half else score,
             "count": count,
         }
     )
 
 
-def _columns_of(block: HeadScores, role: int) -> tuple[NDArray[Any], ...]:
+def _columns_of(block: Fields, role: int) -> tuple[NDArray[Any], ...]:
     """Return the columns of one role; several at once would take memory for their indices."""
-    values = np.moveaxis(block.values[..., role], 0, -1)
+    values = np.moveaxis(block["values"][..., role], 0, -1)
     present = ~np.isnan(values)
     layer, head, example = np.nonzero(present)
     return (
@@ -171,7 +171,7 @@ def _columns_of(block: HeadScores, role: int) -> tuple[NDArray[Any], ...]:
         head.astype(np.int16),
         np.full(len(example), role, dtype=np.int16),
         values[present],
-        block.counts[example, role].astype(np.int32),
+        block["counts"][example, role].astype(np.int32),
     )
 
 

@@ -35,6 +35,7 @@ from headroles.roles import (
     Score,
     bounds_of,
     make_readout,
+    sieves_of,
 )
 from headroles.scoring.layer import read_scores
 from headroles.scoring.scores import HeadScores
@@ -130,8 +131,9 @@ class WindowScorer:
         """Prepare the batch of the examples at these indices; needs no device."""
         own = [examples[index] for index in indices]
         batch = PaddedBatch(own)
+        sieves = sieves_of(self.roles)
         known = {
-            reach: make_readout(self.roles, Scope(batch, reach, self.score))
+            reach: make_readout(sieves, Scope(batch, reach, self.score))
             for reach in dict.fromkeys(self.reader.reaches)
         }
         inputs = collate(own, self.encoder.tokenizer.pad_token_id or 0)

@@ -12,7 +12,7 @@ from msgspec import Meta
 from headroles.errors import UsageError
 from headroles.options import CIRCUMSTANCE, Convert, Flag, Options
 from headroles.roles.own import names_of_roles
-from headroles.roles.role import Score
+from headroles.roles.score import Score
 from headroles.wording import shortened
 
 _HEAD = re.compile(r"(\d{1,6})-(\d{1,6})")

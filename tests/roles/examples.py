@@ -21,6 +21,7 @@ from headroles.roles import (
     Scope,
     choose_roles,
     make_readout,
+    sieves_of,
 )
 from headroles.scoring.layer import read_scores
 from tests.noise import with_noise
@@ -99,7 +100,9 @@ def readout_of(
     **options: Any,
 ) -> Readout:
     """The readout of all roles."""
-    return make_readout(roles_of(score, **options), Scope(PaddedBatch(batch), reach, SCORES[score]))
+    return make_readout(
+        sieves_of(roles_of(score, **options)), Scope(PaddedBatch(batch), reach, SCORES[score])
+    )
 
 
 def sizes_in(

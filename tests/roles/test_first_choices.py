@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
-from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, Scope, make_readout
+from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, Scope, make_readout, sieves_of
 from headroles.roles.pairs import Offsets
 from headroles.scoring import layer
 from headroles.scoring.layer import first_largest
@@ -76,7 +76,9 @@ class TestHandCheckedExamples:
     ) -> None:
         """Tokens without that neighbour are no queries."""
         roles = [Role(f"position:{k:+d}", sieve=Offsets((k,))) for k in (1, -1)]
-        readout = make_readout(roles, Scope(PaddedBatch([make_example(segments)]), None, HIT))
+        readout = make_readout(
+            sieves_of(roles), Scope(PaddedBatch([make_example(segments)]), None, HIT)
+        )
         assert readout.counts.tolist() == [counts]
         assert values_of(attention, readout, noisy=False)[0, 0] == pytest.approx(expected)
 

@@ -20,6 +20,7 @@ from headroles.roles import (
     Scope,
     choose_roles,
     make_readout,
+    sieves_of,
 )
 from tests.reference import Asked, largest_difference, reference_positions, reference_scores
 from tests.roles.examples import (
@@ -134,7 +135,7 @@ def test_other_roles_and_their_order_change_nothing(
     attention = random_attention(len(example), seed)
     all_roles = roles_of()
     roles = random.sample(all_roles, 7)
-    readout = make_readout(roles, Scope(PaddedBatch([example]), None, BIAS))
+    readout = make_readout(sieves_of(roles), Scope(PaddedBatch([example]), None, BIAS))
     values = values_of(attention, readout)[0]
     there = [all_roles.index(role) for role in roles]
     together, sizes = score_of(attention, [example]), readout_of([example])
@@ -221,7 +222,9 @@ class TestCounts:
 def quantities(attention: np.ndarray, segments: list[int], score: str = "bias") -> dict[str, float]:
     options = RoleOptions(roles=["confidence", "entropy", "distance"])
     roles = choose_roles(options, (), SCORES[score])
-    readout = make_readout(roles, Scope(PaddedBatch([make_example(segments)]), None, SCORES[score]))
+    readout = make_readout(
+        sieves_of(roles), Scope(PaddedBatch([make_example(segments)]), None, SCORES[score])
+    )
     return dict(zip([role.id for role in roles], values_of(attention, readout)[0, 0], strict=True))
 
 

@@ -49,7 +49,7 @@ def make_scores(*blocks: HeadScores) -> HeadScores:
 
 def write(folder: Path, blocks: list[HeadScores], scores: HeadScores) -> None:
     """Block by block."""
-    files = digests_of(folder, write_blocks(folder, blocks))
+    files = digests_of(folder, write_blocks(folder, (block.as_fields for block in blocks)))
     write_run(folder, {HeadScores.kind: scores.record}, {HeadScores.kind: files})
 
 

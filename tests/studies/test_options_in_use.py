@@ -20,7 +20,7 @@ from headroles import HeadScores, read_conllu, score_heads
 from headroles.errors import UsageError
 from headroles.options import NO_FLAG, Convert, Options, fields_of
 from headroles.report.pages import make_report
-from headroles.results.stored import load
+from headroles.results.result import load
 from headroles.scoring.options import ScoreOptions
 from headroles.storage import plain
 from headroles.studies.classification.assignment import assign_roles

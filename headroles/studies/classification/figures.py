@@ -27,6 +27,7 @@ from headroles.drawing.style import (
     role_label,
     score_label,
     set_title,
+    several_axes,
     sizes_in,
     write_numbers,
 )
@@ -137,8 +138,6 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
     >>> len(draw_roles(table).axes)
     1
     """
-    from headroles.drawing.own_figures import several_axes
-
     if roles is None:
         counts = table.frame.groupby("role", sort=False)["assigned"].sum()
         most = counts.sort_values(ascending=False, kind="stable").index[:MOST_ROLES]
@@ -235,8 +234,6 @@ def draw_heads(table: RoleTable) -> Figure:
     >>> len(draw_heads(table).axes)
     1
     """
-    from headroles.drawing.own_figures import several_axes
-
     rows, sizes = table.frame[table.frame["assigned"]], _sizes_of(table)
     others, pairs = split_roles(table.roles, pairs_among(table.frame))
     others = [role for role in others if not role.startswith("delimiter")] or others

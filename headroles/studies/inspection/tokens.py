@@ -20,6 +20,7 @@ from headroles.drawing.style import (
     THRESHOLD,
     legend_below,
     new_axes,
+    several_axes,
 )
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
@@ -419,8 +420,6 @@ def draw_token_groups(groups: TokenGroups) -> Figure:
     >>> len(draw_token_groups(groups).axes)
     4
     """
-    from headroles.drawing.own_figures import several_axes
-
     if not (names := groups.present):
         raise UsageError("no example has tokens of any group, so the figure would be empty")
     figure, axes = several_axes(len(names), 3.2, len(names), 0.9, sharey=True)

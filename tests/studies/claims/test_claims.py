@@ -14,7 +14,7 @@ import headroles as hr
 from headroles.corpus import Corpus
 from headroles.errors import UsageError
 from headroles.models.loading.encoder import load_encoder
-from headroles.results.stored import load
+from headroles.results.result import load
 from headroles.studies.claims.claims import CLAIMS, ClaimTable, combine_claims
 from headroles.studies.claims.finding import NotTestable
 from headroles.studies.claims.measured import ClaimOptions, ClaimTask

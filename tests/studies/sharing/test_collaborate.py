@@ -20,7 +20,8 @@ from headroles import (
 from headroles.errors import CorpusError, TokenizerError, UsageError
 from headroles.models.heads.surgery import remove_heads
 from headroles.passes.loop import Budget, ExampleBatch, Passes
-from headroles.results.stored import load, save_together
+from headroles.results.result import load
+from headroles.results.stored import save_together
 from headroles.studies.sharing.collaborate import divergences, multiplications
 from tests.conftest import make_bert, make_tokenizer
 from tests.models.families import make_model
