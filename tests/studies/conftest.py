@@ -10,6 +10,8 @@ import pytest
 
 from headroles import HeadScores, classify_heads, read_conllu
 from headroles.roles import OFFSETS
+from headroles.tasks.options import TaskOptions
+from headroles.tasks.running import TaskRun, open_run
 from tests.conftest import make_scores
 from tests.tasks.conftest import (
     classifier,
@@ -48,3 +50,14 @@ def hits_of(hits: np.ndarray, shares: dict[int, np.ndarray], documents: list[str
         table[:, 0, OFFSETS.index(offset)] = share
     scores = make_scores(hits[:, None, :, None], [role], documents, score="hit")
     return replace(scores, offset_shares=table)
+
+
+@pytest.fixture
+def opened(classifier: Path, labelled: Path) -> TaskRun:
+    """``classifier`` over ``labelled``."""
+    return open_run(classifier, labelled, TaskOptions())
+
+
+def losses_of(model: Path, task: Path) -> np.ndarray:
+    """The losses of a model as it is, (examples, 1)."""
+    return open_run(model, task, TaskOptions()).outcomes_unmasked().losses

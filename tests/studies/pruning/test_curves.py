@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -22,9 +23,8 @@ from headroles.studies.pruning.pruning_curves import (
     make_table,
 )
 from headroles.studies.removals import without
-from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import METRICS, Derivatives, Outcomes
-from headroles.tasks.running import TaskRun, open_run
+from headroles.tasks.running import TaskRun
 from tests.commands import run
 from tests.rounding import near
 from tests.tasks.conftest import HEADS, SENTENCES, write_labelled
@@ -41,26 +41,27 @@ def phrases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(classifier: Path, labelled: Path, phrases: Path) -> PruningCurves:
-    return find_pruning_curves(
-        classifier, labelled, phrases, orders=ORDERS, shares="0.25,0.5", correction="holm", steps=2
-    )
+    options: dict[str, Any] = {"orders": ORDERS, "shares": "0.25,0.5", "seed": 2}
+    return find_pruning_curves(classifier, labelled, phrases, **options, correction="holm", steps=2)
 
 
-def points_of(found: PruningCurves, *orders: str) -> list[Any]:
-    """The heads that each order, share and draw removes, of some ``orders`` or of all."""
+def points_of(found: PruningCurves, order: str = "", share: float = 0) -> list[Any]:
+    """What each order, share and draw removes, of an ``order`` and ``share`` or of all."""
     points = [SimpleNamespace(**point) for point in found.facts["points"]]
-    return [one for one in points if one.order in orders or not orders]
+    chosen = [one for one in points if order in ("", one.order) and share in (0, one.share)]
+    for point in chosen:
+        point.removed = [tuple(head) for head in point.removed]
+    return chosen
 
 
-def test_a_draw_removes_the_heads_of_prune(classifier: Path, labelled: Path) -> None:
+def test_a_draw_removes_the_heads_of_prune(found: PruningCurves) -> None:
     """Orders without examples, and those of few heads by the seed of the draw."""
-    orders, asked = "random,middle,random_per_layer", {"shares": "0.25", "seed": 2}
-    found = find_pruning_curves(classifier, labelled, orders=orders, **asked)
-    for point in points_of(found):
-        options = PruneOptions(keep=1, seed=point.seed)
-        expected = choose_heads(point.order, 3, HEADS, options)
-        assert [tuple(head) for head in point.removed] == expected
-    assert {point.seed for point in points_of(found)} == set(range(2, 7))
+    for order in ("random", "middle", "random_per_layer"):
+        points = points_of(found, order, 0.25)
+        assert {point.seed for point in points} == set(range(2, 7))
+        for point in points:
+            options = PruneOptions(keep=1, seed=point.seed)
+            assert point.removed == choose_heads(order, 3, HEADS, options)
 
 
 def test_every_draw_finds_its_order_with_examples_of_its_own(
@@ -83,8 +84,7 @@ def test_every_draw_finds_its_order_with_examples_of_its_own(
     options = PruneOptions(keep=1, estimator="signed", normalisation="l2")
     points = points_of(found, order)
     for point, opened in zip(points, [*runs], strict=True):
-        expected = choose_heads("importance", 3, HEADS, options, opened)
-        assert [tuple(head) for head in point.removed] == expected
+        assert point.removed == choose_heads("importance", 3, HEADS, options, opened)
     # Other examples find another order, or the orders of these draws would be one.
     assert len({str(point.removed) for point in points}) > 1
     assert any("found and measured in one file" in one for one in found.warnings)
@@ -102,37 +102,28 @@ def test_fewer_examples_than_the_draws_need(
 
 def test_one_order_is_one_sequence(found: PruningCurves) -> None:
     for order in ("reestimated", "ablation", "random"):
-        small, large = (
-            next(one.removed for one in points_of(found, order) if one.share == at)
-            for at in (0.25, 0.5)
-        )
+        small, large = (points_of(found, order, share)[0].removed for share in (0.25, 0.5))
         assert large[:3] == small
 
 
-def test_losses_are_those_without_the_heads(
-    found: PruningCurves, classifier: Path, labelled: Path
-) -> None:
-    opened = open_run(classifier, labelled, TaskOptions())
+def test_losses_are_those_without_the_heads(found: PruningCurves, opened: TaskRun) -> None:
     for point in points_of(found)[::5]:
-        gates = without([tuple(head) for head in point.removed], opened.shape)
-        expected = opened.outcomes(gates[None]).losses[:, 0]
+        expected = opened.outcomes(without(point.removed, opened.shape)[None]).losses[:, 0]
         assert found.outcomes.losses[:, point.setting] == near(expected)
-
-
-def settings(found: PruningCurves, order: str, share: float) -> list[int]:
-    return [one.setting for one in points_of(found, order) if one.share == share]
 
 
 def test_differences_count_examples_and_draws(found: PruningCurves) -> None:
     frame = found.frame[found.frame["measure"] == "loss"].set_index(["order", "share"])
     row = frame.loc[("importance", 0.5)]
     losses = found.outcomes.losses
-    draws = losses[:, settings(found, "random", 0.5)]
-    differences = losses[:, settings(found, "importance", 0.5)] - draws
+    draws, own = (
+        losses[:, [point.setting for point in points_of(found, order, 0.5)]]
+        for order in ("random", "importance")
+    )
+    differences = own - draws
     by_example, by_draw = stats.sem(differences.mean(1)), stats.sem(differences.mean(0))
     error = np.hypot(by_example, by_draw)
-    variances = by_example**2, by_draw**2
-    df = error**4 / (variances[0] ** 2 / (len(losses) - 1) + variances[1] ** 2 / 4)
+    df = error**4 / (by_example**4 / (len(losses) - 1) + by_draw**4 / 4)
     assert row["difference"] == pytest.approx(differences.mean())
     assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(differences.mean()) / error, df))
     reach = stats.t.ppf(0.975, df) * error
@@ -141,31 +132,23 @@ def test_differences_count_examples_and_draws(found: PruningCurves) -> None:
     assert frame.loc[("random", 0.5), "sd_draws"] == pytest.approx(draws.mean(0).std(ddof=1))
 
 
-def test_the_mean_over_shares(found: PruningCurves) -> None:
-    rows = found.frame[
-        (found.frame["measure"] == "accuracy") & (found.frame["order"] == "ablation")
-    ]
-    mean = rows[rows["share"].isna()].iloc[0]
-    assert mean["value"] == pytest.approx(rows[rows["share"].notna()]["value"].mean())
-    assert mean["n_removed"] == -1
-
-
-def test_notes_say_that_nothing_varies() -> None:
-    """An order without which no loss differs from that of the other has no p-value."""
-    orders = ["middle", "random"]
-    settings = np.ones((2, 5, 1), int)
-    losses = np.random.default_rng(0).random((30, 2))
-    options = CurveOptions(orders=orders, shares=[0.5], against="random")
-    frame, _ = make_table(settings, [1], Outcomes(losses, losses, losses[:, 0]), [], options)
-    assert frame["p_value"].isna().all()
-    assert frame["note"].str.startswith("degenerate").tolist() == [True, False]
-
-
-def test_corrected_over_orders_and_shares(found: PruningCurves) -> None:
+def test_means_over_shares_and_corrections_over_orders_and_shares(found: PruningCurves) -> None:
     for _, own in found.frame.groupby("measure"):
         expected = adjust_p_values(own["p_value"].to_numpy(), "holm")
         assert own["p_adjusted"].to_numpy() == pytest.approx(expected, nan_ok=True)
         assert (own[own["order"] == "random"]["answer"] == "").all()
+        rows = own[own["order"] == "ablation"]
+        mean = rows[rows["share"].isna()].iloc[0]
+        assert mean["value"] == pytest.approx(rows[rows["share"].notna()]["value"].mean())
+        assert mean["n_removed"] == -1
+
+
+def test_one_share_has_no_mean_and_is_tested_once(masked_lm: Path, plain: Path) -> None:
+    found = find_pruning_curves(masked_lm, plain, orders="top,bottom,random", shares="0.5")
+    assert found.frame["share"].tolist() == [0.5] * 3
+    assert set(found.frame["measure"]) == {found.measure} == {"loss"}
+    expected = adjust_p_values(found.frame["p_value"].to_numpy(), "fdr_bh")
+    assert found.frame["p_adjusted"].to_numpy() == pytest.approx(expected, nan_ok=True)
 
 
 def test_units_of_metrics() -> None:
@@ -186,57 +169,34 @@ def test_units_of_metrics() -> None:
 def test_role_orders(classifier: Path, labelled: Path, roles: Path) -> None:
     table = RoleTable.load(roles)
     role = next(one for one in table.roles if table.heads_with(one))
-    having = table.heads_with(role)
+    having = set(table.heads_with(role))
     asked = {"orders": f"with_role:{role},random", "roles_from": roles}
     found = find_pruning_curves(classifier, labelled, **asked, shares=(0.25,))
-    first = [one.removed for one in points_of(found, f"with_role:{role}")]
-    assert len(first) == 5
-    for removed in first:
-        assert sum(tuple(head) in having for head in removed) == min(3, len(having))
+    points = points_of(found, f"with_role:{role}")
+    assert [len(having & {*one.removed}) for one in points] == [min(3, len(having))] * 5
 
 
-def test_one_share_has_no_mean_and_is_tested_once(masked_lm: Path, plain: Path) -> None:
-    found = find_pruning_curves(masked_lm, plain, orders="top,bottom,random", shares="0.5")
-    assert found.frame["share"].tolist() == [0.5] * 3
-    assert set(found.frame["measure"]) == {found.measure} == {"loss"}
-    p_values = found.frame["p_value"].to_numpy()
-    adjusted = found.frame["p_adjusted"].to_numpy()
-    assert adjusted == pytest.approx(adjust_p_values(p_values, "fdr_bh"), nan_ok=True)
+def table_of(
+    losses: np.ndarray, settings: np.ndarray, orders: str
+) -> tuple[pd.DataFrame, list[str]]:
+    """The table and the warnings of orders against the order random."""
+    outcomes = Outcomes(losses, losses, losses[:, 0])
+    return make_table(settings, [1], outcomes, [], CurveOptions(orders=orders, shares="0.5"))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"orders": "luck"}, "order is 'luck'; it must be one of"),
-        ({"orders": "random:l2"}, "'l2' is not known"),
-        ({"orders": "random,random"}, "an order is named twice"),
-        ({"orders": "top"}, "against is 'random'; it must be one of the orders: top"),
-        ({"orders": "with_role:local,random"}, "needs role and roles_from, a folder"),
-        ({"draws": "4"}, "draws is '4'; it must be a whole number from 5"),
-        ({"shares": "0.5,1.2"}, "the share is 1.2; it must lie between 0 and 1"),
-        ({"shares": "0.01", "orders": "random"}, "0.01 is 0 of 12 heads"),
-        ({"correction": "max_t"}, "correction is .max_t.; it must be one of"),
-        ({"orders": "random", "protect": "3-0"}, "3-0 is to be protected, .* no heads in that lay"),
-        ({"orders": "random", "protect": "1-4"}, "the model has the heads 0, 1, 2, 3 there"),
-        ({}, "the order importance needs a task"),
-    ],
-)
-def test_what_cannot_be_meant(
-    options: dict[str, str], message: str, classifier: Path, labelled: Path
-) -> None:
-    with pytest.raises(UsageError, match=message):
-        find_pruning_curves(classifier, labelled, **options)
+def test_notes_say_that_nothing_varies() -> None:
+    """An order without which no loss differs from that of the other has no p-value."""
+    losses = np.random.default_rng(0).random((30, 2))
+    frame, _ = table_of(losses, np.ones((2, 5, 1), int), "middle,random")
+    assert frame["p_value"].isna().all()
+    assert frame["note"].str.startswith("degenerate").tolist() == [True, False]
 
 
 def test_skewed_draws_give_a_warning() -> None:
     """The losses of one draw in five are far from those of the others."""
-    rng = np.random.default_rng(1)
     draws = np.array([0, 0.1, 0, 0.1, 2, 0, 0.1, 0.2, 0.3, 0.4])
-    losses = rng.random((40, 1)) + draws
-    options = CurveOptions(orders="top,random", shares="0.5")
-    settings = np.arange(10).reshape(2, 5, 1)
-    outcomes = Outcomes(losses, losses, losses[:, 0])
-    _, warnings = make_table(settings, [1], outcomes, [], options)
+    losses = np.random.default_rng(1).random((40, 1)) + draws
+    _, warnings = table_of(losses, np.arange(10).reshape(2, 5, 1), "top,random")
     assert "Draws have skewed losses in top:" in warnings[0]
 
 

@@ -22,35 +22,29 @@ from headroles.storage import HIDDEN, parts_in
 from headroles.tasks.running import TaskRun
 from tests.commands import record_in, run
 
+COMMANDS = {
+    "importance": "importance MODEL TASK",
+    "ablate": "ablate MODEL TASK --sets layers,thirds",
+    "by-role": "by-role MODEL TASK --roles-from ROLES --draws 2 --permutations 99",
+    "pruning-curves": "pruning-curves MODEL TWICE --test TASK --shares 0.5 --steps 2 "
+    "--orders reestimated,ablation,random",
+    "prune": "prune MODEL TASK --test TASK --keep 5 --order reestimated --steps 3",
+    "gate": "gate MODEL TASK --test TASK --keep 5 --seeds 2 --updates 6 --update-examples 2",
+}
+COMMANDS["gate, trained"] = COMMANDS["gate"] + " --weights trained --weight-rate 0.01"
+
 
 @pytest.fixture
 def commands(
     classifier: Path, labelled: Path, labelled_twice: Path, roles: Path
 ) -> dict[str, list[object]]:
     """Every command that can resume, with options that change its saved parts."""
-    subjects = [classifier, labelled, "--batch-tokens", 36]
-    prune = ["prune", *subjects, "--test", labelled, "--keep", 5]
-    gate = ["gate", *subjects, "--test", labelled, "--keep", 5, "--seeds", 2, "--updates", 6]
-    gate += ["--batch-tokens", 64, "--update-examples", 2]
-    return {
-        "importance": ["importance", *subjects],
-        "ablate": ["ablate", *subjects, "--sets", "layers,thirds"],
-        "by-role": [
-            *("by-role", *subjects, "--roles-from", roles),
-            *("--draws", 2, "--permutations", 99),
-        ],
-        "pruning-curves": [
-            *("pruning-curves", classifier, labelled_twice, "--batch-tokens", 36),
-            *("--test", labelled, "--shares", "0.5", "--steps", 2),
-            *("--orders", "reestimated,ablation,random"),
-        ],
-        "prune": [*prune, "--order", "reestimated", "--steps", 3],
-        "gate": gate,
-        "gate, trained": [*gate, "--weights", "trained", "--weight-rate", 0.01],
-    }
-
-
-NAMES = ("importance", "ablate", "by-role", "pruning-curves", "prune", "gate", "gate, trained")
+    given = {"MODEL": classifier, "TASK": labelled, "TWICE": labelled_twice, "ROLES": roles}
+    found = {}
+    for name, line in COMMANDS.items():
+        words = [given.get(word, word) for word in line.split()]
+        found[name] = [*words, "--batch-tokens", 64 if "gate" in name else 36]
+    return found
 
 
 @pytest.fixture(autouse=True)
@@ -74,29 +68,25 @@ def counted(most: float = inf, end: type[BaseException] = KeyboardInterrupt) -> 
 
 
 def written(folder: Path) -> dict[str, object]:
-    """Return the content of a folder, without times and commands in the record."""
-    found: dict[str, object] = {
-        str(file.relative_to(folder)): _content(file)
-        for file in folder.rglob("*")
-        if file.is_file()
-    }
+    """Return the content of a folder; of tables and of the record without times and commands."""
+    found: dict[str, object] = {}
+    for file in folder.rglob("*"):
+        if file.is_file():
+            is_table = file.suffix == ".parquet"
+            content = pd.read_parquet(file).to_csv() if is_table else file.read_bytes()
+            found[str(file.relative_to(folder))] = content
     if "run.json" in found:
+        of_one_run = ("created", "command", "digest", "holds")
         record = record_in(folder).items()
-        kept = {k: v for k, v in record if k not in ("created", "command", "digest", "holds")}
-        found["run.json"] = kept
+        found["run.json"] = {name: value for name, value in record if name not in of_one_run}
     return found
-
-
-def _content(file: Path) -> bytes | str:
-    """Return the bytes of a file, of a table its values: its record has times too."""
-    return pd.read_parquet(file).to_csv() if file.suffix == ".parquet" else file.read_bytes()
 
 
 def said(result: Result) -> str:
     return " ".join(result.stderr.split())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_goes_on(name: str, commands: dict[str, list[object]], tmp_path: Path) -> None:
     command, out = commands[name], tmp_path / "out"
     with counted() as whole:
@@ -141,48 +131,46 @@ def test_fine_tuning_starts_anew(
 ) -> None:
     """Saved parts are of the weights before fine-tuning, and do not serve others."""
     asked = ["--fine-tune-on", labelled, "--epochs", 1, "--learning-rate", 0.01, "--compensation"]
-    command = [*commands["prune"], *asked]
-    expected = prune_heads(
-        *(command[1], tmp_path / "whole"),
-        task=labelled,
-        test=labelled,
-        keep=5,
-        batch_tokens=36,
-        order="reestimated",
-        steps=3,
-        fine_tune_on=str(labelled),
-        epochs=1.0,
-        learning_rate=0.01,
-        compensation=True,
-    )
+    command = [*commands["prune"], *asked, "--json"]
+    expected = run(*command, "--out", tmp_path / "whole")
     with mock.patch("headroles.studies.pruning.prune.train_weights", side_effect=KeyboardInterrupt):
         stopped = run(*command, "--out", tmp_path / "out")
     assert stopped.exit_code == 130
     assert "run the same command with --resume" in said(stopped)
-    result = run(*command, "--out", tmp_path / "out", "--resume", "--json")
+    result = run(*command, "--out", tmp_path / "out", "--resume")
     assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
-    wanted = json.loads(json.dumps(expected.to_json()))
+    found, wanted = (json.loads(one.stdout) for one in (result, expected))
     assert (found["facts"], found["rows"]) == (wanted["facts"], wanted["rows"])
     assert written(tmp_path / "out") == written(tmp_path / "whole")
 
 
-def test_another_study_is_refused(commands: dict[str, list[object]], tmp_path: Path) -> None:
-    command, out = commands, tmp_path / "out"
+@pytest.mark.parametrize(
+    ("name", "change", "differs"),
+    [
+        ("ablate", "--ablation uniform", 'ablation was "zero" and is "uniform"'),
+        ("ablate", "--examples 6", "examples was null and is 6"),
+        ("by-role", "--draws 3", "draws was 2 and is 3"),
+        ("prune", "--keep 6", "keep was 5 and is 6"),
+        ("gate", "--updates 7", "updates was 6 and is 7"),
+        ("gate", "--batch-tokens 50", "batch_tokens was 64 and is 50"),
+    ],
+)
+def test_another_plan_is_refused(
+    name: str, change: str, differs: str, commands: dict[str, list[object]], tmp_path: Path
+) -> None:
+    command = [*commands[name], "--out", tmp_path / "out"]
     with counted(7):
-        assert run(*command["ablate"], "--out", out).exit_code == 130
-    n_kept = parts_in(out).count
-    for change, differs in (
-        (["--ablation", "uniform"], 'options ablation was "zero" and is "uniform"'),
-        (["--examples", 6], "options examples was null and is 6"),
-    ):
-        result = run(*command["ablate"], *change, "--out", out, "--resume")
-        assert result.exit_code == 1
-        assert differs in said(result)
-        assert parts_in(out).count == n_kept
-    assert run(*command["importance"], "--out", out, "--resume").exit_code == 1
-    assert run(*command["importance"], "--out", out, "--no-resume").exit_code == 0
-    assert not parts_in(out).count
+        assert run(*command).exit_code == 130
+    kept = written(tmp_path / "out")
+    result = run(*command, *change.split(), "--resume")
+    assert result.exit_code == 1
+    assert f"has other settings: options {differs}" in said(result)
+    other = ["importance" if name == "ablate" else "ablate", *command[1:3], "--out", command[-1]]
+    assert run(*other, "--resume").exit_code == 1
+    assert written(tmp_path / "out") == kept
+    if name == "ablate":
+        assert run(*other, "--no-resume").exit_code == 0
+        assert not parts_in(tmp_path / "out").count
 
 
 def test_another_use_of_the_same_weights_is_refused(
@@ -256,25 +244,3 @@ def test_gates_are_those_of_a_run_that_keeps_nothing(
     gate_heads(two, labelled, tmp_path / "whole", **asked)
     gate_heads(two, labelled, tmp_path / "out", **asked, parts=tmp_path / "parts")
     assert written(tmp_path / "out") == written(tmp_path / "whole")
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "differs"),
-    [
-        ("by-role", "--draws 3", "draws was 2 and is 3"),
-        ("prune", "--keep 6", "keep was 5 and is 6"),
-        ("gate", "--updates 7", "updates was 6 and is 7"),
-        ("gate", "--batch-tokens 50", "batch_tokens was 64 and is 50"),
-    ],
-)
-def test_another_plan_is_refused(
-    name: str, change: str, differs: str, commands: dict[str, list[object]], tmp_path: Path
-) -> None:
-    command = [*commands[name], "--out", tmp_path / "out"]
-    with counted(5):
-        assert run(*command).exit_code == 130
-    kept = written(tmp_path / "out")
-    result = run(*command, *change.split(), "--resume")
-    assert result.exit_code == 1
-    assert f"has other settings: options {differs}" in said(result)
-    assert written(tmp_path / "out") == kept
