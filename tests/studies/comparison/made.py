@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headroles.scoring.scores import HeadScores
 from tests import conftest
@@ -15,11 +14,7 @@ ROLES = ("local", "block", "syntactic:any:to_governor")
 
 
 def make_scores(
-    values: NDArray[Any],
-    roles: tuple[str, ...] = ROLES,
-    documents: int = 1,
-    score: str = "bias",
-    **options: Any,
+    values: np.ndarray, roles: Any = ROLES, documents: int = 1, score: str = "bias", **options: Any
 ) -> HeadScores:
     """``values`` (examples, layers, heads, roles) of examples in so many documents."""
     n = len(values)
@@ -50,8 +45,3 @@ def shifted(scores: HeadScores, by: Any, noise: float = 0.0, seed: int = 1) -> H
     """``scores`` with ``by`` added, and random differences of their own."""
     noisy = np.random.default_rng(seed).normal(0, noise, scores.values.shape)
     return replace(scores, values=(scores.values + by + noisy).astype(np.float32))
-
-
-def reordered(scores: HeadScores, rows: list[int] | NDArray[np.int64]) -> HeadScores:
-    """The examples at ``rows`` only, in this order."""
-    return scores.select(np.asarray(rows))

@@ -13,11 +13,13 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
 
-from headroles import HeadScores, RoleComparison, assign_roles, compare_roles
+from headroles import HeadScores, assign_roles, compare_roles
 from headroles.errors import UsageError
 from headroles.inference import Bounds
 from tests.inference.conftest import betting_test
 from tests.studies.comparison.made import ROLES, make_scores, random_scores, shifted
+
+ANY = "syntactic:any:to_governor"
 
 
 @pytest.fixture
@@ -32,28 +34,27 @@ def after(before: HeadScores) -> HeadScores:
     return shifted(before, by, noise=0.5)
 
 
-def row(shifts: RoleComparison, layer: int, head: int, role: str) -> pd.Series:
-    frame = shifts.frame
-    chosen = frame[(frame.layer == layer) & (frame["head"] == head) & (frame.role == role)]
-    assert len(chosen) == 1
-    return chosen.iloc[0]
+def compare(*sides: HeadScores, **options: Any) -> pd.DataFrame:
+    return compare_roles(*sides, **options).frame
 
 
-def pair(
-    before: HeadScores, after: HeadScores, layer: int, head: int, role: str
-) -> tuple[np.ndarray, np.ndarray]:
+def row(frame: pd.DataFrame, layer: int, head: int, role: str) -> Any:
+    (found,) = frame.query("layer == @layer & head == @head & role == @role").itertuples()
+    return found
+
+
+def pair(sides: list[HeadScores], layer: int, head: int, role: str) -> list[np.ndarray]:
     """The scores of one head and role in the examples that have them."""
-    place = before.role_ids.index(role)
-    first, second = (s.values[:, layer, head, place].astype(float) for s in (before, after))
-    return first[~np.isnan(first)], second[~np.isnan(first)]
+    values = [side.values[:, layer, head, ROLES.index(role)].astype(float) for side in sides]
+    return [own[~np.isnan(own)] for own in values]
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_row_is_the_paired_test_of_its_head(
     before: HeadScores, after: HeadScores, role: str
 ) -> None:
-    first, second = pair(before, after, 1, 2, role)
-    found = row(compare_roles(before, after, margin=0.4), 1, 2, role)
+    first, second = pair([before, after], 1, 2, role)
+    found = row(compare(before, after, margin=0.4), 1, 2, role)
     expected = stats.ttest_rel(second, first)
     assert found.n == found.n_clusters == len(first)
     assert found.mean_before == pytest.approx(first.mean())
@@ -74,202 +75,223 @@ def test_a_row_is_the_paired_test_of_its_head(
     assert found.p_changed == pytest.approx(min(1, 2 * min(ends)))
 
 
-def test_documents_are_clusters(before: HeadScores) -> None:
+def test_documents_are_clusters() -> None:
     """The robust error of OLS on a constant, with statsmodels' small-sample factor undone."""
     clustered = random_scores(documents=8)
     later = shifted(clustered, 0.2, noise=0.5)
-    first, second = pair(clustered, later, 0, 1, "local")
+    first, second = pair([clustered, later], 0, 1, "local")
     codes = np.array([int(name[1:]) for name in clustered.documents])
     fitted = sm.OLS(second - first, np.ones(40)).fit(
         cov_type="cluster", cov_kwds={"groups": codes}, use_t=True
     )
-    found = row(compare_roles(clustered, later), 0, 1, "local")
+    found = row(compare(clustered, later), 0, 1, "local")
     assert (found.n, found.n_clusters) == (40, 8)
     # statsmodels multiplies by G / (G - 1) * (n - 1) / (n - k), which is G / (G - 1) here
     assert found.standard_error == pytest.approx(fitted.bse[0])
     assert found.p_value == pytest.approx(fitted.pvalues[0])
-    alone = row(compare_roles(clustered, later, clusters="none"), 0, 1, "local")
+    alone = row(compare(clustered, later, clusters="none"), 0, 1, "local")
     assert alone.p_value == pytest.approx(stats.ttest_rel(second, first).pvalue)
 
 
 @pytest.mark.parametrize("correction", ["fdr_bh", "bonferroni", "hochberg", "none"])
-def test_each_question_is_corrected_by_itself(
+def test_each_question_is_corrected_by_itself_over_all_checkpoints(
     before: HeadScores, after: HeadScores, correction: str
 ) -> None:
-    frame = compare_roles(before, after, correction=correction).frame
+    last = shifted(before, 0.3, noise=0.5, seed=9)
     name = {"hochberg": "simes-hochberg"}.get(correction, correction)
-    for p in ("p_changed", "p_equivalent"):
-        adjusted = frame[p] if name == "none" else multipletests(frame[p], method=name)[1]
-        np.testing.assert_allclose(frame[f"{p}_adjusted"], adjusted)
-    np.testing.assert_array_equal(frame.changed, frame.p_changed_adjusted <= 0.05)
-    np.testing.assert_array_equal(frame.equivalent, frame.p_equivalent_adjusted <= 0.05)
+    for sides in ((before, after), (before, after, last)):
+        frame = compare(*sides, correction=correction)
+        for p in ("p_changed", "p_equivalent"):
+            adjusted = frame[p] if name == "none" else multipletests(frame[p], method=name)[1]
+            np.testing.assert_allclose(frame[f"{p}_adjusted"], adjusted)
+        np.testing.assert_array_equal(frame.changed, frame.p_changed_adjusted <= 0.05)
+        np.testing.assert_array_equal(frame.equivalent, frame.p_equivalent_adjusted <= 0.05)
 
 
-class TestWithoutVariance:
-    def test_what_is_the_same_is_equivalent(self) -> None:
-        """In so many examples; forty are too few to say so."""
-        few, before = random_scores(), random_scores(n=1000)
-        assert not compare_roles(few, few).frame.equivalent.all()
-        frame = compare_roles(before, before).frame
-        assert (frame.difference == 0).all()
-        assert frame[["statistic", "p_value", "p_changed", "p_equivalent"]].isna().all(axis=None)
-        assert not frame.changed.any()
-        assert frame.equivalent.all()
-        assert set(frame.change) == {"equivalent"}
-        note = "degenerate: no variance beyond rounding, so only the number of examples decides"
-        assert set(frame.note) == {note}
-
-    def test_a_constant_difference_is_decided_by_its_size(self) -> None:
-        before = random_scores(n=1000)
-        by = np.zeros((2, 3, 3))
-        by[0, :, 0] = 0.25, -0.25, 2.0
-        after = shifted(before, by)
-        after.values[:, 0, :, 0] = np.round(before.values[:, 0, :, 0] * 64) / 64
-        before.values[:, 0, :, 0] = after.values[:, 0, :, 0]
-        after.values[:, 0, :, 0] += by[0, :, 0].astype(np.float32)  # exact in binary
-        shifts = compare_roles(before, after)
-        found = [row(shifts, 0, head, "local") for head in range(3)]
-        assert [one.changed for one in found] == [False, False, True]
-        assert [one.equivalent for one in found] == [True, True, False]
-        assert [one.change for one in found] == ["equivalent", "equivalent", "changed"]
-        assert all(np.isnan(one.p_value) for one in found)
-
-    def test_rounding_is_no_change(self, before: HeadScores) -> None:
-        """Scores about 0, as those of contrasts, that another batch rounded otherwise."""
-        values = np.random.default_rng(2).normal(0, 1, before.values.shape).astype(np.float32)
-        nudge = np.where(np.random.default_rng(3).random(values.shape) < 0.5, 0, 1)
-        nudged = np.where(nudge, np.nextafter(values, np.float32(9)), values)
-        frame = compare_roles(make_scores(values), make_scores(nudged)).frame
-        assert (frame.difference > 0).all()
-        assert not frame.changed.any()
-        assert set(frame.change) == {"equivalent"}
-
-    @pytest.mark.parametrize("size", [0.0, 50.0])
-    def test_rounding_that_leans_to_one_side_is_no_change(self, size: float) -> None:
-        """Another batch size rounds all scores of a head a little up: not evidence of anything."""
-        rng = np.random.default_rng(4)
-        values = size + rng.normal(0, 1, (400, 1, 2, 3))
-        nudged = values + max(1, size) * rng.normal(3e-6, 2e-6, values.shape)
-        shifts = compare_roles(make_scores(values), make_scores(nudged))
-        assert not shifts.frame.changed.any()
-        # 400 examples do not bound a mean of numbers near 50 within half a unit
-        assert set(shifts.frame.change) == {"undecided" if size else "equivalent"}
-        assert shifts.frame.note.str.startswith("degenerate").all()
-
-    def test_degenerate_tests_do_not_count(self, before: HeadScores, after: HeadScores) -> None:
-        after.values[:, 1] = before.values[:, 1]
-        frame = compare_roles(before, after, correction="bonferroni").frame
-        moved = frame[frame.layer == 0]
-        np.testing.assert_allclose(moved.p_changed_adjusted, np.minimum(1, 9 * moved.p_changed))
+def test_every_checkpoint_is_compared_with_the_first(before: HeadScores, after: HeadScores) -> None:
+    last = shifted(before, 1.0, noise=0.5, seed=9)
+    both = compare_roles(before, after, last, correction="none")
+    assert both.checkpoints == ("1", "2")
+    for name, scores in (("1", after), ("2", last)):
+        alone = compare(before, scores, names=[name], correction="none")
+        rows = both.frame[both.frame.checkpoint == name].reset_index(drop=True)
+        pd.testing.assert_frame_equal(rows, alone)
 
 
-class TestTooFewExamples:
-    def test_nothing_is_said(self, before: HeadScores) -> None:
-        """``block`` is in one example only."""
-        before.values[1:, ..., 1] = np.nan
-        before.values[0, ..., 1] = 2.0
-        before.counts[:, 1] = np.arange(40) == 0
-        frame = compare_roles(before, shifted(before, 1.0, noise=0.1)).frame
-        rows = frame[frame.role == "block"]
-        assert set(rows.n) == {1}
+# Without variance.
+
+
+def test_what_is_the_same_is_equivalent() -> None:
+    """In so many examples; forty are too few to say so."""
+    few, before = random_scores(), random_scores(n=1000)
+    assert not compare(few, few).equivalent.all()
+    frame = compare(before, before)
+    assert (frame.difference == 0).all()
+    assert frame[["statistic", "p_value", "p_changed", "p_equivalent"]].isna().all(axis=None)
+    assert not frame.changed.any()
+    assert frame.equivalent.all()
+    assert set(frame.change) == {"equivalent"}
+    note = "degenerate: no variance beyond rounding, so only the number of examples decides"
+    assert set(frame.note) == {note}
+
+
+def test_a_constant_difference_is_decided_by_its_size() -> None:
+    before = random_scores(n=1000)
+    before.values[:, 0, :, 0] = np.round(before.values[:, 0, :, 0] * 64) / 64
+    by = np.zeros((2, 3, 3), dtype=np.float32)
+    by[0, :, 0] = 0.25, -0.25, 2.0  # exact in binary
+    frame = compare(before, shifted(before, by))
+    found = frame[(frame.layer == 0) & (frame.role == "local")]
+    assert found.changed.tolist() == [False, False, True]
+    assert found.equivalent.tolist() == [True, True, False]
+    assert found.change.tolist() == ["equivalent", "equivalent", "changed"]
+    assert found.p_value.isna().all()
+
+
+@pytest.mark.parametrize(
+    ("size", "lean", "change"),
+    [
+        (0.0, None, "equivalent"),  # half of the scores, as those of contrasts, by the least step
+        (0.0, 3e-6, "equivalent"),
+        (50.0, 3e-6, "undecided"),  # 400 examples do not bound such a mean within half a unit
+    ],
+)
+def test_rounding_is_no_change(size: float, lean: float | None, change: str) -> None:
+    """Another batch size rounds scores of a head a little up: not evidence of anything."""
+    rng = np.random.default_rng(4)
+    values = (size + rng.normal(0, 1, (400, 1, 2, 3))).astype(np.float32)
+    if lean is None:
+        nudged = np.where(rng.random(values.shape) < 0.5, values, np.nextafter(values, np.inf))
+    else:
+        nudged = values + max(1, size) * rng.normal(lean, 2e-6, values.shape)
+    frame = compare(make_scores(values), make_scores(nudged))
+    assert (frame.difference > 0).all()
+    assert not frame.changed.any()
+    assert set(frame.change) == {change}
+    assert frame.note.str.startswith("degenerate").all()
+
+
+def test_degenerate_tests_do_not_count(before: HeadScores, after: HeadScores) -> None:
+    after.values[:, 1] = before.values[:, 1]
+    frame = compare(before, after, correction="bonferroni")
+    moved = frame[frame.layer == 0]
+    np.testing.assert_allclose(moved.p_changed_adjusted, np.minimum(1, 9 * moved.p_changed))
+
+
+# Too few examples.
+
+
+def test_nothing_is_said_of_one_example_or_one_cluster(before: HeadScores) -> None:
+    """``block`` is in one example only; all arcs are in the first document."""
+    before.values[1:, ..., 1] = np.nan
+    before.values[0, ..., 1] = 2.0
+    before.counts[:, 1] = np.arange(40) == 0
+    clustered = random_scores(documents=2)
+    clustered.values[1::2, ..., 2] = np.nan
+    clustered.counts[1::2, 2] = 0
+    for scores, role, unit in ((before, "block", "examples"), (clustered, ANY, "clusters")):
+        frame = compare(scores, shifted(scores, 1.0, noise=0.1))
+        rows = frame[frame.role == role]
+        assert set(rows.note) == {f"untestable: fewer than two {unit}"}
         assert set(rows.change) == set(rows.status) == {"untestable"}
         assert not rows[["changed", "equivalent"]].any(axis=None)
-        assert rows[["sd", "effect_size", "p_value", "p_changed"]].isna().all(axis=None)
+        assert rows[["p_value", "p_changed"]].isna().all(axis=None)
         np.testing.assert_allclose(rows.difference, rows.mean_after - rows.mean_before)
-        assert set(rows.note) == {"untestable: fewer than two examples"}
-
-    def test_a_single_cluster(self) -> None:
-        clustered = random_scores(documents=2)
-        clustered.values[1::2, ..., 2] = np.nan  # all in the first document
-        clustered.counts[1::2, 2] = 0
-        frame = compare_roles(clustered, shifted(clustered, 1.0, noise=0.1)).frame
-        rows = frame[frame.role == "syntactic:any:to_governor"]
-        assert set(rows.note) == {"untestable: fewer than two clusters"}
-        assert set(rows.change) == {"untestable"}
-
-    def test_roles_without_examples_and_evenness_are_left_out(self, before: HeadScores) -> None:
-        before.values[..., 1] = np.nan
-        before.counts[:, 1] = 0
-        assert compare_roles(before, before).roles == ("local", "syntactic:any:to_governor")
-        values = np.random.default_rng(0).normal(0.3, 0.1, (20, 2, 2, 2))
-        scores = make_scores(values, ("block", "block:evenness"), score="excess")
-        assert compare_roles(scores, shifted(scores, 0.1, 0.05)).roles == ("block",)
-
-    def test_a_role_that_no_example_has_any_more(self, before: HeadScores) -> None:
-        """A contrast may lose all its examples: it is untestable after, and nothing is claimed."""
-        values, counts = before.values.copy(), before.counts.copy()
-        values[..., -1], counts[:, -1] = np.nan, 0
-        after = replace(before, values=values, counts=counts)
-        frame = compare_roles(before, after).frame
-        gone = frame[frame["role"] == before.role_ids[-1]]
-        assert set(gone["answer_after"]) == set(gone["status"]) == {"untestable"}
-        assert not gone["changed"].any()
-        assert before.role_ids[-1] not in set(compare_roles(after, before).frame["role"])
+        if unit == "examples":
+            assert set(rows.n) == {1}
+            assert rows[["sd", "effect_size"]].isna().all(axis=None)
 
 
-class TestAnswers:
-    def test_are_those_of_the_role_tables(self, before: HeadScores, after: HeadScores) -> None:
-        options: dict[str, Any] = {"threshold": 3.1, "alpha": 0.1, "correction": "bonferroni"}
-        frame = compare_roles(before, after, **options).frame
-        for side, scores in (("answer_before", before), ("answer_after", after)):
-            expected = assign_roles(scores, **options).frame
-            assert frame[side].tolist() == expected.answer.tolist()
-        assert set(frame.threshold) == {3.1}
-
-    def test_lost_gained_kept_absent_and_undecided(self) -> None:
-        rng = np.random.default_rng(0)
-        means = {"kept": (5, 4), "gained": (1, 5), "lost": (5, 1), "absent": (1, 2)}
-        means |= {"undecided": (5, 3)}
-        first, second = (
-            np.stack([rng.normal(pair[side], 0.8, 50) for pair in means.values()], axis=1)
-            for side in (0, 1)
-        )
-        # exactly at the threshold: neither above nor below is shown
-        second[:, 4] += 3 - second[:, 4].mean()
-        frame = compare_roles(
-            *(make_scores(side[:, None, :, None], ("local",)) for side in (first, second))
-        ).frame
-        assert frame.status.tolist() == list(means)
-        assert frame.changed.all()
-        assert frame.answer_after.iloc[4] == "undecided"
-
-    def test_a_role_of_arcs_is_lost_with_its_contrast(self) -> None:
-        values = np.random.default_rng(0).normal([5.0, 2.0], 0.5, (50, 1, 1, 2))
-        roles = ("syntactic:any:to_governor", "syntactic:any:to_governor:beyond_offset")
-        before = make_scores(values, roles)
-        after = make_scores(values - [0.0, 2.0], roles)
-        frame = compare_roles(before, after).frame
-        assert frame.answer_before.tolist() + frame.answer_after.tolist() == ["yes", "positional"]
-        assert frame.status.tolist() == ["lost"]
+def test_roles_without_examples_and_evenness_are_left_out(before: HeadScores) -> None:
+    before.values[..., 1] = np.nan
+    before.counts[:, 1] = 0
+    assert compare_roles(before, before).roles == ("local", ANY)
+    values = np.random.default_rng(0).normal(0.3, 0.1, (20, 2, 2, 2))
+    scores = make_scores(values, ("block", "block:evenness"), score="excess")
+    assert compare_roles(scores, shifted(scores, 0.1, 0.05)).roles == ("block",)
 
 
-class TestMargin:
-    @pytest.mark.parametrize(("score", "expected"), [("bias", 0.5), ("excess", 0.025)])
-    def test_default(self, score: str, expected: float) -> None:
-        """A quarter of the way from uniform attention to the usual threshold."""
-        scores = random_scores(score=score)
-        frame = compare_roles(scores, scores).frame
-        assert set(frame.margin) == {expected}
-        uniform = {"bias": 1, "excess": 0}[score]
-        assert expected == pytest.approx((frame.threshold.iloc[0] - uniform) / 4)
+def test_a_role_that_no_example_has_any_more(before: HeadScores) -> None:
+    """A contrast may lose all its examples: it is untestable after, and nothing is claimed."""
+    values, counts = before.values.copy(), before.counts.copy()
+    values[..., -1], counts[:, -1] = np.nan, 0
+    after = replace(before, values=values, counts=counts)
+    frame = compare(before, after)
+    gone = frame[frame["role"] == ANY]
+    assert set(gone["answer_after"]) == set(gone["status"]) == {"untestable"}
+    assert not gone["changed"].any()
+    assert ANY not in set(compare(after, before)["role"])
 
-    def test_decides_what_is_equivalent(self, before: HeadScores) -> None:
-        after = shifted(before, 0.2, noise=0.1)
-        assert compare_roles(before, after, margin=0.5).frame.change.eq("equivalent").all()
-        assert compare_roles(before, after, margin=0.1).frame.change.eq("changed").all()
-        noise = shifted(before, 0.0, noise=3.0).values - before.values
-        unsure = shifted(before, noise - np.nanmean(noise, axis=0))
-        assert set(compare_roles(before, unsure, margin=0.5).frame.change) == {"undecided"}
 
-    def test_a_two_sided_interval_inside_the_margin(
-        self, before: HeadScores, after: HeadScores
-    ) -> None:
-        """Schuirmann: equivalent at level alpha is a 1 - 2 alpha interval within the margin."""
-        frame = compare_roles(before, after, alpha=0.05, margin=0.4, correction="none").frame
-        wide = compare_roles(before, after, alpha=0.1, margin=0.4, correction="none").frame
-        inside = (wide.ci_low > -0.4) & (wide.ci_high < 0.4)
-        assert 0 < inside.sum() < len(frame)
-        np.testing.assert_array_equal(frame.equivalent, inside)
+# Answers.
+
+
+def test_answers_are_those_of_the_role_tables(before: HeadScores, after: HeadScores) -> None:
+    options: dict[str, Any] = {"threshold": 3.1, "alpha": 0.1, "correction": "bonferroni"}
+    frame = compare(before, after, **options)
+    for side, scores in (("answer_before", before), ("answer_after", after)):
+        expected = assign_roles(scores, **options).frame
+        assert frame[side].tolist() == expected.answer.tolist()
+    assert set(frame.threshold) == {3.1}
+
+
+def test_lost_gained_kept_absent_and_undecided() -> None:
+    rng = np.random.default_rng(0)
+    means = {"kept": (5, 4), "gained": (1, 5), "lost": (5, 1), "absent": (1, 2)}
+    means |= {"undecided": (5, 3)}
+    first, second = (
+        np.stack([rng.normal(pair[side], 0.8, 50) for pair in means.values()], axis=1)
+        for side in (0, 1)
+    )
+    # exactly at the threshold: neither above nor below is shown
+    second[:, 4] += 3 - second[:, 4].mean()
+    frame = compare(*(make_scores(side[:, None, :, None], ("local",)) for side in (first, second)))
+    assert frame.status.tolist() == list(means)
+    assert frame.changed.all()
+    assert frame.answer_after.iloc[4] == "undecided"
+
+
+def test_a_role_of_arcs_is_lost_with_its_contrast() -> None:
+    values = np.random.default_rng(0).normal([5.0, 2.0], 0.5, (50, 1, 1, 2))
+    roles = (ANY, f"{ANY}:beyond_offset")
+    frame = compare(*(make_scores(own, roles) for own in (values, values - [0.0, 2.0])))
+    assert frame.answer_before.tolist() + frame.answer_after.tolist() == ["yes", "positional"]
+    assert frame.status.tolist() == ["lost"]
+
+
+# The margin.
+
+
+@pytest.mark.parametrize(("score", "expected", "uniform"), [("bias", 0.5, 1), ("excess", 0.025, 0)])
+def test_the_usual_margin(score: str, expected: float, uniform: float) -> None:
+    """A quarter of the way from uniform attention to the usual threshold."""
+    scores = random_scores(score=score)
+    frame = compare(scores, scores)
+    assert set(frame.margin) == {expected}
+    assert expected == pytest.approx((frame.threshold.iloc[0] - uniform) / 4)
+
+
+def test_the_margin_decides_what_is_equivalent(before: HeadScores) -> None:
+    after = shifted(before, 0.2, noise=0.1)
+    assert compare(before, after, margin=0.5).change.eq("equivalent").all()
+    assert compare(before, after, margin=0.1).change.eq("changed").all()
+    noise = shifted(before, 0.0, noise=3.0).values - before.values
+    unsure = shifted(before, noise - np.nanmean(noise, axis=0))
+    assert set(compare(before, unsure, margin=0.5).change) == {"undecided"}
+
+
+def test_equivalence_is_a_two_sided_interval_inside_the_margin(
+    before: HeadScores, after: HeadScores
+) -> None:
+    """Schuirmann: at level alpha, an interval of level 1 - 2 alpha."""
+    frame = compare(before, after, alpha=0.05, margin=0.4, correction="none")
+    wide = compare(before, after, alpha=0.1, margin=0.4, correction="none")
+    inside = (wide.ci_low > -0.4) & (wide.ci_high < 0.4)
+    assert 0 < inside.sum() < len(frame)
+    np.testing.assert_array_equal(frame.equivalent, inside)
+
+
+NAMES = "for 2 score sets; give each a different name"
 
 
 @pytest.mark.parametrize(
@@ -281,43 +303,23 @@ class TestMargin:
         ({"correction": "max_t"}, "correction is 'max_t'"),
         ({"alpha": 0.5}, "alpha is 0.5"),
         ({"clusters": "document"}, "one document"),
+        ({"names": ["a"]}, NAMES),
+        ({"names": ["a", "a"]}, NAMES),
+        ({"names": ["a", "before"]}, NAMES),
+        ({"names": ["a", "b", "c"]}, NAMES),
     ],
 )
-def test_options_outside_their_range(
-    before: HeadScores, options: dict[str, Any], message: str
-) -> None:
+def test_what_cannot_be_meant(before: HeadScores, options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        compare_roles(before, before, **options)
+        compare_roles(before, before, before, **options)
 
 
-class TestTrajectory:
-    def test_every_checkpoint_is_compared_with_the_first(
-        self, before: HeadScores, after: HeadScores
-    ) -> None:
-        last = shifted(before, 1.0, noise=0.5, seed=9)
-        both = compare_roles(before, after, last, correction="none")
-        assert both.checkpoints == ("1", "2")
-        for name, scores in (("1", after), ("2", last)):
-            alone = compare_roles(before, scores, names=[name], correction="none")
-            rows = both.frame[both.frame.checkpoint == name].reset_index(drop=True)
-            pd.testing.assert_frame_equal(rows, alone.frame)
-
-    def test_checkpoints_are_one_family(self, before: HeadScores, after: HeadScores) -> None:
-        last = shifted(before, 0.3, noise=0.5, seed=9)
-        frame = compare_roles(before, after, last, correction="bonferroni").frame
-        np.testing.assert_allclose(frame.p_changed_adjusted, np.minimum(1, 36 * frame.p_changed))
-
-    @pytest.mark.parametrize("names", [["a"], ["a", "a"], ["a", "before"], ["a", "b", "c"]])
-    def test_names_that_do_not_fit(
-        self, before: HeadScores, after: HeadScores, names: list[str]
-    ) -> None:
-        with pytest.raises(UsageError, match="for 2 score sets; give each a different name"):
-            compare_roles(before, after, after, names=names)
+# Bets.
 
 
 def bounded(values: np.ndarray, low: float = -1.0) -> HeadScores:
     """``excess`` scores (examples, layers, heads, roles) that lie between ``low`` and 1."""
-    scores = make_scores(values, documents=1, score="excess")
+    scores = make_scores(values, score="excess")
     bounds = np.empty((*values.shape[:1], values.shape[-1], 2), dtype=np.float32)
     bounds[..., 0], bounds[..., 1] = low, 1
     return replace(scores, bounds=bounds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,39 +25,34 @@ from headroles.studies.importance.by_role import (
     n_sets_like,
 )
 from headroles.studies.removals import without_each
-from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Outcomes
-from headroles.tasks.running import open_run
-from tests.commands import run
+from headroles.tasks.running import TaskRun
 from tests.conftest import flat
 from tests.tasks.conftest import HEADS as HEADS_OF_MODEL
 
 
 @pytest.fixture(scope="module")
 def found(classifier: Path, labelled: Path, roles: Path) -> ImportanceByRole:
-    return importance_by_role(
-        classifier, labelled, roles_from=str(roles), draws=3, permutations=199
-    )
+    asked = {"roles_from": str(roles), "draws": 3, "permutations": 199}
+    return importance_by_role(classifier, labelled, **asked)
 
 
 def test_every_role_that_heads_have(found: ImportanceByRole, roles: Path) -> None:
     table = RoleTable.load(roles)
-    sizes = {role: len(table.heads_with(role)) for role in table.roles}
-    assert dict(zip(found.frame["role"], found.frame["heads"], strict=True)) == {
-        role: size for role, size in sizes.items() if size
-    }
+    having = {role: len(table.heads_with(role)) for role in table.roles}
+    sizes = dict(zip(found.frame["role"], found.frame["heads"], strict=True))
+    assert sizes == {role: size for role, size in having.items() if size}
     assert found.frame["p_importance"].dropna().between(1 / 200, 1).all()
     assert found.frame["overlap"].between(0, 1).all()
 
 
 def test_ranks_the_loss_without_a_role_among_those_of_its_draws(
-    found: ImportanceByRole, classifier: Path, labelled: Path, roles: Path
+    found: ImportanceByRole, opened: TaskRun, roles: Path
 ) -> None:
-    opened = open_run(classifier, labelled, TaskOptions())
-    rng = np.random.default_rng(0)
+    rng, table = np.random.default_rng(0), RoleTable.load(roles)
     orders = [[HEADS_OF_MODEL[place] for place in rng.permutation(12)] for _ in range(3)]
     for row in found.frame.itertuples():
-        own = RoleTable.load(roles).heads_with(row.role)
+        own = table.heads_with(row.role)
         if n_sets_like(own, HEADS_OF_MODEL) == 1:  # whole layers have the role
             assert row.draws == 0
             assert np.isnan(row.p_removed)
@@ -129,16 +125,18 @@ def removed(
     return compare_removed(added, HEADS, having, options), added  # type: ignore[arg-type]
 
 
+def random_roles(rng: np.random.Generator, sizes: Iterable[int]) -> dict[str, list[Head]]:
+    return {
+        str(at): [HEADS[place] for place in sorted(rng.permutation(18)[:size])]
+        for at, size in enumerate(sizes)
+    }
+
+
 def test_random_roles_are_shown_as_often_as_said() -> None:
     """Draws of the other heads alone would show two in three of them."""
     rng = np.random.default_rng(1)
     effects = rng.exponential(size=18) ** 2 + 0.1 * rng.normal(size=(50, 18))
-    sizes = rng.integers(2, 9, 400)
-    having = {
-        str(at): [HEADS[place] for place in sorted(rng.permutation(18)[:size])]
-        for at, size in enumerate(sizes)
-    }
-    found, added = removed(effects, having, 199)
+    found, added = removed(effects, random_roles(rng, rng.integers(2, 9, 400)), 199)
     assert (found["p_removed"] <= 0.05).mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
     assert (found["p_removed"] <= 0.2).mean() == pytest.approx(0.2, abs=0.07)
     assert (found["draws"] == 199).sum() < 100  # most are decided before
@@ -148,9 +146,7 @@ def test_random_roles_are_shown_as_often_as_said() -> None:
 def test_draws_that_cannot_change_an_answer_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(2)
     effects = rng.exponential(size=18) ** 3 + 0.1 * rng.normal(size=(50, 18))
-    having = {
-        str(at): [HEADS[place] for place in sorted(rng.permutation(18)[:4])] for at in range(100)
-    }
+    having = random_roles(rng, [4] * 100)
     some, few = removed(effects, having, 99)
     monkeypatch.setattr(by_role, "enough_draws", lambda options: 100)
     whole, all_of_them = removed(effects, having, 99)
@@ -180,20 +176,10 @@ def test_says_how_many_draws_are_needed(
 ) -> None:
     assert "3 draws give no p-value below 0.5: nothing can be shown" in flat(found)
     n_roles = len(found)
-    more = importance_by_role(
-        classifier, labelled, roles_from=str(roles), draws=40, permutations=99
-    )
+    asked = {"roles_from": str(roles), "draws": 40, "permutations": 99}
+    more = importance_by_role(classifier, labelled, **asked)
     assert f"one role alone among {n_roles}" in flat(more)
     assert f"take {40 * n_roles - 1}" in flat(more)
-
-
-def test_command(classifier: Path, labelled: Path, roles: Path, tmp_path: Path) -> None:
-    arguments = ["by-role", classifier, labelled, "--out", tmp_path / "out"]
-    result = run(*arguments)
-    assert result.exit_code == 2
-    assert "name the folder of roles" in result.stderr
-    result = run(*arguments, "--roles-from", roles, "--draws", 2, "--permutations", 99)
-    assert result.exit_code == 0, result.output
 
 
 def test_without_any_role(classifier: Path, labelled: Path, sample: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -36,24 +37,20 @@ def found(ablations: list[Ablations]) -> DropsByTask:
     return drops_by_task(ablations, NAMES, correction="none")
 
 
-def rows_of(found: DropsByTask, task: str, measure: str = "loss"):
-    rows = found.frame[(found.frame["task"] == task) & (found.frame["measure"] == measure)]
-    return rows.set_index("removed")
+def rows_of(found: DropsByTask, task: str, measure: str = "loss") -> pd.DataFrame:
+    return found.frame.set_index(["task", "measure", "removed"]).sort_index().loc[task, measure]
 
 
 def test_relative_drops(found: DropsByTask, ablations: list[Ablations]) -> None:
-    for name, one in zip(NAMES, ablations, strict=True):
-        whole = one.facts["measured"]
-        own = rows_of(found, name)
-        for row in one.frame.itertuples():
-            assert own.loc[row.removed, "relative_drop"] == pytest.approx(
-                row.loss_change / whole["loss"]
-            )
-            assert own.loc[row.removed, "p_value"] == pytest.approx(row.p_value)
-            assert own.loc[row.removed, "note"] == row.note
-        accuracies = rows_of(found, name, "accuracy")["relative_drop"].to_numpy()
-        changes = one.frame["accuracy_change"].to_numpy()
-        assert accuracies == pytest.approx(-changes / whole["accuracy"])
+    for name, alone in zip(NAMES, ablations, strict=True):
+        whole, rows = alone.facts["measured"], alone.frame.set_index("removed")
+        own, accuracies = (rows_of(found, name, of).loc[rows.index] for of in ("loss", "accuracy"))
+        drops = [(own, rows["loss_change"], whole["loss"])]
+        drops += [(accuracies, -rows["accuracy_change"], whole["accuracy"])]
+        for given, changes, of in drops:
+            assert given["relative_drop"].to_numpy() == pytest.approx(changes.to_numpy() / of)
+        assert own["p_value"].to_numpy() == pytest.approx(rows["p_value"].to_numpy())
+        assert own["note"].equals(rows["note"])
 
 
 def test_errors_of_ratios_are_those_of_the_bootstrap() -> None:
@@ -79,44 +76,38 @@ def test_deviations_are_welch_tests_of_profiles(
         drops = relative_drops(losses, losses.mean(0), "loss")
         profiles.append(drops - drops.mean(1, keepdims=True))
     tested = stats.ttest_ind(*profiles, equal_var=False)
-    own = rows_of(found, "long").loc[["layer 0", "layer 1", "layer 2"]]
+    layers = [f"layer {number}" for number in range(3)]
+    own, other = (rows_of(found, name).loc[layers] for name in NAMES)
     assert own["deviation"].to_numpy() == pytest.approx(profiles[0].mean(0) - profiles[1].mean(0))
     assert own["p_deviation"].to_numpy() == pytest.approx(tested.pvalue)
-    other = rows_of(found, "short").loc[["layer 0", "layer 1", "layer 2"]]
     assert other["deviation"].to_numpy() == pytest.approx(-own["deviation"].to_numpy())
 
 
-def test_all_that_there_was_is_lost(ablations: list[Ablations]) -> None:
-    """The share has no error then, and yet is shown to be lost."""
-    wrong = []
-    for one in ablations:
-        predictions = one.outcomes.predictions.copy()
-        predictions[:, 0] = one.outcomes.targets
-        predictions[:2, 0] = 1 - one.outcomes.targets[:2]
-        predictions[:, 1] = 1 - one.outcomes.targets
-        facts = {"measured": dict.fromkeys(one.facts["measured"], 0.5)}
-        outcomes = replace(one.outcomes, predictions=predictions)
-        wrong.append(changed(replace(one, outcomes=outcomes), facts=facts))
-    own = rows_of(drops_by_task(wrong, NAMES), "long", "accuracy").loc["layer 0"]
+def test_what_does_not_vary(ablations: list[Ablations]) -> None:
+    """Without a change of any loss there is no p-value; that all accuracy is lost is shown."""
+    made = []
+    for alone in ablations:
+        outcomes = alone.outcomes
+        losses, predictions, targets = map(
+            np.copy, (outcomes.losses, outcomes.predictions, outcomes.targets)
+        )
+        losses[:, 1] = losses[:, 0]
+        predictions[:, 0] = np.where(np.arange(8) < 2, 1 - targets, targets)
+        predictions[:, 1] = 1 - targets
+        facts = {"measured": dict.fromkeys(alone.facts["measured"], 0.5)}
+        outcomes = replace(outcomes, losses=losses, predictions=predictions)
+        made.append(changed(replace(alone, outcomes=outcomes), facts=facts))
+    found = drops_by_task(made, NAMES, correction="none")
+    own = rows_of(found, "long", "accuracy").loc["layer 0"]
     assert (own["whole"], own["without"], own["relative_drop"]) == (0.75, 0, 1)
     assert np.isnan([own["ci_low"], own["ci_high"]]).all()
     expected = stats.ttest_1samp([0, 0, 1, 1, 1, 1, 1, 1], 0).pvalue
     assert own["p_value"] == pytest.approx(expected)
     assert own["answer"] == "worse"
-
-
-def test_notes_say_that_nothing_varies(ablations: list[Ablations]) -> None:
-    """A removal that changes no loss has no p-value."""
-    still = []
-    for one in ablations:
-        losses = one.outcomes.losses.copy()
-        losses[:, 1] = losses[:, 0]
-        still.append(replace(one, outcomes=replace(one.outcomes, losses=losses)))
-    found = drops_by_task(still, NAMES, correction="none").frame
-    losses = found[found["measure"] == "loss"]
-    is_first = losses["removed"] == ablations[0].frame["removed"].iloc[0]
-    assert losses["p_value"].isna().equals(is_first)
-    assert losses["note"].str.startswith("degenerate").equals(is_first)
+    rows = found.frame[found.frame["measure"] == "loss"]
+    is_first = rows["removed"] == "layer 0"
+    assert rows["p_value"].isna().equals(is_first)
+    assert rows["note"].str.startswith("degenerate").equals(is_first)
 
 
 def test_models_of_other_sizes_are_compared_by_thirds(
@@ -156,9 +147,8 @@ def test_a_metric_that_no_model_reaches_is_left_out(found: DropsByTask) -> None:
 
 
 def test_command(ablations: list[Ablations], tmp_path: Path) -> None:
-    folders = [tmp_path / name for name in NAMES]
-    for one, folder in zip(ablations, folders, strict=True):
-        one.save(folder)
+    pairs = zip(ablations, NAMES, strict=True)
+    folders = [ablation.save(tmp_path / name) for ablation, name in pairs]
     arguments = ["by-task", *folders, "--out", tmp_path / "out"]
     result = run(*arguments)
     assert result.exit_code == 0, result.output

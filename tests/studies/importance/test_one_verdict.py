@@ -27,34 +27,26 @@ def verdicts(whole: NDArray[np.float64], without: NDArray[np.float64]) -> dict[s
     """Of every study the single p-value and the answer, to losses (examples,) of two settings."""
     losses = np.stack([whole, without], axis=1)
     outcomes = Outcomes(losses, np.full_like(losses, np.nan), np.zeros(len(whole)))
-    found = {}
-
     removals = [Removal("single", "0-0", ((0, 0),))]
-    frame, _ = ablate.make_table(removals, outcomes, False, AblateOptions())
-    found["ablate"] = frame.iloc[0]
-
     settings = np.repeat([0, 1], 5).reshape(2, 5, 1)
     asked = CurveOptions(orders="bottom,top", against="bottom", shares="0.5")
-    frame, _ = pruning_curves.make_table(settings, [1], outcomes, [], asked)
-    found["pruning-curves"] = frame[frame["order"] == "top"].iloc[0]
-
-    def task() -> Any:
-        rows = pd.DataFrame({"set": ["single"], "removed": ["0-0"], "n_removed": [1]})
-        return SimpleNamespace(outcomes=outcomes, frame=rows)
-
+    rows = pd.DataFrame({"set": ["single"], "removed": ["0-0"], "n_removed": [1]})
+    tasks: Any = {name: SimpleNamespace(outcomes=outcomes, frame=rows) for name in "ab"}
     pair = [("single", "0-0")]
-    frame, _ = by_task.make_table({"a": task(), "b": task()}, pair, "loss", CorrectionOptions())
-    found["by-task"] = frame.iloc[0]
-
     # of two heads, one gains what the other loses: the mean change is 0
-    mirrored = 2 * whole - without
     weights = dict.fromkeys(((0, 0), (0, 1)), torch.ones(1))
     before, after = (
         (weights, np.stack(columns, axis=1)[:, None])
-        for columns in ((whole, whole), (without, mirrored))
+        for columns in ((whole, whole), (without, 2 * whole - without))
     )
-    found["compensation"] = find_compensation(before, after, []).iloc[0]
-    return found
+    curves, _ = pruning_curves.make_table(settings, [1], outcomes, [], asked)
+    found = {
+        "ablate": ablate.make_table(removals, outcomes, False, AblateOptions())[0],
+        "pruning-curves": curves[curves["order"] == "top"],
+        "by-task": by_task.make_table(tasks, pair, "loss", CorrectionOptions())[0],
+        "compensation": find_compensation(before, after, []),
+    }
+    return {study: frame.iloc[0] for study, frame in found.items()}
 
 
 def test_drift_of_float32_is_no_change_in_any_study() -> None:

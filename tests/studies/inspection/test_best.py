@@ -1,4 +1,4 @@
-"""Best heads: chosen on one half, reported on the other; counted arc by arc and by example."""
+"""Best heads, chosen on one half and reported on the other, and what describes heads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ import torch
 from scipy.stats import t
 from transformers import AutoModel, AutoTokenizer
 
-from headroles import HeadScores, find_best_heads, read_conllu, score_heads
+from headroles import (
+    HeadScores,
+    Role,
+    assign_roles,
+    describe_heads,
+    find_best_heads,
+    read_conllu,
+    score_heads,
+)
 from headroles.corpus import Example
 from headroles.errors import UsageError
 from headroles.inference import difference_interval, wilson_interval
@@ -41,16 +49,11 @@ def test_the_head_of_one_half_is_reported_on_the_other() -> None:
     assert second["share_of_arcs"] == pytest.approx((0.2 + 0.4 + 2 * 0.3) / 4)
     assert second["gain"] == pytest.approx(0.05)
     assert (second["offset"], second["offset_mean"], second["arcs"]) == (-2, 0.25, 4)
-    own = hits[1::2, 0]
-    interval = wilson_interval(own[:, None])
-    expected = (interval.ci_low[0], interval.ci_high[0])
-    assert (second["ci_low"], second["ci_high"]) == pytest.approx(expected, abs=tolerance())
-    gains = own - 0.25
-    of_gains = difference_interval(gains[:, None])
-    expected = (of_gains.ci_low[0], of_gains.ci_high[0])
-    assert (second["gain_ci_low"], second["gain_ci_high"]) == pytest.approx(
-        expected, abs=tolerance()
-    )
+    own = hits[1::2, :1]
+    for of, interval in (("", wilson_interval(own)), ("gain_", difference_interval(own - 0.25))):
+        for end in ("ci_low", "ci_high"):
+            expected = getattr(interval, end)[0]
+            assert second[f"{of}{end}"] == pytest.approx(expected, abs=tolerance())
 
 
 def test_limits_stay_within_0_and_1() -> None:
@@ -155,3 +158,26 @@ def test_what_cannot_be_ranked_is_refused() -> None:
             find_best_heads(scores)
     with pytest.raises(UsageError, match=r"device has no effect without top; omit it"):
         find_best_heads(bias, device="cpu")
+
+
+# What describes heads.
+
+VALUES = np.random.default_rng(0).random((12, 1, 2, 2))
+
+
+def test_quantities_have_means_and_intervals_and_no_tests() -> None:
+    scores = make_scores(VALUES, ["local", "entropy"])
+    entropy = Role("entropy", is_described=True)
+    scores = replace(scores, roles=(scores.roles[0], entropy))
+    frame = describe_heads(scores, clusters="none").frame
+    assert frame["role"].tolist() == ["entropy"] * 2
+    own = VALUES[:, 0, 1, 1].astype(np.float32).astype(float)
+    low, high = t.interval(0.95, 11, own.mean(), own.std(ddof=1) / np.sqrt(12))
+    assert frame["mean"][1] == pytest.approx(own.mean())
+    assert (frame["ci_low"][1], frame["ci_high"][1]) == pytest.approx((low, high))
+    assert assign_roles(scores).roles == ("local",)
+    alone = replace(make_scores(VALUES[..., 1:], ["x"]), roles=(entropy,))
+    with pytest.raises(UsageError, match="no role to test"):
+        assign_roles(alone)
+    with pytest.raises(UsageError, match="no quantity that describes heads; score again with"):
+        describe_heads(make_scores(VALUES, ["local", "syntactic:any:to_governor"]))

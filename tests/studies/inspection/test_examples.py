@@ -95,22 +95,15 @@ def test_a_relation_is_the_direction_in_which_this_head_is_stronger(
         np.testing.assert_array_equal(changed.of_head((1, 2), named), own)
 
 
-def test_keys_are_numbers_of_words(bert_folder: Path, treebank: Path) -> None:
-    """A word in brackets in the treebank is not marked."""
+def test_a_treebank_is_read_again_as_it_was_scored(bert_folder: Path, treebank: Path) -> None:
+    """With other ids and documents; a word in brackets in the treebank is not marked."""
     treebank.write_text(treebank.read_text().replace("Cats", "[Cats]"))
-    scores = score_heads(bert_folder, read_conllu(treebank), beyond_offset=False)
-    found = find_examples(scores, (0, 0), OBJ, example="a-1+a-2")
-    marked = ["[Cats] sleep . Old dogs [eat] bones", "5"]
-    assert found.frame[["text", "keys"]].to_numpy().tolist() == [marked]
-    assert found.to_json()["rows"][0]["keys"] == "5"
-
-
-def test_places_of_documents_and_ids_are_those_that_were_asked_for(
-    bert_folder: Path, treebank: Path
-) -> None:
-    scores = score_heads(bert_folder, read_conllu(treebank, ids="place", documents="sent_id"))
-    found = find_examples(scores, (0, 0), "local", n=2, weights=False).frame["example"]
-    assert set(found.str.partition("-")[0]) == {"small"}
+    corpus = read_conllu(treebank, ids="place", documents="sent_id")
+    scores = score_heads(bert_folder, corpus, beyond_offset=False)
+    found = find_examples(scores, (0, 0), OBJ, weights=False)
+    assert set(found.frame["example"].str.partition("-")[0]) == {"small"}
+    first = next(row for row in found.to_json()["rows"] if "Cats" in row["text"].split(".")[0])
+    assert (first["text"], first["keys"]) == ("[Cats] sleep . Old dogs [eat] bones", "5")
 
 
 # The attention in them.
@@ -120,9 +113,8 @@ def by_loops(folder: Path, sentences: list[list[str]], layer: int, head: int) ->
     """Attention between words and special tokens, from what the model itself gives out."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
-    batch = tokenizer(
-        *[[words] for words in sentences], is_split_into_words=True, return_tensors="pt"
-    )
+    texts = [[words] for words in sentences]
+    batch = tokenizer(*texts, is_split_into_words=True, return_tensors="pt")
     with torch.inference_mode():
         pieces = model(**batch, output_attentions=True).attentions[layer][0, head].numpy()
     units: list[list[int]] = []
@@ -132,12 +124,8 @@ def by_loops(folder: Path, sentences: list[list[str]], layer: int, head: int) ->
             units.append([])
             named.append(name)
         units[-1].append(place)
-    return np.array(
-        [
-            [np.mean([sum(pieces[i, j] for j in key) for i in query]) for key in units]
-            for query in units
-        ]
-    )
+    summed = np.array([pieces[:, key].sum(axis=1) for key in units])
+    return np.array([summed[:, query].mean(axis=1) for query in units])
 
 
 @pytest.mark.numbers
@@ -153,18 +141,21 @@ def test_attention_is_summed_over_keys_and_averaged_over_queries(
     np.testing.assert_allclose(found.weights.sum(axis=1), 1, atol=tolerance())
 
 
-@pytest.mark.parametrize("measure", ["weights", "norms"])
-def test_the_score_follows_from_the_sieve(bert_folder: Path, treebank: Path, measure: str) -> None:
-    scores = score_heads(
-        bert_folder, read_conllu(treebank), roles="syntactic", beyond_offset=False, measure=measure
-    )
+@pytest.mark.parametrize("read", [{"measure": "norms"}, {"dtype": "bfloat16"}, {}], ids=str)
+def test_the_score_follows_from_the_sieve(
+    bert_folder: Path, treebank: Path, read: dict[str, str]
+) -> None:
+    """Read again in the measure and in the precision of the scores."""
+    options: dict[str, Any] = {"roles": "syntactic", "beyond_offset": False, **read}
+    scores = score_heads(bert_folder, read_conllu(treebank), **options)
     found = attention(scores, OBJ)
     ((query, key),) = np.argwhere(found.sieve).tolist()
     assert (found.labels[query], found.labels[key]) == ("bones", "eat")
     n_tokens, n_pieces = scores.lengths[scores.ids.index(found.example)], len("eat")
     expected = n_tokens / n_pieces * found.weights[query, key]
-    assert found.measure == measure
+    assert found.measure == read.get("measure", "weights")
     assert found.score == pytest.approx(expected, rel=WEIGHTS)
+    np.testing.assert_allclose(found.weights.sum(axis=1), 1, atol=tolerance())
 
 
 @pytest.mark.parametrize(
@@ -185,20 +176,14 @@ def test_the_sieve_is_that_of_the_role(scores: HeadScores, role: str, is_looked_
     np.testing.assert_array_equal(found.sieve, expected)
 
 
-def test_half_precision_is_loaded_as_it_was_scored(bert_folder: Path, treebank: Path) -> None:
-    scores = score_heads(bert_folder, read_conllu(treebank), roles="local", dtype="bfloat16")
-    found = attention(scores, "local")
-    np.testing.assert_allclose(found.weights.sum(axis=1), 1, atol=tolerance())
-
-
 # Sentences of one's own.
 
 
 def test_attention_averaged_over_heads(bert_folder: Path) -> None:
     """Between words, (2, 0) and (0, 3) averaged; a word without pieces has none."""
-    words = ["Cats", "\u200b", "eat", "bones"]
-    found = attention_of(bert_folder, words, [(2, 0), (0, 3)])
-    heads = [by_loops(bert_folder, [["Cats", "eat", "bones"]], *one) for one in ((2, 0), (0, 3))]
+    named = [(2, 0), (0, 3)]
+    found = attention_of(bert_folder, ["Cats", "\u200b", "eat", "bones"], named)
+    heads = [by_loops(bert_folder, [["Cats", "eat", "bones"]], *head) for head in named]
     expected = np.insert(np.insert(np.mean(heads, axis=0)[1:-1, 1:-1], 1, 0, 0), 1, 0, 1)
     np.testing.assert_allclose(found, expected, atol=tolerance(of=WEIGHTS))
     single = attention_of(bert_folder, "Cats eat bones", [(2, 0)], parser=PARSER)
@@ -282,12 +267,15 @@ def test_unknown_names_are_refused(
             study(scores, head, role, **options)
 
 
-def test_a_removed_head_is_refused_by_name(scores: HeadScores) -> None:
+def test_scores_without_the_head_or_without_sentences(scores: HeadScores) -> None:
     values = scores.values.copy()
     values[:, 1, 0] = np.nan
     pruned = changed(replace(scores, values=values), model={"removed_heads": [[1, 0]]})
     with pytest.raises(UsageError, match="head 1-0 was removed from the model and has no scores"):
         find_examples(pruned, (1, 0), OBJ)
+    by_hand = make_scores(np.ones((2, 1, 1, 1)), ["local"])
+    with pytest.raises(UsageError, match="come from the files that were scored"):
+        find_examples(by_hand, (0, 0), "local")
 
 
 def test_tokens_of_a_file_without_trees_are_read_again(bert_folder: Path, tmp_path: Path) -> None:
@@ -298,11 +286,6 @@ def test_tokens_of_a_file_without_trees_are_read_again(bert_folder: Path, tmp_pa
     scored = score_heads(bert_folder, corpus, relations="contact", pairing="none")
     (text,) = find_examples(scored, (0, 0), "contact", n=1).frame["text"]
     assert text.replace("[", "").replace("]", "").split() == tokens
-
-
-def test_scores_made_by_hand_have_no_sentences() -> None:
-    with pytest.raises(UsageError, match="come from the files that were scored"):
-        find_examples(make_scores(np.ones((2, 1, 1, 1)), ["local"]), (0, 0), "local")
 
 
 def test_a_treebank_that_has_changed_or_is_elsewhere(
@@ -319,65 +302,58 @@ def test_a_treebank_that_has_changed_or_is_elsewhere(
         found()
     for named in (moved, [moved], str(moved)):
         assert found(corpus=named).equals(expected)
-    moved.write_text(moved.read_text().replace("Cats", "Dogs"))
-    with pytest.raises(CorpusError, match=r"moved\.conllu has other sentences than"):
-        found(corpus=moved)
+    for file, options in ((moved, {"corpus": moved}), (treebank, {})):
+        file.write_text(moved.read_text().replace("Cats", "Dogs"))
+        for study in (find_examples, read_attention):
+            with pytest.raises(CorpusError, match=rf"{file.name} has other sentences than"):
+                study(scores, (0, 0), "local", **options)
 
 
-def test_a_treebank_that_has_changed(bert_folder: Path, treebank: Path) -> None:
-    scores = score_heads(bert_folder, read_conllu(treebank), roles="local")
-    treebank.write_text(treebank.read_text().replace("Cats", "Dogs"))
-    for study in (find_examples, read_attention):
-        with pytest.raises(CorpusError, match=r"small\.conllu has other sentences than"):
-            study(scores, (0, 0), "local")
+# Scores may come from elsewhere: the module that they name is imported only if asked for.
+
+MINE = "sent_roles:first"
 
 
-class TestRolesOfOnesOwn:
-    """Scores may come from elsewhere: the module that they name is imported only if asked for."""
+@pytest.fixture
+def sent(
+    bert_folder: Path, treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[HeadScores]:
+    """Scores of a role of one's own, with another role and alone."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sent_roles.py").write_text("def first(sentence):\n    return {0}\n")
+    scored = [
+        score_heads(bert_folder, read_conllu(treebank), roles=roles, beyond_offset=False)
+        for roles in (f"local,{MINE}", MINE)
+    ]
+    monkeypatch.delitem(sys.modules, "sent_roles")
+    (tmp_path / "sent_roles.py").write_text("open('imported', 'w')\ndef first(s): return {0}\n")
+    return scored
 
-    @pytest.fixture
-    def scored(
-        self, bert_folder: Path, treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> HeadScores:
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "sent_roles.py").write_text("def first(sentence):\n    return {0}\n")
-        scores = score_heads(
-            bert_folder, read_conllu(treebank), roles="local,sent_roles:first", beyond_offset=False
-        )
-        monkeypatch.delitem(sys.modules, "sent_roles")
-        (tmp_path / "sent_roles.py").write_text("open('imported', 'w')\ndef first(s): return {0}\n")
-        return scores
 
-    def test_no_role_is_imported_unasked(self, scored: HeadScores, tmp_path: Path) -> None:
-        find_examples(scored, (0, 0), "local")
+def test_a_role_is_imported_if_it_is_named_again(sent: list[HeadScores], tmp_path: Path) -> None:
+    scores, _ = sent
+    find_examples(scores, (0, 0), "local")
+    for own in sent:
         for study in (find_examples, read_attention):
             with pytest.raises(UsageError, match=r"imports none by itself; .* name it with roles"):
-                study(scored, (0, 0), "sent_roles:first")
-        with pytest.raises(UsageError, match=r"'os:getcwd' is no user's role that was"):
-            find_examples(scored, (0, 0), "local", roles="os:getcwd")
-        assert not (tmp_path / "imported").exists()
+                study(own, (0, 0), MINE)
+    with pytest.raises(UsageError, match=r"'os:getcwd' is no user's role that was"):
+        find_examples(scores, (0, 0), "local", roles="os:getcwd")
+    assert not (tmp_path / "imported").exists()
+    found = find_examples(scores, (0, 0), MINE, roles=MINE, n=1)
+    assert "[" in found.frame["text"][0]
+    assert read_attention(scores, (0, 0), MINE, roles=MINE, n=1)
 
-    def test_no_role_is_imported_where_there_is_no_other(
-        self, scored: HeadScores, bert_folder: Path, treebank: Path
-    ) -> None:
-        alone = score_heads(bert_folder, read_conllu(treebank), roles="sent_roles:first")
-        with pytest.raises(UsageError, match=r"imports none by itself; .* name it with roles"):
-            find_examples(alone, (0, 0), "sent_roles:first")
 
-    def test_a_role_that_is_named_again_is_imported(self, scored: HeadScores) -> None:
-        found = find_examples(scored, (0, 0), "sent_roles:first", roles="sent_roles:first", n=1)
-        assert "[" in found.frame["text"][0]
-        assert read_attention(scored, (0, 0), "sent_roles:first", roles="sent_roles:first", n=1)
-
-    def test_pages_import_nothing_either(self, scored: HeadScores, tmp_path: Path) -> None:
-        tests: Any = {"alpha": 0.4, "clusters": "none", "correction": "none"}
-        table = assign_roles(scored, threshold=0.001, **tests)
-        folder = save_together(tmp_path / "sent", [scored, table])
-        page = write_report(folder).read_text()
-        assert "Sentences of sent_roles:first are not shown" in page
-        assert "name it with `roles`" in page
-        assert page.count("<mark>") == 0
-        assert not (tmp_path / "imported").exists()
-        page = write_report(folder, roles=["sent_roles:first"]).read_text()
-        assert "<mark>" in page
-        assert "are not shown" not in page
+def test_pages_import_nothing_either(sent: list[HeadScores], tmp_path: Path) -> None:
+    tests: Any = {"alpha": 0.4, "clusters": "none", "correction": "none"}
+    table = assign_roles(sent[0], threshold=0.001, **tests)
+    folder = save_together(tmp_path / "sent", [sent[0], table])
+    page = write_report(folder).read_text()
+    assert f"Sentences of {MINE} are not shown" in page
+    assert "name it with `roles`" in page
+    assert page.count("<mark>") == 0
+    assert not (tmp_path / "imported").exists()
+    page = write_report(folder, roles=[MINE]).read_text()
+    assert "<mark>" in page
+    assert "are not shown" not in page

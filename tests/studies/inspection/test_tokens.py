@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,28 +36,33 @@ from tests.conftest import flat, make_bert, make_tokenizer
 from tests.models.families import HEADS, PROJECTED, make_model
 from tests.rounding import WEIGHTS, assert_same_sums, tolerance
 
-S = SPECIAL
 
-
-def encoder_of(model: PreTrainedModel) -> LoadedEncoder:
-    return LoadedEncoder(model, make_tokenizer(), 64, False, {})
-
-
-def example_of(ids: list[int]) -> EncodedExample:
-    n = len(ids)
-    one_each = np.arange(n - 2)
+def example_of(ids: list[int], words: list[int] | None = None, **said: Any) -> EncodedExample:
+    """[CLS], pieces of the ``words``, if not given a piece each, and [SEP]."""
+    within = np.arange(len(ids) - 2) if words is None else np.array(words)
+    _, starts, sizes = np.unique(within, return_index=True, return_counts=True)
     return EncodedExample(
-        id=f"e{n}",
+        id=f"e{len(ids)}",
         document="d",
         input_ids=np.array(ids),
         token_type_ids=None,
-        segments=np.array([S, *[0] * (n - 2), S]),
-        words=np.array([-1, *one_each, -1]),
-        starts=one_each + 1,
-        sizes=np.ones(n - 2, dtype=np.int64),
-        governors=np.full(n - 2, -1),
-        relations=("root",) * (n - 2),
+        segments=np.array([SPECIAL, *np.zeros_like(within), SPECIAL]),
+        words=np.array([-1, *within, -1]),
+        starts=starts + 1,
+        sizes=sizes,
+        governors=np.full(len(starts), -1),
+        relations=("root",) * len(starts),
+        **said,
     )
+
+
+def read(model: PreTrainedModel, examples: list[EncodedExample]) -> np.ndarray:
+    """What is read of examples side by side, (examples, layers, 4, tokens)."""
+    tensors = as_tensors(collate(examples, 0), torch.device("cpu"))
+    batch = ExampleBatch([*range(len(examples))], examples, tensors)
+    with open_reader(model) as reader, open_norms(reader) as norms:
+        encoder = LoadedEncoder(model, make_tokenizer(), 64, False, {})
+        return read_tokens(encoder, reader, norms, batch)
 
 
 def brute_force(model: PreTrainedModel, example: EncodedExample) -> np.ndarray:
@@ -72,9 +78,8 @@ def brute_force(model: PreTrainedModel, example: EncodedExample) -> np.ndarray:
         handles.append(linear.register_forward_hook(keep))
     ids = torch.from_numpy(example.input_ids)[None]
     with torch.no_grad():
-        attentions = model(
-            ids, attention_mask=torch.ones_like(ids), output_attentions=True
-        ).attentions
+        asked = {"attention_mask": torch.ones_like(ids), "output_attentions": True}
+        attentions = model(ids, **asked).attentions
     for handle in handles:
         handle.remove()
     found = []
@@ -105,11 +110,7 @@ def test_every_family_against_vectors_written_out(kind: str) -> None:
         if parameter.dim() == 1:  # biases count
             torch.nn.init.normal_(parameter, std=0.3)
     examples = [example_of(list(range(8, 20))), example_of(list(range(25, 33)))]
-    with open_reader(model) as reader, open_norms(reader) as norms:
-        batch = ExampleBatch(
-            [0, 1], examples, as_tensors(collate(examples, 0), torch.device("cpu"))
-        )
-        found = read_tokens(encoder_of(model), reader, norms, batch)
+    found = read(model, examples)
     for row, example in enumerate(examples):
         expected = brute_force(model, example)
         own = found[row, ..., : len(example)]
@@ -121,19 +122,8 @@ def test_every_family_against_vectors_written_out(kind: str) -> None:
 
 # [CLS] the cat , the ca ##t [SEP]: two words of one piece, a mark, one word of two pieces
 WORDS = ("cat", "the", ",", "purrs")
-BY_HAND = EncodedExample(
-    id="x",
-    document="d",
-    input_ids=np.arange(7),
-    token_type_ids=None,
-    segments=np.array([S, 0, 0, 0, 0, 0, S]),
-    words=np.array([-1, 0, 1, 2, 3, 3, -1]),
-    starts=np.array([1, 2, 3, 4]),
-    sizes=np.array([1, 1, 1, 2]),
-    governors=np.full(4, -1),
-    relations=("root",) * 4,
-    sentences=(Sentence("x", "d", 0, WORDS, (-1,) * 4, ("root",) * 4),),
-)
+SENTENCE = Sentence("x", "d", 0, WORDS, (-1,) * 4, ("root",) * 4)
+BY_HAND = example_of([*range(7)], [0, 1, 2, 3, 3], sentences=(SENTENCE,))
 COUNTS = {"cat": 3, "the": 9, ",": 5}
 SHARES = np.array([0.3, 0.1, 0.05, 0.15, 0.05, 0.15, 0.2])
 
@@ -145,6 +135,7 @@ def test_values_by_hand() -> None:
     np.testing.assert_array_equal(values[0], values[1])  # one layer is all layers
     found = dict(zip(QUANTITIES, values[0].tolist(), strict=True))
     of_words = [0.1, 0.05, 0.15, (0.05 + 0.15) / 2]
+    without_the_mark = spearmanr(of_words[:2] + of_words[3:], [3, 9, 0]).statistic
     for (group, quantity), expected in {
         ("classifier", "weights"): 0.3,
         ("classifier", "norms_less_weights"): -0.1,
@@ -154,9 +145,7 @@ def test_values_by_hand() -> None:
         ("other", "length"): (1 + 2 + 4 + 5) / 4,
         ("words", "weights_by_frequency"): spearmanr(of_words, [3, 9, 5, 0]).statistic,
         ("words", "length_by_frequency"): spearmanr([1, 2, 3, 4.5], [3, 9, 5, 0]).statistic,
-        ("other", "weights_by_frequency"): spearmanr(
-            of_words[:2] + of_words[3:], [3, 9, 0]
-        ).statistic,
+        ("other", "weights_by_frequency"): without_the_mark,
         ("other", "layer_norms_by_frequency"): np.nan,  # all words are alike
     }.items():
         assert found[group, quantity] == pytest.approx(expected, nan_ok=True)
@@ -219,18 +208,12 @@ def test_parts_of_speech_define_punctuation(bert_folder: Path, upos: str, share:
 )
 def test_tokenizers_without_special_tokens(template: str, missing: tuple[str, ...]) -> None:
     tokenizer = make_tokenizer()
-    known = [
-        (name, tokenizer.convert_tokens_to_ids(name)) for name in ("[SEP]",) if name in template
-    ]
+    sep = ("[SEP]", tokenizer.convert_tokens_to_ids("[SEP]"))
     tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single=template, special_tokens=known
+        single=template, special_tokens=[sep] if "[SEP]" in template else []
     )
-    found = measure_token_groups(
-        make_bert(),
-        make_corpus([(["a", "cat", "sat"], [1, 2, -1], ["det", "nsubj", "root"])]),
-        tokenizer=tokenizer,
-        pairing="none",
-    )
+    corpus = make_corpus([(["a", "cat", "sat"], [1, 2, -1], ["det", "nsubj", "root"])])
+    found = measure_token_groups(make_bert(), corpus, tokenizer=tokenizer, pairing="none")
     summary = found.summary()
     gone = [group for group in GROUPS if np.isnan(summary["weights"][group])]
     assert gone == [*missing, "punctuation"]
@@ -239,13 +222,11 @@ def test_tokenizers_without_special_tokens(template: str, missing: tuple[str, ..
 
 def test_removed_heads_have_no_part(treebank: Path) -> None:
     """A layer without heads has no values, and no part in the mean over layers."""
-    model = make_bert()
-    before = measure_token_groups(model, read_conllu(treebank), tokenizer=make_tokenizer())
-    remove_heads(model, [(2, head) for head in range(4)])
-    after = measure_token_groups(model, read_conllu(treebank), tokenizer=make_tokenizer())
-    rows = [
-        found.frame.set_index(["layer", "group", "quantity"])["mean"] for found in (before, after)
-    ]
+    model, corpus, rows = make_bert(), read_conllu(treebank), []
+    for gone in ([], [(2, head) for head in range(4)]):
+        remove_heads(model, gone)
+        found = measure_token_groups(model, corpus, tokenizer=make_tokenizer())
+        rows.append(found.frame.set_index(["layer", "group", "quantity"])["mean"])
     for layer in ("0", "1"):
         np.testing.assert_allclose(rows[1].loc[layer], rows[0].loc[layer], rtol=WEIGHTS)
     assert rows[1].loc["2"].isna().all()
@@ -268,13 +249,6 @@ def test_bad_input(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
 
 def test_attention_that_is_not_finite_is_refused() -> None:
     model = make_model("bert")
-    with torch.no_grad():
-        model.embeddings.word_embeddings.weight[30] = torch.nan
-    example = example_of([8, 9, 30, 10, 11])
-    batch = ExampleBatch([0], [example], as_tensors(collate([example], 0), torch.device("cpu")))
-    with (
-        open_reader(model) as reader,
-        open_norms(reader) as norms,
-        pytest.raises(ModelError, match="layer 0 is not finite for example 'e5'"),
-    ):
-        read_tokens(encoder_of(model), reader, norms, batch)
+    model.embeddings.word_embeddings.weight.data[30] = torch.nan
+    with pytest.raises(ModelError, match="layer 0 is not finite for example 'e5'"):
+        read(model, [example_of([8, 9, 30, 10, 11])])

@@ -1,4 +1,4 @@
-"""What heads have in common: planted, and by chance."""
+"""What heads have in common: planted and by chance, against scipy and closed forms."""
 
 from __future__ import annotations
 
@@ -7,11 +7,72 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
+from scipy.linalg import subspace_angles
+from scipy.stats import beta, kstest
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from headroles import RoleTable, assign_roles, find_redundancy
 from headroles.errors import UsageError
+from headroles.studies.sharing.redundancy import (
+    captured_energy,
+    dimensions_for,
+    overlaps,
+    random_overlaps,
+    random_sums,
+    sum_singular,
+)
 from tests.conftest import make_bert, make_scores
+
+RNG = np.random.default_rng(0)
+
+
+def test_energy_by_hand() -> None:
+    first, second = np.diag([1.0, 1, 0]), np.diag([2.0, 0.5, 0])
+    for product, expected in (
+        (first, [0.5, 1, 1]),
+        (second, [0.941176, 1, 1]),
+        (first + second, [0.8, 1, 1]),
+    ):
+        strength = np.linalg.svd(product, compute_uv=False)
+        assert_allclose(captured_energy(strength), expected, atol=1e-6)
+
+
+def test_the_sum_of_two_heads_by_hand() -> None:
+    query = np.array([[[1.0, 0, 0], [0, 1, 0]], [[2.0, 0, 0], [0, 0.5, 0]]])
+    key = np.array([[[1.0, 0, 0], [0, 1, 0]]] * 2)
+    strength = sum_singular(query, key)
+    assert_allclose(strength, [3, 1.5, 0], atol=1e-12)
+    assert_allclose(captured_energy(strength), [0.8, 1, 1])
+    assert [int(dimensions_for(strength, share)) for share in (0.8, 0.81, 0.99)] == [1, 2, 2]
+
+
+def test_the_sum_is_that_of_the_products() -> None:
+    query, key = RNG.normal(size=(2, 3, 2, 7))
+    products = sum(one.T @ other for one, other in zip(query, key, strict=True))
+    assert_allclose(sum_singular(query, key), np.linalg.svd(products, compute_uv=False), atol=1e-12)
+
+
+def test_overlaps_are_mean_squared_cosines_of_principal_angles() -> None:
+    maps = RNG.normal(size=(4, 3, 9))
+    found = overlaps(maps)
+    for one in range(4):
+        for other in range(4):
+            angles = subspace_angles(maps[one].T, maps[other].T)
+            assert found[one, other] == pytest.approx(np.mean(np.cos(angles) ** 2))
+
+
+def test_random_overlaps_of_lines_follow_their_law() -> None:
+    """The squared cosine of two random lines is Beta(1/2, (width - 1) / 2)."""
+    drawn = random_overlaps(1, 6, 2000, np.random.default_rng(1))
+    assert kstest(drawn, beta(0.5, 2.5).cdf).pvalue > 0.01
+
+
+def test_random_sums_keep_the_energy_on_average() -> None:
+    strength = np.abs(RNG.normal(size=(3, 2)))
+    drawn = np.array(random_sums(strength, 10, 400, np.random.default_rng(5)))
+    energy = (drawn**2).sum(axis=1)
+    assert energy.mean() == pytest.approx((strength**2).sum(), rel=0.05)
 
 
 def plant(model: PreTrainedModel) -> PreTrainedModel:
@@ -32,56 +93,45 @@ def roles_for(*heads: tuple[int, int]) -> RoleTable:
     return assign_roles(make_scores(means + noise, ["a", "b"]))
 
 
-class TestPairs:
-    def test_random_heads_share_nothing(self, tokenizer: PreTrainedTokenizerFast) -> None:
-        model = make_bert(seed=3, heads=8)
-        found = find_redundancy(model, draws=19, tokenizer=tokenizer)
-        adjusted = found.frame[["query_p_adjusted", "key_p_adjusted"]]
-        assert (adjusted.to_numpy() > 0.05).all()
-        overlap = found.frame[["query_overlap", "key_overlap"]].to_numpy()
-        assert overlap.mean() == pytest.approx(1 / 8, abs=0.01)
-        assert found.facts["chance"] == 1 / 8
-        assert found.record.model.read_through == "attention interface"
-        assert (found.layers["p_adjusted"] > 0.05).all()
-
-    def test_a_common_key_space_is_found(self, tokenizer: PreTrainedTokenizerFast) -> None:
-        found = find_redundancy(plant(make_bert()), draws=9, tokenizer=tokenizer)
-        significant = found.frame[found.frame["key_p_adjusted"] <= 0.05]
-        assert significant[["layer", "head", "other"]].to_numpy().tolist() == [[1, 1, 3]]
-        assert significant["key_overlap"].item() == pytest.approx(1)
-        assert "1 and 3 1.000" in repr(found)
+def test_random_heads_share_nothing(tokenizer: PreTrainedTokenizerFast) -> None:
+    found = find_redundancy(make_bert(seed=3, heads=8), draws=19, tokenizer=tokenizer)
+    adjusted = found.frame[["query_p_adjusted", "key_p_adjusted"]]
+    assert (adjusted.to_numpy() > 0.05).all()
+    overlap = found.frame[["query_overlap", "key_overlap"]].to_numpy()
+    assert overlap.mean() == pytest.approx(1 / 8, abs=0.01)
+    assert found.facts["chance"] == 1 / 8
+    assert found.record.model.read_through == "attention interface"
+    assert (found.layers["p_adjusted"] > 0.05).all()
 
 
-class TestLayers:
-    def test_heads_that_are_copies_take_few_dimensions(
-        self, tokenizer: PreTrainedTokenizerFast
-    ) -> None:
-        model = make_bert(heads=8)
-        attention = model.encoder.layer[2].attention.self
-        with torch.no_grad():
-            for linear in (attention.query, attention.key):
-                linear.weight.copy_(linear.weight[:8].repeat(8, 1))
-        layers = find_redundancy(model, draws=19, tokenizer=tokenizer).layers
-        assert layers["sum_99%"][2] <= 8
-        assert layers["sum_90%_by_chance"][2] > 2 * layers["sum_90%"][2]
-        assert layers["p_value"][2] == 1 / 20
-        assert (layers["p_value"][:2] > 0.05).all()
+def test_a_common_key_space_is_found(tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> None:
+    roles = roles_for((1, 1), (1, 3)).save(tmp_path / "roles")
+    found = find_redundancy(plant(make_bert()), draws=9, roles_from=roles, tokenizer=tokenizer)
+    significant = found.frame[found.frame["key_p_adjusted"] <= 0.05]
+    assert significant[["layer", "head", "other"]].to_numpy().tolist() == [[1, 1, 3]]
+    assert significant["key_overlap"].item() == pytest.approx(1)
+    assert "1 and 3 1.000" in repr(found)
+    by = found.roles.set_index("projection")
+    assert set(by["role"]) == {"a"}  # a role of one head has no pairs
+    assert by["pairs"].tolist() == [1, 1]
+    assert by["overlap"]["key"] == pytest.approx(1)
+    assert by["p_value"]["key"] == pytest.approx(1 / 6, abs=0.02)  # 1 of the 6 pairs
+    assert by["p_value"]["query"] > 1 / 6 - 0.02
 
 
-class TestRoles:
-    def test_heads_of_one_role_that_share_keys_are_found(
-        self, tokenizer: PreTrainedTokenizerFast, tmp_path: Path
-    ) -> None:
-        model, roles = plant(make_bert()), roles_for((1, 1), (1, 3)).save(tmp_path / "roles")
-        found = find_redundancy(model, draws=9, roles_from=roles, tokenizer=tokenizer)
-        by = found.roles.set_index("projection")
-        assert set(by["role"]) == {"a"}  # a role of one head has no pairs
-        assert by["pairs"].tolist() == [1, 1]
-        assert by["overlap"]["key"] == pytest.approx(1)
-        assert by["p_value"]["key"] == pytest.approx(1 / 6, abs=0.02)  # 1 of the 6 pairs
-        assert by["p_value"]["query"] > 1 / 6 - 0.02
+def test_heads_that_are_copies_take_few_dimensions(tokenizer: PreTrainedTokenizerFast) -> None:
+    model = make_bert(heads=8)
+    attention = model.encoder.layer[2].attention.self
+    for linear in (attention.query, attention.key):
+        linear.weight.data.copy_(linear.weight[:8].repeat(8, 1))
+    layers = find_redundancy(model, draws=19, tokenizer=tokenizer).layers
+    assert layers["sum_99%"][2] <= 8
+    assert layers["sum_90%_by_chance"][2] > 2 * layers["sum_90%"][2]
+    assert layers["p_value"][2] == 1 / 20
+    assert (layers["p_value"][:2] > 0.05).all()
 
-    def test_roles_of_another_model_are_refused(self, bert_folder: Path, tmp_path: Path) -> None:
-        table = assign_roles(make_scores(np.random.default_rng(0).random((9, 2, 4, 1)), ["a"]))
-        with pytest.raises(UsageError, match=r"of 8 heads, and the model has 3 layers x 4"):
-            find_redundancy(bert_folder, draws=9, roles_from=table.save(tmp_path / "roles"))
+
+def test_roles_of_another_model_are_refused(bert_folder: Path, tmp_path: Path) -> None:
+    table = assign_roles(make_scores(np.random.default_rng(0).random((9, 2, 4, 1)), ["a"]))
+    with pytest.raises(UsageError, match=r"of 8 heads, and the model has 3 layers x 4"):
+        find_redundancy(bert_folder, draws=9, roles_from=table.save(tmp_path / "roles"))
