@@ -1,16 +1,43 @@
-"""Corpora read through: counts, digest, spool, schemes."""
+"""Corpora: trees, examples, arcs, digest, schemes, and what is given where a corpus is wanted."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from headroles.corpus import ROOT, Corpus, Sentence, prepared, read_conllu
-from headroles.corpus.sentence import CLEAR, OTHER, UD, recognise_scheme
-from headroles.errors import CorpusError
+from headroles import assign_roles, make_corpus, read_arcs, score_attention
+from headroles.corpus import (
+    ROOT,
+    Corpus,
+    CorpusOptions,
+    Sentence,
+    as_corpus,
+    open_corpus,
+    prepared,
+    read_conllu,
+)
+from headroles.corpus.sentence import (
+    CLEAR,
+    OTHER,
+    UD,
+    Example,
+    find_cycle,
+    make_examples,
+    recognise_scheme,
+    tree_defect,
+)
+from headroles.errors import CorpusError, UsageError
 from headroles.record import RecordedCorpus
+from headroles.roles.syntactic import LISTED, Arc, arcs_of
 from tests.conftest import CAT, DOG, conllu_sentence
 
 
@@ -117,3 +144,273 @@ def test_two_schemes_are_refused_with_the_sentences_that_show_them() -> None:
     )
     with pytest.raises(CorpusError, match=pattern), prepared(corpus_of(*mixed)):
         pass
+
+
+@st.composite
+def governor_tuples(draw: st.DrawFn) -> tuple[int, ...]:
+    n = draw(st.integers(0, 7))
+    return tuple(draw(st.lists(st.integers(ROOT, n - 1), min_size=n, max_size=n)))
+
+
+def ancestors(governors: tuple[int, ...], word: int) -> list[int]:
+    """Every word met on the way up, as many steps as there are words."""
+    met = []
+    for _ in governors:
+        word = governors[word]
+        if word == ROOT:
+            break
+        met.append(word)
+    return met
+
+
+@given(governor_tuples())
+def test_cycle_is_the_one_that_the_first_lost_word_runs_into(governors: tuple[int, ...]) -> None:
+    above = [ancestors(governors, word) for word in range(len(governors))]
+    on_cycle = {word for word, met in enumerate(above) if word in met}
+    lost = [met for met in above if on_cycle & set(met)]
+    expected = tuple(sorted(on_cycle & set(lost[0]))) if lost else ()
+    assert find_cycle(governors) == expected
+
+
+@given(governor_tuples())
+def test_no_defect_exactly_if_one_root_is_above_all(governors: tuple[int, ...]) -> None:
+    roots = [word for word, governor in enumerate(governors) if governor == ROOT]
+    is_tree = len(roots) == 1 and all(
+        word in roots or roots[0] in ancestors(governors, word) for word in range(len(governors))
+    )
+    assert (tree_defect(governors) is None) == (is_tree or not governors)
+
+
+def test_columns_of_a_sentence_must_be_of_one_length() -> None:
+    with pytest.raises(ValueError, match="sentence 's': words, governors and relations differ"):
+        Sentence("s", "d", 0, ("a", "b"), (ROOT,), ("root", "obj"))
+
+
+@pytest.mark.parametrize("ends_in_cycle", [True, False])
+def test_long_chains_take_linear_time(ends_in_cycle: bool) -> None:
+    """Quadratic work on so many words would take an hour."""
+    n_words = 200_000
+    last = n_words - 2 if ends_in_cycle else ROOT
+    governors = (*range(1, n_words), last)
+    assert find_cycle(governors) == ((n_words - 2, n_words - 1) if ends_in_cycle else ())
+
+
+def sentences(*places: tuple[str, int]) -> list[Sentence]:
+    return [
+        Sentence(f"{document}{position}", document, position, ("x",), (ROOT,), ("root",))
+        for document, position in places
+    ]
+
+
+def ids(examples: Iterator[Example]) -> list[str]:
+    return [example.id for example in examples]
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        ([], []),
+        ([("a", 0)], ["a0"]),
+        ([("a", 0), ("a", 1)], ["a0+a1"]),
+        ([("a", 0), ("a", 1), ("a", 2), ("a", 3)], ["a0+a1", "a2+a3"]),
+        ([("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1)], ["a0+a1", "a2", "b0+b1"]),
+        ([("a", 0), ("b", 1)], ["a0", "b1"]),
+        ([("a", 0), ("a", 2), ("a", 3)], ["a0", "a2+a3"]),
+        ([("a", 1), ("a", 0)], ["a1", "a0"]),
+        ([("a", 1), ("a", 2)], ["a1+a2"]),
+    ],
+)
+def test_adjacent_sentences_of_a_document_are_paired(
+    places: list[tuple[str, int]], expected: list[str]
+) -> None:
+    assert ids(make_examples(sentences(*places), "adjacent")) == expected
+
+
+def test_pairing_none_makes_every_sentence_an_example() -> None:
+    examples = list(make_examples(sentences(("a", 0), ("a", 1), ("b", 0)), pairing="none"))
+    assert [example.id for example in examples] == ["a0", "a1", "b0"]
+    assert [example.document for example in examples] == ["a", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "message"),
+    [
+        ("x.conllu", {"text_columns": [0]}, "text must be parsed; name a spaCy pipeline"),
+        ("x.txt", {}, "text must be parsed; name a spaCy pipeline with parser"),
+        ("x.TSV", {}, "text must be parsed; name a spaCy pipeline with parser"),
+        ("x.csv", {}, "text must be parsed; name a spaCy pipeline with parser"),
+        ("x.conllu", {"parser": "p"}, "a treebank is parsed already; omit parser"),
+        ("x.conll", {"parser": "p"}, "a treebank is parsed already; omit parser"),
+        ("x.tsv", {"parser": "p"}, "no text columns were given"),
+        ("x.tsv", {"parser": "p", "text_columns": [0, 1, 2]}, "3 text columns were given"),
+        ("x.tsv", {"parser": "p", "text_columns": []}, "0 text columns were given"),
+        ("x.conllu", {"on_bad_sentence": "drop"}, "on_bad_sentence is 'drop'"),
+        ("x.txt.gz", {}, "text must be parsed; name a spaCy pipeline with parser"),
+        ("x.cupt.xz", {"parser": "p"}, "a treebank is parsed already; omit parser"),
+        ("x.conllu", {"header": True}, "header applies to tables"),
+        ("x.conllu", {"header": False}, "header applies to tables"),
+        ("x.conllu", {"lines": True}, "lines applies to plain text"),
+        ("x.tsv", {"parser": "p", "text_columns": [0], "lines": True}, "lines applies to plain"),
+        ("x.txt", {"parser": "p", "documents": "sent_id"}, "documents applies"),
+        ("x.txt", {"parser": "p", "ids": "place"}, "ids applies"),
+        ("x.txt", {"parser": "p", "on_bad_sentence": "skip"}, "on_bad_sentence applies"),
+        ("x.conllu", {"keep_parses": "x"}, "keep_parses applies to text that is parsed"),
+        ("x.conllu", {"parser_processes": 2}, "parser_processes applies to text that is parsed"),
+    ],
+)
+def test_contradictions_are_refused(path: str, options: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        open_corpus(["fine", path], CorpusOptions(**options))  # type: ignore[arg-type]
+
+
+def test_paths_of_treebanks_are_read(treebank: Path) -> None:
+    for place in (treebank, str(treebank), [treebank], (str(treebank),), str(treebank.parent)):
+        assert len(list(as_corpus(place))) == 5
+
+
+def test_sentences_are_a_corpus(treebank: Path) -> None:
+    sentences = list(as_corpus(treebank))
+    with prepared(as_corpus(sentences)) as corpus:
+        assert list(corpus) == sentences
+        assert corpus.record.format == "sentences"
+    with prepared(as_corpus(treebank)) as same:
+        assert same.record.digest == corpus.record.digest
+
+
+@pytest.mark.parametrize(
+    ("corpus", "message"),
+    [
+        ("Dogs sleep.", "the corpus is the text 'Dogs sleep.', and no file has that name; give"),
+        ("Dogs sleep. " * 1000, "the corpus is the text 'Dogs sl.* sleep. '"),
+        (["Dogs sleep.", "Cats eat."], r"the text 'Dogs sleep.'.* read_text\(FILE, parser="),
+        ([], "the corpus is an empty list; it must come from read_conllu"),
+        ([1, 2.0], "the corpus is a list of float, int; it must"),
+        (None, "the corpus is a NoneType; it must"),
+        (b"x", "the corpus is a bytes; it must"),
+        ({"a": 1}, "the corpus is a dict; it must"),
+    ],
+)
+def test_what_is_no_corpus_is_named(corpus: object, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        as_corpus(corpus)
+
+
+CODE = {
+    "id": "f",
+    "document": "a.py",
+    "tokens": ["x", "=", "x", "+", "1"],
+    "arcs": [[0, 2, "use"], [2, 0, "use"], [0, 4, "flow:value"], [0, 1, "next"], [0, 2, "use"]],
+}
+
+
+def write(folder: Path, *lines: Any) -> Path:
+    file = folder / "t.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return file
+
+
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_files_and_objects_have_the_arcs_of_their_distance(tmp_path: Path, least: int) -> None:
+    plain = {"tokens": ["a", "b"], "arcs": []}
+    read = list(read_arcs(write(tmp_path, CODE, plain), least_distance=least))
+    made = list(make_corpus([CODE, plain], least_distance=least))
+    expected = [Arc(0, 2, "use"), Arc(0, 4, "flow:value"), Arc(0, 1, "next"), Arc(2, 0, "use")]
+    for first, second in (read, made):
+        assert arcs_of(LISTED, first) == [
+            one for one in expected if abs(one.dependent - one.governor) >= least
+        ]
+        assert (first.id, first.document, first.words) == ("f", "a.py", tuple(CODE["tokens"]))
+        assert not arcs_of(LISTED, second)
+    assert [(one.id, one.document) for one in (read[1], made[1])] == [
+        ("t-2", "t-2"),
+        ("arcs-2", "arcs-2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tokens": []}, "give tokens, a list of texts, and arcs"),
+        ({"arcs": None}, "give tokens, a list of texts, and arcs"),
+        ({"tokens": ["a", 3]}, "3 is no text"),
+        ({"id": ""}, "'' is no text"),
+        ({"arcs": [[0, 1, "x"], [0, 5, "x"]]}, r"arc 1 is \[0, 5, 'x'\], but .* tokens of 0 to 4"),
+        ({"arcs": [[-1, 1, "x"]]}, r"arc 0 is \[-1, 1, 'x'\], but an arc joins tokens of 0 to 4"),
+        ({"arcs": [[1, 1, "x"]]}, "an arc joins two tokens"),
+        ({"arcs": [[0, 1]]}, r"arc 0 is \[0, 1\], but an arc is \[from, to, label\]"),
+        ({"arcs": [[0, 1, ""]]}, "with a label without commas"),
+        ({"arcs": [[0, 1, "a,b"]]}, "with a label without commas"),
+        ({"arcs": [[0, 1.5, "a"]]}, r"is \[from, to, label\]"),
+    ],
+)
+def test_defects_are_named_with_their_place(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    bad = {**CODE, "id": "g", **change}
+    with pytest.raises(CorpusError, match=rf"t\.jsonl, line 2: .*{message}") as caught:
+        list(read_arcs(write(tmp_path, CODE, bad)))
+    assert "\n" not in str(caught.value)
+    with pytest.raises(CorpusError, match=f"arcs-2: .*{message}"):
+        make_corpus([CODE, bad])
+
+
+def test_repeated_ids_and_idle_options_are_refused(tmp_path: Path) -> None:
+    file = write(tmp_path, CODE, CODE)
+    with pytest.raises(CorpusError, match="line 2: the id 'f' repeats"):
+        list(open_corpus([file], CorpusOptions()))
+    for options in ({"on_bad_sentence": "skip"}, {"lines": True}):
+        with pytest.raises(UsageError, match="applies to"):
+            open_corpus([file], CorpusOptions(**options))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="least_distance applies to files of tokens and arcs"):
+        open_corpus(["t.conllu"], CorpusOptions(least_distance=4))
+
+
+def proteins(n: int = 60, length: int = 24) -> list[dict[str, Any]]:
+    """Chains with contacts far apart, in both directions."""
+    rng = np.random.default_rng(0)
+    made = []
+    for number in range(n):
+        pairs = [(i, j) for i in range(length) for j in range(i + 6, length)]
+        chosen = rng.permutation(len(pairs))[:8]
+        contacts = [(*pairs[k][::side], "contact") for k in chosen for side in (1, -1)]
+        letters = [str(one) for one in rng.choice(list("ACDEFGHIKLMNPQRSTVWY"), length)]
+        made.append({"id": f"p{number}", "tokens": letters, "arcs": [list(a) for a in contacts]})
+    return made
+
+
+def attend(protein: dict[str, Any]) -> np.ndarray:
+    """Head 0 attends to contacts, head 1 to the token six places on, head 2 to all alike."""
+    n = len(protein["tokens"])
+    weights = np.full((1, 3, n, n), 0.1)
+    for first, second, _ in protein["arcs"]:
+        weights[0, 0, first, second] = 5
+    weights[0, 1, np.arange(n - 6), np.arange(6, n)] = 5
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def beyond_distance(weights: np.ndarray, arcs: list[list[Any]]) -> float:
+    """Attention along contacts less that to pairs at their distance that no arc joins, times n."""
+    joined = {frozenset(arc[:2]) for arc in arcs}
+    n, found = len(weights), []
+    for first, second, label in arcs:
+        starts = range(max(0, first - second), min(n, n + first - second))
+        pairs = ((k, k + second - first) for k in starts)
+        controls = [weights[pair] for pair in pairs if frozenset(pair) not in joined]
+        if label == "contact" and controls:
+            found.append(n * (weights[first, second] - np.mean(controls)))
+    return float(np.mean(found))
+
+
+def test_arcs_of_other_relations_are_no_controls() -> None:
+    made, arrays, both = proteins(), {}, []
+    for one, other in pairwise(made):
+        bonds = [[*arc[:2], "bond"] for arc in other["arcs"]]
+        arrays[one["id"]] = attend({**one, "arcs": bonds})
+        both.append({**one, "arcs": one["arcs"] + bonds})
+    alignment = {one["id"]: list(range(len(one["tokens"]))) for one in both}
+    corpus = make_corpus(both, least_distance=6)
+    scores = score_attention(arrays, corpus, alignment, relations="contact", pairing="none")
+    frame = assign_roles(scores).frame.set_index(["head", "role"])
+    expected = np.mean([beyond_distance(arrays[one["id"]][0, 0], one["arcs"]) for one in both])
+    found = frame.loc[(0, "syntactic:contact:to_governor"), "beyond_distance"]
+    assert found == pytest.approx(expected, abs=1e-5)

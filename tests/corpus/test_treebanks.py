@@ -113,9 +113,6 @@ def test_ranges_and_empty_nodes_are_not_words(tmp_path: Path) -> None:
     assert sentence.n_multiword == 1
 
 
-# Defective sentences
-
-
 @pytest.mark.parametrize(
     ("rows", "line", "message"),
     [
@@ -205,9 +202,6 @@ def test_columns_of_conllu_plus_are_of_one_file(tmp_path: Path) -> None:
             read(tmp_path, f"# global.columns = {columns}\n", GOOD)
 
 
-# Ids
-
-
 def test_ids_are_kept_or_made_from_file_and_place(tmp_path: Path) -> None:
     texts = [conllu_sentence(CAT), GOOD, conllu_sentence(DOG), "# sent_id =\n" + GOOD[17:]]
     assert ids(read(tmp_path, *texts)) == ["t-1", "good", "t-3", "t-4"]
@@ -224,9 +218,6 @@ def test_ids_repeat_unless_made_from_the_place_alone(tmp_path: Path) -> None:
     files = [write(tmp_path, GOOD, name=f"{name}.conllu") for name in "ab"]
     with pytest.raises(CorpusError, match=r"b\.conllu, line 1: .* sentence at .*a\.conllu, line 1"):
         list(read_conllu(files))
-
-
-# Documents
 
 
 @pytest.mark.parametrize(
@@ -328,8 +319,6 @@ def test_sentences_without_a_named_document_are_counted(
     with prepared(read_conllu(write(tmp_path, *texts))) as corpus:
         assert (corpus.record.undivided, corpus.record.documents_by_id) == (undivided, by_id)
 
-
-# Parses saved
 
 ANNOTATIONS = {"lemma": ("cat", "_"), "upos": ("NOUN", "VERB"), "feats": ("Number=Plur", "_")}
 CATS = Sentence("t-1", "t.txt", 0, ("cats", "sleep"), (1, -1), ("nsubj", "root"), ANNOTATIONS)

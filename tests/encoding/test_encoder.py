@@ -1,8 +1,9 @@
-"""Word pieces with their segments and words, and the arcs between them."""
+"""Word pieces with their segments and words, the arcs between them, and their digest."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -58,9 +59,6 @@ def pieces(encoded: EncodedExample, tokenizer: PreTrainedTokenizerFast) -> list[
     return tokenizer.convert_ids_to_tokens(encoded.input_ids.tolist())
 
 
-# Pieces and segments
-
-
 def test_one_sentence(tokenizer: PreTrainedTokenizerFast) -> None:
     (encoded,), skipped = encode(Example((sentence("The cat is in"),)))
     assert pieces(encoded, tokenizer) == "[CLS] the c ##a ##t is in [SEP]".split()
@@ -89,9 +87,6 @@ def test_words_that_read_like_special_tokens_are_words(word: str) -> None:
     assert encoded.segments.tolist() == [S, *[0] * (len(encoded) - 2), S]
     assert arcs_of(encoded) == ([[1, len(encoded) - 3, len(encoded) - 2, 1, 0]], 0)
     assert not skipped
-
-
-# Arcs
 
 
 def test_arcs_by_hand(tokenizer: PreTrainedTokenizerFast) -> None:
@@ -176,9 +171,6 @@ def test_arcs_speak_of_the_pieces_of_their_words(texts: list[list[str]]) -> None
     assert n_lost == len(chains) - len(expected)
 
 
-# Many examples
-
-
 def test_too_long_examples_are_counted_and_the_others_keep_their_order() -> None:
     texts = ["the", "the of and", "it is", "the of and to", "a"]
     examples = [Example((sentence(text, name=text),)) for text in texts]
@@ -219,18 +211,12 @@ def test_nothing_is_truncated_or_padded_whatever_the_tokenizer_is_set_to() -> No
     assert not skipped
 
 
-# Tokenizers
-
-
 def test_tokenizers_that_change_the_order_of_words_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(BatchEncoding, "word_ids", lambda *_: [None, 1, 1, 1, 0, None])
     with pytest.raises(TokenizerError, match="does not keep the order of the words"):
         encode(Example((sentence("the cat"),)))
-
-
-# Unknown pieces
 
 
 def counts_of(*texts: str, max_tokens: int = 512) -> Counter[str]:
@@ -262,3 +248,58 @@ def test_counts_add_up_over_examples_and_pairs() -> None:
     encoder.encode([pair], Counter())
     encoder.encode([pair, Example((sentence("it"),))], Counter())
     assert encoder.counts == counts(11, 4, 11, 4)
+
+
+EXAMPLE = EncodedExample(
+    id="a+b",
+    document="d",
+    input_ids=np.array([2, 7, 8, 3, 9, 3]),
+    token_type_ids=np.array([0, 0, 0, 0, 1, 1]),
+    segments=np.array([SPECIAL, 0, 0, SPECIAL, 1, SPECIAL]),
+    words=np.array([-1, 0, 1, -1, 2, -1]),
+    starts=np.array([1, 2, 4]),
+    sizes=np.array([1, 1, 1]),
+    governors=np.array([1, -1, -1]),
+    relations=("nsubj", "root", "root"),
+)
+
+
+@pytest.mark.parametrize(
+    ("field", "place", "value"),
+    [
+        ("input_ids", 1, 6),
+        ("token_type_ids", 4, 0),
+        ("segments", 4, 0),
+        ("words", 2, 0),
+        ("governors", 2, 1),
+        ("relations", 0, "obj"),
+    ],
+)
+def test_input_words_and_tree_are_noticed(field: str, place: int, value: int | str) -> None:
+    before = getattr(EXAMPLE, field)
+    other = list(before)
+    other[place] = value
+    changed = tuple(other) if field == "relations" else np.array(other)
+    assert replace(EXAMPLE, **{field: changed}).digest != EXAMPLE.digest
+
+
+def test_arrays_do_not_run_into_each_other() -> None:
+    """Moving the last number of one array to the next gives another digest."""
+    moved = replace(
+        EXAMPLE,
+        words=EXAMPLE.words[:-1],
+        governors=np.concatenate([EXAMPLE.words[-1:], EXAMPLE.governors]),
+    )
+    assert moved.digest != EXAMPLE.digest
+
+
+def test_names_and_token_types_of_one_segment_are_no_content() -> None:
+    assert replace(EXAMPLE, id="x", document="y").digest == EXAMPLE.digest
+    bare = replace(EXAMPLE, token_type_ids=None)
+    zeros = replace(EXAMPLE, token_type_ids=np.zeros(6, dtype=np.int64))
+    assert bare.digest == zeros.digest != EXAMPLE.digest
+
+
+def test_is_the_same_everywhere() -> None:
+    """Stored digests are compared with those of other machines: this one must never change."""
+    assert EXAMPLE.digest == "78cc090dfea9faf9"

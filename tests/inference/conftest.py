@@ -9,14 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from headroles.inference import (
-    OK,
-    Sample,
-    bet,
-    crossed_sample,
-    t_interval,
-    t_test,
-)
+from headroles.inference import OK, Sample, bet, crossed_sample, t_interval, t_test
 from headroles.inference.power import design_effect, smallest_n
 
 

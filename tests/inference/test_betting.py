@@ -1,17 +1,27 @@
-"""Tests by betting: expectation under H0 by enumeration, the formula in loops, and invariants."""
+"""Betting by enumeration and in loops; corrections against scipy; all permutations."""
 
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import combinations, permutations, product
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 from headroles.errors import StatisticsError
-from headroles.inference import Bounds, betting
+from headroles.inference import (
+    CORRECTIONS,
+    Bounds,
+    adjust_p_values,
+    betting,
+    partial_conjunction,
+    permute_within,
+    rank_test,
+    shuffle_labels,
+)
 from tests.inference.conftest import betting_test
 
 
@@ -123,7 +133,7 @@ def test_what_cannot_be_tested() -> None:
         ({"low": np.full((5, 1), -0.2)}, "bounds of an example lie 0.2 outside of those of all"),
     ],
 )
-def test_bad_input(change: dict[str, Any], message: str) -> None:
+def test_bad_bounds(change: dict[str, Any], message: str) -> None:
     given = {**vars(unit_bounds(5, 2)), **change}
     with pytest.raises(StatisticsError, match=message):
         betting_test(np.full((5, 2), 0.5), 0.4, Bounds(**given))
@@ -133,3 +143,172 @@ def test_rounding_beyond_a_bound_is_the_bound() -> None:
     values = np.full((10, 1), 1 + 1e-6)
     found = betting_test(values, 0.5, unit_bounds(10))
     np.testing.assert_allclose(found.mean, 1)
+
+
+P = np.array([0.011, 0.02, 0.03, 0.04, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        ("fdr_bh", [0.05, 0.05, 0.05, 0.05, 0.2]),
+        ("holm", [0.055, 0.08, 0.09, 0.09, 0.2]),
+        ("bonferroni", [0.055, 0.1, 0.15, 0.2, 1.0]),
+        ("hochberg", [0.055, 0.08, 0.08, 0.08, 0.2]),
+        ("none", P),
+    ],
+)
+def test_worked_examples(method: str, expected: list[float]) -> None:
+    np.testing.assert_allclose(adjust_p_values(P, method), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("method", "name"), [("fdr_bh", "bh"), ("fdr_by", "by")])
+def test_false_discovery_rates_equal_scipy(method: str, name: str) -> None:
+    p = np.random.default_rng(0).beta(0.5, 2, size=300)
+    expected = stats.false_discovery_control(p, method=name)
+    np.testing.assert_allclose(adjust_p_values(p, method), expected)
+
+
+@pytest.mark.parametrize("method", CORRECTIONS)
+class TestMissing:
+    def test_missing_values_do_not_count(self, method: str) -> None:
+        gaps = np.array([0.011, np.nan, 0.02, 0.03, np.nan, 0.04, 0.2])
+        adjusted = adjust_p_values(gaps, method)
+        assert np.isnan(adjusted[[1, 4]]).all()
+        np.testing.assert_allclose(adjusted[~np.isnan(gaps)], adjust_p_values(P, method))
+
+    def test_nothing_to_adjust(self, method: str) -> None:
+        assert np.isnan(adjust_p_values([np.nan, np.nan], method)).all()
+        assert adjust_p_values([], method).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("p", "method", "message"),
+    [(P, "sidak", "unknown correction 'sidak'"), ([0.5, 1.5], "holm", "outside 0 to 1")],
+)
+def test_bad_p_values(p: list[float], method: str, message: str) -> None:
+    with pytest.raises(StatisticsError, match=message):
+        adjust_p_values(p, method)
+
+
+@pytest.mark.parametrize("independent", [False, True])
+@pytest.mark.parametrize("at_least", [1, 2, 3, 4])
+def test_it_is_the_least_over_all_sets_of_true_nulls(at_least: int, independent: bool) -> None:
+    """Under the null some 4 - u + 1 are true: the evidence against each such choice."""
+    e = np.random.default_rng(0).lognormal(0, 3, (4, 30))
+    against = []
+    for chosen in combinations(range(4), 4 - at_least + 1):
+        own = e[list(chosen)]
+        against.append(own.prod(axis=0) if independent else own.mean(axis=0))
+    found = partial_conjunction(np.log(e), at_least, independent)
+    np.testing.assert_allclose(np.exp(found), np.min(against, axis=0))
+
+
+def test_what_was_not_tested_is_no_evidence() -> None:
+    log_e = np.array([[np.nan, 2.0], [3.0, 1.0]])
+    assert partial_conjunction(log_e, 2, independent=True).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("at_least", [0, 3])
+def test_more_than_there_are(at_least: int) -> None:
+    with pytest.raises(StatisticsError, match=f"at_least is {at_least}; give a number from 1 to 2"):
+        partial_conjunction(np.zeros((2, 3)), at_least, independent=True)
+
+
+VALUES = np.array([0.3, 1.2, 0.1, 0.9, 2.0, 1.1, 0.2, 0.8])
+STRATA = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+MARKED = np.array([0, 1, 0, 1, 1, 0, 0, 0], dtype=bool)
+
+
+def two_sided(values: Any, marked: Any, strata: Any, n: int = 9999) -> tuple[float, float]:
+    """The difference, and its rank among those of permutations, either sign being as extreme."""
+    observed, drawn = permute_within(values, marked, strata, n)
+    return observed, float(rank_test(np.abs(drawn)[:, None], abs(observed), 1e-12)[0])
+
+
+def test_is_that_of_all_permutations() -> None:
+    centred = VALUES - np.repeat([VALUES[:4].mean(), VALUES[4:].mean()], 4)
+    sums = [
+        centred[list(one)].sum() + centred[list(other)].sum()
+        for one, other in product(combinations(range(4), 2), combinations(range(4, 8), 1))
+    ]
+    observed = centred[MARKED].sum()
+    exact = np.mean(np.abs(sums) >= abs(observed) - 1e-12)
+    difference, p_value = two_sided(VALUES, MARKED, STRATA, 40_000)
+    assert difference == pytest.approx(observed / 3)
+    assert p_value == pytest.approx(exact, abs=0.01)
+
+
+def test_strata_that_tell_nothing() -> None:
+    nothing, drawn = permute_within([1, 2, 3], [1, 1, 1], [0, 0, 0])
+    assert np.isnan(nothing)
+    assert np.isnan(drawn).all()
+    whole = permute_within(VALUES, MARKED, STRATA)
+    more = permute_within([*VALUES, 50, 60], [*MARKED, True, True], [*STRATA, 2, 2])
+    assert more[0] == pytest.approx(whole[0])
+
+
+def test_bad_strata() -> None:
+    with pytest.raises(StatisticsError, match="different lengths"):
+        permute_within([1, 2], [True], [0, 0])
+    with pytest.raises(StatisticsError, match="finite"):
+        permute_within([1, np.nan], [True, False], [0, 0])
+
+
+def make_likeness(groups: int, items: int, seed: int = 0) -> NDArray[np.float64]:
+    values = np.random.default_rng(seed).normal(size=(groups, items, items))
+    return np.asarray(values + values.swapaxes(1, 2))
+
+
+def mean_of_pairs(likeness: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
+    """Written out for one label (groups, items)."""
+    pairs = [
+        likeness[group, one, other]
+        for group, has in enumerate(labels)
+        for one in np.flatnonzero(has)
+        for other in np.flatnonzero(has)
+        if one < other
+    ]
+    return float(np.mean(pairs))
+
+
+def p_values(likeness: Any, labels: Any, n: int) -> NDArray[np.float64]:
+    """The rank of the mean likeness of each label among those of shuffled items."""
+    found = shuffle_labels(likeness, labels, n_resamples=n, seed=0)
+    p = np.full(len(found.mean), np.nan)
+    some = ~np.isnan(found.mean)
+    p[some] = rank_test(found.drawn[:, some], found.mean[some], 1e-9)
+    return p
+
+
+def test_shuffles_are_those_of_all_permutations() -> None:
+    likeness = make_likeness(2, 4)
+    labels = np.array([[1, 1, 0, 0], [0, 1, 1, 1]], dtype=bool)
+    every = [
+        mean_of_pairs(likeness, np.stack([labels[0][list(one)], labels[1][list(other)]]))
+        for one, other in product(permutations(range(4)), repeat=2)
+    ]
+    observed = mean_of_pairs(likeness, labels)
+    found = shuffle_labels(likeness, labels[..., None], n_resamples=20000, seed=0)
+    assert found.n_pairs.tolist() == [4]
+    assert found.mean[0] == pytest.approx(observed)
+    assert found.drawn[:, 0].mean() == pytest.approx(np.mean(every), abs=0.03)
+    expected = np.mean(np.array(every) >= observed - 1e-9)
+    assert p_values(likeness, labels[..., None], 20000)[0] == pytest.approx(expected, abs=0.012)
+
+
+def test_labels_without_pairs_or_of_all_are_not_tested() -> None:
+    labels = np.zeros((2, 4, 3), dtype=bool)
+    labels[0, 0, 1] = labels[1, 2, 1] = True  # one in each group: no pair
+    labels[0, :, 2] = True  # all of a group: shuffles change nothing
+    found = shuffle_labels(make_likeness(2, 4), labels, n_resamples=9, seed=0)
+    assert np.isnan(found.drawn).all()
+    assert np.isnan(found.mean).all()
+    assert found.n_pairs.tolist() == [0, 0, 6]
+
+
+def test_bad_labels() -> None:
+    with pytest.raises(StatisticsError, match="give at least 1"):
+        shuffle_labels(make_likeness(1, 3), np.ones((1, 3, 1), bool), n_resamples=0, seed=0)
+    with pytest.raises(StatisticsError, match="labels have shape"):
+        shuffle_labels(make_likeness(1, 3), np.ones((1, 4, 1), bool), n_resamples=9, seed=0)

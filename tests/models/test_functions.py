@@ -1,8 +1,10 @@
-"""Attention of the user's own in the place of a model: how it is read, and errors for others."""
+"""Attention of the user's own: functions, saved arrays, and encoders with code of their own."""
 
 from __future__ import annotations
 
+import itertools
 import pickle
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import save_file
+from transformers import BigBirdConfig, BigBirdModel
 
 from headroles import (
     HeadScores,
@@ -35,10 +38,14 @@ from headroles.errors import (
 )
 from headroles.models.attention.functions import FunctionAttention
 from headroles.models.attention.reader import open_reader
+from headroles.models.families import encoder_of
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.options import ModelOptions
-from tests.conftest import make_tokenizer
-from tests.rounding import assert_same_sums
+from tests.conftest import change_json, make_tokenizer
+from tests.models import families, own_code
+from tests.models.families import make_model
+from tests.models.test_attention import LENGTHS, capture, hooks, make_inputs
+from tests.rounding import WEIGHTS, assert_same_sums
 
 LAYERS, HEADS = 2, 3
 WORDS = {
@@ -157,18 +164,60 @@ def fail(weights: Any) -> Any:
     raise RuntimeError("no such tensor")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (fail, r"raised an error for 'second' \(RuntimeError: no such tensor\)"),
-        (lambda weights: weights * np.nan, "'second': in layer 0, head 0.* hold NaN"),
-        (lambda weights: weights / 2, r"'second': in layer 0, head 0.* sum to 0\.5"),
-        (lambda weights: weights * 2 - 0.25, "'second': in layer 0, head 0.*(sum to|at least)"),
-    ],
-)
-def test_invalid_attention_is_reported_with_its_sentence(change: Any, message: str) -> None:
+def fewer_later() -> Callable[[Any], Any]:
+    """All layers in the trial, one layer later."""
+    calls = itertools.count(1)
+    return lambda pieces: list(layer_by_layer(pieces))[: LAYERS if next(calls) < 5 else 1]
+
+
+def unmasked(pieces: dict[str, Any]) -> Any:
+    return attend({**pieces, "attention_mask": np.ones_like(pieces["attention_mask"])})
+
+
+def of_width(pieces: dict[str, Any]) -> Any:
+    weights = attend(pieces) ** pieces["input_ids"].shape[1]
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def causal(pieces: dict[str, Any]) -> Any:
+    weights = np.tril(attend(pieces))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+FAILING: list[tuple[Any, str]] = [
+    (at("second", fail), r"raised an error for 'second' \(RuntimeError: no such tensor\)"),
+    (at("second", lambda weights: weights * np.nan), "'second': in layer 0, head 0.* hold NaN"),
+    (at("second", lambda weights: weights / 2), r"'second': in layer 0, head 0.* sum to 0\.5"),
+    (
+        at("second", lambda weights: weights * 2 - 0.25),
+        "'second': in layer 0, head 0.*(sum to|at least)",
+    ),
+    (lambda pieces: attend(pieces)[:, 0], r"\(batch, layers, heads, query, key\) is needed"),
+    (lambda pieces: [attend(pieces)], r"in layer 0 \(batch, heads, query, key\)"),
+    (lambda pieces: [attend(pieces)[:, 0, ..., 1:]], r"\(batch, heads, query, key\)"),
+    (lambda pieces: 3, "a value of type int"),
+    (lambda pieces: ["a"], "raised an error"),
+    (lambda pieces: [], "one layer or more"),
+    (lambda pieces: [attend(pieces)[:, 0], attend(pieces)[:, 0, :2]], "as many heads"),
+    (lambda: 3, "raised an error for .The old dog sleeps"),
+    (fewer_later(), r"gives 1 layers for '.*and gave 2 before"),
+    (unmasked, r"It rains \.'.*sum to"),
+]
+
+
+@pytest.mark.parametrize(("function", "message"), FAILING)
+def test_functions_without_valid_attention_are_refused(function: Any, message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        score(at("second", change))
+        score(function, batch_tokens=8)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [(of_width, "if another sentence is beside it"), (causal, "headroles scores encoders")],
+)
+def test_neighbours_and_decoders_are_refused(function: Any, message: str) -> None:
+    with pytest.raises(ModelSupportError, match=message):
+        score(function)
 
 
 @pytest.mark.parametrize(
@@ -190,55 +239,6 @@ def test_checks_of_a_sentence_alone_hide_no_error(of_a_row: Any, message: str) -
         list(made.layers(inputs, ["a", "b"]))
 
 
-@pytest.mark.parametrize(
-    ("function", "message"),
-    [
-        (lambda pieces: attend(pieces)[:, 0], r"\(batch, layers, heads, query, key\) is needed"),
-        (lambda pieces: [attend(pieces)], r"in layer 0 \(batch, heads, query, key\)"),
-        (lambda pieces: [attend(pieces)[:, 0, ..., 1:]], r"\(batch, heads, query, key\)"),
-        (lambda pieces: 3, "a value of type int"),
-        (lambda pieces: ["a"], "raised an error"),
-        (lambda pieces: [], "one layer or more"),
-        (lambda pieces: [attend(pieces)[:, 0], attend(pieces)[:, 0, :2]], "as many heads"),
-        (lambda: 3, "raised an error for .The old dog sleeps"),
-    ],
-)
-def test_functions_without_attention_fail_in_the_trial(function: Any, message: str) -> None:
-    with pytest.raises(HeadRolesError, match=message):
-        score(function)
-
-
-def test_layers_that_are_missing_later_are_reported() -> None:
-    calls = []
-
-    def fewer(pieces: dict[str, Any]) -> Any:
-        calls.append(1)
-        return list(layer_by_layer(pieces))[: LAYERS if len(calls) < 5 else 1]
-
-    with pytest.raises(ModelError, match=r"gives 1 layers for '.*and gave 2 before"):
-        score(fewer, batch_tokens=8)
-
-
-def test_neighbours_and_decoders_are_refused() -> None:
-    def unmasked(pieces: dict[str, Any]) -> Any:
-        return attend({**pieces, "attention_mask": np.ones_like(pieces["attention_mask"])})
-
-    def of_width(pieces: dict[str, Any]) -> Any:
-        weights = attend(pieces) ** pieces["input_ids"].shape[1]
-        return weights / weights.sum(-1, keepdims=True)
-
-    def causal(pieces: dict[str, Any]) -> Any:
-        weights = np.tril(attend(pieces))
-        return weights / weights.sum(-1, keepdims=True)
-
-    with pytest.raises(ModelError, match=r"It rains \.'.*sum to"):
-        score(unmasked)
-    with pytest.raises(ModelSupportError, match="if another sentence is beside it"):
-        score(of_width)
-    with pytest.raises(ModelSupportError, match="headroles scores encoders"):
-        score(causal)
-
-
 def test_more_than_attention_is_refused_by_name() -> None:
     options = ModelOptions(tokenizer=TOKENIZER)
     encoder = load_encoder(attend, options)
@@ -253,6 +253,8 @@ def test_more_than_attention_is_refused_by_name() -> None:
             ask()
     with pytest.raises(TokenizerError, match="pass tokenizer="):
         score(attend, tokenizer=None)
+    with pytest.raises(TokenizerError, match=r"'first\+second' is a pair; pass pairing"):
+        score_heads(SavedAttention(saved(), alignment()), sentences())
 
 
 def without(things: dict[str, Any], name: str) -> dict[str, Any]:
@@ -297,11 +299,6 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
         score_attention(tmp_path / "c.npz", sentences(), alignment())
 
 
-def test_pairs_need_a_tokenizer() -> None:
-    with pytest.raises(TokenizerError, match=r"'first\+second' is a pair; pass pairing"):
-        score_heads(SavedAttention(saved(), alignment()), sentences())
-
-
 @pytest.mark.parametrize("kind", ["function", "saved", "file"])
 def test_tasks_need_a_model(kind: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "saved.npz", a=np.ones((1, 1, 2, 2)) / 2)
@@ -320,3 +317,80 @@ def test_tasks_need_a_model(kind: str, tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match="gives attention weights alone; norms, tasks"):
             ask()
+
+
+def test_own_code_is_read_as_it_says() -> None:
+    model, layers = own_code.own(), []
+    before = hooks(model)
+    with open_reader(model) as reader:
+        for _ in range(2):
+            layers.clear()
+            reader.read(make_inputs(), lambda layer, weights: layers.append((layer, weights)))
+        assert reader.read_through == "returned attentions"
+        assert (reader.n_layers, reader.n_heads) == (own_code.LAYERS, own_code.HEADS)
+    assert hooks(model) == before
+    expected = model(**make_inputs(), output_attentions=True).attentions
+    assert [layer for layer, _ in layers] == list(range(own_code.LAYERS))
+    for (_, ours), others in zip(layers, expected, strict=True):
+        assert torch.equal(ours, others)
+
+
+@pytest.mark.parametrize(
+    ("kind", "query", "key"),
+    [
+        ("xlm", "attentions.{}.q_lin", "attentions.{}.k_lin"),
+        ("flaubert", "attentions.{}.q_lin", "attentions.{}.k_lin"),
+        ("fsmt", "encoder.layers.{}.self_attn.q_proj", "encoder.layers.{}.self_attn.k_proj"),
+        ("prophetnet", "layers.{}.self_attn.query_proj", "layers.{}.self_attn.key_proj"),
+    ],
+)
+def test_weights_are_the_softmax_of_products_of_queries_and_keys(
+    kind: str, query: str, key: str
+) -> None:
+    """Computed anew from the hidden states and the projections of each layer."""
+    model, inputs, states = encoder_of(make_model(kind)), make_inputs(), []
+    projections = [
+        [model.get_submodule(path.format(layer)) for path in (query, key)]
+        for layer in range(families.LAYERS)
+    ]
+    for queries, _ in projections:
+        queries.register_forward_pre_hook(lambda _, given: states.append(given[0]))
+    with torch.no_grad():
+        model(**inputs)
+    for layer, weights in enumerate(capture(model, inputs)):
+        hidden = states[layer].transpose(0, 1) if kind == "fsmt" else states[layer]
+        products = [
+            (hidden @ linear.weight.T + linear.bias).view(2, -1, families.HEADS, 8).transpose(1, 2)
+            for linear in projections[layer]
+        ]
+        scores = products[0] @ products[1].mT / 8**0.5
+        padding = inputs["attention_mask"][:, None, None] == 0
+        expected = scores.masked_fill(padding, -torch.inf).softmax(-1)
+        for row, length in enumerate(LENGTHS):
+            assert_same_sums(weights[row, :, :length], expected[row, :, :length], of=WEIGHTS)
+
+
+def test_big_bird_with_full_attention_is_read() -> None:
+    sizes = {"hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 2}
+    config = BigBirdConfig(vocab_size=60, attention_type="original_full", **sizes)
+    with open_reader(BigBirdModel(config).eval()) as reader:
+        assert reader.n_heads == 2
+
+
+def test_code_that_comes_with_a_model_is_run_when_it_is_asked_for(tmp_path: Path) -> None:
+    shutil.copy(own_code.__file__, tmp_path / "theirs.py")
+    model = own_code.own()
+    model.save_pretrained(tmp_path)
+    make_tokenizer().save_pretrained(tmp_path)
+    mapped = {"AutoConfig": "theirs.OwnConfig", "AutoModel": "theirs.OwnModel"}
+    change_json(tmp_path / "config.json", auto_map=mapped)
+    with pytest.raises(ModelError, match="give trust_remote_code=True") as refused:
+        load_encoder(tmp_path)
+    assert "\n" not in str(refused.value)
+    loaded = load_encoder(tmp_path, ModelOptions(trust_remote_code=True))
+    assert type(loaded.model).__module__.startswith("transformers_modules.")
+    with open_reader(loaded.model) as reader:
+        assert (reader.read_through, reader.n_layers) == ("returned attentions", own_code.LAYERS)
+    found = [capture(one, make_inputs()) for one in (loaded.model, model)]
+    assert all(map(torch.equal, *found))
+    assert [len(layers) for layers in found] == [own_code.LAYERS] * 2

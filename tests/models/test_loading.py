@@ -6,7 +6,6 @@ import os
 import re
 import resource
 import shutil
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +24,6 @@ from transformers import (
     BigBirdPegasusConfig,
     CanineConfig,
     GPT2Config,
-    GPT2Model,
     LEDConfig,
     LlamaConfig,
     MarianConfig,
@@ -39,17 +37,14 @@ from transformers import (
     XmodConfig,
 )
 
-from headroles.corpus import Example
 from headroles.errors import ModelError, ModelSupportError, TokenizerError, UsageError
-from headroles.models.attention.reader import open_reader
 from headroles.models.families import encoder_of
 from headroles.models.loading.encoder import choose_device, load_encoder, weight_digest
 from headroles.models.loading.weights import ENCODER, read_model
 from headroles.models.options import ModelOptions
 from headroles.studies.sharing.study import collaborate_heads
 from tests.conftest import change_json, make_bert, make_tokenizer
-from tests.models.families import make_model, make_whole
-from tests.models.test_tokenizers import sentence
+from tests.models.families import make_whole
 from tests.rounding import assert_same_outputs
 
 QUERY = "encoder.layer.1.attention.self.query.weight"
@@ -208,6 +203,11 @@ class TestWeights:
         assert torch.equal(loaded.model.get_parameter(QUERY), half.get_parameter(QUERY).float())
 
 
+def test_a_model_without_layers_is_refused(tokenizer: PreTrainedTokenizerFast) -> None:
+    with pytest.raises(ModelSupportError, match="the bert model has no layers"):
+        load_encoder(make_bert(layers=0), ModelOptions(tokenizer=tokenizer))
+
+
 class TestConfiguration:
     @pytest.mark.parametrize("kind", ["bert", "no-such-type"])
     def test_code_of_the_folder_is_not_run(self, folder: Path, kind: str) -> None:
@@ -243,10 +243,7 @@ class TestConfiguration:
             (BartConfig(is_decoder=True), "bart is a decoder"),
             (WhisperConfig(), "whisper is an encoder-decoder whose encoder does not read text"),
             (LEDConfig(), "led models cannot be scored: its windowed attention"),
-            (
-                BigBirdPegasusConfig(),
-                "bigbird_pegasus models cannot .*original_full",
-            ),
+            (BigBirdPegasusConfig(), "bigbird_pegasus models cannot .*original_full"),
             (CanineConfig(), "canine models cannot be scored: its deep layers attend between"),
             (XmodConfig(), r"xmod .* language: set default_language .* \(en_XX\)"),
             (BigBirdConfig(), "big_bird models cannot be scored: its block-sparse attention"),
@@ -483,31 +480,6 @@ class TestHostileFolders:
             file.write_bytes(before)
 
 
-@pytest.mark.parametrize("kind", ["bert", "xlnet", "xlm", "roberta", "distilbert"])
-def test_segments_are_those_of_the_tokenizer(kind: str, tmp_path: Path) -> None:
-    """Pairs have the attention of ``model(**tokenizer(pair))``."""
-    model, tokenizer = make_model(kind, vocab_size=128), make_tokenizer()
-    if kind in ("roberta", "distilbert"):  # which have no segments
-        tokenizer.model_input_names = ["input_ids", "attention_mask"]
-    model.config._name_or_path = str(tokenizer.save_pretrained(tmp_path)[0]).rpartition("/")[0]
-    pair = Example((sentence("the a of"), sentence("to be in")))
-    encoder = load_encoder(model)
-    (encoded,) = encoder.example_encoder().encode([pair], Counter())
-    expected = tokenizer("the a of", "to be in", return_tensors="pt")
-    found: dict[int, Tensor] = {}
-    inputs = {"input_ids": torch.tensor(encoded.input_ids)[None]}
-    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
-    if encoded.token_type_ids is not None:
-        inputs["token_type_ids"] = torch.tensor(encoded.token_type_ids)[None]
-    assert inputs.keys() == expected.keys()
-    with torch.no_grad(), open_reader(model) as reader:
-        reader.read(inputs, found.__setitem__)
-    with torch.no_grad():
-        attentions = model(**expected, output_attentions=True).attentions
-    for layer, weights in enumerate(attentions):
-        assert_same_outputs(found[layer], weights)
-
-
 class TestEncodersOfEncoderDecoders:
     """Loaded alone, from a folder of the whole model, with a task on top, or of the encoder."""
 
@@ -550,15 +522,3 @@ class TestEncodersOfEncoderDecoders:
         assert not folder.model.training
         assert not any("decoder" in name for name, _ in folder.model.named_parameters())
         assert encoder_of(folder.model) is folder.model
-
-    def test_decoders_are_refused(self) -> None:
-        bart, t5 = make_whole("bart"), make_whole("t5")
-        gpt = GPT2Model(GPT2Config(n_layer=2, n_head=2, n_embd=8, vocab_size=60)).eval()
-        for decoder, found in (
-            (bart.decoder, "attend to earlier tokens alone"),
-            (t5.decoder, "decoder"),
-            (gpt, "gpt2 is a decoder"),
-            (make_bert(is_decoder=True), "bert is a decoder"),
-        ):
-            with pytest.raises(ModelSupportError, match=found), open_reader(decoder):
-                pass

@@ -1,12 +1,13 @@
-"""Folders of models that headroles made: written, read again, damaged, and as hostile input."""
+"""Folders of models that headroles made: written, read by anyone, damaged, and as hostile input."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import resource
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,19 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from safetensors.torch import load, load_file, save, save_file
+import transformers as hf
+from safetensors.torch import load, save
+from transformers import PreTrainedModel
 
 from headroles import HeadScores, assign_roles, read_conllu, score_heads
 from headroles.errors import ModelError, ModelSupportError, StorageError
-from headroles.models.heads.surgery import remove_heads
+from headroles.models.families import encoder_of
+from headroles.models.heads.low_rank import RECORD_FILE, WEIGHTS_FILE
+from headroles.models.heads.surgery import remove_heads, zero_heads
 from headroles.models.loading.encoder import load_encoder, load_model
 from headroles.models.loading.saved_models import PrunedModel, model_folder
+from headroles.models.loading.weights import ENCODER, read_model
+from headroles.models.options import ModelOptions
 from headroles.record import Record
 from headroles.results.stored import new_folder
 from headroles.storage import HIDDEN
@@ -28,8 +35,9 @@ from headroles.studies.importance.importance import Importance
 from headroles.studies.sharing.collaborate import CollaborativeModel
 from headroles.studies.sharing.study import collaborate_heads
 from tests.conftest import change_json, make_bert, make_tokenizer
-from tests.models.test_surgery import A_LAYER, INPUTS, SOME
-from tests.rounding import assert_same_sums, sizes_of_scores
+from tests.models.families import CONFIGS, HALVES, PROJECTED, make_whole
+from tests.models.test_surgery import A_LAYER, INPUTS, SOME, of_family
+from tests.rounding import assert_same_outputs, assert_same_sums, sizes_of_scores
 from tests.tasks.conftest import make_task_model
 
 
@@ -84,21 +92,6 @@ def test_it_is_scored_by_the_old_numbers(treebank: Path, tmp_path: Path) -> None
     assert set(notes) == {"untestable: the head was removed from the model"}
 
 
-def test_weights_that_do_not_fit_are_refused(pruned: Path) -> None:
-    (pruned / "run.json").unlink()
-    file = pruned / "model.safetensors"
-    whole = file.read_bytes()  # tensors that were loaded lie in the file itself in some versions
-    left_out = {k: v for k, v in load(whole).items() if "layer.1.attention.self.query" not in k}
-    file.write_bytes(save(left_out, metadata={"format": "pt"}))
-    for read in (load_model, lambda folder: load_encoder(folder, head="classification")):
-        with pytest.raises(ModelError, match="lacks weights of its"):
-            read(pruned)
-    file.write_bytes(whole)
-    change_json(pruned / "config.json", pruned_heads={"0": [], "1": [0, 3], "2": [2]})
-    with pytest.raises(ModelError, match=r"cannot be loaded|another shape"):
-        load_model(pruned)
-
-
 def test_a_class_that_nobody_knows(pruned: Path) -> None:
     (pruned / "run.json").unlink()
     change_json(pruned / "config.json", architectures=["BertForTea"])
@@ -119,30 +112,6 @@ def test_a_missing_record_is_warned_of(pruned: Path) -> None:
     assert any("has no run record" in one for one in warnings)
 
 
-@pytest.mark.parametrize(
-    "heads",
-    [
-        *({"0": [1.5]}, {"0": [1, 1]}, {"0": [True]}, {"0": ["1"]}, {"0": "12"}, {"x": [1]}, [1]),
-        {"0": [float("inf")]},
-    ],
-)
-def test_heads_that_are_no_numbers(pruned: Path, heads: Any) -> None:
-    (pruned / "run.json").unlink()
-    change_json(pruned / "config.json", pruned_heads=heads)
-    with pytest.raises(ModelError, match="it must name heads by layer"):
-        load_encoder(pruned)
-
-
-def test_integers_are_no_weights(pruned: Path) -> None:
-    (pruned / "run.json").unlink()
-    weights = load_file(pruned / "model.safetensors")
-    name = next(name for name in weights if "query.weight" in name)
-    weights[name] = weights[name].to(torch.int8)
-    save_file(weights, pruned / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ModelError, match=r"query\.weight in .* is of type I8; weights must be"):
-        load_encoder(pruned)
-
-
 def test_weights_of_another_model_beside(pruned: Path, copied: Path) -> None:
     shutil.copy(pruned / "model.safetensors", copied)
     with pytest.raises(StorageError, match=r"holds model\.safetensors, which run\.json does not"):
@@ -159,19 +128,23 @@ def test_weights_that_headroles_did_not_write_are_not_written_beside(
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
 
 
-def test_a_model_is_not_written_over_itself(pruned: Path) -> None:
-    with (
-        pytest.raises(StorageError, match="is the folder of the model itself"),
-        model_folder(pruned, str(pruned), [PrunedModel], overwrite=True),
-    ):
-        pytest.fail("the block must not run")
-
-
-def test_a_table_does_not_replace_a_model(pruned: Path) -> None:
-    with (
-        pytest.raises(StorageError, match="holds pruned model, which a importance would replace"),
-        new_folder(pruned, [Importance], overwrite=True),
-    ):
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        (
+            lambda folder: model_folder(folder, str(folder), [PrunedModel], overwrite=True),
+            "is the folder of the model itself",
+        ),
+        (
+            lambda folder: new_folder(folder, [Importance], overwrite=True),
+            "holds pruned model, which a importance would replace",
+        ),
+    ],
+)
+def test_a_model_is_not_replaced_by_itself_or_by_a_table(
+    block: Any, message: str, pruned: Path
+) -> None:
+    with pytest.raises(StorageError, match=message), block(pruned):
         pytest.fail("the block must not run")
 
 
@@ -188,56 +161,114 @@ def test_a_model_that_a_killed_run_committed_is_read_where_it_lies(
         assert sorted(file.name for file in out.iterdir()) == [HIDDEN, *names]
 
 
-def test_ranks_that_the_weights_do_not_have(copied: Path) -> None:
-    (copied / "run.json").unlink()
-    modules = json.loads((copied / "low_rank.json").read_text())["modules"]
-    path, own = next(iter(modules.items()))
-    for rank in (50_000_000_000, 17, -1, 1.5, "x", None):
-        changed = {**modules, path: {**own, "rank": rank}}
-        change_json(copied / "low_rank.json", modules=changed)
-        found = r"asks for \d+.* weights" if rank == 50_000_000_000 else "make it again with"
-        with pytest.raises(ModelError, match=found):
-            load_model(copied)
+def config(**changes: Any) -> Callable[[Path], None]:
+    return lambda folder: change_json(folder / "config.json", **changes)
 
 
-def test_sizes_that_no_weights_bear_out(copied: Path) -> None:
+def changed(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], object]:
+    def spoil(folder: Path) -> None:
+        before = (folder / name).read_bytes()
+        assert change(before) != before
+        (folder / name).write_bytes(change(before))
+
+    return spoil
+
+
+def without_queries(whole: bytes) -> bytes:
+    left = {k: v for k, v in load(whole).items() if "layer.1.attention.self.query" not in k}
+    return save(left, metadata={"format": "pt"})
+
+
+def with_integers(whole: bytes) -> bytes:
+    weights = load(whole)
+    name = next(name for name in weights if "query.weight" in name)
+    return save({**weights, name: weights[name].to(torch.int8)}, metadata={"format": "pt"})
+
+
+def of_rank(rank: Any) -> Callable[[Path], None]:
+    def spoil(folder: Path) -> None:
+        modules = json.loads((folder / RECORD_FILE).read_text())["modules"]
+        path, own = next(iter(modules.items()))
+        change_json(folder / RECORD_FILE, modules={**modules, path: {**own, "rank": rank}})
+
+    return spoil
+
+
+def of_sizes_without_weights(folder: Path) -> None:
     """Without weights to compare with, no memory is taken for what config.json asks for."""
-    (copied / "run.json").unlink()
-    change_json(copied / "config.json", vocab_size=10**8)
-    next(copied.glob("*.safetensors")).unlink()
-    with pytest.raises(ModelError, match=r"asks for \d+.* weights"):
-        load_model(copied)
+    change_json(folder / "config.json", vocab_size=10**8)
+    (folder / WEIGHTS_FILE).unlink()
+
+
+NO_NUMBERS: list[Any] = [
+    *({"0": [1.5]}, {"0": [1, 1]}, {"0": [True]}, {"0": ["1"]}, {"0": "12"}, {"x": [1]}, [1]),
+    {"0": [float("inf")]},
+]
+RANKS = (17, -1, 1.5, "x", None)
+SIZES = ({"pad_token_id": 10**9}, {"vocab_size": 0}, {"hidden_size": 0})
+BROKEN: list[tuple[str, Callable[[bytes], bytes], str]] = [
+    (WEIGHTS_FILE, lambda content: b"", ""),
+    (WEIGHTS_FILE, lambda content: content[: len(content) // 2], ""),
+    (RECORD_FILE, lambda content: content.replace(b'"rank": 16', b'"rank": 9'), ""),
+    (RECORD_FILE, lambda content: b"{}", "missing required field .?modules"),
+    (RECORD_FILE, lambda content: b'{"modules": 3}', r"got int - at .\$\.modules"),
+    (RECORD_FILE, lambda content: content.replace(b'"rank": 16', b'"rank": -1'), r"\.rank"),
+    (
+        RECORD_FILE,
+        lambda content: content.replace(b'"method": "', b'"method": "x'),
+        r"at .\$\.modules\[\.\.\.\]\.method",
+    ),
+]
+LOW_RANK = "low rank in .*cannot be loaded.*{}.*collaborate"
 
 
 @pytest.mark.parametrize(
-    "changed", [{"pad_token_id": 10**9}, {"vocab_size": 0}, {"hidden_size": 0}]
+    ("kind", "spoil", "message"),
+    [
+        ("pruned", changed("model.safetensors", without_queries), "lacks weights of its"),
+        (
+            "pruned",
+            config(pruned_heads={"0": [], "1": [0, 3], "2": [2]}),
+            r"cannot be loaded|another shape",
+        ),
+        *(
+            ("pruned", config(pruned_heads=own), "it must name heads by layer")
+            for own in NO_NUMBERS
+        ),
+        (
+            "pruned",
+            changed("model.safetensors", with_integers),
+            r"query\.weight in .* is of type I8; weights must be",
+        ),
+        *(("copied", of_rank(rank), "make it again with") for rank in RANKS),
+        ("copied", of_rank(50_000_000_000), r"asks for \d+.* weights"),
+        ("copied", of_sizes_without_weights, r"asks for \d+.* weights"),
+        *(("copied", config(**own), r"cannot be loaded .*; make it again with") for own in SIZES),
+        *(("copied", changed(*one), LOW_RANK.format(found)) for *one, found in BROKEN),
+        ("copied", lambda folder: (folder / WEIGHTS_FILE).unlink(), LOW_RANK.format("")),
+    ],
 )
-def test_a_configuration_that_no_model_can_have(changed: dict[str, int], copied: Path) -> None:
-    (copied / "run.json").unlink()
-    change_json(copied / "config.json", **changed)
-    with pytest.raises(ModelError, match=r"cannot be loaded .*; make it again with"):
-        load_model(copied)
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+def test_a_spoilt_folder_is_refused(
+    kind: str, spoil: Callable[[Path], object], message: str, request: pytest.FixtureRequest
+) -> None:
+    folder = request.getfixturevalue(kind)
+    (folder / "run.json").unlink()
+    spoil(folder)
+    for read in (load_model, load_encoder):
+        with pytest.raises(ModelError, match=message):
+            read(folder)
 
 
 def test_a_full_disk_is_reported(low_rank: Path, tmp_path: Path) -> None:
     whole = PrunedModel(make_bert(), make_tokenizer(), Record())
-    models = (whole, CollaborativeModel.load(low_rank))
-    for number, made in enumerate(models):
-        with (
-            files_of_at_most(20_000),
-            pytest.raises(StorageError, match=r"cannot be written: .*File too large"),
-        ):
-            made.save(tmp_path / str(number))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for number, made in enumerate((whole, CollaborativeModel.load(low_rank))):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+        try:
+            with pytest.raises(StorageError, match=r"cannot be written: .*File too large"):
+                made.save(tmp_path / str(number))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
         assert not (tmp_path / str(number)).exists()
 
 
@@ -247,3 +278,66 @@ def test_overwriting_leaves_no_weights_of_another_kind(pruned: Path, low_rank: P
     names = {file.name for file in pruned.iterdir()}
     assert "low_rank.safetensors" in names
     assert "model.safetensors" not in names
+
+
+TOKENIZER = make_tokenizer()
+WITHOUT_ENCODER = ("Decoder", "ForCausalLM")
+OTHERS = (
+    *("Entity", "MultipleChoice", "PreTraining", "Pretrained"),
+    *("QuestionAnswering", "TokenClassification", "NextSentence"),  # heads as of sequences
+)
+
+
+def classes_of(kind: str) -> list[str]:
+    """Classes of a family that have an encoder and can be run on tokens."""
+    name = CONFIGS[kind][0]
+    module = sys.modules[
+        getattr(hf, f"{name}Model", getattr(hf, f"{name}Encoder", None)).__module__
+    ]
+    found = []
+    for public in module.__all__:
+        made = getattr(module, public)
+        is_model = isinstance(made, type) and issubclass(made, PreTrainedModel)
+        if not is_model or made.__name__.endswith("PreTrainedModel"):
+            continue
+        if made.config_class.__name__ != f"{name}Config":
+            continue
+        if not any(word in public for word in (*WITHOUT_ENCODER, *OTHERS)):
+            found.append(public.removeprefix(name))
+    return found
+
+
+CLASSES = [(kind, task) for kind in PROJECTED for task in classes_of(kind)]
+
+
+def outputs(model: PreTrainedModel) -> torch.Tensor:
+    """First outputs of a model on two sequences, the second one with padding."""
+    ids = torch.arange(8, 32).view(2, 12)
+    if "ForSequenceClassification" in type(model).__name__ and model.config.is_encoder_decoder:
+        ids[:, -1] = model.config.eos_token_id
+    given: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    if "decoder_input_ids" in inspect.signature(model.forward).parameters:
+        given["decoder_input_ids"] = ids
+    with torch.no_grad():
+        return model(**given)[0]
+
+
+@pytest.mark.parametrize(("kind", "task"), CLASSES)
+def test_every_class_is_read_as_it_was_written(kind: str, task: str, tmp_path: Path) -> None:
+    zeroed, heads = make_whole(kind, task), of_family(kind, SOME + A_LAYER)
+    zero_heads(zeroed, heads)
+    PrunedModel(zeroed, TOKENIZER, Record()).write_files(tmp_path / "zeroed")
+    read, report = type(zeroed).from_pretrained(tmp_path / "zeroed", output_loading_info=True)
+    assert not any(report[found] for found in ("missing_keys", "unexpected_keys"))
+    assert not report["mismatched_keys"]
+    assert_same_outputs(outputs(read), outputs(zeroed))
+    if task != classes_of(kind)[0]:
+        return
+    removed = make_whole(kind, task)
+    remove_heads(removed, heads)
+    PrunedModel(removed, TOKENIZER, Record()).write_files(tmp_path / "removed")
+    smaller = load_model(tmp_path / "removed")
+    assert type(smaller) is type(zeroed)
+    assert_same_outputs(outputs(smaller), outputs(removed))
+    encoder = read_model(str(tmp_path / "removed"), ModelOptions(), ENCODER)[0]
+    assert encoder_of(encoder) is encoder or kind not in HALVES

@@ -1,27 +1,45 @@
-"""Tokenizers that tell a word's beginning by the space before it."""
+"""Tokenizers that tell words by the space before them, and those in Python only."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+import sentencepiece
+import torch
+import transformers as hf
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers, processors
-from tokenizers.models import BPE
-from transformers import PreTrainedTokenizerFast
+from tokenizers.models import BPE, WordLevel
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
+from headroles import make_corpus, score_heads
 from headroles.corpus import ROOT, Example, Sentence
 from headroles.encoding import SPECIAL, EncodedExample, ExampleEncoder
 from headroles.errors import TokenizerError, UsageError
+from headroles.models.attention.reader import open_reader
+from headroles.models.loading.encoder import load_encoder
 from headroles.models.loading.tokenizers import encode as cut_words
 from headroles.models.loading.tokenizers import fit_to_words, with_prefix_space
-from tests.conftest import make_tokenizer
+from tests.conftest import SPECIALS, make_tokenizer
+from tests.models.families import make_model
+from tests.rounding import assert_same_outputs
 
 S = SPECIAL
 
 
-def sentence(text: str) -> Sentence:
-    words = tuple(text.split(" "))
-    return Sentence("s", "d", 0, words, (ROOT,) * len(words), ("root",) * len(words))
+def example(*texts: str) -> Example:
+    """Each text a sentence, all words of which are roots."""
+    cut = [tuple(text.split()) for text in texts]
+    roots = [((ROOT,) * len(words), ("root",) * len(words)) for words in cut]
+    return Example(
+        tuple(Sentence(f"s{k}", "d", k, words, *roots[k]) for k, words in enumerate(cut))
+    )
 
 
 def encode(example: Example, tokenizer: PreTrainedTokenizerFast) -> EncodedExample:
@@ -62,7 +80,7 @@ def test_words_are_cut_by_hand_as_they_are_scored(kind: str) -> None:
     """Called by itself, such a tokenizer takes all words for continuations of one another."""
     words, tokenizer = ["a", "dog", "don't"], byte_level(kind)
     pieces, alignment = cut_words(tokenizer, iter(words))
-    expected = encode(Example((sentence("a dog don't"),)), fit_to_words(tokenizer))
+    expected = encode(example("a dog don't"), fit_to_words(tokenizer))
     assert pieces["input_ids"].tolist() == [expected.input_ids.tolist()]
     assert alignment == [None if word < 0 else word for word in expected.words]
     by_itself = tokenizer(words, is_split_into_words=True)["input_ids"]
@@ -75,30 +93,22 @@ def test_words_are_cut_by_hand_as_they_are_scored(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", BYTE_LEVEL)
 def test_words_of_byte_level_tokenizers_begin_with_a_space(kind: str) -> None:
+    """They are cut as in running text, and the tokenizer that was given stays as it was."""
     tokenizer = byte_level(kind)
-    example = Example((sentence("do don't"), sentence("no")))
-    encoded = encode(example, fit_to_words(tokenizer))
+    before = tokenizer.backend_tokenizer.to_str()
+    encoded = encode(example("do don't", "no"), fit_to_words(tokenizer))
     assert tokenizer.convert_ids_to_tokens(encoded.input_ids.tolist()) == (
         "<s> Ġd o Ġd o n ' t </s> </s> Ġ n o </s>".split()
     )
     assert encoded.segments.tolist() == [S, *[0] * 7, S, S, 1, 1, 1, S]
     assert (encoded.starts.tolist(), encoded.sizes.tolist()) == ([1, 3, 10], [2, 5, 3])
-
-
-@pytest.mark.parametrize("kind", BYTE_LEVEL)
-def test_words_are_cut_as_in_running_text(kind: str) -> None:
-    tokenizer = byte_level(kind)
-    encoded = encode(Example((sentence("do don't é 1d"),)), with_prefix_space(tokenizer))
-    assert encoded.input_ids.tolist() == tokenizer(" do don't é 1d")["input_ids"]
-
-
-@pytest.mark.parametrize("kind", BYTE_LEVEL)
-def test_the_tokenizer_given_stays_as_it_was(kind: str) -> None:
-    tokenizer = byte_level(kind)
-    before = tokenizer.backend_tokenizer.to_str()
     changed = with_prefix_space(tokenizer)
     assert changed is not tokenizer
-    encode(Example((sentence("do don't"),)), changed)
+    encoded = encode(example("do don't é 1d"), changed)
+    assert encoded.input_ids.tolist() == tokenizer(" do don't é 1d")["input_ids"]
+    empty = Sentence("s", "d", 0, ("", "do"), (1, ROOT), ("nsubj", "root"))
+    encoded = encode(Example((empty,)), changed)
+    assert (encoded.segments.tolist(), encoded.sizes.tolist()) == ([S, 0, 0, S], [0, 2])
     assert tokenizer.backend_tokenizer.to_str() == before
 
 
@@ -108,9 +118,241 @@ def test_tokenizers_that_need_no_space_are_used_as_they_are(kind: str) -> None:
     assert with_prefix_space(tokenizer) is tokenizer
 
 
-@pytest.mark.parametrize("kind", BYTE_LEVEL)
-def test_empty_words_get_no_piece(kind: str) -> None:
-    empty = Sentence("s", "d", 0, ("", "do"), (1, ROOT), ("nsubj", "root"))
-    encoded = encode(Example((empty,)), with_prefix_space(byte_level(kind)))
-    assert encoded.segments.tolist() == [S, 0, 0, S]
-    assert encoded.sizes.tolist() == [0, 2]
+AMINO_ACIDS = ["<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO", "<mask>"]
+TEXT = ["the old dog sleeps in the sun .", "it rains , of course .", "dogs bark in the night"]
+
+
+def lines(folder: Path, *pieces: str) -> str:
+    (folder / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+    return str(folder / "vocab.txt")
+
+
+def numbers(folder: Path, *pieces: str, name: str = "vocab.json") -> str:
+    (folder / name).write_text(json.dumps({piece: k for k, piece in enumerate(pieces)}))
+    return str(folder / name)
+
+
+def merges(folder: Path, *pairs: str, head: str = "#version: 0.2\n") -> str:
+    (folder / "merges.txt").write_text(head + "\n".join(pairs) + "\n", encoding="utf-8")
+    return str(folder / "merges.txt")
+
+
+def sentence_pieces(folder: Path, *first: str, **settings: Any) -> tuple[str, str]:
+    """A model of SentencePiece and its vocabulary, after the pieces ``first``."""
+    (folder / "text").write_text("\n".join(TEXT * 50))
+    sentencepiece.SentencePieceTrainer.train(
+        input=folder / "text",
+        model_prefix=folder / "spm",
+        minloglevel=2,
+        **{"vocab_size": 60, "model_type": "bpe", **settings},
+    )
+    trained = sentencepiece.SentencePieceProcessor(str(folder / "spm.model"))
+    pieces = [trained.id_to_piece(number) for number in range(trained.get_piece_size())]
+    every = dict.fromkeys([*first, *pieces, "<pad>"])
+    return numbers(folder, *every), str(folder / "spm.model")
+
+
+def marian(folder: Path, **settings: Any) -> PreTrainedTokenizerBase:
+    vocabulary, model = sentence_pieces(folder, "</s>", "<unk>", **settings)
+    return hf.MarianTokenizer(model, model, vocabulary, source_lang="en", target_lang="de")
+
+
+def m2m(folder: Path) -> PreTrainedTokenizerBase:
+    return hf.M2M100Tokenizer(
+        *sentence_pieces(folder, "<s>", "<pad>", "</s>", "<unk>"), src_lang="en"
+    )
+
+
+def roc_bert(folder: Path) -> PreTrainedTokenizerBase:
+    pieces = (*SPECIALS, "the", "dog", "##s", ".")
+    beside = [numbers(folder, *pieces, name=name) for name in ("shape.json", "sound.json")]
+    return hf.RoCBertTokenizer(lines(folder, *pieces), *beside)
+
+
+MOSES = ["<s>", "</s>", "<pad>", "<unk>", "<special1>", "the</w>", "do", "gs</w>", ".</w>"]
+OF_MOSES = ["t h", "th e</w>", "d o", "g s</w>"]
+
+
+def fsmt(folder: Path) -> PreTrainedTokenizerBase:
+    source, target = (numbers(folder, *MOSES, name=f"{name}.json") for name in ("one", "two"))
+    return hf.FSMTTokenizer(["en", "ru"], source, target, merges(folder, *OF_MOSES))
+
+
+def of_moses(kind: str) -> Callable[[Path], PreTrainedTokenizerBase]:
+    made = getattr(hf, f"{kind}Tokenizer")
+    return lambda folder: made(numbers(folder, *MOSES), merges(folder, *OF_MOSES))
+
+
+def of_syllables(name: str) -> Callable[[Path], PreTrainedTokenizerBase]:
+    """PhoBERT's and BERTweet's, whose vocabulary counts its pieces."""
+    made, codes = getattr(hf, name), ["s i 3", "si n 3", "sin h 3", "v i 2", "vi ê 2"]
+    return lambda folder: made(
+        lines(folder, "tôi 5", "sinh@@ 3", "viên 3", ""),
+        merges(folder, "t ô 4", "tô i</w> 4", *codes, "viê n</w> 2", head=""),
+    )
+
+
+def small_blenderbot(folder: Path) -> PreTrainedTokenizerBase:
+    pieces = ("__null__", "__start__", "__end__", "__unk__", "the", "do@@", "gs")
+    return hf.BlenderbotSmallTokenizer(numbers(folder, *pieces), merges(folder, *OF_MOSES))
+
+
+def of_characters(folder: Path) -> PreTrainedTokenizerBase:
+    return hf.BertJapaneseTokenizer(
+        lines(folder, *SPECIALS, *"犬が吠える大"),
+        word_tokenizer_type="basic",
+        subword_tokenizer_type="character",
+    )
+
+
+OF_MOSES_CUT = "the</w>|do,gs</w>|.</w>"
+OF_BERT = "[CLS] {0} [SEP] {0} [SEP]"
+# Words are divided by bars, their pieces by commas; around them a pair of the same text twice.
+READ: list[tuple[str, Callable[[Path], PreTrainedTokenizerBase], str, str, str]] = [
+    (
+        "EsmTokenizer",
+        lambda folder: hf.EsmTokenizer(lines(folder, *AMINO_ACIDS)),
+        *("M K T", "M|K|T", "<cls> {0} <eos> {0} <eos>"),
+    ),
+    ("MarianTokenizer", marian, "dog in the", "▁dog|▁in|▁the", "{0} {0} </s>"),
+    ("M2M100Tokenizer", m2m, "dog in the", "▁dog|▁in|▁the", "__en__ {0} {0} </s>"),
+    (
+        "FlaubertTokenizer",
+        of_moses("Flaubert"),
+        "the dogs .",
+        OF_MOSES_CUT,
+        "<s> {0} </s> {0} </s>",
+    ),
+    ("XLMTokenizer", of_moses("XLM"), "the dogs .", OF_MOSES_CUT, "<s> {0} </s> {0} </s>"),
+    ("FSMTTokenizer", fsmt, "the dogs", "the</w>|do,gs</w>", "{0} </s> {0} </s>"),
+    ("BertJapaneseTokenizer", of_characters, "犬 吠える", "犬|吠,え,る", OF_BERT),
+    *(
+        (name, of_syllables(name), "tôi sinhviên", "tôi|sinh@@,viên", "<s> {0} </s> </s> {0} </s>")
+        for name in ("PhobertTokenizer", "BertweetTokenizer")
+    ),
+    (
+        "ProphetNetTokenizer",
+        lambda folder: hf.ProphetNetTokenizer(lines(folder, *SPECIALS, "the", "dog", "##s")),
+        *("the dogs", "the|dog,##s", "{0} [SEP] {0} [SEP]"),
+    ),
+    ("RoCBertTokenizer", roc_bert, "the dogs", "the|dog,##s", OF_BERT),
+    ("BlenderbotSmallTokenizer", small_blenderbot, "the dogs", "the|do@@,gs", "{0} {0}"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "text", "words", "around"), READ, ids=[one[0] for one in READ]
+)
+def test_every_class_reports_the_word_of_each_piece(
+    name: str, make: Callable[[Path], Any], text: str, words: str, around: str, tmp_path: Path
+) -> None:
+    tokenizer = make(tmp_path)
+    assert (type(tokenizer).__name__, tokenizer.is_fast) == (name, False)
+    encoder = ExampleEncoder(fit_to_words(tokenizer), 64, False)
+    alone, pair = encoder.encode([example(text), example(text, text)], Counter())
+    pieces = around.format(" ".join(re.split("[|,]", words))).split()
+    assert tokenizer.convert_ids_to_tokens(pair.input_ids.tolist()) == pieces
+    assert pair.sizes.tolist() == [len(word.split(",")) for word in words.split("|")] * 2
+    n_each = len(pair.sizes) // 2
+    for found in (alone, pair):
+        assert found.input_ids.tolist() == tokenizer(*[text] * (1 + (found is pair)))["input_ids"]
+        is_piece = found.segments != S
+        assert (found.words[is_piece] // n_each == found.segments[is_piece]).all()
+        assert (found.words[~is_piece] == -1).all()
+        assert found.starts.tolist() == [
+            found.words.tolist().index(word) for word in range(len(found.sizes))
+        ]
+
+
+def test_the_page_of_encoders_lists_these_classes() -> None:
+    page = " ".join(Path("docs/encoders.md").read_text(encoding="utf-8").split())
+    assert ", ".join(f"`{name}`" for name, *_ in READ) in page
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda folder: hf.ByT5Tokenizer(), "the dog"),  # which has pieces for spaces
+        (lambda folder: marian(folder, split_by_whitespace=False, vocab_size=90), TEXT[0]),
+    ],
+)
+def test_pieces_that_reach_over_words_are_refused(
+    make: Callable[[Path], PreTrainedTokenizerBase], text: str, tmp_path: Path
+) -> None:
+    encoder = ExampleEncoder(fit_to_words(make(tmp_path)), 64, False)
+    with pytest.raises(TokenizerError, match=r"cuts 1 of 1 examples otherwise .* as 's0': pieces"):
+        encoder.encode([example(text)], Counter())
+
+
+def test_a_tokenizer_of_tables_is_refused_with_its_reason(tmp_path: Path) -> None:
+    tapas = hf.TapasTokenizer(lines(tmp_path, *SPECIALS, "[EMPTY]", "the"))
+    with pytest.raises(TokenizerError, match=r"cannot encode a sentence .*question IDs and table"):
+        fit_to_words(tapas)
+
+
+def test_a_protein_encoder_scores_as_with_a_fast_twin(tmp_path: Path) -> None:
+    """ESM-2's folder has a vocabulary and no tokenizer.json."""
+    config = hf.EsmConfig(
+        vocab_size=len(AMINO_ACIDS),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=48,
+        max_position_embeddings=64,
+        pad_token_id=1,
+        mask_token_id=29,
+        position_embedding_type="rotary",
+    )
+    torch.manual_seed(0)
+    hf.EsmModel(config).eval().save_pretrained(tmp_path)
+    hf.EsmTokenizer(lines(tmp_path, *AMINO_ACIDS)).save_pretrained(tmp_path)
+    assert not (tmp_path / "tokenizer.json").exists()
+    backend = Tokenizer(
+        WordLevel({piece: k for k, piece in enumerate(AMINO_ACIDS)}, unk_token="<unk>")
+    )
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    backend.post_processor = processors.TemplateProcessing(
+        single="<cls> $A <eos>",
+        pair="<cls> $A <eos> $B <eos>",
+        special_tokens=[("<cls>", 0), ("<eos>", 2)],
+    )
+    names = {"unk_token": "<unk>", "cls_token": "<cls>", "sep_token": "<eos>", "pad_token": "<pad>"}
+    names["model_input_names"] = ["input_ids", "attention_mask"]
+    fast = PreTrainedTokenizerFast(tokenizer_object=backend, **names)
+    loaded = load_encoder(tmp_path)
+    assert (loaded.tokenizer.is_fast, loaded.description.warnings) == (False, [])
+    chains = ["M K T A Y I A", "L A G V S E R T", "K Q N F"]
+    corpus = make_corpus(
+        (tuple(own.split()), (-1, *range(len(own.split()) - 1)), ("n",) * len(own.split()))
+        for own in chains
+    )
+    found, expected = (
+        score_heads(tmp_path, corpus, relations="n", tokenizer=one) for one in (None, fast)
+    )
+    assert found.values.tobytes() == expected.values.tobytes()
+    assert found.digests == expected.digests
+
+
+@pytest.mark.parametrize("kind", ["bert", "xlnet", "xlm", "roberta", "distilbert"])
+def test_segments_are_those_of_the_tokenizer(kind: str, tmp_path: Path) -> None:
+    """Pairs have the attention of ``model(**tokenizer(pair))``."""
+    model, tokenizer = make_model(kind, vocab_size=128), make_tokenizer()
+    if kind in ("roberta", "distilbert"):  # which have no segments
+        tokenizer.model_input_names = ["input_ids", "attention_mask"]
+    model.config._name_or_path = str(tokenizer.save_pretrained(tmp_path)[0]).rpartition("/")[0]
+    pair = example("the a of", "to be in")
+    encoder = load_encoder(model)
+    (encoded,) = encoder.example_encoder().encode([pair], Counter())
+    expected = tokenizer("the a of", "to be in", return_tensors="pt")
+    found: dict[int, Tensor] = {}
+    inputs = {"input_ids": torch.tensor(encoded.input_ids)[None]}
+    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+    if encoded.token_type_ids is not None:
+        inputs["token_type_ids"] = torch.tensor(encoded.token_type_ids)[None]
+    assert inputs.keys() == expected.keys()
+    with torch.no_grad(), open_reader(model) as reader:
+        reader.read(inputs, found.__setitem__)
+    with torch.no_grad():
+        attentions = model(**expected, output_attentions=True).attentions
+    for layer, weights in enumerate(attentions):
+        assert_same_outputs(found[layer], weights)

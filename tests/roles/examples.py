@@ -94,10 +94,7 @@ def tokens_of(example: EncodedExample) -> Tokens:
 
 
 def readout_of(
-    batch: list[EncodedExample],
-    score: str = "bias",
-    reach: int | None = None,
-    **options: Any,
+    batch: list[EncodedExample], score: str = "bias", reach: int | None = None, **options: Any
 ) -> Readout:
     """The readout of all roles."""
     return make_readout(

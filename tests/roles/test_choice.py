@@ -1,14 +1,48 @@
-"""Which roles are scored: groups, ids, positions, names of none; and roles in words."""
+"""Which roles are scored and how they are called; sources of arcs; controls of pairs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from headroles import classify_heads, make_corpus, read_conllu, score_heads
 from headroles.corpus import ROOT, Sentence
+from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
-from headroles.roles import SCORES, RoleOptions, Score, choose_roles, find_role, in_words, role_of
+from headroles.results.shown import as_text
+from headroles.roles import (
+    SCORES,
+    RoleOptions,
+    Score,
+    choose_roles,
+    find_role,
+    in_words,
+    is_other_trees,
+    role_of,
+)
+from headroles.roles.batch import PaddedBatch
+from headroles.roles.contrasts import MOST_LENDERS, BorrowedLinks, Lenders
+from headroles.roles.syntactic import Arcs, arcs_of
+from headroles.scoring.scores import HeadScores
+from tests.conftest import make_bert, make_tokenizer
+from tests.roles.examples import (
+    RELATIONS,
+    ROLES,
+    S,
+    examples,
+    make_example,
+    score_of,
+    sizes_in,
+    tokens_of,
+)
+from tests.rounding import tolerance
 
 SENTENCE = Sentence(
     "s", "d", 0, ("Yes", "."), (ROOT, 0), ("root", "punct"), {"upos": ("INTJ", "PUNCT")}
@@ -85,9 +119,6 @@ def test_every_role_is_found_by_its_id(score: Score) -> None:
         assert role_of(name, score) == replace(role, meaning={})
 
 
-# Names in words
-
-
 @pytest.mark.parametrize(
     ("role", "words"),
     [
@@ -145,3 +176,233 @@ def test_roles_are_found_by_id_words_and_relation(name: str, role: str) -> None:
 def test_another_name_is_refused_with_what_may_be_meant(name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         find_role(name, KNOWN)
+
+
+# She reads and writes it: she has two governors
+LINES = """\
+1\tShe\tshe\tPRON\t_\t_\t2\tnsubj\t2:nsubj|4:nsubj\t_
+2\treads\tread\tVERB\t_\t_\t0\troot\t0:root\t_
+3\tand\tand\tCCONJ\t_\t_\t4\tcc\t4:cc|4.1:cc\t_
+4\twrites\twrite\tVERB\t_\t_\t2\tconj\t2:conj:and\t_
+4.1\tnow\tnow\tADV\t_\t_\t_\t_\t4:advmod\t_
+5\tit\tit\tPRON\t_\t_\t2\tobj\t2:obj|4:obj\tCoref=1:same|Other=x
+"""
+
+
+def sentence_of(column: str, texts: tuple[str, ...]) -> Sentence:
+    return Sentence("s", "d", 0, ("a", "b", "c"), (ROOT, 0, 0), ("x",) * 3, {column: texts})
+
+
+@pytest.mark.parametrize(
+    ("source", "column", "texts", "arcs"),
+    [
+        (
+            "enhanced",
+            "deps",
+            ("0:root", "1:obj|3:nsubj:xsubj", "2.1:x"),
+            [(1, 0, "obj"), (1, 2, "nsubj:xsubj")],
+        ),
+        (
+            "misc:Coref",
+            "misc",
+            ("_", "Coref=1,3:far|SpaceAfter=No", "Coref=1"),
+            [(1, 0, "Coref"), (1, 2, "far"), (2, 0, "Coref")],
+        ),
+    ],
+)
+def test_arcs_of_columns(
+    source: str, column: str, texts: tuple[str, ...], arcs: list[tuple[int, int, str]]
+) -> None:
+    assert arcs_of(source, sentence_of(column, texts)) == arcs
+
+
+MANY_DIGITS = "9" * 5000  # Python turns no more than 4,300 into a number
+
+
+@pytest.mark.parametrize(
+    ("source", "column", "text"),
+    [
+        *(("misc:Coref", "misc", f"Coref={end}") for end in ("4", "x", "0", "2", MANY_DIGITS)),
+        ("enhanced", "deps", f"{MANY_DIGITS}:nsubj"),
+    ],
+)
+def test_what_is_no_arc(source: str, column: str, text: str) -> None:
+    message = rf"sentence 's', word 2: .* \({source}\) is not an arc; write"
+    with pytest.raises(CorpusError, match=message) as caught:
+        arcs_of(source, sentence_of(column, ("_", text, "_")))
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("source", ["tree", "misc:", "misc"])
+def test_sources_that_there_are_not(source: str) -> None:
+    with pytest.raises(UsageError, match="pass basic, enhanced or misc:KEY"):
+        RoleOptions(arcs=source)
+
+
+class TestScores:
+    def scores(self, tmp_path: Path, bert_folder: Path, lines: str = LINES, **options: Any) -> Any:
+        file = tmp_path / "deps.conllu"
+        file.write_text(lines + "\n")
+        return score_heads(
+            bert_folder, read_conllu(file), roles="syntactic", controls="none", **options
+        )
+
+    def test_several_governors(self, tmp_path: Path, bert_folder: Path) -> None:
+        basic = self.scores(tmp_path, bert_folder, beyond_offset=False)
+        enhanced = self.scores(tmp_path, bert_folder, arcs="enhanced")
+        assert basic.role_ids == enhanced.role_ids
+        assert basic.counts[0].tolist() == [2, 2, 1, 1, 1, 1]
+        assert enhanced.counts[0].tolist() == [4, 4, 2, 2, 2, 2]
+        assert enhanced.roles[0].meaning["arcs"] == "enhanced"
+
+    def test_labels_of_misc(self, tmp_path: Path, bert_folder: Path) -> None:
+        scores = self.scores(tmp_path, bert_folder, arcs="misc:Coref")
+        assert "syntactic:same:to_governor" in scores.role_ids
+        assert scores.counts[0].tolist() == [1] * 4
+
+    def test_a_column_that_the_corpus_does_not_have(
+        self, tmp_path: Path, bert_folder: Path
+    ) -> None:
+        bare = "1\tGo\tgo\tVERB\t_\t_\t0\troot\t_\t_\n"
+        for source, column in (("enhanced", "DEPS"), ("misc:Coref", "MISC")):
+            with pytest.raises(CorpusError, match=f"no sentence .* in its column {column}"):
+                self.scores(tmp_path, bert_folder, bare, arcs=source)
+
+
+FIRST = next(place for place, role in enumerate(ROLES) if role.endswith(":beyond_offset"))
+CONTRASTS = ROLES[FIRST:]
+
+
+def contrasts_of(
+    attention: NDArray[np.floating], batch: list[EncodedExample], score: str = "bias"
+) -> NDArray[np.float64]:
+    """(batch, heads, contrasts), NaN where there is none."""
+    return score_of(attention, batch, score)[..., -len(CONTRASTS) :]
+
+
+def profile(n: int, seed: int) -> NDArray[np.float64]:
+    """(n, n): attention that depends on the offset alone."""
+    by_offset = np.random.default_rng(seed).random(2 * n)
+    attention: NDArray[np.float64] = by_offset[np.subtract.outer(range(n), range(n)) + n] / n
+    return attention
+
+
+@given(examples(), st.integers(0, 2**16))
+@settings(deadline=None, max_examples=40)
+def test_attention_by_offset_alone_scores_zero(example: EncodedExample, seed: int) -> None:
+    """A head that looks at positions and not at words has no contrast, not even of rounding."""
+    values = contrasts_of(profile(len(example), seed)[None, None], [example])
+    assert set(values[~np.isnan(values)].tolist()) <= {0.0}
+
+
+@given(examples(min_words=5), st.integers(0, 2**16))
+@settings(deadline=None, max_examples=40)
+def test_attention_along_arcs_scores_above_zero(example: EncodedExample, seed: int) -> None:
+    """A head that looks at governors, and else by offset, differs from one that does not."""
+    n = len(example)
+    attention = profile(n, seed)
+    for _, dependent, governor in tokens_of(example).arcs(RELATIONS):
+        attention[np.ix_(dependent, governor)] += 0.5
+    values = score_of(attention[None, None], [example])
+    sizes = sizes_in(values, [example])[0, 0, FIRST:]
+    for role, value, size in zip(CONTRASTS, values[0, 0, FIRST:], sizes, strict=True):
+        if not np.isnan(value):
+            expected = 0.0 if "to_dependent" in role else 0.5 * n
+            assert value == pytest.approx(expected, abs=tolerance(size))
+
+
+@pytest.mark.parametrize("score", ["bias", "excess"])
+def test_what_is_only_rounding_is_zero(score: str) -> None:
+    """Contrasts below the bound of what arcs and controls get are 0; those above stay."""
+    # w0 -> w1 and controls at +1: (1, 2), (2, 3); w1 -> w0, and controls at -1
+    example = make_example([S, 0, 0, 0, 0, S], governors=[1, -1, -1, -1], relations={0: "r0"})
+    attention = np.full((1, 2, 6, 6), 1 / 6)
+    bound = 2 * tolerance()
+    attention[0, 0, 1, 2] *= 1 + bound / 2
+    attention[0, 1, 1, 2] *= 1 + 4 * bound
+    found = contrasts_of(attention, [example], score)[0, :, 0]
+    assert found[0] == 0
+    assert found[1] == pytest.approx(4 * bound * (1 if score == "bias" else 1 / 5), rel=0.1)
+
+
+ARCS = Arcs(("nsubj", "obj"))
+RNG = np.random.default_rng(0)
+
+
+def sentence(governors: list[int], document: str, relations: str = "nsubj", n: int = 0) -> Sentence:
+    words = tuple(f"{document}{n}w{k}" for k in range(len(governors)))
+    labels = tuple(relations if own >= 0 else "root" for own in governors)
+    return Sentence(f"{document}-{n}", document, n, words, tuple(governors), labels)
+
+
+def borrowed(one: Sentence, *others: Sentence) -> list[list[int]]:
+    """The arcs that a sentence borrows in a corpus with others."""
+    example = make_example([S, *[0] * len(one.words), S], governors=list(one.governors))
+    batch = PaddedBatch([replace(example, sentences=(one,))])
+    table = BorrowedLinks(ARCS, Lenders([one, *others]))(batch)
+    return (np.stack([table.first[:, 0], table.second[:, 0]], axis=1) - 1).tolist()
+
+
+def test_arcs_are_those_of_another_sentence_without_real_ones_in_either_direction() -> None:
+    one, other = sentence([1, -1, 1, 2], "a"), sentence([3, 0, 3, -1], "b")
+    assert borrowed(one, other) == [[0, 3]]  # (1, 0) and (2, 3) join words of (0, 1) and (3, 2)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [sentence([1, -1, 1], "b"), sentence([3, 0, 3, -1], "a", n=1)],
+    ids=["another length", "the same document"],
+)
+def test_a_sentence_without_a_lender_borrows_nothing(other: Sentence) -> None:
+    assert borrowed(sentence([1, -1, 1, 2], "a"), other, sentence([-1], "c")) == []
+
+
+def test_a_corpus_of_one_document_lends_within_it() -> None:
+    assert borrowed(sentence([1, -1, 1, 2], "a"), sentence([3, 0, 3, -1], "a", n=1)) == [[0, 3]]
+
+
+def test_lenders_do_not_depend_on_the_order_of_the_corpus() -> None:
+    several = [sentence([1, -1, 1, 2], f"d{k}") for k in range(3 * MOST_LENDERS)]
+    found = [
+        [one.lender_of(sentence) for sentence in several]
+        for one in (Lenders(several), Lenders(several[::-1]))
+    ]
+    assert found[0] == found[1]
+    assert None not in found[0]
+    assert len({lender.id for lender in found[0] if lender}) == MOST_LENDERS
+
+
+@pytest.fixture(scope="module")
+def both() -> tuple[HeadScores, HeadScores]:
+    """Scores of a corpus with the control and without it."""
+    triples = []
+    for length in RNG.integers(4, 9, 40).tolist():
+        governors = [int(RNG.integers(0, k)) if k else -1 for k in range(length)]
+        labels = ["root", *(RNG.choice(["nsubj", "obj"], length - 1).tolist())]
+        triples.append((RNG.choice([*"abcdefghi"], length).tolist(), governors, labels))
+    corpus, options = make_corpus(triples), {"tokenizer": make_tokenizer()}
+    model = make_bert(layers=2, heads=2)
+    return tuple(score_heads(model, corpus, controls=one, **options) for one in ("none", "trees"))
+
+
+def test_it_adds_columns_and_changes_no_other(both: tuple[HeadScores, HeadScores]) -> None:
+    without, whole = both
+    added = whole.role_ids[len(without.roles) :]
+    assert whole.role_ids[: len(without.roles)] == without.role_ids
+    assert added
+    assert all(map(is_other_trees, added))
+    np.testing.assert_array_equal(whole.values[..., : len(without.roles)], without.values)
+    assert whole.facts.controls == without.facts.controls
+    assert whole.record.corpus.skipped == without.record.corpus.skipped
+
+
+def test_sentences_without_a_lender_are_counted_and_said() -> None:
+    arcs = ((1, -1, 1), (1, -1, 1), (1, -1, 1, 1))
+    triples = [
+        ([f"{k}{w}" for w in range(len(own))], own, ["nsubj", "root", "obj", "obj"][: len(own)])
+        for k, own in enumerate(arcs)
+    ]
+    model, tokenizer = make_bert(), make_tokenizer()
+    made = classify_heads(model, make_corpus(triples), tokenizer=tokenizer, pairing="none")
+    assert made.scores.facts.without_other_tree == 1
+    assert "(1 of 3 have none)" in " ".join(as_text(made.roles.summarize()).split())

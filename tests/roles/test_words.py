@@ -35,20 +35,8 @@ from headroles.roles.own import Finder, same
 from headroles.roles.pairs import BACK, FORTH, Pairs
 from headroles.roles.sieve import sets_of_sentences
 from headroles.roles.syntactic import beyond_offset
-from tests.reference import (
-    Asked,
-    first_choices,
-    mean,
-    reference_scores,
-    reference_word_set,
-)
-from tests.roles.examples import (
-    examples,
-    make_example,
-    random_attention,
-    tokens_of,
-    values_of,
-)
+from tests.reference import Asked, first_choices, mean, reference_scores, reference_word_set
+from tests.roles.examples import examples, make_example, random_attention, tokens_of, values_of
 from tests.rounding import assert_same_sums, sizes_of
 
 MODULE = """

@@ -263,10 +263,7 @@ class TestEveryFault:
         assert seen["new"] > 5
 
     def test_of_the_machine(
-        self,
-        folder: Path,
-        change: Callable[[Path], None],
-        tmp_path_factory: pytest.TempPathFactory,
+        self, folder: Path, change: Callable[[Path], None], tmp_path_factory: pytest.TempPathFactory
     ) -> None:
         seen = Counter[str]()
         for at in itertools.count():

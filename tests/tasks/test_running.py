@@ -1,4 +1,4 @@
-"""Losses and derivatives of single examples, against the model run on each of them alone."""
+"""Labelled text, metrics, and losses of single examples, against each of them alone."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from transformers import (
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
@@ -24,11 +25,139 @@ from headroles.models.heads.gates import HeadSites, gated
 from headroles.models.heads.surgery import remove_heads
 from headroles.storage import Parts, encode_arrays
 from headroles.tasks.options import TaskOptions
-from headroles.tasks.outcomes import Outcomes
+from headroles.tasks.outcomes import METRICS, Outcomes
+from headroles.tasks.reading import read_task
 from headroles.tasks.running import open_run
 from tests.conftest import make_tokenizer
 from tests.rounding import WEIGHTS, near, tolerance
 from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
+
+rng = np.random.default_rng(5)
+TARGET = rng.integers(0, 2, 60).astype(float)
+PREDICTED = np.where(rng.random(60) < 0.7, TARGET, 1 - TARGET)
+
+
+def test_of_two_classes() -> None:
+    tp, fp, fn, tn = (
+        int(((p == PREDICTED) & (t == TARGET)).sum()) for p, t in ((1, 1), (1, 0), (0, 1), (0, 0))
+    )
+    assert METRICS["accuracy"](PREDICTED, TARGET) == pytest.approx((tp + tn) / 60)
+    assert METRICS["f1"](PREDICTED, TARGET) == pytest.approx(2 * tp / (2 * tp + fp + fn))
+    assert METRICS["matthews"](PREDICTED, TARGET) == pytest.approx(
+        stats.pearsonr(PREDICTED, TARGET).statistic
+    )
+
+
+def test_of_three_classes() -> None:
+    target = rng.integers(0, 3, 90).astype(float)
+    predicted = np.where(rng.random(90) < 0.6, target, rng.integers(0, 3, 90))
+    confusion = np.array(
+        [[((predicted == p) & (target == t)).sum() for p in range(3)] for t in range(3)]
+    )
+    right, total = np.trace(confusion), confusion.sum()
+    said, there = confusion.sum(0), confusion.sum(1)
+    expected = (right * total - said @ there) / np.sqrt(
+        float(total**2 - said @ said) * float(total**2 - there @ there)
+    )
+    assert METRICS["matthews"](predicted, target) == pytest.approx(expected)
+
+
+def test_without_variance() -> None:
+    ones = np.ones(4)
+    assert METRICS["matthews"](ones, np.array([0.0, 1, 0, 1])) == 0
+    assert METRICS["f1"](0 * ones, 0 * ones) == 0
+    assert METRICS["spearman"](ones, np.arange(4.0)) == 0
+
+
+FILES = {
+    "SST-2": ("sentence\tlabel\ngood film \t1\nbad film \t0\n", {}, ("good film",), "1"),
+    "RTE": (
+        "index\tsentence1\tsentence2\tlabel\n0\ta b\tc\tentailment\n1\td\te\tnot_entailment\n",
+        {},
+        ("a b", "c"),
+        "entailment",
+    ),
+    "MRPC": (
+        '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\tone "x"\ttwo\n0\t9\t1\ta\tb\n',
+        {},
+        ('one "x"', "two"),
+        "1",
+    ),
+    "CoLA": (
+        "gj04\t1\t\tThey left.\ngj04\t0\t*\tThey leaved.\n",
+        {"text_columns": "3", "label_column": "1", "header": False},
+        ("They left.",),
+        "1",
+    ),
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "task.tsv"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_glue_as_it_is(name: str, file: Path) -> None:
+    content, options, texts, label = FILES[name]
+    file.write_text(content, encoding="utf-8")
+    task = read_task(file, TaskOptions(**options))
+    assert len(task) == 2
+    assert (task.texts[0], task.labels[0]) == (texts, label)
+    assert task.lines == ((1, 2) if name == "CoLA" else (2, 3))
+
+
+def test_plain_text_is_a_text_a_line(file: Path) -> None:
+    file.write_text("One  text.\n\nAnother.\n")
+    task = read_task(file, TaskOptions(), labelled=False)
+    assert task.texts == (("One text.",), ("Another.",))
+    assert (task.lines, task.labels) == ((1, 3), ())
+
+
+def test_some_examples_are_the_same_every_time(file: Path) -> None:
+    file.write_text("text\tlabel\n" + "".join(f"t{k}\t{k % 2}\n" for k in range(50)))
+    first, second = (read_task(file, TaskOptions(examples=7)) for _ in range(2))
+    assert first == second
+    assert len(first) == 7
+    assert list(first.lines) == sorted(first.lines)
+    assert len(read_task(file, TaskOptions(examples=99))) == 50
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (
+            "a\tb\n1\t2\n3\t4\n",
+            {},
+            r"no columns of .* are known to hold the text; .* text_columns \(it has: a, b",
+        ),
+        ("text\tb\n1\t2\n", {}, "are known to hold the label; name them with label_column"),
+        ("text\tlabel\nx\t1\ny\n", {}, r"line 3: 1 columns instead of 2"),
+        ("text\tlabel\nx\t1\n", {}, "holds 1 examples; two are the least"),
+        ("text\tlabel\nx\t1\n", {"text_columns": "body"}, "no column 'body'; it has: text, label"),
+        ("x\t1\ny\t2\n", {"text_columns": "7", "label_column": 1, "header": False}, "no column 7"),
+        (
+            "text\ttext\tlabel\nx\ty\t1\n",
+            {},
+            "has 2 columns 'text', numbers 0, 1; give the number of the one you mean",
+        ),
+        ("text\tlabel\tb\tlabel\nx\t1\ty\t2\n", {}, "2 columns 'label', numbers 1, 3"),
+        ("x\t1\n", {"text_columns": "t", "label_column": 1, "header": False}, "to have no header"),
+        ("text\tlabel\nx\t1\n", {"text_columns": "a,b,c"}, "3 text columns were given"),
+    ],
+)
+def test_what_cannot_be_read(
+    content: str, options: dict[str, object], message: str, file: Path
+) -> None:
+    file.write_text(content)
+    with pytest.raises((CorpusError, UsageError), match=message):
+        read_task(file, TaskOptions(**options))
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="there is no file"):
+        read_task(tmp_path / "none.tsv", TaskOptions())
+
 
 OPTIONS = TaskOptions(batch_tokens=45)
 

@@ -33,7 +33,7 @@ from headroles.tasks.running import TaskRun, open_run
 from tests.commands import run
 from tests.conftest import make_tokenizer
 from tests.models.families import make_whole
-from tests.models.test_written_classes import outputs
+from tests.models.test_saved_models import outputs
 from tests.rounding import assert_same_outputs, near
 from tests.studies.conftest import losses_of
 from tests.tasks.conftest import HEADS, make_task_model, save
