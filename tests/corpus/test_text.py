@@ -31,15 +31,8 @@ pytest.importorskip(PIPELINE)
 
 
 @pytest.fixture(scope="module")
-def loaded() -> parsing.Pipeline:
-    return parsing.load_pipeline(PIPELINE)
-
-
-@pytest.fixture
-def parser(loaded: parsing.Pipeline, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of the pipeline, loaded once for all tests."""
-    monkeypatch.setattr(parsing, "load_pipeline", lambda name: loaded)
-    return PIPELINE
+def nlp() -> Any:
+    return spacy.load(PIPELINE)
 
 
 def write(folder: Path, content: str, name: str) -> Path:
@@ -52,9 +45,13 @@ def words(sentences: Corpus | list[Sentence]) -> list[str]:
     return [" ".join(sentence.words) for sentence in sentences]
 
 
-def test_text_is_split_into_sentences_with_trees(tmp_path: Path, parser: str) -> None:
+def where(corpus: Corpus) -> list[tuple[str, str, int]]:
+    return [(s.id, s.document, s.position) for s in corpus]
+
+
+def test_text_is_split_into_sentences_with_trees(tmp_path: Path, nlp: Any) -> None:
     file = write(tmp_path, "The old dog chased a cat. It ran away.\n", "t.txt")
-    first, second = read_text(file, parser)
+    first, second = read_text(file, nlp)
     assert first == Sentence(
         id="t-1",
         document=file.stem,
@@ -66,9 +63,9 @@ def test_text_is_split_into_sentences_with_trees(tmp_path: Path, parser: str) ->
     assert (second.id, second.position, second.governors[1]) == ("t-2", 1, ROOT)
 
 
-def test_blank_lines_end_paragraphs_and_line_breaks_are_spaces(tmp_path: Path, parser: str) -> None:
+def test_blank_lines_end_paragraphs_and_line_breaks_are_spaces(tmp_path: Path, nlp: Any) -> None:
     text = "\ufeff\n\nThe dog\r\nchased  a\tcat.\n \nA heading\n\nIt ran away.\n\n"
-    sentences = list(read_text(write(tmp_path, text, "t.txt"), parser))
+    sentences = list(read_text(write(tmp_path, text, "t.txt"), nlp))
     assert words(sentences) == ["The dog chased a cat .", "A heading", "It ran away ."]
     assert [s.position for s in sentences] == [0, 1, 2]
 
@@ -76,8 +73,8 @@ def test_blank_lines_end_paragraphs_and_line_breaks_are_spaces(tmp_path: Path, p
 @pytest.mark.parametrize(
     ("content", "message"), [("", r"t\.txt is empty"), (" \n\n", r"no sentences in .*t\.txt; ")]
 )
-def test_text_without_words(tmp_path: Path, parser: str, content: str, message: str) -> None:
-    corpus = read_text(write(tmp_path, content, "t.txt"), parser)
+def test_text_without_words(tmp_path: Path, nlp: Any, content: str, message: str) -> None:
+    corpus = read_text(write(tmp_path, content, "t.txt"), nlp)
     with pytest.raises(CorpusError, match=message), prepared(corpus):
         pass
 
@@ -98,17 +95,13 @@ PAIRS = 'id\tfirst\tsecond\n7\tThe dog slept. It was old.\tA dog slept.\n8\tShe 
 
 
 @pytest.mark.parametrize("columns", [[1, 2], ["first", "second"], ["1", "second"]])
-def test_columns_by_number_or_name(tmp_path: Path, parser: str, columns: list[str | int]) -> None:
+def test_columns_by_number_or_name(tmp_path: Path, nlp: Any, columns: list[str | int]) -> None:
     file = write(tmp_path, PAIRS, "p.tsv")
-    corpus = read_pairs(file, parser, columns)
+    corpus = read_pairs(file, nlp, columns)
     sentences = list(corpus)
     assert [s.id for s in sentences] == ["p-1.1", "p-1.2", "p-2.1", "p-2.2"]
-    assert words(sentences) == [
-        "The dog slept . It was old .",
-        "A dog slept .",
-        'She said " no .',
-        'No "',
-    ]
+    texts = ["The dog slept . It was old .", "A dog slept .", 'She said " no .', 'No "']
+    assert words(sentences) == texts
     assert [s.document for s in sentences] == [f"{file.stem}#1"] * 2 + [f"{file.stem}#2"] * 2
     assert sentences[0].governors.count(ROOT) == 2  # the trees of both of its sentences
     assert sentences[0].governors[4] == 5
@@ -119,11 +112,11 @@ def test_columns_by_number_or_name(tmp_path: Path, parser: str, columns: list[st
 
 @pytest.mark.parametrize(("row", "kept"), [(" \tDogs.", "p-1.2"), ("Dogs.\t", "p-1.1")])
 def test_empty_cells_are_counted_and_the_other_stays_alone(
-    tmp_path: Path, parser: str, row: str, kept: str
+    tmp_path: Path, nlp: Any, row: str, kept: str
 ) -> None:
     file = write(tmp_path, f"a\tb\n{row}\n", "p.tsv")
     saved = tmp_path / "saved.conllu"
-    with prepared(read_pairs(file, parser, [0, 1], keep_parses=saved)) as corpus:
+    with prepared(read_pairs(file, nlp, [0, 1], keep_parses=saved)) as corpus:
         assert [example.id for example in make_examples(corpus, "adjacent")] == [kept]
         assert corpus.skipped == {"cells without words": 1}
     with prepared(read_conllu(saved)) as again:  # of which saved parses tell too
@@ -144,14 +137,14 @@ def test_empty_cells_are_counted_and_the_other_stays_alone(
 )
 def test_rows_and_columns_that_do_not_fit(
     tmp_path: Path,
-    parser: str,
+    nlp: Any,
     columns: list[str | int],
     header: bool,
     row: str,
     error: type[Exception],
     message: str,
 ) -> None:
-    corpus = read_pairs(write(tmp_path, PAIRS + row, "p.tsv"), parser, columns, header=header)
+    corpus = read_pairs(write(tmp_path, PAIRS + row, "p.tsv"), nlp, columns, header=header)
     with pytest.raises(error, match=rf"p\.tsv.* {message}|{message}"):
         list(corpus)
 
@@ -171,16 +164,15 @@ COLA = "gj04\t1\t\tOur friends won't buy this analysis.\ngj05\t0\t*\tOne more.\n
     ],
 )
 def test_headers_that_look_like_data_are_asked_about(
-    tmp_path: Path, parser: str, text: str, columns: list[str | int]
+    tmp_path: Path, nlp: Any, text: str, columns: list[str | int]
 ) -> None:
     file = write(tmp_path, text, "p.tsv")
-    with pytest.raises(
-        UsageError, match=r"p\.tsv, line 1: .* looks like data.*header=False.*header=True"
-    ):
-        list(read_pairs(file, parser, columns))
+    message = r"p\.tsv, line 1: .* looks like data.*header=False.*header=True"
+    with pytest.raises(UsageError, match=message):
+        list(read_pairs(file, nlp, columns))
     n_rows = text.count("\n")
-    assert len(list(read_pairs(file, parser, columns, header=False))) == n_rows
-    assert len(list(read_pairs(file, parser, columns, header=True))) == n_rows - 1
+    assert len(list(read_pairs(file, nlp, columns, header=False))) == n_rows
+    assert len(list(read_pairs(file, nlp, columns, header=True))) == n_rows - 1
 
 
 @pytest.mark.parametrize(
@@ -193,11 +185,11 @@ def test_headers_that_look_like_data_are_asked_about(
     ],
 )
 def test_headers_that_are_headers(
-    tmp_path: Path, parser: str, header: str, columns: list[str | int]
+    tmp_path: Path, nlp: Any, header: str, columns: list[str | int]
 ) -> None:
     cells = "\t".join(["Dogs sleep."] * (header.count("\t") + 1))
     file = write(tmp_path, f"{header}\n{cells}\n", "p.tsv")
-    assert words(read_pairs(file, parser, columns)) == ["Dogs sleep ."] * len(columns)
+    assert words(read_pairs(file, nlp, columns)) == ["Dogs sleep ."] * len(columns)
 
 
 @pytest.mark.parametrize(
@@ -227,36 +219,31 @@ def test_pipeline_that_does_not_parse(tmp_path: Path, pipes: list[str], found: s
         read_text(write(tmp_path, "x", "t.txt"), str(tmp_path / "pipeline"))
 
 
-def test_several_processes_parse_as_one_does(tmp_path: Path, parser: str) -> None:
+def test_several_processes_parse_as_one_does(tmp_path: Path, nlp: Any) -> None:
     text = "The old dog chased a cat.\n\nIt ran away. Why?\n\nNobody knows."
     file = write(tmp_path, text, "t.txt")
     kept = tmp_path / "kept.conllu"
-    with prepared(read_text(file, parser, parser_processes=2, keep_parses=kept)) as several:
-        assert list(several) == list(read_text(file, parser))
+    with prepared(read_text(file, PIPELINE, parser_processes=2, keep_parses=kept)) as several:
+        assert list(several) == list(read_text(file, nlp))
     with prepared(read_conllu(kept)) as again:
         assert (again.record.digest, again.record.scheme) == (several.record.digest, "clear")
 
 
-def test_every_file_is_a_document(tmp_path: Path, parser: str) -> None:
+def test_every_file_is_a_document(tmp_path: Path, nlp: Any) -> None:
     files = [write(tmp_path, "It ran away. She sat down. ", f"{name}.txt") for name in "ba"]
     write(tmp_path, "no text", "c.md")
-    sentences = list(read_text(tmp_path, parser))
+    sentences = list(read_text(tmp_path, nlp))
     assert [s.id for s in sentences] == ["a-1", "a-2", "b-1", "b-2"]
     assert [s.document for s in sentences] == [files[1].stem] * 2 + [files[0].stem] * 2
-    assert [example.id for example in make_examples(sentences, "adjacent")] == [
-        "a-1+a-2",
-        "b-1+b-2",
-    ]
+    assert [one.id for one in make_examples(sentences, "adjacent")] == ["a-1+a-2", "b-1+b-2"]
 
 
-def test_every_line_a_sentence(tmp_path: Path, parser: str) -> None:
+def test_every_line_a_sentence(tmp_path: Path, nlp: Any) -> None:
     text = "Dogs sleep. Cats eat.\n\n  \nThe old man\nthe boat\n"
     file = write(tmp_path, text, "t.txt")
-    corpus = read_text(file, parser, lines=True)
+    corpus = read_text(file, nlp, lines=True)
     assert words(corpus) == ["Dogs sleep . Cats eat .", "The old man", "the boat"]
-    assert [(s.id, s.document, s.position) for s in corpus] == [
-        (f"t-{k + 1}", file.stem, k) for k in range(3)
-    ]
+    assert where(corpus) == [(f"t-{k + 1}", file.stem, k) for k in range(3)]
     assert corpus.source["lines"] is True
 
 
@@ -264,17 +251,8 @@ TEXTS = ["The old dog chased a cat. It ran away.", "She  sat\ndown.\n\nHe slept.
 TREE = (["Dogs", "sleep"], [1, -1], ["nsubj", "root"])
 
 
-@pytest.fixture(scope="module")
-def nlp() -> Any:
-    return spacy.load(PIPELINE)
-
-
 def content(corpus: Corpus) -> list[tuple[Any, ...]]:
     return [(s.position, s.words, s.governors, s.relations) for s in corpus]
-
-
-def where(corpus: Corpus) -> list[tuple[str, str, int]]:
-    return [(s.id, s.document, s.position) for s in corpus]
 
 
 def test_texts_are_read_as_files_are(tmp_path: Path, nlp: Any) -> None:
@@ -282,12 +260,8 @@ def test_texts_are_read_as_files_are(tmp_path: Path, nlp: Any) -> None:
         (tmp_path / f"{k}.txt").write_text(text, "utf-8")
     corpus = make_corpus(TEXTS, parser=nlp)
     assert content(corpus) == content(read_text(tmp_path, nlp))
-    assert where(corpus) == [
-        ("text-1.1", "text 1", 0),
-        ("text-1.2", "text 1", 1),
-        ("text-2.1", "text 2", 0),
-        ("text-2.2", "text 2", 1),
-    ]
+    pairs = [(number, sentence) for number in (1, 2) for sentence in (1, 2)]
+    assert where(corpus) == [(f"text-{n}.{k}", f"text {n}", k - 1) for n, k in pairs]
     assert corpus.source == {
         "format": "texts",
         "files": [],
@@ -305,20 +279,21 @@ def test_texts_that_are_sentences(nlp: Any) -> None:
         assert ready.skipped == {"texts without words": 1}
 
 
-ROWS = {
+ROWS: dict[str, Any] = {
     "one": ["A dog sleeps.", "It ran. He sat."],
     "other": ["Cats eat.", "She ate."],
     "k": [1, 2],
 }
+FRAME = pd.DataFrame(ROWS)
 
 
 @pytest.mark.parametrize("columns", [["one"], ["one", "other"]])
 def test_rows_are_read_as_tab_separated_ones(columns: list[str], tmp_path: Path, nlp: Any) -> None:
     file = tmp_path / "row.tsv"
-    pd.DataFrame(ROWS).to_csv(file, sep="\t", index=False)
+    FRAME.to_csv(file, sep="\t", index=False)
     expected = read_pairs(file, nlp, columns)
     datasets = pytest.importorskip("datasets")
-    for table in (pd.DataFrame(ROWS), datasets.Dataset.from_dict(ROWS)):
+    for table in (FRAME, datasets.Dataset.from_dict(ROWS)):
         corpus = make_corpus(table, parser=nlp, text_columns=columns)
         assert content(corpus) == content(expected)
         assert [s.id for s in corpus] == [s.id for s in expected]
@@ -327,16 +302,13 @@ def test_rows_are_read_as_tab_separated_ones(columns: list[str], tmp_path: Path,
 
 
 def test_rows_of_one_document_are_no_neighbours(nlp: Any) -> None:
-    corpus = make_corpus(
-        pd.DataFrame(ROWS), parser=nlp, text_columns=["one", "other"], documents=[7, 7]
-    )
-    assert [s.document for s in corpus] == ["7"] * 4
-    assert [one.id for one in make_examples(corpus, "adjacent")] == [
-        "row-1.1+row-1.2",
-        "row-2.1+row-2.2",
-    ]
-    alone = make_corpus(pd.DataFrame(ROWS), parser=nlp, text_columns=["one"], documents=[7, 7])
-    assert [one.id for one in make_examples(alone, "adjacent")] == ["row-1", "row-2"]
+    for columns, ids in (
+        (["one", "other"], ["row-1.1+row-1.2", "row-2.1+row-2.2"]),
+        (["one"], ["row-1", "row-2"]),
+    ):
+        corpus = make_corpus(FRAME, parser=nlp, text_columns=columns, documents=[7, 7])
+        assert {s.document for s in corpus} == {"7"}
+        assert [one.id for one in make_examples(corpus, "adjacent")] == ids
 
 
 def test_docs_have_the_trees_of_their_texts(nlp: Any) -> None:
@@ -398,7 +370,6 @@ def test_triples_that_are_no_trees(triple: Any, message: str) -> None:
 
 
 ONE = Sentence("s", "d", 0, ("a",), (-1,), ("root",))
-FRAME = pd.DataFrame(ROWS)
 
 
 @pytest.mark.parametrize(
