@@ -85,12 +85,8 @@ def make_example(
 
 def tokens_of(example: EncodedExample) -> Tokens:
     """The same for the reference."""
-    return Tokens(
-        example.segments.tolist(),
-        example.words.tolist(),
-        example.governors.tolist(),
-        list(example.relations),
-    )
+    columns = (example.segments, example.words, example.governors)
+    return Tokens(*(column.tolist() for column in columns), list(example.relations))
 
 
 def readout_of(
@@ -125,6 +121,14 @@ def score_of(
     return values_of(attention, readout_of(batch, score, reach, **options), score != "hit")
 
 
+def scores_by_role(
+    attention: NDArray[np.floating], example: EncodedExample, score: str = "bias", **options: Any
+) -> dict[str, float]:
+    """Scores of the first head."""
+    found = score_of(attention, [example], score, **options)[0, 0].tolist()
+    return dict(zip([role.id for role in roles_of(score, **options)], found, strict=True))
+
+
 def values_of(
     attention: NDArray[np.floating], readout: Readout, noisy: bool = True
 ) -> NDArray[np.float64]:
@@ -137,20 +141,12 @@ def values_of(
     return values
 
 
-HAND = (
-    np.array(
-        [
-            [4, 2, 1, 1, 1, 1, 0],
-            [1, 2, 4, 1, 1, 1, 0],
-            [1, 4, 2, 2, 0, 0, 1],
-            [2, 0, 0, 4, 0, 0, 4],
-            [0, 1, 1, 2, 2, 2, 2],
-            [1, 0, 0, 2, 4, 2, 1],
-            [1, 1, 1, 3, 1, 1, 2],
-        ]
-    )
-    / 10
-)[None, None]
+def tenths(rows: str) -> NDArray[np.float64]:
+    """(1, 1, n, n): attention of which each digit is a tenth."""
+    return np.array([[int(digit) for digit in row] for row in rows.split()])[None, None] / 10
+
+
+HAND = tenths("4211110 1241110 1422001 2004004 0112222 1002421 1113112")
 # [CLS] a1 a2 [SEP] b1 b2 [SEP]
 HAND_SEGMENTS = [S, 0, 0, S, 1, 1, S]
 

@@ -88,19 +88,20 @@ def test_all_is_every_group_after_the_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("options", "message"),
     [
-        ("positon:-1", r"'positon:-1' .did you mean 'position'\?.; give one"),
-        ("xyz", r"no role 'xyz'; give one of local, delimiter"),
-        ("syntactic:obj:to_governr", r"did you mean syntactic:obj:to_governor"),
-        ("position:0", r"'position:0' has no valid offset; write position:-1"),
-        ("position:x", r"'position:x' has no valid offset"),
-        (",", r"roles names no role"),
+        ({"roles": "positon:-1"}, r"'positon:-1' .did you mean 'position'\?.; give one"),
+        ({"roles": "xyz"}, r"no role 'xyz'; give one of local, delimiter"),
+        ({"roles": "syntactic:obj:to_governr"}, r"did you mean syntactic:obj:to_governor"),
+        ({"roles": "position:0"}, r"'position:0' has no valid offset; write position:-1"),
+        ({"roles": "position:x"}, r"'position:x' has no valid offset"),
+        ({"roles": ","}, r"roles names no role"),
+        *(({"arcs": one}, "pass basic, enhanced or misc:KEY") for one in ("tree", "misc:", "misc")),
     ],
 )
-def test_names_of_no_role(name: str, message: str) -> None:
+def test_names_of_no_role_or_source_of_arcs(options: dict[str, str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        ids(name)
+        choose_roles(RoleOptions(**options), ("obj",), SCORES["bias"], [SENTENCE])
 
 
 def test_punctuation_needs_parts_of_speech() -> None:
@@ -151,14 +152,11 @@ KNOWN = ("local", "syntactic:nsubj:to_governor", "syntactic:nsubj:to_dependent",
 @pytest.mark.parametrize(
     ("name", "role"),
     [
-        ("local", KNOWN[0]),
-        ("Neighbouring words", KNOWN[0]),
-        ("nsubj", KNOWN[1]),
-        ("subject -> its verb", KNOWN[1]),
-        ("subject", KNOWN[1]),
-        ("verb->its subject", KNOWN[2]),
-        ("verb \u2192 its subject", KNOWN[2]),
-        ("mine:f", KNOWN[3]),
+        ("local", "local"),
+        *((name, KNOWN[1]) for name in ("nsubj", "subject -> its verb", "subject")),
+        *((name, KNOWN[2]) for name in ("verb->its subject", "verb \u2192 its subject")),
+        ("Neighbouring words", "local"),
+        ("mine:f", "mine:f"),
     ],
 )
 def test_roles_are_found_by_id_words_and_relation(name: str, role: str) -> None:
@@ -233,51 +231,28 @@ def test_what_is_no_arc(source: str, column: str, text: str) -> None:
     assert len(str(caught.value)) < 300
 
 
-@pytest.mark.parametrize("source", ["tree", "misc:", "misc"])
-def test_sources_that_there_are_not(source: str) -> None:
-    with pytest.raises(UsageError, match="pass basic, enhanced or misc:KEY"):
-        RoleOptions(arcs=source)
-
-
-class TestScores:
-    def scores(self, tmp_path: Path, bert_folder: Path, lines: str = LINES, **options: Any) -> Any:
-        file = tmp_path / "deps.conllu"
-        file.write_text(lines + "\n")
-        return score_heads(
-            bert_folder, read_conllu(file), roles="syntactic", controls="none", **options
-        )
-
-    def test_several_governors(self, tmp_path: Path, bert_folder: Path) -> None:
-        basic = self.scores(tmp_path, bert_folder, beyond_offset=False)
-        enhanced = self.scores(tmp_path, bert_folder, arcs="enhanced")
-        assert basic.role_ids == enhanced.role_ids
-        assert basic.counts[0].tolist() == [2, 2, 1, 1, 1, 1]
-        assert enhanced.counts[0].tolist() == [4, 4, 2, 2, 2, 2]
-        assert enhanced.roles[0].meaning["arcs"] == "enhanced"
-
-    def test_labels_of_misc(self, tmp_path: Path, bert_folder: Path) -> None:
-        scores = self.scores(tmp_path, bert_folder, arcs="misc:Coref")
-        assert "syntactic:same:to_governor" in scores.role_ids
-        assert scores.counts[0].tolist() == [1] * 4
-
-    def test_a_column_that_the_corpus_does_not_have(
-        self, tmp_path: Path, bert_folder: Path
-    ) -> None:
-        bare = "1\tGo\tgo\tVERB\t_\t_\t0\troot\t_\t_\n"
-        for source, column in (("enhanced", "DEPS"), ("misc:Coref", "MISC")):
-            with pytest.raises(CorpusError, match=f"no sentence .* in its column {column}"):
-                self.scores(tmp_path, bert_folder, bare, arcs=source)
-
-
 FIRST = next(place for place, role in enumerate(ROLES) if role.endswith(":beyond_offset"))
 CONTRASTS = ROLES[FIRST:]
 
 
-def contrasts_of(
-    attention: NDArray[np.floating], batch: list[EncodedExample], score: str = "bias"
-) -> NDArray[np.float64]:
-    """(batch, heads, contrasts), NaN where there is none."""
-    return score_of(attention, batch, score)[..., -len(CONTRASTS) :]
+def test_scores_along_arcs_of_columns(tmp_path: Path, bert_folder: Path) -> None:
+    def scores(**options: Any) -> HeadScores:
+        given = {"roles": "syntactic", "controls": "none", **options}
+        return score_heads(bert_folder, read_conllu(tmp_path / "deps.conllu"), **given)
+
+    (tmp_path / "deps.conllu").write_text(LINES + "\n")
+    basic, enhanced = scores(beyond_offset=False), scores(arcs="enhanced")
+    assert basic.role_ids == enhanced.role_ids
+    assert basic.counts[0].tolist() == [2, 2, 1, 1, 1, 1]
+    assert enhanced.counts[0].tolist() == [4, 4, 2, 2, 2, 2]
+    assert enhanced.roles[0].meaning["arcs"] == "enhanced"
+    labelled = scores(arcs="misc:Coref")
+    assert "syntactic:same:to_governor" in labelled.role_ids
+    assert labelled.counts[0].tolist() == [1] * 4
+    (tmp_path / "deps.conllu").write_text("1\tGo\tgo\tVERB\t_\t_\t0\troot\t_\t_\n\n")
+    for source, column in (("enhanced", "DEPS"), ("misc:Coref", "MISC")):
+        with pytest.raises(CorpusError, match=f"no sentence .* in its column {column}"):
+            scores(arcs=source)
 
 
 def profile(n: int, seed: int) -> NDArray[np.float64]:
@@ -291,7 +266,7 @@ def profile(n: int, seed: int) -> NDArray[np.float64]:
 @settings(deadline=None, max_examples=40)
 def test_attention_by_offset_alone_scores_zero(example: EncodedExample, seed: int) -> None:
     """A head that looks at positions and not at words has no contrast, not even of rounding."""
-    values = contrasts_of(profile(len(example), seed)[None, None], [example])
+    values = score_of(profile(len(example), seed)[None, None], [example])[..., FIRST:]
     assert set(values[~np.isnan(values)].tolist()) <= {0.0}
 
 
@@ -320,7 +295,7 @@ def test_what_is_only_rounding_is_zero(score: str) -> None:
     bound = 2 * tolerance()
     attention[0, 0, 1, 2] *= 1 + bound / 2
     attention[0, 1, 1, 2] *= 1 + 4 * bound
-    found = contrasts_of(attention, [example], score)[0, :, 0]
+    found = score_of(attention, [example], score)[0, :, -len(CONTRASTS)]
     assert found[0] == 0
     assert found[1] == pytest.approx(4 * bound * (1 if score == "bias" else 1 / 5), rel=0.1)
 
@@ -343,22 +318,21 @@ def borrowed(one: Sentence, *others: Sentence) -> list[list[int]]:
     return (np.stack([table.first[:, 0], table.second[:, 0]], axis=1) - 1).tolist()
 
 
-def test_arcs_are_those_of_another_sentence_without_real_ones_in_either_direction() -> None:
-    one, other = sentence([1, -1, 1, 2], "a"), sentence([3, 0, 3, -1], "b")
-    assert borrowed(one, other) == [[0, 3]]  # (1, 0) and (2, 3) join words of (0, 1) and (3, 2)
-
-
 @pytest.mark.parametrize(
-    "other",
-    [sentence([1, -1, 1], "b"), sentence([3, 0, 3, -1], "a", n=1)],
-    ids=["another length", "the same document"],
+    ("others", "expected"),
+    [
+        # (1, 0) and (2, 3) join words of (0, 1) and (3, 2)
+        ([sentence([3, 0, 3, -1], "b")], [[0, 3]]),
+        ([sentence([3, 0, 3, -1], "a", n=1)], [[0, 3]]),
+        ([sentence([1, -1, 1], "b"), sentence([-1], "c")], []),
+        ([sentence([3, 0, 3, -1], "a", n=1), sentence([-1], "c")], []),
+    ],
+    ids=["another document", "the only document", "another length", "the same document"],
 )
-def test_a_sentence_without_a_lender_borrows_nothing(other: Sentence) -> None:
-    assert borrowed(sentence([1, -1, 1, 2], "a"), other, sentence([-1], "c")) == []
-
-
-def test_a_corpus_of_one_document_lends_within_it() -> None:
-    assert borrowed(sentence([1, -1, 1, 2], "a"), sentence([3, 0, 3, -1], "a", n=1)) == [[0, 3]]
+def test_arcs_are_borrowed_without_real_ones_in_either_direction(
+    others: list[Sentence], expected: list[list[int]]
+) -> None:
+    assert borrowed(sentence([1, -1, 1, 2], "a"), *others) == expected
 
 
 def test_lenders_do_not_depend_on_the_order_of_the_corpus() -> None:
@@ -372,9 +346,7 @@ def test_lenders_do_not_depend_on_the_order_of_the_corpus() -> None:
     assert len({lender.id for lender in found[0] if lender}) == MOST_LENDERS
 
 
-@pytest.fixture(scope="module")
-def both() -> tuple[HeadScores, HeadScores]:
-    """Scores of a corpus with the control and without it."""
+def test_it_adds_columns_and_changes_no_other() -> None:
     triples = []
     for length in RNG.integers(4, 9, 40).tolist():
         governors = [int(RNG.integers(0, k)) if k else -1 for k in range(length)]
@@ -382,11 +354,9 @@ def both() -> tuple[HeadScores, HeadScores]:
         triples.append((RNG.choice([*"abcdefghi"], length).tolist(), governors, labels))
     corpus, options = make_corpus(triples), {"tokenizer": make_tokenizer()}
     model = make_bert(layers=2, heads=2)
-    return tuple(score_heads(model, corpus, controls=one, **options) for one in ("none", "trees"))
-
-
-def test_it_adds_columns_and_changes_no_other(both: tuple[HeadScores, HeadScores]) -> None:
-    without, whole = both
+    without, whole = (
+        score_heads(model, corpus, controls=one, **options) for one in ("none", "trees")
+    )
     added = whole.role_ids[len(without.roles) :]
     assert whole.role_ids[: len(without.roles)] == without.role_ids
     assert added

@@ -277,18 +277,14 @@ class TestFunctions:
         return list(choose_roles(options, (), SCORES["bias"], [ANN]))
 
     def test_pairs_and_words(self) -> None:
-        pairs = self.choose("negated")
-        assert [role.id for role in pairs] == [
-            "my_test_roles:negated",
-            "my_test_roles:negated:back",
-            "my_test_roles:negated:beyond_offset",
-            "my_test_roles:negated:back:beyond_offset",
-        ]
-        assert [role.id for role in self.choose("linked")] == [
-            "my_test_roles:linked",
-            "my_test_roles:linked:beyond_offset",
-        ]
-        assert [role.unit for role in self.choose("names")] == ["words"]
+        for name, ends in (
+            ("negated", ("", ":back", ":beyond_offset", ":back:beyond_offset")),
+            ("linked", ("", ":beyond_offset")),
+            ("names", ("",)),
+        ):
+            roles = self.choose(name)
+            assert [role.id for role in roles] == [f"my_test_roles:{name}{end}" for end in ends]
+        assert [role.unit for role in roles] == ["words"]
 
     @pytest.mark.parametrize(
         ("function", "message"),
