@@ -35,14 +35,10 @@ def sentence(
 
 
 def encode(
-    *examples: Example,
-    tokenizer: PreTrainedTokenizerFast | None = None,
-    max_tokens: int = 512,
-    **options: bool,
+    *examples: Example, tokenizer: PreTrainedTokenizerFast = TOKENIZER, max_tokens: int = 512
 ) -> tuple[list[EncodedExample], Counter[str]]:
     skipped: Counter[str] = Counter()
-    encoder = ExampleEncoder(tokenizer or make_tokenizer(), max_tokens, **options)
-    return encoder.encode(examples, skipped), skipped
+    return ExampleEncoder(tokenizer, max_tokens).encode(examples, skipped), skipped
 
 
 def arcs_of(
@@ -55,13 +51,13 @@ def arcs_of(
     return np.column_stack([table.first, table.second, table.labels]).tolist(), table.n_lost
 
 
-def pieces(encoded: EncodedExample, tokenizer: PreTrainedTokenizerFast) -> list[str]:
-    return tokenizer.convert_ids_to_tokens(encoded.input_ids.tolist())
+def pieces(encoded: EncodedExample) -> str:
+    return " ".join(TOKENIZER.convert_ids_to_tokens(encoded.input_ids.tolist()))
 
 
-def test_one_sentence(tokenizer: PreTrainedTokenizerFast) -> None:
+def test_one_sentence() -> None:
     (encoded,), skipped = encode(Example((sentence("The cat is in"),)))
-    assert pieces(encoded, tokenizer) == "[CLS] the c ##a ##t is in [SEP]".split()
+    assert pieces(encoded) == "[CLS] the c ##a ##t is in [SEP]"
     assert encoded.segments.tolist() == [S, 0, 0, 0, 0, 0, 0, S]
     assert encoded.token_type_ids is not None
     assert encoded.token_type_ids.tolist() == [0] * 8
@@ -71,10 +67,9 @@ def test_one_sentence(tokenizer: PreTrainedTokenizerFast) -> None:
     assert not skipped
 
 
-def test_two_sentences(tokenizer: PreTrainedTokenizerFast) -> None:
-    pair = Example((sentence("the cat", "a"), sentence("it was", "b")))
-    (encoded,), _ = encode(pair)
-    assert pieces(encoded, tokenizer) == "[CLS] the c ##a ##t [SEP] it was [SEP]".split()
+def test_two_sentences() -> None:
+    (encoded,), _ = encode(Example((sentence("the cat", "a"), sentence("it was", "b"))))
+    assert pieces(encoded) == "[CLS] the c ##a ##t [SEP] it was [SEP]"
     assert encoded.segments.tolist() == [S, 0, 0, 0, 0, S, 1, 1, S]
     assert encoded.token_type_ids is not None
     assert encoded.token_type_ids.tolist() == [0] * 6 + [1] * 3
@@ -89,16 +84,15 @@ def test_words_that_read_like_special_tokens_are_words(word: str) -> None:
     assert not skipped
 
 
-def test_arcs_by_hand(tokenizer: PreTrainedTokenizerFast) -> None:
+def test_arcs_by_hand() -> None:
     # 0 [CLS]  1-3 cat  4-6 eat  7-9 mice  10 [SEP]  11 it  12-13 is  14-16 fun  17 [SEP]
     first = sentence("cat eat mice", arcs={0: (1, "nsubj"), 2: (1, "obj")})
     second = sentence("it is? fun", arcs={0: (2, "nsubj"), 1: (2, "cop")})
     (encoded,), _ = encode(Example((first, second)))
-    assert pieces(encoded, tokenizer) == (
-        "[CLS] c ##a ##t e ##a ##t m ##i ##c ##e [SEP] it is ? f ##u ##n [SEP]".split()
-    )
-    expected = [[1, 3, 4, 3, 1], [7, 4, 4, 3, 0], [12, 1, 15, 3, 1]]
-    assert arcs_of(encoded, ("obj", "nsubj")) == (expected, 0)
+    expected = "[CLS] c ##a ##t e ##a ##t m ##i ##c ##e [SEP] it is ? f ##u ##n [SEP]"
+    assert pieces(encoded) == expected
+    expected_arcs = [[1, 3, 4, 3, 1], [7, 4, 4, 3, 0], [12, 1, 15, 3, 1]]
+    assert arcs_of(encoded, ("obj", "nsubj")) == (expected_arcs, 0)
 
 
 @pytest.mark.parametrize(
@@ -171,22 +165,19 @@ def test_arcs_speak_of_the_pieces_of_their_words(texts: list[list[str]]) -> None
     assert n_lost == len(chains) - len(expected)
 
 
-def test_too_long_examples_are_counted_and_the_others_keep_their_order() -> None:
+def test_examples_without_pieces_or_too_long_are_counted_and_the_others_keep_their_order() -> None:
+    """Without pieces, heads could only attend to special tokens."""
     texts = ["the", "the of and", "it is", "the of and to", "a"]
     examples = [Example((sentence(text, name=text),)) for text in texts]
     encoded, skipped = encode(*examples, max_tokens=4)
     assert [example.id for example in encoded] == ["the", "it is", "a"]
     assert [len(example) for example in encoded] == [3, 4, 3]
     assert skipped == {TOO_LONG: 2}
-
-
-def test_examples_without_pieces_are_counted_apart_from_long_ones() -> None:
-    """Heads could only attend to special tokens there."""
-    nothing, it = sentence("\u200b \u200b"), sentence("it")
-    examples = [Example((nothing,)), Example((it,)), Example((nothing, nothing))]
-    encoded, skipped = encode(
-        *examples, Example((nothing, it)), Example((sentence(("the it " * 9).rstrip()),))
+    nothing, it, long = (
+        sentence(text) for text in ("\u200b \u200b", "it", "the it " * 8 + "the it")
     )
+    sentences = ((nothing,), (it,), (nothing, nothing), (nothing, it), (long,))
+    encoded, skipped = encode(*map(Example, sentences))
     assert [len(one) for one in encoded] == [3, 4, 20]
     assert skipped == {NO_PIECES: 2}
 
@@ -219,35 +210,18 @@ def test_tokenizers_that_change_the_order_of_words_are_refused(
         encode(Example((sentence("the cat"),)))
 
 
-def counts_of(*texts: str, max_tokens: int = 512) -> Counter[str]:
-    encoder = ExampleEncoder(make_tokenizer(), max_tokens)
-    encoder.encode([Example((sentence(text, name=text),)) for text in texts], Counter())
-    return encoder.counts
+COUNTS = ("pieces", "unknown_pieces", "words", "words_without_known_piece", "words_without_pieces")
 
 
-def counts(
-    pieces: int, unknown: int, words: int, without: int, no_pieces: int = 0
-) -> dict[str, int]:
-    return {
-        "pieces": pieces,
-        "unknown_pieces": unknown,
-        "words": words,
-        "words_without_known_piece": without,
-        "words_without_pieces": no_pieces,
-    }
-
-
-def test_unknown_pieces_and_words_without_a_known_one() -> None:
+def test_unknown_pieces_and_words_without_a_known_one_are_counted() -> None:
     # 猫 is unknown and a word; "it猫" has a known piece; a zero-width space has no piece at all
-    assert counts_of("the 猫 it猫 \u200b") == counts(4, 2, 4, 2, 1)
-
-
-def test_counts_add_up_over_examples_and_pairs() -> None:
-    pair = Example((sentence("the 猫", name="a"), sentence("猫 it is", name="b")))
     encoder = ExampleEncoder(make_tokenizer(), 512)
+    encoder.encode([Example((sentence("the 猫 it猫 \u200b"),))], Counter())
+    assert [encoder.counts[name] for name in COUNTS] == [4, 2, 4, 2, 1]
+    pair = Example((sentence("the 猫", name="a"), sentence("猫 it is", name="b")))
     encoder.encode([pair], Counter())
     encoder.encode([pair, Example((sentence("it"),))], Counter())
-    assert encoder.counts == counts(11, 4, 11, 4)
+    assert [encoder.counts[name] for name in COUNTS] == [4 + 11, 2 + 4, 4 + 11, 2 + 4, 1]
 
 
 EXAMPLE = EncodedExample(
@@ -283,23 +257,14 @@ def test_input_words_and_tree_are_noticed(field: str, place: int, value: int | s
     assert replace(EXAMPLE, **{field: changed}).digest != EXAMPLE.digest
 
 
-def test_arrays_do_not_run_into_each_other() -> None:
-    """Moving the last number of one array to the next gives another digest."""
-    moved = replace(
-        EXAMPLE,
-        words=EXAMPLE.words[:-1],
-        governors=np.concatenate([EXAMPLE.words[-1:], EXAMPLE.governors]),
-    )
-    assert moved.digest != EXAMPLE.digest
-
-
 def test_names_and_token_types_of_one_segment_are_no_content() -> None:
+    # Stored digests are compared with those of other machines: this one must never change.
+    assert EXAMPLE.digest == "78cc090dfea9faf9"
     assert replace(EXAMPLE, id="x", document="y").digest == EXAMPLE.digest
     bare = replace(EXAMPLE, token_type_ids=None)
     zeros = replace(EXAMPLE, token_type_ids=np.zeros(6, dtype=np.int64))
     assert bare.digest == zeros.digest != EXAMPLE.digest
-
-
-def test_is_the_same_everywhere() -> None:
-    """Stored digests are compared with those of other machines: this one must never change."""
-    assert EXAMPLE.digest == "78cc090dfea9faf9"
+    # Arrays do not run into each other: the last number of one moves to the next.
+    governors = np.concatenate([EXAMPLE.words[-1:], EXAMPLE.governors])
+    moved = replace(EXAMPLE, words=EXAMPLE.words[:-1], governors=governors)
+    assert moved.digest != EXAMPLE.digest

@@ -27,6 +27,7 @@ from headroles.models.options import ModelOptions
 from headroles.passes.loop import Budget
 from headroles.roles import SCORES, RoleOptions, choose_roles
 from headroles.roles.contrasts import ARCS, ARCS_LEFT_OUT, PAIRS, PAIRS_WITHOUT_CONTROLS
+from headroles.scoring import windows
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import ScoringRun, open_scoring
 from headroles.scoring.windows import WindowScorer, windows_of
@@ -120,17 +121,15 @@ def test_windows_of_long_examples_have_fewer(sample: Path, monkeypatch: pytest.M
     """So that a window of a slow model takes a minute, whatever the length of examples."""
     monkeypatch.setattr("headroles.scoring.windows.WINDOW_WORDS", 60)
     with prepared(read_conllu(sample)) as corpus:
-        windows = list(windows_of(corpus, "adjacent"))
+        made = list(windows_of(corpus, "adjacent"))
         examples = list(make_examples(corpus, "adjacent"))
-    for window in windows:
+    for window in made:
         n_words = sum(len(one.words) for each in window.examples for one in each.sentences)
         assert n_words <= 60 or len(window.examples) == 1
-    assert len(windows) > 10
-    assert [one for window in windows for one in window.examples] == examples
-    assert [window.number for window in windows] == list(range(len(windows)))
-    assert [window.first for window in windows][-1] + windows[
-        -1
-    ].n_sentences == corpus.record.sentences
+    assert len(made) > 10
+    assert [one for window in made for one in window.examples] == examples
+    assert [window.number for window in made] == list(range(len(made)))
+    assert made[-1].first + made[-1].n_sentences == corpus.record.sentences
 
 
 def test_arcs_without_controls_leave_and_are_counted(run: Run, tmp_path: Path) -> None:
@@ -159,83 +158,80 @@ def test_noise_of_machines_is_rounding_and_more_is_not(run: Run, measure: str) -
         assert_same(plain, run(measure=measure))
 
 
-class TestRelations:
-    def test_subtypes_kept(self, run: Run) -> None:
-        kept = run(relations=["nsubj:pass"], keep_subtypes=True)
-        role = kept.role_ids.index("syntactic:nsubj:pass:to_governor")
-        assert 0 < (kept.counts[:, role] > 0).sum() < kept.n_examples
-
-    @pytest.mark.parametrize(
-        ("relation", "message"),
-        [
-            ("nsub", "no relation 'nsub'; did you mean 'nsubj'?"),
-            ("nsubj:pass", "subtypes are folded; pass keep_subtypes=True"),
-            ("root", "no relation 'root'"),
-        ],
-    )
-    def test_absent(self, sample: Path, relation: str, message: str) -> None:
-        with pytest.raises(CorpusError, match=message.replace("?", r"\?")):
-            score_heads("no-model-is-loaded", read_conllu(sample), relations=[relation])
-
-    def test_absent_defaults_are_left_out_and_named(self, run: Run, treebank: Path) -> None:
-        scores = run(treebank)
-        assert scores.role_ids == role_ids(["nsubj", "obj", "amod"])
-        assert scores.facts.absent_relations == ["advmod"]
+def test_subtypes_kept(run: Run) -> None:
+    kept = run(relations=["nsubj:pass"], keep_subtypes=True)
+    role = kept.role_ids.index("syntactic:nsubj:pass:to_governor")
+    assert 0 < (kept.counts[:, role] > 0).sum() < kept.n_examples
 
 
-class TestRecord:
-    def test_tells_what_was_done(self, scores: HeadScores) -> None:
-        record = scores.record
-        assert record.corpus.examples == scores.n_examples == 79
-        assert record.corpus.sentences == 140
-        assert record.options["relations"] == list(RELATIONS)
-        assert record.model.family == "BERT"
-        assert record.model.read_through == "attention interface"
-        assert {"torch", "transformers", "python"} <= record.versions.keys()
-
-    def test_counts_what_was_skipped(self, run: Run) -> None:
-        short = make_bert(max_position_embeddings=90)
-        scores = run(by=short)
-        (reason, count), *others = scores.record.corpus.skipped.items()
-        assert not others
-        assert reason == "examples longer than the model takes"
-        assert scores.n_examples + count == 79
-        assert scores.lengths.max() <= 90
+@pytest.mark.parametrize(
+    ("relation", "message"),
+    [
+        ("nsub", r"no relation 'nsub'; did you mean 'nsubj'\?"),
+        ("nsubj:pass", "subtypes are folded; pass keep_subtypes=True"),
+        ("root", "no relation 'root'"),
+    ],
+)
+def test_absent_relations_are_refused(sample: Path, relation: str, message: str) -> None:
+    with pytest.raises(CorpusError, match=message):
+        score_heads("no-model-is-loaded", read_conllu(sample), relations=[relation])
 
 
-def test_progress_ends_at_all_sentences(run: Run) -> None:
+def test_absent_default_relations_are_left_out_and_named(run: Run, treebank: Path) -> None:
+    scores = run(treebank)
+    assert scores.role_ids == role_ids(["nsubj", "obj", "amod"])
+    assert scores.facts.absent_relations == ["advmod"]
+
+
+def test_the_record_says_what_was_done_and_skipped(scores: HeadScores, run: Run) -> None:
+    record = scores.record
+    assert record.corpus.examples == scores.n_examples == 79
+    assert record.corpus.sentences == 140
+    assert record.options["relations"] == list(RELATIONS)
+    assert record.model.family == "BERT"
+    assert record.model.read_through == "attention interface"
+    assert {"torch", "transformers", "python"} <= record.versions.keys()
+    some = run(by=make_bert(max_position_embeddings=90))
+    left = 79 - some.n_examples
+    assert some.record.corpus.skipped == {"examples longer than the model takes": left}
+    assert left > 0
+    assert some.lengths.max() <= 90
+
+
+def test_progress_ends_at_all_sentences_and_notebooks_show_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     calls: list[tuple[int, int]] = []
     run(on_progress=lambda done, total: calls.append((done, total)))
     assert calls == sorted(calls)
     assert calls[-1] == (140, 140)
+    assert "sentences" not in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    run()
+    assert "sentences" in capsys.readouterr().err
 
 
-class TestOutOfMemory:
-    def test_batches_are_halved(
-        self, scores: HeadScores, run: Run, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        from headroles.scoring import windows as scoring
+def test_batches_are_halved_where_memory_runs_out(
+    scores: HeadScores, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, refused = windows.read_scores, Counter[int]()
 
-        real, refused = scoring.read_scores, Counter[int]()
+    def limited(attention: Any, readout: Any) -> Any:
+        if len(attention) > 5:
+            refused[len(attention)] += 1
+            raise torch.OutOfMemoryError
+        return real(attention, readout)
 
-        def limited(attention: Any, readout: Any) -> Any:
-            if len(attention) > 5:
-                refused[len(attention)] += 1
-                raise torch.OutOfMemoryError
-            return real(attention, readout)
-
-        monkeypatch.setattr(scoring, "read_scores", limited)
-        assert_same(scores, run())
-        assert refused
+    monkeypatch.setattr(windows, "read_scores", limited)
+    assert_same(scores, run())
+    assert refused
 
 
 def test_attention_that_is_not_finite_is_an_error_not_a_gap(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from headroles.scoring import windows as scoring
-
-    real = scoring.read_scores
-    monkeypatch.setattr(scoring, "read_scores", lambda *given: real(*given) * float("nan"))
+    real = windows.read_scores
+    monkeypatch.setattr(windows, "read_scores", lambda *given: real(*given) * float("nan"))
     with pytest.raises(ModelError, match=r"attention of layer 0 is not finite for example"):
         run()
 
@@ -246,16 +242,6 @@ def test_examples_of_the_same_name_are_refused(run: Run, tmp_path: Path) -> None
     file.write_text("".join(conllu_sentence(CAT, name, doc) for name, doc in sentences), "utf-8")
     with pytest.raises(CorpusError, match=r"two examples would have the id 'a\+b'"):
         run(file, relations=["nsubj"])
-
-
-def test_notebooks_show_progress_of_their_own(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run()
-    assert "sentences" not in capsys.readouterr().err
-    monkeypatch.setitem(sys.modules, "ipykernel", sys)
-    run()
-    assert "sentences" in capsys.readouterr().err
 
 
 HEADS = 2

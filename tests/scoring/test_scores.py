@@ -72,6 +72,11 @@ def test_save_and_load_give_the_same_scores(tmp_path: Path) -> None:
     scores = make_scores()
     assert scores.save(tmp_path / "out") == tmp_path / "out"
     assert_equal(HeadScores.load(tmp_path / "out"), scores)
+    stored = pq.read_table(tmp_path / "out" / SCORES_FILE).to_pandas()
+    texts = {"example": str, "role": str}
+    assert stored.astype(texts).equals(scores.frame.astype(texts))
+    without = replace(scores, bounds=None)
+    assert HeadScores.load(without.save(tmp_path / "without")).bounds is None
 
 
 def test_scores_written_block_by_block_load_as_one(tmp_path: Path) -> None:
@@ -124,11 +129,18 @@ def resign(folder: Path, **changes: object) -> None:
     record = run.content["scores"]
     for name, value in changes.items():
         part = record["model" if name in ("layers", "heads") else "facts"]
+        part[name] = value
         if value is ...:
             del part[name]
-        else:
-            part[name] = value
     write_run(folder, {"scores": record}, run.files)
+
+
+def rewrite(folder: Path, name: str, table: pa.Table) -> None:
+    """Replace a table as if it had been written so."""
+    pq.write_table(table, folder / name)
+    run = read_run(folder)
+    held = {**run.files["scores"], **digests_of(folder, [name])}
+    write_run(folder, run.content, {"scores": held})
 
 
 class TestFilesThatDoNotBelongTogether:
@@ -176,10 +188,7 @@ class TestFilesThatDoNotBelongTogether:
     def test_scores_without_a_column(self, folder: Path, column: str) -> None:
         """Another version may write other columns."""
         table = pq.read_table(folder / SCORES_FILE)
-        pq.write_table(table.drop_columns([column]), folder / SCORES_FILE)
-        run = read_run(folder)
-        held = {**run.files["scores"], **digests_of(folder, [SCORES_FILE])}
-        write_run(folder, run.content, {"scores": held})
+        rewrite(folder, SCORES_FILE, table.drop_columns([column]))
         with pytest.raises(StorageError, match=column):
             HeadScores.load(folder)
 
@@ -187,10 +196,7 @@ class TestFilesThatDoNotBelongTogether:
         table = pq.read_table(folder / EXAMPLES_FILE)
         tokens = pa.array([2**64 - 1] * len(table), pa.uint64())
         place = table.column_names.index("tokens")
-        pq.write_table(table.set_column(place, "tokens", tokens), folder / EXAMPLES_FILE)
-        run = read_run(folder)
-        held = {**run.files["scores"], **digests_of(folder, [EXAMPLES_FILE])}
-        write_run(folder, run.content, {"scores": held})
+        rewrite(folder, EXAMPLES_FILE, table.set_column(place, "tokens", tokens))
         with pytest.raises(StorageError, match=r"does not match run\.json"):
             HeadScores.load(folder)
 
@@ -225,11 +231,6 @@ def test_numbers_by_hand_of_another_shape(
         HeadScores.by_hand(np.ones(shape), ["local"], documents)
 
 
-def test_scores_made_by_hand_may_lack_bounds(tmp_path: Path) -> None:
-    without = replace(make_scores(), bounds=None)
-    assert HeadScores.load(without.save(tmp_path / "out")).bounds is None
-
-
 def test_blocks_without_digests_are_stored_without_them(tmp_path: Path) -> None:
     blocks = [make_block(0, 2), replace(make_block(2, 2), digests=[])]
     scores = make_scores(*blocks)
@@ -237,15 +238,6 @@ def test_blocks_without_digests_are_stored_without_them(tmp_path: Path) -> None:
     scores.save(tmp_path / "whole")
     write(tmp_path, blocks, scores)
     assert HeadScores.load(tmp_path).digests == HeadScores.load(tmp_path / "whole").digests == ()
-
-
-def test_stored_table_is_the_long_table(tmp_path: Path) -> None:
-    scores = make_scores()
-    scores.save(tmp_path / "out")
-    stored = pq.read_table(tmp_path / "out" / SCORES_FILE).to_pandas()
-    assert stored.astype({"example": str, "role": str}).equals(
-        scores.frame.astype({"example": str, "role": str})
-    )
 
 
 def counted(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -27,8 +26,8 @@ from headroles.storage import Parts, encode_arrays
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import METRICS, Outcomes
 from headroles.tasks.reading import read_task
-from headroles.tasks.running import open_run
-from tests.conftest import make_tokenizer
+from headroles.tasks.running import TaskRun, open_run
+from tests.conftest import change_json, make_tokenizer
 from tests.rounding import WEIGHTS, near, tolerance
 from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
 
@@ -37,7 +36,7 @@ TARGET = rng.integers(0, 2, 60).astype(float)
 PREDICTED = np.where(rng.random(60) < 0.7, TARGET, 1 - TARGET)
 
 
-def test_of_two_classes() -> None:
+def test_metrics_of_two_classes() -> None:
     tp, fp, fn, tn = (
         int(((p == PREDICTED) & (t == TARGET)).sum()) for p, t in ((1, 1), (1, 0), (0, 1), (0, 0))
     )
@@ -48,7 +47,7 @@ def test_of_two_classes() -> None:
     )
 
 
-def test_of_three_classes() -> None:
+def test_metrics_of_three_classes() -> None:
     target = rng.integers(0, 3, 90).astype(float)
     predicted = np.where(rng.random(90) < 0.6, target, rng.integers(0, 3, 90))
     confusion = np.array(
@@ -62,7 +61,7 @@ def test_of_three_classes() -> None:
     assert METRICS["matthews"](predicted, target) == pytest.approx(expected)
 
 
-def test_without_variance() -> None:
+def test_metrics_without_variance() -> None:
     ones = np.ones(4)
     assert METRICS["matthews"](ones, np.array([0.0, 1, 0, 1])) == 0
     assert METRICS["f1"](0 * ones, 0 * ones) == 0
@@ -173,8 +172,13 @@ def alone(model: torch.nn.Module, text: str) -> torch.Tensor:
     return model(**make_tokenizer()(text, return_tensors="pt")).logits[0]
 
 
-def test_losses_are_those_of_each_example_alone(classifier: Path, labelled: Path) -> None:
-    run = open_run(classifier, labelled, OPTIONS)
+@pytest.fixture
+def run(classifier: Path, labelled: Path) -> TaskRun:
+    return open_run(classifier, labelled, OPTIONS)
+
+
+def test_losses_are_those_of_each_example_alone(run: TaskRun, classifier: Path) -> None:
+    """Derivatives come with the same losses."""
     model = AutoModelForSequenceClassification.from_pretrained(classifier)
     gates = torch.cat([settings(), settings((1, 2)), settings((0, 1), (2, 3)), settings((2, 0))])
     found = run.outcomes(gates)
@@ -189,6 +193,10 @@ def test_losses_are_those_of_each_example_alone(classifier: Path, labelled: Path
     right = (found.predictions == run.targets[:, None]).mean(0)
     assert found.measures(run.metrics)["accuracy"] == pytest.approx(right)
     assert run.measure(found)["accuracy"] == pytest.approx(right[0])
+    for place, at in enumerate((None, gates[1])):
+        slopes = run.derivatives(gates=at)
+        assert slopes.losses == near(found.losses[:, place])
+        assert np.array_equal(slopes.predictions, found.predictions[:, place])
 
 
 def test_progress_ends_with_all_passes(classifier: Path, tmp_path: Path) -> None:
@@ -232,9 +240,9 @@ def test_nothing_is_computed_for_tokens_that_are_not_read(
 
 @pytest.mark.parametrize("ablation", ["zero", "mean", "uniform"])
 def test_passes_are_those_that_no_other_has_made(
-    ablation: str, classifier: Path, labelled: Path
+    ablation: str, run: TaskRun, classifier: Path, labelled: Path
 ) -> None:
-    run = open_run(classifier, labelled, OPTIONS)
+    """Outcomes depend on the heads, and not on other passes and batches."""
     removed = [[], [(0, 1)], [(1, 1), (2, 0)], [(1, 1), (2, 3)], [(1, 1)], [(2, 3)], [(2, 2)]]
     gates = torch.cat([settings(*heads) for heads in removed])
     assert run.reads_first_tokens  # tried out once
@@ -249,6 +257,9 @@ def test_passes_are_those_that_no_other_has_made(
     for place, one in enumerate(gates):
         alone = run.outcomes(one[None], ablation)
         assert np.array_equal(found.losses[:, place], alone.losses[:, 0])
+        assert not place or not np.allclose(found.losses[:, 0], found.losses[:, place])
+    whole = open_run(classifier, labelled, TaskOptions(batch_tokens=512)).outcomes(gates, ablation)
+    assert found.losses == near(whole.losses)
 
 
 def test_losses_of_regression(regressor: Path, numbered: Path) -> None:
@@ -306,29 +317,7 @@ def test_masks_have_a_seed(masked_lm: Path, plain: Path) -> None:
     assert not np.allclose(losses[0], losses[2])
 
 
-def test_derivatives_come_with_losses(classifier: Path, labelled: Path) -> None:
-    run = open_run(classifier, labelled, OPTIONS)
-    gates = settings((1, 2))
-    expected = run.outcomes(torch.cat([settings(), gates]))
-    for place, at in enumerate((None, gates[0])):
-        found = run.derivatives(gates=at)
-        assert found.losses == near(expected.losses[:, place])
-        assert np.array_equal(found.predictions, expected.predictions[:, place])
-
-
-@pytest.mark.parametrize("ablation", ["zero", "mean", "uniform"])
-def test_ablations_differ_and_do_not_depend_on_the_batch(
-    ablation: str, classifier: Path, labelled: Path
-) -> None:
-    gates = torch.cat([settings(), settings((1, 2))])
-    one = open_run(classifier, labelled, TaskOptions(batch_tokens=512)).outcomes(gates, ablation)
-    other = open_run(classifier, labelled, TaskOptions(batch_tokens=30)).outcomes(gates, ablation)
-    assert one.losses == near(other.losses)
-    assert not np.allclose(one.losses[:, 0], one.losses[:, 1])
-
-
-def test_derivatives_are_those_of_finite_differences(classifier: Path, labelled: Path) -> None:
-    run = open_run(classifier, labelled, OPTIONS)
+def test_derivatives_are_those_of_finite_differences(run: TaskRun) -> None:
     run.encoder.model.double()
     found = run.derivatives()
     # Errors of finite differences fall with the square of the step (0.03 at 1e-2, 3e-4 here); those
@@ -372,34 +361,29 @@ class TestBadInput:
         with pytest.raises((CorpusError, TokenizerError, UsageError), match=message):
             open_run(classifier, file, TaskOptions(labels=labels))
 
-    def test_classes_of_numbers(self, regressor: Path, numbered: Path) -> None:
-        with pytest.raises(UsageError, match="the objective is regression"):
-            open_run(regressor, numbered, TaskOptions(labels={"good": 1}))
-
-    def test_a_number_that_is_a_text(self, regressor: Path, labelled: Path) -> None:
-        with pytest.raises(CorpusError, match=r"line 2: the label is 'good'; .* needs numbers"):
-            open_run(regressor, labelled, OPTIONS)
-
-    def test_a_head_that_was_never_trained(self, masked_lm: Path, labelled: Path) -> None:
-        with pytest.raises(ModelError, match="nothing trained on top of its encoder for class"):
-            open_run(masked_lm, labelled, TaskOptions(objective="classification"))
-
     @pytest.mark.parametrize("kind", ["pad_token", "mask_token"])
     def test_a_tokenizer_without_a_token_that_is_needed(
         self, masked_lm: Path, tmp_path: Path, kind: str
     ) -> None:
         folder = shutil.copytree(masked_lm, tmp_path / "model")
-        file = folder / "tokenizer_config.json"
-        file.write_text(json.dumps({**json.loads(file.read_text()), kind: None}))
+        change_json(folder / "tokenizer_config.json", **{kind: None})
         text = tmp_path / "x.txt"
         text.write_text("the cat sat\na dog was\n")
         with pytest.raises(TokenizerError, match=rf"model has no {kind}, which .*; name one in"):
             open_run(folder, text, TaskOptions(objective="masked_lm"))
 
-    def test_several_labels_for_one_text(self, tmp_path: Path, labelled: Path) -> None:
-        model = make_task_model(problem_type="multi_label_classification")
+    def test_tasks_of_another_kind_than_the_model(
+        self, regressor: Path, numbered: Path, masked_lm: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        with pytest.raises(UsageError, match="the objective is regression"):
+            open_run(regressor, numbered, TaskOptions(labels={"good": 1}))
+        with pytest.raises(CorpusError, match=r"line 2: the label is 'good'; .* needs numbers"):
+            open_run(regressor, labelled, OPTIONS)
+        with pytest.raises(ModelError, match="nothing trained on top of its encoder for class"):
+            open_run(masked_lm, labelled, TaskOptions(objective="classification"))
+        several = make_task_model(problem_type="multi_label_classification")
         with pytest.raises(UsageError, match="several labels"):
-            open_run(save(model, tmp_path / "multi"), labelled, OPTIONS)
+            open_run(save(several, tmp_path / "multi"), labelled, OPTIONS)
 
 
 @pytest.mark.parametrize("labels", ["yes=1,no=way=0", {"YES": 1, "no=way": 0}])
