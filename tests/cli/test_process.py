@@ -1,0 +1,210 @@
+"""Commands in processes of their own: their streams, signals that end them, how they end."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headroles.interrupts import INTERRUPTED, TERMINATED
+from headroles.memory import ask_for_large_pages
+from tests.commands import names, read_terminal
+
+OUT = "Ergebnisse für später"
+
+
+def start(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, started as users start it."""
+    return subprocess.run(
+        [sys.executable, "-m", "headroles", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def test_success(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
+    arguments = ("classify", bert_folder, treebank, "--out", tmp_path / OUT)
+    done = start(*arguments, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r"written to " in done.stdout
+    assert r"Ergebnisse f\xfcr sp\xe4ter" in done.stdout
+    assert {"scores.parquet", "roles.csv"} < names(tmp_path / OUT)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "code"), [("no/such/folder", [], 1), ("any", ["--alph", "2"], 2)]
+)
+def test_failure(treebank: Path, tmp_path: Path, model: str, options: list[str], code: int) -> None:
+    arguments = ("classify", model, treebank, "--out", tmp_path / OUT, *options)
+    done = start(*arguments, HF_HUB_OFFLINE="1")
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "rror: " in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / OUT).exists()
+
+
+def test_standard_output_that_is_closed() -> None:
+    command = f"exec {sys.executable} -m headroles export nowhere >&-"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "error: standard output is closed; let it go to a file or /dev/null\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_output_that_cannot_be_written_is_an_error() -> None:
+    command = [sys.executable, "-m", "headroles", "--version"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode != 0
+    assert done.stderr
+
+
+def ended_by(script: str, number: signal.Signals) -> tuple[int, str]:
+    """Return the exit code and the words of a process that gets a signal once it is ready."""
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        while process.stdout.readline() != "ready\n":
+            assert process.poll() is None
+        process.send_signal(number)
+        said = process.communicate(timeout=60)[1]
+    return process.returncode, said
+
+
+STOPS_IN = """
+import sys
+class Stops:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            print("ready", flush=True)
+            import time; time.sleep(60)
+sys.meta_path.insert(0, Stops())
+from headroles.__main__ import main
+sys.argv = ["headroles", *{arguments!r}]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED), (signal.SIGHUP, TERMINATED)],
+)
+@pytest.mark.parametrize(
+    "module", ["headroles.cli", "headroles.cli.flags", "headroles.scoring.run"]
+)
+def test_a_signal_while_modules_load(
+    number: signal.Signals, code: int, module: str, sample: Path, tmp_path: Path
+) -> None:
+    arguments = ["score", "nowhere", str(sample), "--out", str(tmp_path / OUT)]
+    found, said = ended_by(STOPS_IN.format(module=module, arguments=arguments), number)
+    assert found == code
+    assert said.startswith("interrupted")
+    assert "Traceback" not in said
+    assert names(tmp_path) == set()
+
+
+def test_a_signal_while_torch_loads(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "headroles", "classify"]
+    command += [str(bert_folder), str(treebank), "--out", str(tmp_path / OUT)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        while not process.stderr.readline().endswith(" torch._utils\n"):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        shown = process.stderr.read()
+    assert process.returncode == 130
+    assert "interrupted" in shown
+    assert "Traceback" not in shown
+    assert names(tmp_path) == {treebank.name}
+
+
+def test_a_signal_while_scoring(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
+    """Ctrl-C, sent when the bar shows that examples were scored."""
+    text, corpus = sample.read_text(encoding="utf-8"), tmp_path / "large.conllu"
+    copies = (text.replace("# sent_id = ", f"# sent_id = {copy}-") for copy in range(20))
+    corpus.write_text("".join(copies), encoding="utf-8")
+    command = [sys.executable, "-m", "headroles", "classify", str(bert_folder), str(corpus)]
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*command, "--out", str(tmp_path / OUT)], stdout=subprocess.PIPE, stderr=theirs, text=True
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while not re.search(rb"[1-9]\d*/2800", shown):
+            shown += os.read(ours, 4096)
+        process.send_signal(signal.SIGINT)
+        stdout = process.communicate()[0]
+    shown += read_terminal(ours)
+    assert (process.returncode, stdout) == (130, "")
+    assert re.search(rb"interrupted: (\d+ parts? of the work .* --resume|nothing was)", shown)
+    assert b"Traceback" not in shown
+
+
+def test_a_signal_while_the_process_leaves() -> None:
+    script = """
+import atexit, sys, time
+from headroles.__main__ import main
+atexit.register(lambda: print("ready", flush=True) or time.sleep(60))
+sys.argv = ["headroles", "--version"]
+main()
+"""
+    assert ended_by(script, signal.SIGTERM) == (-signal.SIGTERM, "")
+
+
+def test_a_command_ends_while_an_idle_pool_is_still_open() -> None:
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor; from headroles import memory; "
+        "pool = ThreadPoolExecutor(1); pool.submit(int).result(); memory.leave(3)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 3
+
+
+AT_THE_END = """
+import atexit, ctypes, gc, os, sys, threading
+import headroles.__main__ as start
+from tests.commands import run
+
+class Bound:  # as objects of extensions may be: alone, in a cycle
+    def __init__(self):
+        self.me = self
+
+    def __del__(self, end=os._exit):
+        end(0)
+
+# as an extension looks, at the very end, whether all of its objects are gone
+ctypes.pythonapi.Py_AtExit(ctypes.cast(ctypes.CDLL(None).abort, ctypes.c_void_p))
+gc.disable()  # until the end
+Bound()
+atexit.register(print, "at exit")
+threading.Thread(target=lambda: threading.main_thread().join(1) or print("thread")).start()
+sys.argv = ["headroles", *sys.argv[1:]]
+start.main()
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs the C library")
+@pytest.mark.parametrize(("option", "code"), [("--help", 0), ("--no-such", 2)])
+def test_a_command_ends_at_once_and_leaks_nothing(option: str, code: int) -> None:
+    command = [sys.executable, "-c", AT_THE_END, option]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    assert {"thread", "at exit"} <= set(done.stdout.splitlines())
+    assert ("Usage" in done.stdout) == (code == 0)
+
+
+def test_large_pages_unless_the_user_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {})
+    ask_for_large_pages()
+    assert os.environ["THP_MEM_ALLOC_ENABLE"] == "1"
+    os.environ["THP_MEM_ALLOC_ENABLE"] = "0"
+    ask_for_large_pages()
+    assert os.environ["THP_MEM_ALLOC_ENABLE"] == "0"
