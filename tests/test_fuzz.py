@@ -1,13 +1,15 @@
-"""Damaged files and odd options end in an answer or an error; the long run is in benchmarks."""
+"""Benchmarks: a short run of damaged files and odd options, and what they call slower."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from benchmarks.fuzz import commands, corpora, folders, go_through, save_model
 from benchmarks.fuzz.folders import make_results, try_model, try_result
+from benchmarks.speeds import FIGURES, processor, slower
 from headroles.errors import CorpusError
 from headroles.studies.classification.role_table import RoleTable
 
@@ -92,3 +94,17 @@ def test_what_no_command_may_do_is_noticed(
     monkeypatch.setattr("headroles.errors.HeadRolesError.__str__", Exception.__str__)
     with pytest.raises(AssertionError):
         commands.run(*words)
+
+
+def test_a_tenth_slower_fails() -> None:
+    before = {"ablate": 30.0, "hit": 1.2, "gone": 1.0}
+    assert slower({"ablate": 32.9, "hit": 1.0, "new": 9.0}, before) == []
+    assert slower({"ablate": 33.1, "hit": 1.0}, before) == [
+        "ablate takes 33.10 forward passes, 30.00 in the last release"
+    ]
+
+
+def test_figures_are_by_processor() -> None:
+    figures = json.loads(FIGURES.read_text("utf-8"))
+    assert "," in processor()
+    assert all(ratio > 0 for of_one in figures.values() for ratio in of_one.values())

@@ -1,24 +1,16 @@
-"""The package as a whole: what importing it costs, and its public names."""
+"""The package as a whole: what importing it costs, its public names, and code of users."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-import headroles
+import headroles as hr
 
-HEAVY = (
-    "torch",
-    "spacy",
-    "transformers",
-    "pandas",
-    "scipy",
-    "statsmodels",
-    "pyarrow",
-    "matplotlib",
-)
+HEAVY = (*"torch spacy transformers pandas scipy statsmodels pyarrow matplotlib".split(),)
 
 
 def loaded_after(code: str) -> set[str]:
@@ -40,21 +32,11 @@ def test_figures_and_pages_load_when_they_are_used() -> None:
     assert "torch" not in drawn
 
 
+NAMES = "classify compare collaborate redundancy demo export report figure".split()
+
+
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--help"],
-        ["classify", "--help"],
-        ["compare", "--help"],
-        ["collaborate", "--help"],
-        ["redundancy", "--help"],
-        ["demo", "--help"],
-        ["export", "--help"],
-        ["report", "--help"],
-        ["figure", "--help"],
-        ["classify"],
-        ["compare"],
-    ],
+    "arguments", [["--help"], *([name, "--help"] for name in NAMES), ["classify"], ["compare"]]
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = (
@@ -65,11 +47,26 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     assert loaded_after(code) == set()
 
 
-@pytest.mark.parametrize("name", headroles.__all__)
+@pytest.mark.parametrize("name", hr.__all__)  # type: ignore[attr-defined]
 def test_every_public_name_resolves_and_is_documented(name: str) -> None:
-    assert getattr(headroles, name).__doc__
+    assert getattr(hr, name).__doc__
 
 
 def test_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
-        headroles.no_such_name  # noqa: B018
+        hr.no_such_name  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_code_of_users_runs(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
+    """As they write it, against the public names and types, which mypy checks."""
+    model = str(bert_folder)
+    scores: hr.HeadScores = hr.score_heads(model, hr.read_conllu(treebank))
+    table: hr.RoleTable = hr.assign_roles(scores, alpha=0.01)
+    heads: list[tuple[int, int]] = table.heads_with("syntactic:nsubj:to_governor")
+    assert isinstance(heads, list)
+    result: hr.Classification = hr.classify_heads(model, hr.read_conllu(treebank))
+    result.save(tmp_path / "roles")
+    loaded: hr.RoleTable = hr.RoleTable.load(tmp_path / "roles")
+    assert loaded.frame["answer"].value_counts().sum() == len(loaded.frame)
+    shifts: hr.RoleComparison = hr.compare_roles(scores, scores)
+    assert str(shifts)

@@ -22,7 +22,7 @@ from headroles import (
     read_conllu,
 )
 from headroles.drawing.page import Sentences
-from headroles.errors import StorageError, UsageError
+from headroles.errors import StorageError
 from headroles.report.pages import make_report, write_report
 from headroles.results.shown import WIDE, Grid
 from headroles.results.stored import save_together
@@ -233,15 +233,6 @@ def test_a_sentence_of_ones_own_is_on_the_page(
         assert "yours" not in {one.score for one in others}
         for query, key, weight, _ in first.arcs:
             assert weight == seen.weights[query, key]
-    with pytest.raises(UsageError, match="no pipeline parsed the text that was scored"):
-        make_report(folder, text="Old cats eat.")
-    with pytest.raises(UsageError, match="parser has no effect without text"):
-        make_report(folder, parser="x")
-
-
-def test_a_page_without_sentences_takes_none(shifts: RoleComparison, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="the page of a comparison shows no sentences"):
-        make_report(shifts.save(tmp_path / "shifts"), tokens="Old cats")
 
 
 def test_details_fit_a_screen(shifts: RoleComparison) -> None:

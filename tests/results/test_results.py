@@ -1,4 +1,4 @@
-"""Results: a new kind is a few lines, and shows, saves, loads and exports itself."""
+"""Results: a new kind is a few lines, shows, saves and exports itself; records are typed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypedDict
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -16,14 +17,16 @@ from pandas.testing import assert_frame_equal
 
 from headroles import RoleTable, assign_roles
 from headroles.errors import StorageError, UsageError
-from headroles.record import Record
+from headroles.record import Record, ScoreFacts
 from headroles.registry import RESULTS, result_type
 from headroles.results.columns import COLUMNS, NUMBER, TEXT, Column, check_rows
 from headroles.results.formats import to_records
 from headroles.results.result import Result, widened
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.stored import put_into
-from headroles.storage import RUN_FILE, digests_of, read_run, write_run
+from headroles.roles import SCORES, Role
+from headroles.storage import RUN_FILE, digests_of, plain, read_run, write_run
+from tests.commands import names
 from tests.conftest import make_scores
 
 
@@ -77,11 +80,7 @@ def test_comes_back_as_it_was_saved(recipes: Recipes, tmp_path: Path) -> None:
     again = Recipes.load(recipes.save(tmp_path / "out"))
     assert_frame_equal(again.frame, recipes.frame)
     assert again.record == recipes.record
-    assert {file.name for file in (tmp_path / "out").iterdir()} == {
-        RUN_FILE,
-        "recipes.csv",
-        "recipes.parquet",
-    }
+    assert names(tmp_path / "out") == {RUN_FILE, "recipes.csv", "recipes.parquet"}
 
 
 def test_a_result_goes_beside_what_it_was_made_from(recipes: Recipes, tmp_path: Path) -> None:
@@ -114,7 +113,9 @@ def test_views(recipes: Recipes) -> None:
         recipes.view("quick", value="minutes")
 
 
-def test_shows_itself_as_text_and_as_html(recipes: Recipes) -> None:
+def test_shows_itself_as_text_also_in_a_notebook_and_as_html(
+    recipes: Recipes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text, html = repr(recipes), recipes._repr_html_()
     *shown, go_on = text.splitlines()
     assert go_on.startswith("Go on with .frame")
@@ -128,30 +129,16 @@ def test_shows_itself_as_text_and_as_html(recipes: Recipes) -> None:
     assert "soup &lt;hot&gt;" in html
     assert "<hot>" not in html
     assert recipes.warnings == ("stew takes long",)
-
-
-def test_shows_itself_as_text_in_a_notebook_too(
-    recipes: Recipes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = repr(recipes)
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert repr(recipes) == expected
+    assert repr(recipes) == text
 
 
-@pytest.fixture
-def cooked() -> pd.DataFrame:
+def test_wide_tables_keep_all_rows_in_their_order() -> None:
     """Two cooks and three dishes, of which only three were cooked."""
-    columns = ("course", "dish", "cook", "minutes", "said")
-    rows = [
-        ("main", "stew", "Bo", 90, None),
-        ("first", "soup", "Bo", 20, "hot"),
-        ("main", "stew", "Ada", 80, None),
-    ]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def test_wide_tables_keep_all_rows_in_their_order(cooked: pd.DataFrame) -> None:
+    rows = [("main", "stew", "Bo", 90, None), ("first", "soup", "Bo", 20, "hot")]
+    rows += [("main", "stew", "Ada", 80, None)]
+    cooked = pd.DataFrame(rows, columns=["course", "dish", "cook", "minutes", "said"])
     wide = widened(cooked, ("course", "dish"), "cook", ["Ada", "Bo", "Cy"], "minutes")
     expected = pd.DataFrame(
         {
@@ -236,11 +223,6 @@ class TestForgedTables:
         with pytest.raises(StorageError, match=message):
             RoleTable.load(forged(table, tmp_path / "out", **changes))
 
-    def test_a_table_without_rows_is_refused(self, table: RoleTable, tmp_path: Path) -> None:
-        replace(table, frame=table.frame[:0]).save(tmp_path / "out")
-        with pytest.raises(StorageError, match=r"roles\.parquet: it has no rows; test scores with"):
-            RoleTable.load(tmp_path / "out")
-
     def test_texts_that_are_no_utf8_are_refused(self, table: RoleTable, tmp_path: Path) -> None:
         file = table.save(tmp_path / "out") / "roles.parquet"
         stored = pq.read_table(file)
@@ -272,8 +254,13 @@ class TestForgedTables:
         with pytest.raises(StorageError, match=message.replace("$", r"\$")):
             RoleTable.load(tmp_path / "out")
 
-    def test_one_that_nobody_changed_is_read(self, table: RoleTable, tmp_path: Path) -> None:
+    def test_one_that_nobody_changed_is_read_if_it_has_rows(
+        self, table: RoleTable, tmp_path: Path
+    ) -> None:
         assert RoleTable.load(forged(table, tmp_path / "out")) == table
+        replace(table, frame=table.frame[:0]).save(tmp_path / "none")
+        with pytest.raises(StorageError, match=r"roles\.parquet: it has no rows; test scores with"):
+            RoleTable.load(tmp_path / "none")
 
 
 def test_every_column_of_every_table_is_declared() -> None:
@@ -288,3 +275,38 @@ def test_rows_that_a_table_lacks_are_named() -> None:
         check_rows(frame, {("task",): [], ("set",): []})
     with pytest.raises(ValueError, match="it has no row of task and set"):
         check_rows(frame, {("task", "set"): [("b", "y")]})
+
+
+SCORED: dict[str, Any] = {"score": "bias", "roles": [], "scores": 4}
+
+
+def test_every_score_and_every_piece_of_a_role_is_recorded() -> None:
+    for name in SCORES:
+        assert ScoreFacts.read({**SCORED, "score": name}).score == name
+    role = Role("local", unit="tokens", thresholds={"bias": 2.0})
+    written = plain(role.to_record())
+    assert written == {"id": "local", "unit": "tokens", "thresholds": {"bias": 2}}
+    (recorded,) = ScoreFacts.read({**SCORED, "roles": [written]}).roles
+    assert Role.from_record(recorded) == role
+
+
+@pytest.mark.parametrize(
+    ("form", "content", "message"),
+    [
+        (Record, {"model": {"layers": 10**6, "heads": 2}}, "1000000 layers of 2 heads"),
+        (Record, {"corpus": {"examples": -1}}, r"\$.corpus.examples"),
+        (ScoreFacts, {**SCORED, "score": "best"}, r"Invalid enum value 'best' - at `\$.score`"),
+        (ScoreFacts, {**SCORED, "roles": [{"id": "a"}] * 2}, "two roles of one id"),
+        (ScoreFacts, {**SCORED, "roles": [{"id": "a", "sieve": "print"}]}, "field `sieve`"),
+    ],
+)
+def test_invalid_records_are_refused(form: Any, content: dict[str, Any], message: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=message):
+        form.read(content)
+
+
+def test_records_are_read_back() -> None:
+    source = Record.now(kind="scores", options={"relations": ["obj"], "seed": None})
+    record = Record.now(kind="power", facts={"offsets": (1, 2)}, sources={"pilot": source})
+    assert record.created
+    assert Record.read(plain(record)) == record

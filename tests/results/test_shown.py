@@ -1,13 +1,29 @@
-"""What results show is text and nothing that a terminal would obey."""
+"""What results and messages show: text, for readers in Python and on the command line."""
 
 from __future__ import annotations
+
+import ast
+import re
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import headroles
+from headroles.errors import CorpusError, UsageError
 from headroles.results.shown import Grid, Shown, Warned, as_html, as_text, brief
-from headroles.wording import as_given, in_one_line, json_lines, printable, printable_lines
+from headroles.wording import (
+    addressed,
+    as_given,
+    in_one_line,
+    json_lines,
+    printable,
+    printable_lines,
+    speaking_of_flags,
+)
 
 NASTY = {
     "\x1b[31m": r"\x1b[31m",
@@ -72,3 +88,86 @@ def test_summaries_fit_a_screen(n_rows: list[int], warnings: list[str]) -> None:
     left = [int(line.split()[0]) for line in lines if "more rows" in line]
     assert rows + sum(left) == sum(n_rows)
     assert sum(line.startswith("warning: ") for line in lines) >= min(1, len(warnings))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain text, é 中 \u200b\xa0", "plain text, é 中 \u200b\xa0"),
+        ("a\x1b[31mb", r"a\x1b[31mb"),
+        ("a\nb\tc\r", r"a\nb\tc\r"),
+        ("\x00\x7f\x9b", r"\x00\x7f\x9b"),
+        ("\u2028\u202egnp\u2069", r"\u2028\u202egnp\u2069"),
+        ("caf\udce9", r"caf\udce9"),
+    ],
+)
+def test_control_characters_are_escaped(text: str, expected: str) -> None:
+    assert printable(text) == expected
+    assert printable(text).encode()
+
+
+@given(st.text(alphabet=st.characters()))
+def test_printable_text_is_one_line_that_stays_as_it_is(text: str) -> None:
+    once = printable(text)
+    assert printable(once) == once
+    assert not any(unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp") for one in once)
+
+
+def test_errors_are_one_line_of_readable_length() -> None:
+    error = CorpusError("first\nsecond \x1b[2J" + "x" * 10_000 + "; the cure")
+    assert str(error).startswith("first\\nsecond \\x1b[2Jxxx")
+    assert str(error).endswith("; the cure")
+    assert len(str(error)) == 1500
+
+
+PACKAGE = Path(headroles.__file__).parent
+COMMAND = re.compile(r"\b(headroles|pip|command) [a-z][^();]*")  # quoted whole, for all readers
+FLAG = re.compile(r"(?<![\w-])--[a-z]")
+
+
+def _texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the texts of a module that are no docstrings, values in them as x."""
+    skipped: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr | ast.JoinedStr):
+            skipped |= {id(one) for one in ast.iter_child_nodes(node)}
+        if isinstance(node, ast.JoinedStr):
+            parts = (
+                str(one.value) if isinstance(one, ast.Constant) else "x" for one in node.values
+            )
+            yield node.lineno, "".join(parts)
+        elif isinstance(node, ast.Constant) and id(node) not in skipped:
+            yield node.lineno, str(node.value)
+
+
+def test_messages_name_options_as_arguments() -> None:
+    found = [
+        f"{file.relative_to(PACKAGE)}:{line}: {text}"
+        for file in sorted(PACKAGE.rglob("*.py"))
+        if file.parent.name != "cli"
+        for line, text in _texts(ast.parse(file.read_text(encoding="utf-8")))
+        if " " in text and FLAG.search(COMMAND.sub("", addressed(text)))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("message", "argument", "flag"),
+    [
+        ("pass `a='b'`", "pass a='b'", "pass --a b"),
+        ('or `on="skip"`, x', 'or on="skip", x', "or --on skip, x"),
+        ("leave `one_more` out", "leave one_more out", "leave --one-more out"),
+        ("pass `header=False`", "pass header=False", "pass --no-header"),
+        ("pass `header=True`", "pass header=True", "pass --header"),
+        ("pass `n=3`", "pass n=3", "pass --n 3"),
+        ("pass `documents='a b'`", "pass documents='a b'", "pass --documents 'a b'"),
+        ("pass `written_as='zeroed'`", "pass written_as='zeroed'", "pass --as zeroed"),
+        ("see `.in_full()`.", "see .in_full().", "see --full."),
+        ("run: headroles x --a b", "run: headroles x --a b", "run: headroles x --a b"),
+        ("the word `` and `", "the word `` and `", "the word `` and `"),
+    ],
+)
+def test_one_message_for_two_readers(message: str, argument: str, flag: str) -> None:
+    assert (addressed(message), str(UsageError(message))) == (argument, argument)
+    with speaking_of_flags():
+        assert (addressed(message), str(UsageError(message))) == (flag, flag)

@@ -1,8 +1,9 @@
-"""Permuted words and weights."""
+"""What studies tell beside their answers: controls by permutation, documents, lacking roles."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,22 +11,23 @@ import torch
 from torch import Tensor
 
 import headroles as hr
-from headroles.errors import UsageError
 from headroles.roles import contrast_of
 from headroles.studies.classification.assignment import assign
 from headroles.studies.classification.options import AssignOptions
 from headroles.studies.controls import with_permuted_weights, with_permuted_words
-from tests.conftest import flat, make_bert, make_scores
+from tests.conftest import (
+    CAT,
+    DOG,
+    conllu_sentence,
+    flat,
+    make_bert,
+    make_scores,
+    make_tokenizer,
+)
 
 
 def matrices_of(model: object) -> dict[str, Tensor]:
     return {name: one.detach() for name, one in model.named_parameters()}  # type: ignore[attr-defined]
-
-
-def test_scores_alone_have_no_control_that_takes_its_own_pass(sample: Path) -> None:
-    for name in ("words", "trees,weights"):
-        with pytest.raises(UsageError, match="which only classify makes; give trees, or none"):
-            hr.score_heads(make_bert(), sample, controls=name)
 
 
 def test_where_no_sentence_has_another_tree(bert_folder: Path) -> None:
@@ -81,3 +83,81 @@ def test_a_control_that_finds_more_than_a_quarter_is_warned_of(n_found: int, war
     found = f"With permuted words {n_found} head"
     assert found in flat(table)
     assert any("Controls find heads" in one for one in table.record.warnings) == warned
+
+
+SENT_ID = "documents='sent_id', as ids name 2;"
+HELP = (SENT_ID, "documents='comment:KEY'", "clusters='none'")
+START = "the treebank names no documents (# newdoc): tests take examples as ind"
+IDS = ("a-1", "a-2", "a-3", "b-1")
+
+
+def write(folder: Path, *names: str, newdoc: str = "", file: str = "t.conllu") -> Path:
+    """A treebank of sentences of these ids; ``newdoc`` has a letter for the document of each."""
+    sentences = [
+        conllu_sentence(CAT if k % 2 else DOG, name, f"d{newdoc[k]}" if newdoc else None)
+        for k, name in enumerate(names)
+    ]
+    (folder / file).write_text("".join(sentences))
+    return folder / file
+
+
+def classify(corpus: Path, **options: Any) -> hr.RoleTable:
+    settings = {"tokenizer": make_tokenizer(), "controls": "none", **options}
+    return hr.classify_heads(make_bert(layers=1), corpus, **settings).roles
+
+
+@pytest.mark.parametrize(
+    ("ids", "newdoc", "options", "parts"),
+    [
+        (IDS, "", {}, (START, *HELP)),
+        (("s-1", "s-2", "s-3"), "", {}, (START,)),  # ids that name one document do not help
+        (IDS, "aaab", {}, ()),
+        (IDS, "aaaa", {}, ("the corpus is one document",)),
+        (IDS, "", {"clusters": "none"}, ()),
+    ],
+)
+def test_a_treebank_without_documents_comes_with_options_that_help(
+    tmp_path: Path,
+    ids: tuple[str, ...],
+    newdoc: str,
+    options: dict[str, Any],
+    parts: tuple[str, ...],
+) -> None:
+    table = classify(write(tmp_path, *ids, newdoc=newdoc), roles="local", **options)
+    told = "".join(one for one in table.warnings if "document" in one and "fewer" not in one)
+    assert bool(told) == bool(parts)
+    assert all(part in told for part in parts)
+    assert (SENT_ID in told) == (SENT_ID in parts)
+
+
+def test_files_that_name_no_document_count_as_one_each(tmp_path: Path) -> None:
+    write(tmp_path, *IDS)
+    write(tmp_path, "c-1", "c-2", "c-3", file="u.conllu")
+    table = classify(tmp_path, roles="local")
+    assert any("each file counts as one document" in one for one in table.warnings)
+
+
+@pytest.mark.parametrize(
+    ("newdoc", "options", "why"),
+    [
+        ("abcd", {}, "each of the 4 sentences is a document of its own"),
+        ("aabb", {"pairing": "none"}, "with pairing='none' there are no pairs"),
+    ],
+)
+def test_roles_that_are_left_out_come_with_the_reason(
+    tmp_path: Path, newdoc: str, options: dict[str, Any], why: str
+) -> None:
+    corpus = write(tmp_path, *IDS, newdoc=newdoc)
+    table = classify(corpus, roles="local,block:ratio", **options)
+    assert list(table.facts["left_out"]) == ["block:ratio"]
+    assert "No example has the same sentence: that takes pairs of" in flat(table)
+    assert why in flat(table)
+
+
+def test_contrasts_that_nothing_can_be_compared_with(tmp_path: Path) -> None:
+    words = [("dogs", 2, "nsubj"), ("sleep", 0, "root")]
+    file = tmp_path / "t.conllu"
+    file.write_text(conllu_sentence(words, "a") + conllu_sentence(words, "b"))
+    frame = classify(file, roles="syntactic", pairing="none", threshold=0.01).frame
+    assert frame["beyond_distance"].isna().all()
+    assert set(frame["answer"]) <= {"undecided", "no"}

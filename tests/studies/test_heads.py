@@ -1,20 +1,29 @@
-"""From scores to what is tested: columns, thresholds, families, clusters."""
+"""From scores to what is tested: columns, thresholds, clusters, the offset to be beaten."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_rel
 
 from headroles import HeadScores, assign_roles, compare_roles, power_analysis
 from headroles.errors import UsageError
-from headroles.studies.heads import HeadColumns, RoleHypotheses, clusters_in
+from headroles.studies.heads import (
+    HeadColumns,
+    RoleHypotheses,
+    baseline_of,
+    clusters_in,
+    second_half,
+)
 from headroles.studies.options import ThresholdOptions
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import TestOptions
 from tests.conftest import changed, make_scores, role_ids
+from tests.studies.conftest import hits_of
 
 RNG = np.random.default_rng(0)
 
@@ -63,15 +72,14 @@ def test_thresholds_are_those_of_the_score(score: str, threshold: float) -> None
         ("none", "bbaa", None),
     ],
 )
-def test_documents_are_clusters(clusters: str, documents: str, expected: list[int] | None) -> None:
+def test_documents_are_clusters_if_there_are_several(
+    clusters: str, documents: str, expected: list[int] | None
+) -> None:
     scores = make_scores(RNG.normal(size=(4, 1, 2, 1)), ["local"], list(documents))
     found = clusters_in(scores.documents, TestOptions(clusters=clusters))
     assert (None if found is None else found.tolist()) == expected
     n_clusters = hypotheses(scores, clusters=clusters).n_clusters
     assert n_clusters == (4 if expected is None else len(set(documents)))
-
-
-def test_one_document_cannot_be_clustered() -> None:
     scores = make_scores(RNG.normal(size=(4, 1, 2, 1)), ["local"])
     with pytest.raises(UsageError, match=r"all examples are of one document.*clusters='none'"):
         hypotheses(scores, clusters="document")
@@ -93,3 +101,66 @@ def test_every_table_of_tests_notes_removed_heads() -> None:
         assert frame[gone][["layer", "head"]].to_numpy().tolist() == [[1, 0]]
     assert removed not in set(by_name.loc["same", "note"])
     assert shifts["checkpoint"].tolist() == ["pruned"] * 4 + ["same"] * 4
+
+
+OBJECT = "syntactic:obj:to_governor"
+
+
+def test_documents_belong_to_the_halves_by_turns() -> None:
+    scores = make_scores(np.zeros((5, 1, 1, 1)), ["local"], list("bbaac"))
+    assert second_half(scores).tolist() == [False, False, True, True, False]
+    alone = make_scores(np.zeros((3, 1, 1, 1)), ["local"])
+    assert second_half(alone).tolist() == [False, True, False]
+
+
+def test_the_offset_of_a_half_is_the_best_of_the_other() -> None:
+    first, second = np.array([1, 0, 1, 0.0]), np.array([0, 1, 0, 1.0])
+    scores = hits_of(np.zeros((4, 1)), {-1: first, 2: second}, list("abcd"))
+    rival = baseline_of(scores, OBJECT)
+    assert rival is not None
+    assert rival.offsets == (2, -1)
+    assert rival.hits.tolist() == [0, 0, 0, 0]
+
+
+def test_is_the_paired_test_of_both_rules() -> None:
+    """Of a layer that lacks examples, over its own examples."""
+    rng = np.random.default_rng(0)
+    hits, rule = rng.random((40, 2, 3, 1)), (rng.random(40) * 0.6).astype(np.float32)
+    hits[::3, 1] = np.nan
+    documents = [f"d{k}" for k in range(40)]
+    shares = hits_of(hits[:, 0, :, 0], {-1: rule}, documents).offset_shares
+    scores = make_scores(hits, [OBJECT], documents, score="hit")
+    scores = replace(scores, offset_shares=shares)
+    for margin in (0.1, 0.25):
+        frame = assign_roles(scores, offset_margin=margin).frame
+        for row in frame.itertuples():
+            own = scores.values[:, row.layer, row.head, 0].astype(float)
+            has = ~np.isnan(own)
+            expected = ttest_rel(own[has], rule[has] + margin, alternative="greater")
+            assert row.p_value == pytest.approx(expected.pvalue)
+            assert row.mean == pytest.approx(own[has].mean())
+            assert row.threshold == pytest.approx(rule[has].mean() + margin)
+
+
+def test_a_head_that_is_the_rule_does_not_beat_it() -> None:
+    rule = np.random.default_rng(1).random(40).astype(np.float32)
+    hits = np.column_stack([rule, np.minimum(1, rule + 0.5)])
+    for margin in (0.0, 0.1):
+        scores = hits_of(hits, {1: rule}, [f"d{k}" for k in range(40)])
+        answers = assign_roles(scores, offset_margin=margin).frame["answer"].tolist()
+        assert answers == ["no" if margin else "undecided", "yes"]
+
+
+def test_a_threshold_that_is_asked_for_replaces_the_rule(tmp_path: Path) -> None:
+    hits = np.random.default_rng(2).normal(0.7, 0.1, (40, 1))
+    scores = hits_of(hits, {1: np.full(40, 0.9)}, [f"d{k}" for k in range(40)])
+    table = assign_roles(scores)
+    assert table.frame["answer"].tolist() == ["no"]
+    assert table.facts["offsets"] == {OBJECT: (1, 1)}
+    assert "of arcs by 0.1 more than the best fixed offset has" in repr(table)
+    table = assign_roles(scores, threshold=0.5)
+    assert table.frame["answer"].tolist() == ["yes"]
+    assert table.facts["offsets"] == {}
+    scores.offset_shares[2] = np.nan  # type: ignore[index]
+    loaded = HeadScores.load(scores.save(tmp_path / "out"))
+    np.testing.assert_array_equal(loaded.offset_shares, scores.offset_shares)

@@ -1,8 +1,4 @@
-"""One sense of "has the role": all faces of a table, and studies, name the same heads.
-
-`faces` collects the heads that each of them names; `python -m tests.studies.test_one_answer DIR`
-prints them for a stored role table.
-"""
+"""One sense of "has the role": all faces of a table, and studies, name the same heads."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import csv
 import io
 import json
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -20,7 +15,7 @@ import numpy as np
 import pytest
 
 from headroles import HeadScores, RoleTable, assign_roles, compare_roles, replicate_roles
-from headroles.roles import contrast_of, is_arc
+from headroles.roles import contrast_of
 from headroles.studies.claims.measured import Measured
 from headroles.studies.classification.figures import draw_head, draw_heads, draw_role, role_map
 from tests.conftest import flat, make_scores
@@ -117,21 +112,3 @@ def test_studies_read_the_same_answer(scores: HeadScores) -> None:
     for role in ("local", "syntactic"):
         has = Measured.has(measured, role)
         assert list(zip(*np.nonzero(has), strict=True)) == table.heads_with(role)
-
-
-def main(folder: str) -> None:
-    """Print the heads that each face of a stored role table names."""
-    table = RoleTable.load(folder)
-    lines = [flat(table)[:900]]
-    for role in table.roles:
-        named = dict(faces(table, role))
-        same = "the same heads" if len(set(named.values())) == 1 else f"OTHER HEADS: {named}"
-        lines.append(f"{role}: {len(named['answer'])} by {', '.join(named)}: {same}")
-    either = {head for role in table.roles if is_arc(role) for head in table.heads_with(role)}
-    same = either == set(table.heads_with("syntactic"))
-    lines.append(f"heads_with('syntactic'): {len(either)}, those of all roles of arcs: {same}")
-    sys.stdout.write("\n".join(lines) + "\n")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

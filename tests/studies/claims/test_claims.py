@@ -226,13 +226,6 @@ def test_claims_of_ones_own(
     assert "returned int" in reasons(table)[names[2]]
 
 
-def test_unknown_claims_are_refused(bert_folder: Path, sample: Path) -> None:
-    with pytest.raises(UsageError, match="did you mean 'single-heads'"):
-        claims(bert_folder, sample, claims="single-head")
-    with pytest.raises(UsageError, match="cannot be loaded"):
-        claims(bert_folder, sample, claims="nowhere:nothing")
-
-
 def test_the_command(folders: list[Path], sample: Path, tmp_path: Path) -> None:
     listed = run("claims", "--list")
     assert listed.exit_code == 0

@@ -201,26 +201,6 @@ def test_a_role_that_no_example_has_is_left_out() -> None:
     assert [*table.facts["left_out"]] == ["block"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"alpha": 0.5}, "alpha is 0.5"),
-        ({"threshold": float("nan")}, "threshold"),
-        ({"correction": "max_t"}, "correction is 'max_t'"),
-        ({"clusters": "document"}, "one document"),
-        ({"preset": "best"}, "preset is 'best'"),
-        ({"preset": "published", "test": "betting"}, "leave test out"),
-        ({"preset": "published", "correction": "holm"}, "leave correction out"),
-        ({"test": "betting"}, "betting needs the bounds of scores"),
-    ],
-)
-def test_options_that_cannot_be_meant(
-    scores: HeadScores, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(UsageError, match=message):
-        assign_roles(scores, **options)
-
-
 @pytest.fixture(scope="module")
 def bounded() -> HeadScores:
     """Excess of four heads over 240 examples of 120 documents, between -0.5 and 1."""

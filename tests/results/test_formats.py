@@ -1,10 +1,12 @@
-"""The role table in the formats that programs and people read."""
+"""Tables in the formats that programs and people read."""
 
 from __future__ import annotations
 
 import io
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from headroles import RoleTable, assign_roles
-from headroles.results.formats import FORMATS
+from headroles.results.formats import FORMATS, latex_table
 from headroles.role_names import in_words
 from headroles.storage import plain
-from tests.conftest import make_scores
+from tests.conftest import make_scores, role_ids
 
 ROLES = ("local", "50%_a&b", "<script>alert(1)</script>", "conj|and")
 MODEL = {"model": "Köln/bert"}
@@ -52,60 +54,37 @@ def assert_same(read: pd.DataFrame, frame: pd.DataFrame) -> None:
     ("view", "value"),
     [("long", None), ("wide", None), *(("wide", v) for v in ("answer", "p_value", "assigned"))],
 )
-class TestRoundTrip:
-    def test_csv(self, table: RoleTable, view: str, value: str | None) -> None:
-        assert_same(read_csv(table.export("csv", view, value)), frame_of(table, view, value))
-
-    def test_parquet(self, table: RoleTable, view: str, value: str | None) -> None:
-        content = table.export("parquet", view, value)
-        read = pq.read_table(pa.BufferReader(content)).to_pandas()
-        pd.testing.assert_frame_equal(read, frame_of(table, view, value), check_exact=True)
-
-    def test_json(self, table: RoleTable, view: str, value: str | None) -> None:
-        content = json.loads(
-            table.export("json", view, value), parse_constant=lambda name: pytest.fail(name)
-        )
-        frame = frame_of(table, view, value)
-        assert_same(pd.DataFrame(content["rows"], columns=list(frame.columns)), frame)
+def test_programs_read_the_same_numbers(table: RoleTable, view: str, value: str | None) -> None:
+    frame = table.frame if view == "long" else table.wide(*filter(None, [value]))
+    assert_same(read_csv(table.export("csv", view, value)), frame)
+    read = pq.read_table(pa.BufferReader(table.export("parquet", view, value))).to_pandas()
+    pd.testing.assert_frame_equal(read, frame, check_exact=True)
+    content = json.loads(table.export("json", view, value), parse_constant=pytest.fail)
+    assert_same(pd.DataFrame(content["rows"], columns=list(frame.columns)), frame)
 
 
-def frame_of(table: RoleTable, view: str, value: str | None = None) -> pd.DataFrame:
-    if view == "long":
-        return table.frame
-    return table.wide() if value is None else table.wide(value)
-
-
-def test_json_has_null_for_what_is_missing_and_true_for_what_is_assigned(table: RoleTable) -> None:
-    rows = json.loads(table.export("json"))["rows"]
-    untested = [row for row in rows if row["role"] == ROLES[2]]
+def test_json_has_null_for_what_is_missing_and_the_record_goes_along(table: RoleTable) -> None:
+    content = json.loads(table.export("json"))
+    untested = [row for row in content["rows"] if row["role"] == ROLES[2]]
     assert {row["p_value"] for row in untested} == {None}
-    assert {row["assigned"] for row in rows} == {True, False}
-
-
-def test_the_record_goes_along(table: RoleTable) -> None:
-    metadata = pq.read_schema(pa.BufferReader(table.export("parquet"))).metadata
-    assert json.loads(table.export("json"))["record"] == plain(table.record)
-    kept = json.loads(metadata[b"headroles"])
+    assert {row["assigned"] for row in content["rows"]} == {True, False}
+    assert content["record"] == plain(table.record)
+    kept = json.loads(
+        pq.read_schema(pa.BufferReader(table.export("parquet"))).metadata[b"headroles"]
+    )
     scored = kept["sources"]["scores"]
     assert scored["model"]["model"] == MODEL["model"]
     assert not {"created", "command"} & {*kept, *scored}
 
 
 @pytest.mark.parametrize("view", ["long", "wide"])
-def test_html_escapes_names(table: RoleTable, view: str) -> None:
+def test_html_and_latex_escape_names(table: RoleTable, view: str) -> None:
     content = table.export("html", view).decode()
     assert "<script>" not in content
     assert "&lt;script&gt;" in content
     assert "50%_a&amp;b" in content
-
-
-def test_html_escapes_notes(table: RoleTable) -> None:
     noted = RoleTable(table.frame.assign(note="<script>x</script>"), table.record)
     assert "<script>" not in noted.export("html").decode()
-
-
-@pytest.mark.parametrize("view", ["long", "wide"])
-def test_latex_escapes_names(table: RoleTable, view: str) -> None:
     content = table.export("latex", view).decode()
     assert r"50\%\_a\&b" in content
     assert "50%" not in content
@@ -158,7 +137,7 @@ def test_no_cell_of_csv_is_a_formula(marked: RoleTable, view: str) -> None:
     assert {"'=1+1", "'@x", "'+1", "'-x", "a_b"} <= set(cells)
 
 
-def test_markdown_shows_names_as_they_are(marked: RoleTable) -> None:
+def test_formats_for_people_show_names_as_they_are(marked: RoleTable) -> None:
     lines = marked.export("markdown", "answers").decode().splitlines()
     found = [line[2:].split(" |")[0].rstrip() for line in lines[2:]]
     assert found[4:] == [
@@ -167,16 +146,74 @@ def test_markdown_shows_names_as_they_are(marked: RoleTable) -> None:
         r'a&lt;b>\|c"d',
         "a_b",
     ]
-
-
-def test_latex_sets_names_as_they_are(marked: RoleTable) -> None:
     content = marked.export("latex", "answers").decode()
     assert r"\textbackslash{}x1b{[}31mred" in content
     assert r"*b* `c` {[}l](http://x) \_e\_ \$m\$" in content
     assert r"a\textless{}b\textgreater{}\textbar{}c''d" in content
     assert "\x1b" not in content
+    for fmt in ("markdown", "latex", "html"):
+        assert "\x1b" not in marked.export(fmt).decode()
 
 
-@pytest.mark.parametrize("fmt", ["markdown", "latex", "html"])
-def test_no_format_for_people_has_control_characters(marked: RoleTable, fmt: str) -> None:
-    assert "\x1b" not in marked.export(fmt).decode()
+@pytest.fixture(scope="module")
+def relations() -> RoleTable:
+    roles = role_ids(["nsubj", "obj"])
+    values = np.random.default_rng(0).gamma(9, 0.4, (30, 3, 4, len(roles)))
+    return assign_roles(make_scores(values, roles, [f"d{k}" for k in range(30)]))
+
+
+def cells(content: str) -> list[list[str]]:
+    rows = [line for line in content.splitlines() if re.match(r"[^\\].* \\\\$", line)]
+    return [row.removesuffix(r" \\").split(" & ") for row in rows]
+
+
+@pytest.mark.parametrize("kind", ["", "[twocolumn]"])
+def test_latex_compiles(relations: RoleTable, kind: str, tmp_path: Path) -> None:
+    if shutil.which("pdflatex") is None:
+        pytest.skip("needs pdflatex (Debian: texlive-latex-recommended, texlive-science)")
+    views = ["counts", "answers", "colocation", *(["long"] * (not kind))]
+    pages = [relations.export("latex", view).decode() for view in views]
+    (tmp_path / "page.tex").write_text(
+        f"\\documentclass{kind}{{article}}\\usepackage{{array,booktabs,siunitx,longtable}}"
+        "\\begin{document}\n" + "\\clearpage\n".join(pages) + "\\end{document}\n"
+    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout[-2000:]
+
+
+def test_latex_numbers_of_a_column_have_the_same_decimals() -> None:
+    frame = pd.DataFrame(
+        {
+            "head": ["0-0", "0-1", "0-2"],
+            "effect": [-0.004, 12.5, np.nan],
+            "needed": [108.0, np.inf, 4.0],
+            "p_value": [0.0004, 0.04321, 1.0],
+            "flag": [True, False, True],
+            "tiny": [2.5e-5, 1e-5, 0.0],
+        }
+    )
+    content = latex_table(frame)
+    assert (
+        r"\begin{tabular}{lS[table-format=-2.1]S[table-format=3.0]S[table-format=1.3]l"
+        r"S[table-format=1.7]}"
+    ) in content
+    header, *rows = cells(content)
+    assert header == ["{head}", "{effect}", "{needed}", r"{p\_value}", "{flag}", "{tiny}"]
+    assert rows == [
+        ["0-0", "-0.0", "108", r"{$<$.001}", "x", "0.0000250"],
+        ["0-1", "12.5", r"{$\infty$}", "0.043", "", "0.0000100"],
+        ["0-2", "", "4", "1.000", "x", "0.0000000"],
+    ]
+
+
+def test_latex_has_caption_and_label(relations: RoleTable) -> None:
+    content = relations.export("latex", "answers", caption="50% of heads", label="tab:a b").decode()
+    assert r"\caption{50\% of heads}" in content
+    assert r"\label{tab:a-b}" in content
+    assert r"\label{tab:role-table}" in relations.export("latex", "answers").decode()
+    empty = pd.DataFrame({"role": pd.Series([], dtype=str)})
+    assert r"\begin{tabular}{l}" in latex_table(empty)
+    # A name never begins the height of a row.
+    content = latex_table(pd.DataFrame({"word": ["[CLS]", "[SEP]"]}))
+    assert not re.search(r"^\[", content, re.M)
