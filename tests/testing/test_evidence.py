@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +16,6 @@ from statsmodels.stats.weightstats import ttost_paired
 
 from headroles import assign_roles
 from headroles.arrays import FloatArray
-from headroles.errors import UsageError
 from headroles.inference import CORRECTIONS, Alternative, Bounds, Sample
 from headroles.testing.answers import ANSWERS, answer
 from headroles.testing.catalogue import BETTING
@@ -42,28 +40,17 @@ def values_of(
     return values.astype(np.float32)
 
 
-@dataclass(frozen=True)
-class Question:
-    """Hypotheses and how they are to be tested."""
-
-    hypotheses: Hypotheses
-    options: TestOptions
-
-    @property
-    def values(self) -> FloatArray:
-        return self.hypotheses.sample.values
-
-
 def question(
     values: Any,
     documents: list[str] | None = None,
     threshold: float = 3.0,
     bound: float | None = None,
     **options: Any,
-) -> Question:
-    """Values (examples, layers, heads, roles), side by side in the order role, layer, head.
+) -> Any:
+    """Hypotheses, the options of their tests, and the values.
 
-    They are known to lie within ``bound`` around 0, if it is given.
+    Values (examples, layers, heads, roles) stand side by side in the order role, layer, head; they
+    are known to lie within ``bound`` around 0, if it is given.
     """
     asked = TestOptions(**options)
     n, *shape, n_roles = np.shape(values)
@@ -71,26 +58,23 @@ def question(
     if documents is not None and asked.clusters != "none":
         clusters = np.unique(documents, return_inverse=True)[1]
     sample = Sample.of(np.moveaxis(np.asarray(values), -1, 1).reshape(n, -1), clusters)
+    labels, bounds = np.repeat(np.arange(n_roles), np.prod(shape)), None
+    if bound is not None:
+        same = np.full((n, n_roles), bound)
+        bounds = Bounds(-same, same, -same[0], same[0], labels, cap=2 * bound)
     hypotheses = Hypotheses.of(
         sample,
         threshold,
         size=size_of_scores(sample),
-        labels=np.repeat(np.arange(n_roles), np.prod(shape)),
+        labels=labels,
         names=tuple(f"r{role}" for role in range(n_roles)),
         is_clustered=clusters is not None,
-        bounds=None if bound is None else bounds_of(n, n_roles, int(np.prod(shape)), bound),
+        bounds=bounds,
     )
-    return Question(hypotheses, asked)
+    return SimpleNamespace(hypotheses=hypotheses, options=asked, values=hypotheses.sample.values)
 
 
-def bounds_of(n: int, n_roles: int, n_heads: int, bound: float) -> Bounds:
-    """The same for all examples and roles."""
-    same = np.full((n, n_roles), bound)
-    kinds = np.repeat(np.arange(n_roles), n_heads)
-    return Bounds(-same, same, -same[0], same[0], kinds, cap=2 * bound)
-
-
-def outcome_of(asked: Question) -> SimpleNamespace:
+def outcome_of(asked: Any) -> SimpleNamespace:
     """What both directions say, side by side."""
     hypotheses, options = asked.hypotheses, asked.options
     above, below = (find_p_values(hypotheses, options, side) for side in SIDES)
@@ -112,7 +96,7 @@ def outcome_of(asked: Question) -> SimpleNamespace:
 SIDES: tuple[Alternative, ...] = ("greater", "less")
 
 
-def columns_of(asked: Question) -> list[FloatArray]:
+def columns_of(asked: Any) -> list[FloatArray]:
     """The values of each test that are there."""
     table = asked.values.astype(float)
     return [column[~np.isnan(column)] for column in table.T]
@@ -140,10 +124,11 @@ class TestOracles:
         values = values_of(heads=5)
         values[1:, 0, 0] = np.nan  # untestable: these do not count
         found = outcome_of(question(values, correction=correction))
-        for p, adjusted in (
+        above, below = (
             (found.p_above, found.p_above_adjusted),
             (found.p_below, found.p_below_adjusted),
-        ):
+        )
+        for p, adjusted in (above, below):
             assert np.isnan(p).sum() == 3
             made = ~np.isnan(p)
             np.testing.assert_array_equal(made, ~np.isnan(adjusted))
@@ -167,14 +152,8 @@ class TestAnswers:
     ) -> None:
         values = values_of(seed=seed)
         values[1:, 0, 0] = np.nan
-        found = outcome_of(
-            question(
-                values,
-                DOCUMENTS if clustered else None,
-                correction=correction,
-                alpha=alpha,
-            )
-        )
+        documents = DOCUMENTS if clustered else None
+        found = outcome_of(question(values, documents, correction=correction, alpha=alpha))
         yes, no, undecided, untestable = (found.answer == answer for answer in ANSWERS)
         assert (yes.astype(int) + no + undecided + untestable == 1).all()
         np.testing.assert_array_equal(yes, found.p_above_adjusted <= alpha)
@@ -255,30 +234,26 @@ def test_notes() -> None:
     assert found.answer.tolist() == ["untestable"] * 3 + ["undecided"]
 
 
-class TestWarnings:
-    def warnings_of(
-        self, values: Any, documents: list[str] | None = None, **options: Any
-    ) -> list[str]:
-        asked = question(values, documents, **options)
-        return find_warnings(asked.hypotheses, asked.options)
+def warnings_of(values: Any, documents: list[str] | None = None, **options: Any) -> list[str]:
+    asked = question(values, documents, **options)
+    return find_warnings(asked.hypotheses, asked.options)
 
-    @pytest.mark.parametrize("n_documents", [FEW - 1, FEW])
-    def test_few_clusters(self, n_documents: int) -> None:
-        values = np.random.default_rng(0).normal(3, 1, (n_documents, 1, 2, 1))
-        warned = self.warnings_of(values, [f"d{k}" for k in range(n_documents)])
-        assert len(warned) == (n_documents < FEW)
-        assert all("all roles come from fewer than 20 documents" in text for text in warned)
-        warned = self.warnings_of(values)
-        assert len(warned) == (n_documents < FEW)
-        assert all("all roles come from fewer than 20 examples" in text for text in warned)
-        assert all("document" not in text and "test=" not in text for text in warned)
 
-    @pytest.mark.parametrize("n_documents", [2, 5, 6])
-    def test_the_advice_on_few_clusters(self, n_documents: int) -> None:
-        values = np.random.default_rng(0).normal(3, 1, (30, 1, 2, 1))
-        warned = self.warnings_of(values, [f"d{k % n_documents}" for k in range(30)])[0]
-        assert "Add documents" in warned
-        assert ("clusters='none'" in warned) == (n_documents < 6)
+@pytest.mark.parametrize("n_documents", [FEW - 1, FEW])
+def test_few_documents_or_examples_are_warned_of(n_documents: int) -> None:
+    values = np.random.default_rng(0).normal(3, 1, (n_documents, 1, 2, 1))
+    warned = warnings_of(values, [f"d{k}" for k in range(n_documents)])
+    assert len(warned) == (n_documents < FEW)
+    assert all("all roles come from fewer than 20 documents" in text for text in warned)
+    warned = warnings_of(values)
+    assert len(warned) == (n_documents < FEW)
+    assert all("all roles come from fewer than 20 examples" in text for text in warned)
+    assert all("document" not in text and "test=" not in text for text in warned)
+    values = np.random.default_rng(0).normal(3, 1, (30, 1, 2, 1))
+    for few in (2, 5, 6):
+        advice = warnings_of(values, [f"d{k % few}" for k in range(30)])[0]
+        assert "Add documents" in advice
+        assert ("clusters='none'" in advice) == (few < 6)
 
 
 def test_few_examples_for_their_skewness() -> None:
@@ -357,16 +332,15 @@ def test_clusters_of_unequal_sizes_count_as_fewer() -> None:
     documents = [f"d{max(0, k - 59)}" for k in range(84)]
     asked = question(values, documents)
     assert asked.hypotheses.moments.n_clusters.tolist() == [25, 25]
-    (warning,) = find_warnings(asked.hypotheses, asked.options)
+    (warning,) = warnings_of(values, documents)
     assert "few documents (effective number 3, below 20): tests are unreliable. Add" in warning
-    even = question(values[:50], [f"d{k // 2}" for k in range(50)])
-    assert find_warnings(even.hypotheses, even.options) == []
+    assert warnings_of(values[:50], [f"d{k // 2}" for k in range(50)]) == []
 
 
 class TestBetting:
     """Values of 0 to 1 and thresholds in between, for 120 examples of 40 documents."""
 
-    def asked(self, **options: Any) -> Question:
+    def asked(self, **options: Any) -> Any:
         documents = [f"d{k // 3}" for k in range(120)]
         means = np.array([0.1, 0.2, 0.5, 0.8])
         values = np.random.default_rng(0).beta(9 * means, 9 * (1 - means), (120, 1, 4))[..., None]
@@ -387,15 +361,9 @@ class TestBetting:
         few = question(np.full((4, 1, 1, 1), 0.1), None, 0.5, bound=1, test="betting")
         assert outcome_of(few).answer.tolist() == ["undecided"]
         assert outcome_of(question(few.values[:, :, None, None], None, 0.5)).answer == "undecided"
-
-    def test_it_needs_neither_notes_nor_warnings(self) -> None:
-        asked = self.asked()
+        # There is neither a note nor a warning.
         assert find_warnings(asked.hypotheses, asked.options) == []
         assert find_notes(asked.hypotheses, test="betting").tolist() == [""] * 4
-
-    def test_without_bounds_it_is_refused(self) -> None:
-        with pytest.raises(UsageError, match="betting needs the bounds of scores"):
-            outcome_of(question(values_of(), test="betting"))
 
 
 @pytest.mark.parametrize(
@@ -413,13 +381,11 @@ def test_claims_about_families_of_skewed_scores_are_warned_of(
 ) -> None:
     rng = np.random.default_rng(0)
     asked = {"bound": 100, **options}
-    skewed = question(rng.gamma(0.2, 1, (100, 1, 2, 1)), **asked)
-    warnings = find_warnings(skewed.hypotheses, skewed.options)
+    warnings = warnings_of(rng.gamma(0.2, 1, (100, 1, 2, 1)), **asked)
     warned = [warning for warning in warnings if "no error in a whole family" in warning]
     assert len(warned) == (advice is not None)
     assert all(w.startswith("holm promises") and str(advice) in w for w in warned)
-    even = question(rng.normal(3, 1, (100, 1, 2, 1)), **asked)
-    assert find_warnings(even.hypotheses, even.options) == []
+    assert warnings_of(rng.normal(3, 1, (100, 1, 2, 1)), **asked) == []
 
 
 def test_both_directions_together_keep_the_false_discovery_rate() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,12 +29,6 @@ from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelle
 claims = hr.test_claims
 
 
-def folder_of(tmp_path: Path, name: str, model: object) -> Path:
-    model.save_pretrained(tmp_path / name)  # type: ignore[attr-defined]
-    make_tokenizer().save_pretrained(tmp_path / name)
-    return tmp_path / name
-
-
 def reasons(table: ClaimTable) -> dict[str, str]:
     lacking = table.frame[table.frame["verdict"] == "not testable"]
     return lacking.set_index("claim")["note"].to_dict()
@@ -44,7 +39,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """A model with random weights, and the same with noise, as if it were fine-tuned."""
     place, model = tmp_path_factory.mktemp("models"), make_bert(0, 4)
     named = (("before", model), ("after", with_noise(model, 0.2, 9)))
-    return [folder_of(place, name, one) for name, one in named]
+    return [save(one, place / name) for name, one in named]
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +90,7 @@ def test_a_second_model_must_be_a_fine_tuned_copy(
     model = make_bert(0, 4)
     assert change_of_weights(model, with_noise(model, 0.1, 1)) == pytest.approx(0.1, rel=0.05)
     for name, other in (("same", model), ("other", make_bert(1, 4)), ("deep", make_bert(0, 3))):
-        after = folder_of(tmp_path, name, other)
+        after = save(other, tmp_path / name)
         said = reasons(claims(folders[0], sample, after, claims="last-layers-move"))
         assert "give a fine-tuned copy" in said["last-layers-move"]
 
@@ -117,11 +112,14 @@ def test_no_trees_and_no_pairs_are_told_and_the_rest_goes_on(bert_folder: Path) 
     assert rows["positional-heads"] != "not testable"
 
 
+def inputs() -> Any:
+    return make_tokenizer()([text for text, _ in SENTENCES], padding=True, return_tensors="pt")
+
+
 def test_probabilities_of_right_answers(tmp_path: Path) -> None:
     model = make_task_model()
     task = write_labelled(tmp_path / "task.tsv", SENTENCES)
     opened = ClaimTask(str(save(model, tmp_path / "model")), task, ClaimOptions())
-    inputs = make_tokenizer()([text for text, _ in SENTENCES], padding=True, return_tensors="pt")
     right = []
     for removed in (False, True):
         if removed:
@@ -130,7 +128,7 @@ def test_probabilities_of_right_answers(tmp_path: Path) -> None:
                 lambda _, args: (args[0].index_fill(-1, torch.arange(16, 24), 0), *args[1:])
             )
         with torch.inference_mode():
-            found = model(**inputs).logits.softmax(-1)
+            found = model(**inputs()).logits.softmax(-1)
         rows = [(row, int(label == "good")) for row, (_, label) in enumerate(SENTENCES)]
         right.append(np.array([found[row].item() for row in rows]))
     assert opened.falls([[(1, 2)]])[:, 0] == pytest.approx(right[0] - right[1], abs=tolerance())
@@ -143,10 +141,7 @@ def test_claims_of_removal_need_a_model_that_needs_its_heads(tmp_path: Path, sam
     assert "not shown to beat the majority class" in said["prunable-share"]
     model = load_encoder(str(folder), None, "classification").model
     with torch.inference_mode():
-        inputs = make_tokenizer()(
-            [text for text, _ in SENTENCES], padding=True, return_tensors="pt"
-        )
-        answers = model(**inputs).logits.argmax(-1).tolist()
+        answers = model(**inputs()).logits.argmax(-1).tolist()
     texts = [text for text, _ in SENTENCES]
     rows = [(text, ["bad", "good"][one]) for text, one in zip(texts, answers, strict=True)] * 30
     opened = ClaimTask(str(folder), write_labelled(tmp_path / "own.tsv", rows), ClaimOptions())

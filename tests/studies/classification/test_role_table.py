@@ -11,13 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from headroles import (
-    HeadScores,
-    RoleTable,
-    assign_roles,
-    classify_heads,
-    read_conllu,
-)
+from headroles import HeadScores, RoleTable, assign_roles, classify_heads, read_conllu
 from headroles.errors import StorageError, UsageError
 from headroles.report.pages import make_report
 from headroles.results.shown import Warned, as_text
@@ -25,7 +19,7 @@ from headroles.results.stored import put_into
 from headroles.roles import SCORES
 from headroles.studies.classification.figures import draw_role
 from headroles.testing.answers import ROLE_ANSWERS
-from tests.commands import contents, names
+from tests.commands import contents
 from tests.conftest import flat, in_full, make_scores, role_ids
 from tests.report.conftest import marked, tables_of
 from tests.rounding import assert_same_sums
@@ -36,7 +30,8 @@ SUBJECT = "syntactic:nsubj:to_governor"
 BEYOND = f"{SUBJECT}:beyond_offset"
 
 
-def by_hand() -> HeadScores:
+@pytest.fixture
+def scores() -> HeadScores:
     """2 layers x 3 heads over 30 examples; heads of layer 1 are strong, strongest last."""
     rng = np.random.default_rng(0)
     means = np.array([[2.0, 2.5, 2.9], [3.5, 4.0, 6.0]])
@@ -47,12 +42,7 @@ def by_hand() -> HeadScores:
     return make_scores(values, ROLES)
 
 
-@pytest.fixture(scope="module")
-def scores() -> HeadScores:
-    return by_hand()
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def table(scores: HeadScores) -> RoleTable:
     return assign_roles(scores)
 
@@ -89,7 +79,9 @@ def test_a_row_is_the_test_of_its_head(scores: HeadScores) -> None:
     assert found.effect_size == pytest.approx((sample.mean() - 3) / sample.std(ddof=1))
 
 
-def test_untestable_and_degenerate(scores: HeadScores, table: RoleTable) -> None:
+def test_untestable_and_degenerate_tests_are_not_corrected_for(
+    scores: HeadScores, table: RoleTable
+) -> None:
     untestable, constant = row(table, 1, 2, "block"), row(table, 1, 2, "local")
     assert untestable.note.startswith("untestable")
     assert np.isnan(untestable.p_adjusted)
@@ -98,10 +90,7 @@ def test_untestable_and_degenerate(scores: HeadScores, table: RoleTable) -> None
     assert np.isnan(constant.p_value)
     assert constant.assigned
     assert not row(assign_roles(scores, threshold=5.0), 1, 2, "local").assigned
-
-
-def test_the_family_is_corrected_together(scores: HeadScores) -> None:
-    """11 of 18 tests were made: block has one example, one local head is constant."""
+    # 11 of 18 tests were made: block has one example, one local head is constant.
     found = row(assign_roles(scores, correction="bonferroni"), 1, 0, ARCS)
     assert found.p_adjusted == pytest.approx(min(1, 11 * found.p_value))
 
@@ -192,8 +181,7 @@ def test_layers_with_a_window_are_noted(reach: int) -> None:
     assert of_layers[1, :2].tolist() == [[seen, ""]] * 2
 
 
-def test_a_role_that_no_example_has_is_left_out() -> None:
-    scores = by_hand()
+def test_a_role_that_no_example_has_is_left_out(scores: HeadScores) -> None:
     scores.values[..., 1] = np.nan
     scores.counts[:, 1] = 0
     table = assign_roles(scores)
@@ -243,7 +231,7 @@ class TestCertified:
 # The views, and what the table says.
 
 
-def test_views_count_the_same_heads(table: RoleTable) -> None:
+def test_views_count_the_same_heads(scores: HeadScores, table: RoleTable) -> None:
     frame, answers = table.frame, table.answers()
     assert (frame["assigned"] == (frame["answer"] == "yes")).all()
     assert (list(answers.index), tuple(answers.columns)) == (list(ROLES), ROLE_ANSWERS)
@@ -259,14 +247,11 @@ def test_views_count_the_same_heads(table: RoleTable) -> None:
         for other in ROLES:
             assert together.loc[role, other] == len(having & set(table.heads_with(other)))
     assert table.assigned["mean"].is_monotonic_decreasing
-
-
-def test_views_of_no_assigned_roles_are_empty(scores: HeadScores) -> None:
     none = assign_roles(scores, threshold=1e6).where(only_assigned=True)
     assert all(none.view(name).empty for name in none.views)
 
 
-def test_it_shows_itself(table: RoleTable) -> None:
+def test_it_shows_itself_and_completes_names_for_people(table: RoleTable) -> None:
     shown = flat(table)
     for part in (
         "above 3 (t-tests of 30 independent examples, alpha 0.05, Benjamini-Hochberg over all",
@@ -279,12 +264,9 @@ def test_it_shows_itself(table: RoleTable) -> None:
     assert "<table" in table._repr_html_()
     odd = make_scores(np.ones((3, 1, 1, 1)), ["<script>"])
     assert "<script>" not in assign_roles(odd)._repr_html_()
-
-
-def test_tab_completion_shows_names_for_people(table: RoleTable) -> None:
-    shown = set(dir(table))
-    assert shown >= {"frame", "where", "heads_with", "save", "export", "warnings"}
-    assert not shown & {"hint", "kind", "shown", "filename", "read_files"}
+    completed = set(dir(table))
+    assert completed >= {"frame", "where", "heads_with", "save", "export", "warnings"}
+    assert not completed & {"hint", "kind", "shown", "filename", "read_files"}
 
 
 def test_every_reader_names_the_same_heads(subjects: RoleTable) -> None:
@@ -330,13 +312,9 @@ def test_a_relation_is_the_direction_in_which_the_table_is_stronger(strong: str)
     assert table.where("obj").roles == tuple(roles)
 
 
-def test_distance_that_was_not_controlled_is_named() -> None:
+def test_distance_that_was_not_controlled_is_named_and_so_is_the_lack_of_roles() -> None:
     values = np.full((60, 1, 4, 1), 9, dtype=np.float32) + np.arange(60).reshape(-1, 1, 1, 1) / 60
-    table = assign_roles(make_scores(values, (SUBJECT,)))
-    assert "Score with beyond_offset" in flat(table)
-
-
-def test_a_table_without_roles_says_so() -> None:
+    assert "Score with beyond_offset" in flat(assign_roles(make_scores(values, (SUBJECT,))))
     values = np.random.default_rng(0).normal(1.0, 0.1, size=(20, 1, 3, 1))
     text = repr(assign_roles(make_scores(values, ["local"])))
     assert "No head was shown to have a role.\n" in text
@@ -365,60 +343,32 @@ def test_the_summary_fits_on_a_screen(
     assert max(map(len, lines)) <= 100
 
 
-class TestFiles:
-    @pytest.fixture
-    def folder(self, table: RoleTable, tmp_path: Path) -> Path:
-        return table.save(tmp_path / "roles")
+@pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_nothing_is_replaced_unless_all_is_written(
+    table: RoleTable,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    nth: int,
+    failure: type[BaseException],
+) -> None:
+    folder = table.save(tmp_path / "roles")
+    before = contents(folder)
+    write, written = Path.write_bytes, []
 
-    def test_save_and_load(self, table: RoleTable, folder: Path) -> None:
-        loaded = RoleTable.load(folder)
-        pd.testing.assert_frame_equal(loaded.frame, table.frame, check_dtype=False)
-        assert loaded.record == table.record
-        assert names(folder) == {"roles.csv", "roles.parquet", "run.json"}
-        with pytest.raises(StorageError, match="not empty"):
-            table.save(folder)
+    def fail(path: Path, content: bytes) -> int:
+        written.append(path)
+        if len(written) == nth:
+            raise failure
+        return write(path, content)
 
-    @pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
-    @pytest.mark.parametrize("nth", [1, 2, 3])
-    def test_nothing_is_replaced_unless_all_is_written(
-        self,
-        table: RoleTable,
-        folder: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        nth: int,
-        failure: type[BaseException],
-    ) -> None:
-        before = contents(folder)
-        write, written = Path.write_bytes, []
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    with pytest.raises((StorageError, KeyboardInterrupt)):
+        put_into(folder, table.where(layer=0))
+    assert contents(folder) == before
 
-        def fail(path: Path, content: bytes) -> int:
-            written.append(path)
-            if len(written) == nth:
-                raise failure
-            return write(path, content)
 
-        monkeypatch.setattr(Path, "write_bytes", fail)
-        with pytest.raises((StorageError, KeyboardInterrupt)):
-            put_into(folder, table.where(layer=0))
-        assert contents(folder) == before
-
-    def test_a_changed_table_is_refused(self, table: RoleTable, folder: Path) -> None:
-        (folder / "roles.csv").write_text((folder / "roles.csv").read_text().replace("no", "yes"))
-        with pytest.raises(StorageError, match=r"roles\.csv was changed after headroles wrote it"):
-            RoleTable.load(folder)
-        other = RoleTable(table.frame.drop(columns="answer"), table.record)
-        with pytest.raises(StorageError, match=r"the columns of this version; .*assign"):
-            RoleTable.load(other.save(folder, overwrite=True))
-
-    def test_put_beside_the_scores_it_was_made_from(
-        self, scores: HeadScores, tmp_path: Path
-    ) -> None:
-        folder = scores.save(tmp_path / "scores")
-        with pytest.raises(
-            StorageError, match=r"holds no role table \(it holds: scores\); test scores with"
-        ):
-            RoleTable.load(folder)
-        for threshold in (3, 2):
-            put_into(folder, assign_roles(HeadScores.load(folder), threshold=threshold))
-        assert RoleTable.load(folder).facts["threshold"] == 2
-        np.testing.assert_array_equal(HeadScores.load(folder).values, scores.values)
+def test_a_table_of_another_version_is_refused(table: RoleTable, tmp_path: Path) -> None:
+    other = RoleTable(table.frame.drop(columns="answer"), table.record)
+    with pytest.raises(StorageError, match=r"the columns of this version; .*assign"):
+        RoleTable.load(other.save(tmp_path / "roles"))
