@@ -126,16 +126,6 @@ def test_weights_stay_unless_they_are_trained(
     assert result.seeds["loss"][1] == near(second.seeds["loss"][0])
 
 
-@pytest.mark.parametrize(("model", "task"), [("masked_lm", "plain"), ("regressor", "numbered")])
-def test_other_objectives(
-    model: str, task: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    folder, file = request.getfixturevalue(model), request.getfixturevalue(task)
-    found = gate_heads(folder, file, tmp_path / "out", test=file, keep=4, seeds=1, updates=4)
-    assert found.facts["after"]["loss"] == near(found.seeds["loss"][0])
-    assert found.facts["after"]["loss"] != found.facts["before"]["loss"]
-
-
 def test_a_folder_that_is_a_model(classifier: Path, labelled: Path, tmp_path: Path) -> None:
     out, again = tmp_path / "small", tmp_path / "smaller"
     arguments = ("--keep", 5, "--seeds", 3, "--updates", 6, "--test", labelled, "--json")
