@@ -10,31 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from headroles import (
-    Ablations,
-    DropsByTask,
-    HeadScores,
-    Importance,
-    ImportanceByRole,
-    LayerCounts,
-    PowerAnalysis,
-    PruningCurves,
-    Replication,
-    RoleComparison,
-    RoleTable,
-    TokenGroups,
-    ablate_heads,
-    assign_roles,
-    compare_roles,
-    drops_by_task,
-    find_importance,
-    find_pruning_curves,
-    importance_by_role,
-    measure_token_groups,
-    power_analysis,
-    read_conllu,
-    replicate_roles,
-)
+import headroles as hr
 from headroles.drawing.page import Page
 from headroles.results.shown import Grid
 from headroles.studies.classification.role_table import Head
@@ -46,7 +22,7 @@ P = TypeVar("P")
 ROLES = ("local", "delimiter", "syntactic:any:to_governor")
 
 
-def scores_around(means: np.ndarray, seed: int = 0) -> HeadScores:
+def scores_around(means: np.ndarray, seed: int = 0) -> hr.HeadScores:
     """40 examples of 2 layers x 3 heads; the last role has a score in one example only."""
     rng = np.random.default_rng(seed)
     values = rng.normal(means[None, :, :, None], 0.5, size=(40, 2, 3, 3))
@@ -83,72 +59,74 @@ def texts_of(page: Page) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def scores() -> HeadScores:
+def scores() -> hr.HeadScores:
     return scores_around(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
 
 
 @pytest.fixture(scope="session")
-def table(scores: HeadScores) -> RoleTable:
-    return assign_roles(scores)
+def table(scores: hr.HeadScores) -> hr.RoleTable:
+    return hr.assign_roles(scores)
 
 
 @pytest.fixture(scope="session")
-def shifts(scores: HeadScores) -> RoleComparison:
+def shifts(scores: hr.HeadScores) -> hr.RoleComparison:
     after = scores_around(np.array([[1.0, 6.0, 3.0], [4.0, 1.0, 6.0]]), seed=1)
-    return compare_roles(scores, after, scores)
+    return hr.compare_roles(scores, after, scores)
 
 
 @pytest.fixture(scope="session")
-def bounded(scores: HeadScores) -> HeadScores:
+def bounded(scores: hr.HeadScores) -> hr.HeadScores:
     limits = np.broadcast_to(np.array([0, 15], dtype=np.float32), (40, 3, 2))
     return replace(scores, values=np.maximum(scores.values, 0), bounds=limits)
 
 
 @pytest.fixture(scope="session")
-def plan(scores: HeadScores) -> PowerAnalysis:
-    return power_analysis(scores)
+def plan(scores: hr.HeadScores) -> hr.PowerAnalysis:
+    return hr.power_analysis(scores)
 
 
 @pytest.fixture(scope="session")
-def replication(bounded: HeadScores) -> Replication:
+def replication(bounded: hr.HeadScores) -> hr.Replication:
     other = replace(bounded, digests=tuple(f"other-{one}" for one in bounded.digests))
-    found = replicate_roles([bounded, other], ["one", "two"], threshold=0)
-    assert isinstance(found, Replication)
+    found = hr.replicate_roles([bounded, other], ["one", "two"], threshold=0)
+    assert isinstance(found, hr.Replication)
     return found
 
 
 @pytest.fixture(scope="session")
-def layer_counts(bounded: HeadScores) -> LayerCounts:
-    counts = replicate_roles([bounded, bounded], ["one", "two"], over="seeds")
-    assert isinstance(counts, LayerCounts)
+def layer_counts(bounded: hr.HeadScores) -> hr.LayerCounts:
+    counts = hr.replicate_roles([bounded, bounded], ["one", "two"], over="seeds")
+    assert isinstance(counts, hr.LayerCounts)
     return counts
 
 
 @pytest.fixture(scope="session")
-def importance(classifier: Path, labelled: Path) -> Importance:
-    return find_importance(classifier, labelled)
+def importance(classifier: Path, labelled: Path) -> hr.Importance:
+    return hr.find_importance(classifier, labelled)
 
 
 @pytest.fixture(scope="session")
-def ablations(classifier: Path, labelled: Path) -> Ablations:
-    return ablate_heads(classifier, labelled, sets="single,layers")
+def ablations(classifier: Path, labelled: Path) -> hr.Ablations:
+    return hr.ablate_heads(classifier, labelled, sets="single,layers")
 
 
 @pytest.fixture(scope="session")
-def role_importance(classifier: Path, labelled: Path, roles: Path) -> ImportanceByRole:
-    return importance_by_role(classifier, labelled, roles_from=str(roles), draws=2, permutations=99)
+def role_importance(classifier: Path, labelled: Path, roles: Path) -> hr.ImportanceByRole:
+    return hr.importance_by_role(
+        classifier, labelled, roles_from=str(roles), draws=2, permutations=99
+    )
 
 
 @pytest.fixture(scope="session")
-def curves(classifier: Path, labelled: Path) -> PruningCurves:
-    return find_pruning_curves(classifier, labelled, orders="random,middle", shares="0.25,0.5")
+def curves(classifier: Path, labelled: Path) -> hr.PruningCurves:
+    return hr.find_pruning_curves(classifier, labelled, orders="random,middle", shares="0.25,0.5")
 
 
 @pytest.fixture(scope="session")
-def drops(ablations: Ablations) -> DropsByTask:
-    return drops_by_task([ablations, ablations], ["one", "two"])
+def drops(ablations: hr.Ablations) -> hr.DropsByTask:
+    return hr.drops_by_task([ablations, ablations], ["one", "two"])
 
 
 @pytest.fixture(scope="session")
-def groups(sample: Path) -> TokenGroups:
-    return measure_token_groups(make_bert(), read_conllu(sample), tokenizer=make_tokenizer())
+def groups(sample: Path) -> hr.TokenGroups:
+    return hr.measure_token_groups(make_bert(), hr.read_conllu(sample), tokenizer=make_tokenizer())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,41 +11,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib import font_manager
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from headroles import (
-    Ablations,
-    DropsByTask,
-    HeadScores,
-    Importance,
-    ImportanceByRole,
-    LayerCounts,
-    PruningCurves,
-    Replication,
-    RoleComparison,
-    RoleTable,
-    TokenGroups,
-)
+import headroles as hr
+from headroles import report
+from headroles.drawing import saving
 from headroles.drawing.saving import save_figure
 from headroles.drawing.style import BRIGHT, DARK, to_svg
 from headroles.errors import UsageError
 from headroles.report.pages import draw_figure, make_report
-from headroles.studies.classification.figures import (
-    draw_head,
-    draw_heads,
-    draw_role,
-    draw_scores,
-)
-from headroles.studies.comparison.figures import draw_changes, draw_trajectory
-from headroles.studies.importance.ablate import draw_ablations
-from headroles.studies.importance.by_role import draw_importance_by_role
-from headroles.studies.importance.by_task import draw_drops_by_task
-from headroles.studies.importance.importance import draw_importance
-from headroles.studies.inspection.tokens import draw_token_group, draw_token_groups
 from headroles.studies.options import FigureOptions
-from headroles.studies.pruning.pruning_curves import draw_pruning_curves
-from headroles.studies.replicate import draw_layer_counts, draw_replication
 from tests.commands import run_well
 from tests.report.conftest import marked
 
@@ -52,25 +31,22 @@ def cells(ax: Any) -> np.ndarray:
     return np.asarray(ax.collections[0].get_array())
 
 
-def test_a_role_has_its_means_and_answers(table: RoleTable) -> None:
-    ax = draw_role(table, "local")
+def test_a_role_has_its_means_and_answers(table: hr.RoleTable) -> None:
+    ax = report.draw_role(table, "local")
     rows = table.where(role="local").frame
-    assert np.asarray(ax.collections[0].get_array()).ravel() == pytest.approx(rows["mean"])
+    assert cells(ax).ravel() == pytest.approx(rows["mean"])
     found = marked(ax)
-    having = found.get("yes", set()) | found.get("yes, certified", set())
-    assert having == set(table.heads_with("local"))
+    sure = found.get("yes, certified", set())
+    assert found.get("yes", set()) | sure == set(table.heads_with("local"))
     certified = rows[(rows["answer"] == "yes") & (rows["certified"] == "yes")]
-    assert found.get("yes, certified", set()) == set(
-        zip(certified["layer"], certified["head"], strict=True)
-    )
-    assert found["undecided"] == {
-        (row.layer, row.head) for row in rows.itertuples() if row.answer == "undecided"
-    }
+    assert sure == set(zip(certified["layer"], certified["head"], strict=True))
+    undecided = rows[rows["answer"] == "undecided"]
+    assert found["undecided"] == set(zip(undecided["layer"], undecided["head"], strict=True))
 
 
-def test_numbers_of_roles(table: RoleTable) -> None:
+def test_numbers_of_roles(table: hr.RoleTable) -> None:
     """Syntactic and other roles apart, and special tokens in neither."""
-    pairs, others = draw_heads(table).axes
+    pairs, others = report.draw_heads(table).axes
     for ax, roles in ((pairs, ["syntactic:any:to_governor"]), (others, ["local"])):
         rows = table.frame[table.frame["role"].isin(roles)]
         counts = rows.groupby(["layer", "head"])["assigned"].sum()
@@ -82,8 +58,8 @@ def test_numbers_of_roles(table: RoleTable) -> None:
     assert others.get_title().split() == "other roles, special tokens aside".split()
 
 
-def test_a_head_has_its_intervals(table: RoleTable) -> None:
-    ax = draw_head(table, 1, 1)
+def test_a_head_has_its_intervals(table: hr.RoleTable) -> None:
+    ax = report.draw_head(table, 1, 1)
     rows = table.frame[(table.frame["layer"] == 1) & (table.frame["head"] == 1)]
     (means,) = [line for line in ax.lines if line.get_label() == "yes"]
     assert means.get_xdata() == pytest.approx(rows["mean"][rows["assigned"]])
@@ -92,17 +68,17 @@ def test_a_head_has_its_intervals(table: RoleTable) -> None:
     assert [bar[1][0] for bar in bars] == pytest.approx(rows["ci_high"][rows["assigned"]])
 
 
-def test_scores_are_all_counted(scores: HeadScores) -> None:
-    ax = draw_scores(scores, 1, 0, "local")
+def test_scores_are_all_counted(scores: hr.HeadScores) -> None:
+    ax = report.draw_scores(scores, 1, 0, "local")
     assert sum(bar.get_height() for bar in ax.patches) == 40
     mean, threshold = (line.get_xdata()[0] for line in ax.lines)
     assert mean == pytest.approx(scores.values[:, 1, 0, 0].mean())
     assert threshold == 3
 
 
-def test_arrows_go_from_before_to_after(shifts: RoleComparison) -> None:
+def test_arrows_go_from_before_to_after(shifts: hr.RoleComparison) -> None:
     first = shifts.checkpoints[0]
-    ax = draw_changes(shifts, "local", first)
+    ax = report.draw_changes(shifts, "local", first)
     rows = shifts.frame.query("role == 'local' and checkpoint == @first")
     arrows = [text for text in ax.texts if text.arrow_patch is not None]
     arrows.sort(key=lambda arrow: arrow.xy[1])
@@ -114,8 +90,8 @@ def test_arrows_go_from_before_to_after(shifts: RoleComparison) -> None:
     assert {"gained", "lost"} <= set(rows["status"])
 
 
-def test_a_trajectory_has_all_checkpoints(shifts: RoleComparison) -> None:
-    ax = draw_trajectory(shifts, "local", most=1)
+def test_a_trajectory_has_all_checkpoints(shifts: hr.RoleComparison) -> None:
+    ax = report.draw_trajectory(shifts, "local", most=1)
     before, there, back = ax.lines[0].get_ydata()
     assert back == pytest.approx(before)
     assert abs(there - before) > 3
@@ -124,15 +100,19 @@ def test_a_trajectory_has_all_checkpoints(shifts: RoleComparison) -> None:
 @pytest.mark.parametrize(
     ("name", "draw", "message"),
     [
-        ("table", lambda of: draw_role(of, "locl"), "no role 'locl'; did you mean 'local'"),
-        ("table", lambda of: draw_head(of, 7, 0), "no means of head 7-0"),
-        ("scores", lambda of: draw_scores(of, 0, 3, "local"), "the head is 3; it must be 0 to 2"),
-        ("shifts", lambda of: draw_changes(of, "local", "yesterday"), "no checkpoint"),
-        ("importance", lambda of: draw_importance(of, "tailor"), "did you mean 'taylor'"),
-        ("replication", lambda of: draw_replication(of, "locl"), "no role 'locl'"),
-        ("curves", lambda of: draw_pruning_curves(of, "los"), "did you mean 'loss'"),
-        ("drops", lambda of: draw_drops_by_task(of, "fame"), "no measure 'fame'"),
-        ("groups", lambda of: draw_token_group(of, "others"), "did you mean 'other'"),
+        ("table", lambda of: report.draw_role(of, "locl"), "no role 'locl'; did you mean 'local'"),
+        ("table", lambda of: report.draw_head(of, 7, 0), "no means of head 7-0"),
+        (
+            "scores",
+            lambda of: report.draw_scores(of, 0, 3, "local"),
+            "the head is 3; it must be 0 to 2",
+        ),
+        ("shifts", lambda of: report.draw_changes(of, "local", "yesterday"), "no checkpoint"),
+        ("importance", lambda of: report.draw_importance(of, "tailor"), "did you mean 'taylor'"),
+        ("replication", lambda of: report.draw_replication(of, "locl"), "no role 'locl'"),
+        ("curves", lambda of: report.draw_pruning_curves(of, "los"), "did you mean 'loss'"),
+        ("drops", lambda of: report.draw_drops_by_task(of, "fame"), "no measure 'fame'"),
+        ("groups", lambda of: report.draw_token_group(of, "others"), "did you mean 'other'"),
     ],
 )
 def test_what_is_not_there_is_refused(
@@ -142,9 +122,9 @@ def test_what_is_not_there_is_refused(
         draw(request.getfixturevalue(name))
 
 
-def test_svg_escapes_names_and_has_ids_of_its_own(table: RoleTable) -> None:
+def test_svg_escapes_names_and_has_ids_of_its_own(table: hr.RoleTable) -> None:
     def draw() -> str:
-        ax = draw_role(table, "local")
+        ax = report.draw_role(table, "local")
         ax.set_title('<script>alert("id=")</script> $x$')
         return to_svg(ax.get_figure(root=True), "one", 'a "role" <b>')
 
@@ -156,8 +136,8 @@ def test_svg_escapes_names_and_has_ids_of_its_own(table: RoleTable) -> None:
     assert "url(#one-" in drawn
 
 
-def test_importance(importance: Importance, tmp_path: Path) -> None:
-    ax = draw_importance(importance, "taylor")
+def test_importance(importance: hr.Importance, tmp_path: Path) -> None:
+    ax = report.draw_importance(importance, "taylor")
     assert cells(ax) == pytest.approx(importance.of("taylor"))
     ranks = importance.of("taylor", "rank")
     shown = {tuple(int(x) for x in one.get_position()[::-1]): one.get_text() for one in ax.texts}
@@ -171,8 +151,8 @@ def test_importance(importance: Importance, tmp_path: Path) -> None:
     assert page.to_html().count("<svg") == 1
 
 
-def test_ablations(ablations: Ablations, tmp_path: Path) -> None:
-    ax = draw_ablations(ablations)
+def test_ablations(ablations: hr.Ablations, tmp_path: Path) -> None:
+    ax = report.draw_ablations(ablations)
     assert cells(ax) == pytest.approx(ablations.rises())
     low, high = ax.collections[0].get_clim()
     assert -low == high == pytest.approx(np.abs(ablations.rises()).max())
@@ -184,14 +164,14 @@ def test_ablations(ablations: Ablations, tmp_path: Path) -> None:
     assert said in " ".join(repr(ablations).split())
     without_single = replace(ablations, frame=ablations.frame[ablations.frame["set"] != "single"])
     with pytest.raises(UsageError, match="no head was removed by itself"):
-        draw_ablations(without_single)
+        report.draw_ablations(without_single)
 
 
-def test_importance_of_roles(role_importance: ImportanceByRole, tmp_path: Path) -> None:
+def test_importance_of_roles(role_importance: hr.ImportanceByRole, tmp_path: Path) -> None:
     frame = role_importance.frame.copy()
     frame["answer"] = np.where(np.arange(len(frame)) == 0, "more", "undecided")
     frame["removed_difference"] = 0.25
-    ax = draw_importance_by_role(replace(role_importance, frame=frame))
+    ax = report.draw_importance_by_role(replace(role_importance, frame=frame))
     found, others = ax.lines[:2]
     assert (found.get_label(), len(found.get_xdata())) == ("significant", 1)
     assert (others.get_label(), len(others.get_xdata())) == ("not significant", len(frame) - 1)
@@ -204,13 +184,13 @@ def test_importance_of_roles(role_importance: ImportanceByRole, tmp_path: Path) 
     assert page.answer[1] == "Matter more than random heads: no role shown."
 
 
-def test_replication(replication: Replication, tmp_path: Path) -> None:
+def test_replication(replication: hr.Replication, tmp_path: Path) -> None:
     heads = replication.heads()
     own = heads[heads["role"] == "local"].sort_values(["layer", "head"])["at_least"]
     assert own.max() == 2
-    assert cells(draw_replication(replication, "local")).ravel().tolist() == own.tolist()
+    assert cells(report.draw_replication(replication, "local")).ravel().tolist() == own.tolist()
     in_all = (heads["at_least"] == 2).groupby([heads["layer"], heads["head"]]).sum()
-    assert cells(draw_replication(replication)).ravel().tolist() == in_all.tolist()
+    assert cells(report.draw_replication(replication)).ravel().tolist() == in_all.tolist()
     page = make_report(replication.save(tmp_path / "replication"))
     assert page.answer[0].startswith("2 corpora: one, two.")
     n_local = int((own == 2).sum())
@@ -218,8 +198,8 @@ def test_replication(replication: Replication, tmp_path: Path) -> None:
     assert row.split()[2] == str(n_local)
 
 
-def test_layer_counts(layer_counts: LayerCounts, tmp_path: Path) -> None:
-    bars = draw_layer_counts(layer_counts, "local").patches
+def test_layer_counts(layer_counts: hr.LayerCounts, tmp_path: Path) -> None:
+    bars = report.draw_layer_counts(layer_counts, "local").patches
     summary = layer_counts.summary()
     expected = summary[summary["role"] == "local"]["mean"].tolist()
     assert [bar.get_height() for bar in bars] == expected
@@ -227,8 +207,8 @@ def test_layer_counts(layer_counts: LayerCounts, tmp_path: Path) -> None:
     assert page.answer[0].startswith("2 seeds")
 
 
-def test_curves(curves: PruningCurves) -> None:
-    ax = draw_pruning_curves(curves, "loss")
+def test_curves(curves: hr.PruningCurves) -> None:
+    ax = report.draw_pruning_curves(curves, "loss")
     rows = curves.frame[(curves.frame["measure"] == "loss") & curves.frame["share"].notna()]
     *lines, whole = ax.lines
     assert [line.get_label() for line in lines] == ["random", "middle"]
@@ -240,16 +220,16 @@ def test_curves(curves: PruningCurves) -> None:
         assert set(own["ci_low"]) | set(own["ci_high"]) <= set(edges)
     assert whole.get_ydata()[0] == curves.facts["measured"]["loss"]
     assert len({line.get_color() for line in lines}) == 2
-    assert draw_pruning_curves(curves).get_ylabel() == f"{curves.measure} without them"
+    assert report.draw_pruning_curves(curves).get_ylabel() == f"{curves.measure} without them"
 
 
-def test_drops(drops: DropsByTask) -> None:
+def test_drops(drops: hr.DropsByTask) -> None:
     frame = drops.frame.copy()
     frame["answer"], frame["deviates"] = "undecided", "undecided"
     chosen = (frame["measure"] == "loss") & (frame["removed"] == "layer 0")
     assert chosen.sum() == 2
     frame.loc[chosen, ["answer", "deviates"]] = ["worse", "less"]
-    ax = draw_drops_by_task(replace(drops, frame=frame), "loss")
+    ax = report.draw_drops_by_task(replace(drops, frame=frame), "loss")
     rows = drops.frame[drops.frame["measure"] == "loss"]
     assert cells(ax) == pytest.approx(rows["relative_drop"].to_numpy().reshape(-1, 2))
     assert [one.get_text() for one in ax.get_yticklabels()] == rows["removed"][::2].tolist()
@@ -259,8 +239,8 @@ def test_drops(drops: DropsByTask) -> None:
     assert all(text.endswith("%") for text in texts if text not in marked)
 
 
-def test_a_group(groups: TokenGroups) -> None:
-    ax = draw_token_group(groups, "other")
+def test_a_group(groups: hr.TokenGroups) -> None:
+    ax = report.draw_token_group(groups, "other")
     rows = groups.frame[(groups.frame["group"] == "other") & (groups.frame["layer"] != "all")]
     weights, norms, uniform = ax.lines
     for line, bars, name in zip(
@@ -274,18 +254,22 @@ def test_a_group(groups: TokenGroups) -> None:
     assert uniform.get_ydata()[0] == groups.summary().loc["other", "tokens"]
 
 
-def test_groups_that_no_example_has_are_left_out(groups: TokenGroups) -> None:
+def test_groups_that_no_example_has_are_left_out(groups: hr.TokenGroups) -> None:
     counts = groups.frame[groups.frame["quantity"] == "tokens"].groupby("group")["n"].max()
     assert 0 < len(groups.present) == (counts > 0).sum()
-    assert [ax.get_title() for ax in draw_token_groups(groups).axes] == groups.present
+    assert [ax.get_title() for ax in report.draw_token_groups(groups).axes] == groups.present
+
+
+@pytest.fixture
+def folder(table: hr.RoleTable, tmp_path: Path) -> Path:
+    return table.save(tmp_path / "roles")
 
 
 def titles(figure: Figure) -> list[str]:
     return [ax.get_title() for ax in figure.axes if ax.get_title()]
 
 
-def test_figures_in_files(table: RoleTable, tmp_path: Path) -> None:
-    folder = table.save(tmp_path / "roles")
+def test_figures_in_files(folder: Path, tmp_path: Path) -> None:
     for name in ("a.pdf", "a.png"):
         file = save_figure(draw_figure(folder, FigureOptions()), tmp_path / name)
         assert file.stat().st_size > 1000
@@ -294,22 +278,126 @@ def test_figures_in_files(table: RoleTable, tmp_path: Path) -> None:
     assert b"/CIDFontType2" in text
 
 
-def test_title_width_and_role(table: RoleTable, tmp_path: Path) -> None:
-    folder = table.save(tmp_path / "roles")
+def test_title_width_and_role(folder: Path) -> None:
     plain = draw_figure(folder, FigureOptions(kind="role", role="special tokens"))
     assert titles(plain) == ["special tokens"]
     options = FigureOptions(kind="role", role="local", heading="Neighbours", width=3.3)
     figure = draw_figure(folder, options)
     assert titles(figure) == ["Neighbours\nneighbouring words"]  # the role is always named
     assert figure.get_size_inches()[0] == pytest.approx(3.3)
-    with pytest.raises(UsageError, match="choose another kind, or leave role out"):
-        draw_figure(folder, FigureOptions(kind="heads", role="local"))
     head = draw_figure(folder, FigureOptions(kind="head", head="1-2"))
     assert "1-2" in titles(head)[0]
 
 
-def test_the_command(table: RoleTable, tmp_path: Path) -> None:
-    folder, out = table.save(tmp_path / "roles"), tmp_path / "f.svg"
+def test_the_command(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "f.svg"
     asked = ("--kind", "role", "--role", "local", "--title", "Neighbours")
     run_well("figure", folder, *asked, "--out", out)
     assert "Neighbours" in out.read_text()
+
+
+# Attention as arcs and matrix, and figures in files.
+
+ROLE = "syntactic:obj:to_governor"
+CHINESE = "\u4e2d\u56fd"
+
+
+@pytest.fixture
+def attention() -> hr.WordAttention:
+    """Words 0 to 2 between special tokens; word 1 is to look at word 2, and word 2 at word 0."""
+    weights = np.array(
+        [
+            [0.96, 0.01, 0.01, 0.01, 0.01],
+            [0.2, 0.2, 0.2, 0.2, 0.2],
+            [0.05, 0.05, 0.05, 0.8, 0.05],
+            [0.04, 0.06, 0.0, 0.4, 0.5],
+            [0.02, 0.02, 0.02, 0.92, 0.02],
+        ],
+        dtype=np.float32,
+    )
+    sieve = np.zeros((5, 5), dtype=bool)
+    sieve[2, 3] = sieve[3, 1] = True
+    labels = ("[CLS]", "<script>", "\u05e9\u05dc\u05d5\u05dd", "$x$", "[SEP]")
+    words = np.array([-1, 0, 1, 2, -1])
+    return hr.WordAttention(
+        "a-1", 2, 3, ROLE, 7.5, "bias", "weights", labels, words, weights, sieve
+    )
+
+
+def test_arcs_lead_where_attention_goes(attention: hr.WordAttention) -> None:
+    ax = report.draw_arcs(attention)
+    drawn = {
+        str(lines.get_gid()): sorted(
+            (round(float(path.vertices[0, 1])), round(float(path.vertices[-1, 1])))
+            for path in lines.get_paths()
+        )
+        for lines in ax.collections
+        if hasattr(lines, "get_segments")
+    }
+    assert drawn == {
+        "sieve": [(2, 3)],
+        "missed": [(3, 1)],
+        "elsewhere": [(1, 0), (1, 2), (1, 3), (1, 4), (3, 4), (4, 3)],
+    }
+
+
+def test_the_matrix_has_all_numbers_and_a_line_around_the_sieve(
+    attention: hr.WordAttention,
+) -> None:
+    ax = report.draw_matrix(attention)
+    cells, border = ax.collections
+    assert np.asarray(cells.get_array()) == pytest.approx(attention.weights)
+    ends = {tuple(map(tuple, segment)) for segment in border.get_segments()}
+    assert ((2.5, 1.5), (2.5, 2.5)) in ends
+    assert ((2.5, 1.5), (3.5, 1.5)) in ends
+    assert len(ends) == 8
+    assert [text.get_text() for text in ax.get_yticklabels()][3] == r"\$x\$"
+
+
+def test_svg_has_the_words_as_text_and_nothing_that_runs(
+    attention: hr.WordAttention, tmp_path: Path
+) -> None:
+    chinese = replace(attention, labels=(*attention.labels[:3], CHINESE, "[SEP]"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        text = save_figure(report.draw_attention(chinese), tmp_path / "a.svg").read_text("utf-8")
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert CHINESE in text
+    assert attention.labels[2] in text
+    assert all(one.startswith(("#", "data:")) for one in re.findall(r'href="([^"]*)"', text))
+    again = save_figure(report.draw_attention(chinese), tmp_path / "b.svg").read_text("utf-8")
+    assert again == text
+
+
+def test_fonts_are_found_for_what_the_usual_one_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = font_manager.findfont(font_manager.FontProperties())
+    fonts = [one for one in font_manager.fontManager.ttflist if one.fname != usual]
+    other = next(one for one in fonts if "DejaVu" in one.name)
+    drawn: list[tuple[str, str]] = []
+
+    def note(self: Figure, *_: object, **__: object) -> None:
+        drawn.extend((text.get_text(), text.get_fontfamily()[-1]) for text in self.texts)
+
+    def characters_of(file: str) -> frozenset[str]:
+        return frozenset(CHINESE if file == other.fname else "abc")
+
+    monkeypatch.setattr(saving, "characters_of", characters_of)
+    monkeypatch.setattr(Figure, "savefig", note)
+    figure = Figure()
+    text = figure.text(0, 0, f"ab{CHINESE}\u05de")
+    with pytest.warns(UserWarning, match="no font of this machine has \u05de;"):
+        save_figure(figure, tmp_path / "a.png")
+    assert drawn == [(f"ab{CHINESE}\\u05de", other.name)]
+    assert text.get_text() == f"ab{CHINESE}\u05de"
+
+
+def test_the_command_of_examples_draws(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
+    out, file = tmp_path / "out", tmp_path / "a.svg"
+    run_well("score", bert_folder, treebank, "--out", out)
+    asked = ["examples", out, "--layer", 0, "--head", 1, "--role", ROLE]
+    run_well(*asked, "--figure", file, "--out", tmp_path / "kept")
+    assert "bones" in file.read_text("utf-8")
+    assert (tmp_path / "kept" / "examples.csv").is_file()

@@ -21,12 +21,7 @@ from headroles.arrays import FloatArray
 from headroles.drawing.style import figure_of, of_width
 from headroles.report.pages import draw_result
 from headroles.results.result import picture
-from headroles.studies.classification.figures import (
-    CERTIFIED,
-    draw_heads,
-    draw_role,
-    draw_roles,
-)
+from headroles.studies.classification.figures import CERTIFIED, draw_heads, draw_role, draw_roles
 from headroles.studies.options import FigureOptions
 
 RESULTS = (
@@ -118,10 +113,6 @@ def test_notebooks_show_figure_and_table(name: str, request: pytest.FixtureReque
     assert "<table" in shown
 
 
-def test_classifications_show_their_roles(table: RoleTable, scores: HeadScores) -> None:
-    assert Classification(scores, table)._repr_html_() == table._repr_html_()
-
-
 def test_a_drawing_that_ends_a_cell_is_shown_once(table: RoleTable) -> None:
     for drawn in (draw_role(table, "local"), draw_heads(table), draw_roles(table)):
         assert min(plt.imread(io.BytesIO(drawn._repr_png_())).shape[:2]) > 100  # type: ignore[union-attr]
@@ -131,7 +122,10 @@ def test_a_drawing_that_ends_a_cell_is_shown_once(table: RoleTable) -> None:
     plt.close(figure)
 
 
-def test_results_without_a_figure_have_their_table_alone(table: RoleTable) -> None:
+def test_classifications_show_their_roles_and_results_without_a_figure_their_table(
+    table: RoleTable, scores: HeadScores
+) -> None:
+    assert Classification(scores, table)._repr_html_() == table._repr_html_()
     empty = table.where(role="syntactic:any:to_governor", only_assigned=True)
     assert len(empty) == 0
     for result in (empty, Collaboration(pd.DataFrame())):

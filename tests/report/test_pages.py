@@ -1,7 +1,8 @@
-"""Pages say what results say, escape all of it and load nothing."""
+"""Pages and the map of all heads say what results say, escape all of it and load nothing."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -9,28 +10,22 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from headroles import (
-    HeadScores,
-    Role,
-    RoleComparison,
-    RoleTable,
-    assign_roles,
-    classify_heads,
-    read_attention,
-    read_conllu,
-)
-from headroles.drawing.page import Sentences
+import headroles as hr
+from headroles import HeadScores, Role, RoleComparison, RoleTable, assign_roles, read_attention
+from headroles.drawing.page import HeadMap, Sentences
 from headroles.errors import StorageError
 from headroles.report.pages import make_report, write_report
 from headroles.results.shown import WIDE, Grid
 from headroles.results.stored import save_together
 from headroles.roles import in_words
-from headroles.studies.classification.figures import draw_heads
+from headroles.studies.classification.figures import LEGEND, draw_heads, role_map
+from headroles.studies.comparison.figures import comparison_map
 from headroles.studies.inspection.again import Chosen, ExampleOptions, load_again
 from headroles.studies.inspection.examples import quote
-from tests.conftest import changed, make_scores
+from tests.conftest import changed, make_scores, write_treebank
 from tests.report.conftest import parts_of, tables_of, texts_of
 
 EVIL = '<script>alert("1")</script>'
@@ -184,19 +179,24 @@ def test_what_goes_beyond_position_is_told_by_how_far(tmp_path: Path) -> None:
     assert counts.tolist() == [[0, 1, 1, 0]]
 
 
+@pytest.fixture(scope="module")
+def classified(bert_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with roles of a small treebank, all of which many heads have."""
+    folder = tmp_path_factory.mktemp("classified")
+    corpus = hr.read_conllu(write_treebank(folder))
+    result = hr.classify_heads(bert_folder, corpus, threshold=0.001, beyond_offset=False)
+    return result.save(folder / "out")
+
+
 def test_weights_beside_sentences_are_those_of_the_head(
-    bert_folder: Path, treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    classified: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     role = "syntactic:any:to_governor"
-    result = classify_heads(
-        bert_folder, read_conllu(treebank), threshold=0.001, beyond_offset=False
-    )
-    folder = result.save(tmp_path / "out")
-    (found,), why_not = quote(folder, [((1, 2), role, ExampleOptions(n=2))])
+    (found,), why_not = quote(classified, [((1, 2), role, ExampleOptions(n=2))])
     assert why_not == ()
     of_head = Mock(side_effect=Chosen.scores)
     monkeypatch.setattr(Chosen, "scores", lambda *given: of_head(*given))
-    seen = read_attention(HeadScores.load(folder), (1, 2), role, n=2)
+    seen = read_attention(HeadScores.load(classified), (1, 2), role, n=2)
     of_head.assert_called_once()
     assert len(found) == len(seen) == 2
     for one, attention in zip(found, seen, strict=True):
@@ -212,22 +212,18 @@ def test_weights_beside_sentences_are_those_of_the_head(
 
 
 def test_a_sentence_of_ones_own_is_on_the_page(
-    bert_folder: Path, treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    classified: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = classify_heads(
-        bert_folder, read_conllu(treebank), threshold=0.001, beyond_offset=False
-    )
-    folder = result.save(tmp_path / "out")
     load = Mock(side_effect=load_again)
     monkeypatch.setattr("headroles.studies.inspection.examples.load_again", load)
-    given = parts_of(make_report(folder, tokens="Old cats eat"), Sentences)
+    given = parts_of(make_report(classified, tokens="Old cats eat"), Sentences)
     load.assert_called_once()
-    has = result.roles.assigned[["layer", "head"]].itertuples(index=False)
+    has = RoleTable.load(classified).assigned[["layer", "head"]].itertuples(index=False)
     assert {part.head for part in given} == {f"{layer}-{head}" for layer, head in has}
     for part in given[:4]:
         head = tuple(map(int, part.head.split("-")))
         role = part.title.partition(":")[0].replace("\u2192", "->")
-        (seen,) = read_attention(HeadScores.load(folder), head, role, tokens="Old cats eat")
+        (seen,) = read_attention(HeadScores.load(classified), head, role, tokens="Old cats eat")
         first, *others = part.quoted
         assert (first.score, first.words) == ("yours", seen.labels)
         assert "yours" not in {one.score for one in others}
@@ -242,16 +238,70 @@ def test_details_fit_a_screen(shifts: RoleComparison) -> None:
     assert len(text.splitlines()) > len(shifts)
 
 
-def test_without_the_model_arcs_have_no_weights(
-    bert_folder: Path, treebank: Path, tmp_path: Path
-) -> None:
-    result = classify_heads(
-        bert_folder, read_conllu(treebank), threshold=0.001, beyond_offset=False
-    )
-    folder = result.save(tmp_path / "out")
+def test_without_the_model_arcs_have_no_weights(classified: Path, tmp_path: Path) -> None:
     asked = [((1, 2), "syntactic:any:to_governor", ExampleOptions(n=1))]
-    ((one,),), why_not = quote(folder, asked, model=str(tmp_path / "gone"))
+    ((one,),), why_not = quote(classified, asked, model=str(tmp_path / "gone"))
     assert why_not[0].startswith("Weights are not shown: ")
     assert all(" ← " in text and not text[-1].isdigit() for _, text in one.arcs_in_words)
-    page = make_report(folder, model=str(tmp_path / "gone"))
+    page = make_report(classified, model=str(tmp_path / "gone"))
     assert texts_of(page).count(why_not[0]) == 1
+
+
+# The map of all heads.
+
+
+def texts(column: dict) -> list[str]:
+    return [column["texts"][k] for k in column["at"]]
+
+
+def views_of(head_map: HeadMap) -> list[dict]:
+    return json.loads(head_map.to_json())["views"]
+
+
+def frame_of(views: list[str], shape: tuple[int, int]) -> pd.DataFrame:
+    heads = [(view, *place) for view in views for place in np.ndindex(shape)]
+    frame = pd.DataFrame(heads, columns=["view", "layer", "head"])
+    about = dict.fromkeys(("words", "group", "unit", "mark"), frame["view"])
+    value = np.random.default_rng(0).normal(5, 2, len(frame))
+    return frame.assign(**about, line=3.0, value=value, low=value - 1, high=value + 1)
+
+
+def test_a_role_is_as_in_the_table(table: RoleTable) -> None:
+    views = {view["words"]: view for view in views_of(role_map(table))}
+    assert len(views) == len(table.roles)
+    view = views["special tokens"]
+    rows = table.frame[table.frame["role"] == "delimiter"].sort_values(["layer", "head"])
+    assert view["values"] == pytest.approx(rows["mean"].tolist(), rel=0.005)
+    facts = {name: columns for name, *columns in view["facts"]}
+    assert facts["interval"][0] == pytest.approx(rows["ci_low"].tolist(), rel=0.005)
+    assert facts["interval"][1] == pytest.approx(rows["ci_high"].tolist(), rel=0.005)
+    assert texts(facts["answer"][0]) == rows["answer"].tolist()
+    full = {sign for sign, _, look in LEGEND if look == "full"}
+    assert [mark in full for mark in texts(view["marks"])] == (rows["answer"] == "yes").tolist()
+
+
+def test_a_comparison_has_before_and_after(shifts: RoleComparison) -> None:
+    views = views_of(comparison_map(shifts))
+    assert len(views) == 3 * len(shifts.checkpoints)
+    first = shifts.checkpoints[0]
+    view = next(one for one in views if one["words"] == f"special tokens, to {first}")
+    rows = shifts.frame[
+        (shifts.frame["role"] == "delimiter") & (shifts.frame["checkpoint"] == first)
+    ].sort_values(["layer", "head"])
+    facts = {name: columns for name, *columns in view["facts"]}
+    for name in ("before", "after"):
+        assert facts[name][0] == pytest.approx(rows[f"mean_{name}"].tolist(), rel=0.005)
+    assert view["values"] == pytest.approx(rows["difference"].tolist(), rel=0.005)
+
+
+def test_maps_stay_below_two_megabytes_and_escape_words() -> None:
+    frame = frame_of([f"role {k}" for k in range(300)], (24, 16))
+    made = HeadMap("title", "mean", frame, {"interval": ("low", "high")}, LEGEND, 1)
+    views = views_of(made)
+    assert len(made.to_json()) < 1.8e6
+    assert [view["words"] for view in views] == [f"role {k}" for k in range(len(views))]
+    assert 100 < len(views) < 300
+    # Words end no element.
+    made = HeadMap(EVIL, "mean", frame_of([EVIL], (1, 1)), {}, ((EVIL, EVIL, "full"),))
+    assert "<" not in made.to_json()
+    assert views_of(made)[0]["words"] == EVIL
