@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 import headroles as hr
 from headroles.cli import app
 from tests.docs.conftest import KEPT, SCORED
-from tests.docs.pages import REPOSITORY, Block, blocks_of, pages
-from tests.docs.programs import parser_of
+from tests.docs.pages import REPOSITORY, Block, blocks_of, pages, parser_of
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(REPOSITORY)))

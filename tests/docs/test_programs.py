@@ -1,4 +1,4 @@
-"""Studies and benchmarks load, and have the command lines that they and the pages describe."""
+"""Studies and benchmarks load, have the command lines that are described, and simulations run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from pkgutil import resolve_name
 
 import pytest
 
-from tests.docs.pages import REPOSITORY
-from tests.docs.programs import (
+from docs.studies.simulations.__main__ import STUDIES
+from docs.studies.simulations.claims import rows_of, simulations
+from headroles.studies.claims.claims import CLAIMS
+from tests.docs.pages import (
+    REPOSITORY,
     command_lines,
     has_command_line,
     mentioned,
@@ -66,3 +69,22 @@ def test_names_that_are_gone_are_found(source: str) -> None:
     (needed,) = (name for name in names_needed(source) if "such" in name.lower())
     with pytest.raises((AttributeError, ImportError)):
         resolve_name(needed)
+
+
+OF_SCORES = ("level", "families", "answers", "limit", "half", "intervals", "replicate", "changes")
+
+
+def test_simulations_of_claims_run() -> None:
+    made = {str(row["claim"]).strip("`"): row for row in rows_of(simulations(), 3)}
+    assert all({"null hypothesis", "shown", "contradicted"} <= set(row) for row in made.values())
+    without = {name for name in CLAIMS if "independently" in CLAIMS[name].rule}
+    of_copies = {"special-tokens-little", "frequent-words-little"}
+    assert {*made} - {"trends over layers"} == set(CLAIMS) - without - of_copies
+
+
+@pytest.mark.parametrize("what", OF_SCORES)
+def test_simulations_of_scores_run(what: str, prepared: Path) -> None:
+    folders = [prepared / name for name in ("BEFORE", "AFTER")]
+    rows = list(STUDIES[what][0](folders if what == "changes" else folders[:1], 2))
+    assert rows
+    assert all("sample" in row and len(row) > 1 for row in rows)

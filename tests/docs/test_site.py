@@ -29,7 +29,7 @@ def extension(name: str) -> ModuleType:
         sys.path.pop(0)
 
 
-def test_reference_has_every_option_of_every_command() -> None:
+def test_reference_has_every_option_of_every_command_and_says_more_than_help() -> None:
     made = extension("command_reference")
     for name in COMMANDS:
         command = make_command(name)
@@ -37,24 +37,17 @@ def test_reference_has_every_option_of_every_command() -> None:
         context = command.make_context(name, [], resilient_parsing=True)
         for param in command.get_params(context):
             assert f"`{help_record(param, context)[0]}`" in text
-
-
-def test_reference_says_more_than_help() -> None:
-    made = extension("command_reference")
     text = "\n".join(made.describe_command("classify", make_command("classify")))
     assert "excess is 0 for uniform attention and 1 where" in text
 
 
-def test_reference_has_every_public_name() -> None:
-    listed = extension("function_reference").page()
+def test_reference_has_every_public_name_and_options_as_definitions() -> None:
+    made = extension("function_reference")
+    listed = made.page()
     for name in hr.__all__:
         assert f"   headroles.{name}\n" in listed
     for name in figures:
         assert f"   headroles.report.{name}\n" in listed
-
-
-def test_options_in_docstrings_become_definitions() -> None:
-    made = extension("function_reference")
     lines = (hr.classify_heads.__doc__ or "").splitlines()
     made.mend_markup(None, "function", "", None, None, lines)
     at = lines.index("``window``")
@@ -68,26 +61,21 @@ def test_every_figure_is_in_the_gallery_or_in_a_worked_example() -> None:
         assert not name.startswith("draw_") or f"{name}(" in shown, name
 
 
+LINKS = '<a href="b.html#here"><a href="#here"><a href="https://x.org"><img src="data:,x">'
+
+
 @pytest.mark.parametrize(
-    ("body", "fault"),
+    ("body", "faults"),
     [
-        ('<a href="b.html#there">', "links to b.html#there; the page has no such place"),
-        ('<a href="c.html">', "links to c.html, which is not there"),
-        ('<img src="no.svg">', "loads no.svg, which is not there"),
-        ('<script src="https://cdn.example/x.js"></script>', "loads https://cdn.example/x.js"),
-        ('<link rel="stylesheet" href="//cdn.example/x.css">', "loads //cdn.example/x.css"),
+        ('<a href="b.html#there">', ["links to b.html#there; the page has no such place"]),
+        ('<a href="c.html">', ["links to c.html, which is not there"]),
+        ('<img src="no.svg">', ["loads no.svg, which is not there"]),
+        ('<script src="https://cdn.example/x.js"></script>', ["loads https://cdn.example/x.js"]),
+        ('<link rel="stylesheet" href="//cdn.example/x.css">', ["loads //cdn.example/x.css"]),
+        (LINKS, []),
     ],
 )
-def test_faults_of_a_site_are_found(tmp_path: Path, body: str, fault: str) -> None:
+def test_faults_of_a_site_are_found(tmp_path: Path, body: str, faults: list[str]) -> None:
     (tmp_path / "b.html").write_text(HTML.format(""))
-    file = tmp_path / "a.html"
-    file.write_text(HTML.format(body))
-    assert list(extension("site_check").faults_of(file)) == [fault]
-
-
-def test_a_site_without_faults_has_none(tmp_path: Path) -> None:
-    (tmp_path / "b.html").write_text(HTML.format(""))
-    file = tmp_path / "a.html"
-    links = '<a href="b.html#here"><a href="#here"><a href="https://x.org"><img src="data:,x">'
-    file.write_text(HTML.format(links))
-    assert list(extension("site_check").faults_of(file)) == []
+    (tmp_path / "a.html").write_text(HTML.format(body))
+    assert list(extension("site_check").faults_of(tmp_path / "a.html")) == faults
