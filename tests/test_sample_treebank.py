@@ -14,16 +14,14 @@ TREEBANK = DATA / "sample.conllu"
 README = DATA / "README.md"
 
 DEFAULT_RELATIONS = ("nsubj", "obj", "amod", "advmod")
-RELATION_NAMES = """
-    acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det
+UNIVERSAL_RELATIONS = set(
+    """acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det
     discourse dislocated expl fixed flat goeswith iobj list mark nmod nsubj nummod obj obl
-    orphan parataxis punct reparandum root vocative xcomp
-"""
-POS_NAMES = """
-    ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X
-"""
-UNIVERSAL_RELATIONS = set(RELATION_NAMES.split())
-UNIVERSAL_POS = set(POS_NAMES.split())
+    orphan parataxis punct reparandum root vocative xcomp""".split()
+)
+UNIVERSAL_POS = set(
+    "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split()
+)
 ALLOWED_UPOS = {
     "amod": {"ADJ"},
     "advmod": {"ADV", "PART"},
@@ -52,27 +50,6 @@ def folded(token: Token) -> str:
     return str(token["deprel"]).split(":", maxsplit=1)[0]
 
 
-def document_ids() -> list[str]:
-    """Document ids in file order."""
-    return [s.metadata["newdoc id"] for s in SENTENCES if "newdoc id" in s.metadata]
-
-
-def genres() -> set[str]:
-    """Genres, the middle part of ids such as sample-news-01."""
-    return {document.split("-")[1] for document in document_ids()}
-
-
-def relation_counts() -> Counter[str]:
-    """How often each relation occurs, subtypes folded."""
-    return Counter(folded(word) for sentence in SENTENCES for word in words_of(sentence))
-
-
-def marker_count(marker: str) -> int:
-    """Lines whose id is not a plain number: "-" counts ranges, "." counts empty nodes."""
-    ids = (token["id"] for sentence in SENTENCES for token in sentence)
-    return sum(not isinstance(identifier, int) and identifier[1] == marker for identifier in ids)
-
-
 def surface_text(sentence: TokenList) -> str:
     """Text rebuilt from the forms of ranges and words and from SpaceAfter=No."""
     pieces = []
@@ -90,16 +67,6 @@ def surface_text(sentence: TokenList) -> str:
         if (token["misc"] or {}).get("SpaceAfter") != "No":
             pieces.append(" ")
     return "".join(pieces).rstrip(" ")
-
-
-def readme_rows() -> list[list[str]]:
-    """Cells of all table rows of the README."""
-    lines = README.read_text(encoding="utf-8").splitlines()
-    return [
-        [cell.strip().strip("`") for cell in line.strip("|").split("|")]
-        for line in lines
-        if line.startswith("|")
-    ]
 
 
 def test_every_sentence_is_read_without_a_defect() -> None:
@@ -123,14 +90,21 @@ def test_words_carry_known_tags_and_relations() -> None:
 
 
 def test_readme_counts_are_those_of_the_file() -> None:
-    relations = relation_counts()
+    words = [word for sentence in SENTENCES for word in words_of(sentence)]
+    documents = [s.metadata["newdoc id"] for s in SENTENCES if "newdoc id" in s.metadata]
+    ids = [token["id"] for sentence in SENTENCES for token in sentence]
+    kinds = Counter(one[1] for one in ids if not isinstance(one, int))
+    relations = Counter(map(folded, words))
     measured = {
-        "documents": len(document_ids()),
+        "documents": len(documents),
         "sentences": len(SENTENCES),
-        "words": sum(len(words_of(sentence)) for sentence in SENTENCES),
-        "genres": len(genres()),
-        "multiword ranges": marker_count("-"),
-        "empty nodes": marker_count("."),
+        "words": len(words),
+        "genres": len({name.split("-")[1] for name in documents}),  # as in sample-news-01
+        "multiword ranges": kinds["-"],
+        "empty nodes": kinds["."],
     } | {relation: relations[relation] for relation in DEFAULT_RELATIONS}
-    stated = {row[0]: int(row[1]) for row in readme_rows() if len(row) == 2 and row[1].isdigit()}
+    lines = README.read_text(encoding="utf-8").splitlines()
+    rows = [line.strip("|").split("|") for line in lines if line.startswith("|")]
+    cells = [[cell.strip().strip("`") for cell in row] for row in rows]
+    stated = {row[0]: int(row[1]) for row in cells if len(row) == 2 and row[1].isdigit()}
     assert stated == measured

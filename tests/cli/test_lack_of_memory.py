@@ -22,7 +22,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from headroles import HeadScores
 from headroles.models.loading import encoder as loading
 from headroles.storage import parts_in
-from tests.commands import run
+from tests.commands import run, run_well
 from tests.conftest import make_bert
 from tests.rounding import assert_same_sums
 from tests.studies.conftest import classifier, labelled, labelled_twice, roles
@@ -186,21 +186,21 @@ def test_an_example_that_does_not_fit_is_named(command: list[object], tmp_path: 
     assert "use a device with more memory (--device cpu)" in printed
 
 
-def test_an_example_to_be_drawn(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
-    assert run("score", bert_folder, sample, "--out", tmp_path / "scores").exit_code == 0
+def test_an_example_to_be_drawn_and_the_model_itself(
+    bert_folder: Path, sample: Path, tmp_path: Path
+) -> None:
+    score = ("score", bert_folder, sample, "--out")
+    with memory_for(lambda ids: False):
+        result = run(*score, tmp_path / "out")
+    assert result.exit_code == 1
+    assert "error: memory ran out; use a device with more (--device cpu)" in result.stderr
+    assert "Traceback" not in result.output
+    run_well(*score, tmp_path / "scores")
     asked = ("--layer", 0, "--head", 1, "--role", "local", "--figure", tmp_path / "a.svg")
     with memory_for(lambda ids: ids.shape[1] <= 8):
         result = run("examples", tmp_path / "scores", *asked)
     assert result.exit_code == 1
     assert "error: memory ran out for the example" in " ".join(result.stderr.split())
-
-
-def test_no_memory_for_the_model_itself(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
-    with memory_for(lambda ids: False):
-        result = run("score", bert_folder, sample, "--out", tmp_path / "out")
-    assert result.exit_code == 1
-    assert "error: memory ran out; use a device with more (--device cpu)" in result.stderr
-    assert "Traceback" not in result.output
 
 
 LIMITED = """

@@ -124,12 +124,9 @@ class TestFalseDiscoveryRate:
             assert (np.diag(power) >= 0.8).all()
 
     def test_stricter_corrections_need_more(self) -> None:
-        needed = {
-            name: plan_for(self.VALUES, correction=name).frame["corpus_examples"]
-            for name in CORRECTIONS
-        }
-        order = ["none", "fdr_bh", "bonferroni"]
-        for weaker, stricter in pairwise(order):
+        plans = {name: plan_for(self.VALUES, correction=name) for name in CORRECTIONS}
+        needed = {name: plan.frame["corpus_examples"] for name, plan in plans.items()}
+        for weaker, stricter in pairwise(["none", "fdr_bh", "bonferroni"]):
             assert (needed[weaker] <= needed[stricter]).all()
             assert needed[weaker].sum() < needed[stricter].sum()
         assert (needed["fdr_by"] >= needed["fdr_bh"]).all()
@@ -236,14 +233,12 @@ class TestWhatCannotBePlanned:
         alone = plan_for(values[:1], correction=correction).frame
         assert alone["corpus_examples"].isna().all()
 
-    def test_rounding_around_zero(self) -> None:
+    def test_rounding_around_zero_and_heads_that_hardly_vary(self) -> None:
         values = 1e-8 * np.random.default_rng(0).normal(size=(30, 1, 2, 1))
         frame = plan_for(values, threshold=0.1).frame
         assert frame["note"].str.startswith("degenerate").all()
         assert frame["corpus_examples"].isna().all()
-
-    def test_a_head_that_hardly_varies(self) -> None:
-        """Its effect is beyond what the noncentral t distribution is computed for."""
+        # The effect of heads that hardly vary is beyond what the noncentral t is computed for.
         values = 0.5 + 3e-5 * np.random.default_rng(0).normal(size=(30, 1, 2, 1))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -253,8 +248,7 @@ class TestWhatCannotBePlanned:
 
 
 def test_quantiles_of_a_role() -> None:
-    effects = np.linspace(0.2, 2.1, 20)
-    plan = plan_for(pilot_with(effects), correction="none")
+    plan = plan_for(pilot_with(np.linspace(0.2, 2.1, 20)), correction="none")
     needed = np.sort(plan.frame["corpus_examples"])
     row = plan.summary().loc["r0"]
     assert (row["half"], row["nine_tenths"], row["all"]) == (needed[9], needed[17], needed[19])

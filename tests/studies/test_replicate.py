@@ -87,6 +87,13 @@ def test_heads_have_the_role_in_as_many_sets_as_they_were_made_with(
     assert table.counts().loc["local"].tolist() == [3, 2, 1]
     assert table.to_json()["facts"]["names"] == NAMES
     assert "3 corpora: a, b, c. A role is a mean excess score above 0.1" in flat(table)
+    assert table.heads()["shown_in"].tolist() == ["a, b, c", "a, b", "a", ""]
+    assert table.sets().loc["local"].to_dict() == {"a": 3, "b": 2, "c": 1}
+    by_itself = replicate_roles(sets, NAMES, correction="none").heads()["shown_in"]
+    for name, one in zip(NAMES, sets, strict=True):
+        tested = RoleHypotheses.of(one, TestOptions()).means
+        shown = tested.betting.above >= -np.log(0.05)
+        assert by_itself.str.contains(name).tolist() == shown.tolist()
 
 
 def test_a_row_is_the_partial_conjunction_of_its_sets(sets: list[HeadScores]) -> None:
@@ -126,18 +133,6 @@ def test_heads_of_seeds_are_counted_by_layer(sets: list[HeadScores]) -> None:
     assert "1-2" in repr(counts)
 
 
-def test_tables_say_which_sets_show_a_role(sets: list[HeadScores]) -> None:
-    table = replicate_roles(sets, NAMES)
-    assert isinstance(table, Replication)
-    assert table.heads()["shown_in"].tolist() == ["a, b, c", "a, b", "a", ""]
-    assert table.sets().loc["local"].to_dict() == {"a": 3, "b": 2, "c": 1}
-    by_itself = replicate_roles(sets, NAMES, correction="none").heads()["shown_in"]
-    for name, one in zip(NAMES, sets, strict=True):
-        tested = RoleHypotheses.of(one, TestOptions()).means
-        shown = tested.betting.above >= -np.log(0.05)
-        assert by_itself.str.contains(name).tolist() == shown.tolist()
-
-
 @pytest.mark.parametrize("counted", [True, False])
 def test_a_role_that_one_set_lacks_is_tested_in_the_others(
     sets: list[HeadScores], counted: bool
@@ -172,32 +167,27 @@ def test_roles_that_no_two_sets_have_are_left_out(sets: list[HeadScores]) -> Non
         replicate_roles([only, sets[0]], ["e", "a"])
 
 
+OTHER = set_of(np.full((2, 2), 0.5), "b", model="other")
+DEEPER = set_of(np.full((3, 2), 0.5), "b", model="other")
+BIAS = make_scores(np.ones((5, 2, 2, 1)), ("local",))
+
+
 @pytest.mark.parametrize(
-    ("change", "options", "message"),
+    ("second", "options", "message"),
     [
-        (lambda sets: sets, {"names": ["a", "b, c", "d"]}, "the name 'b, c' has a comma"),
-        (lambda sets: [sets[0], replace(sets[1], bounds=None)], {}, "betting needs the bounds"),
+        (None, {"names": ["a", "b, c"]}, "the name 'b, c' has a comma"),
+        (replace(OTHER, bounds=None), {"over": "checkpoints"}, "betting needs the bounds"),
+        (OTHER, {}, "b and a are of different models; pass over='checkpoints'"),
         (
-            lambda sets: [sets[0], set_of(np.full((2, 2), 0.5), "b", model="other")],
-            {},
-            "b and a are of different models; pass over='checkpoints'",
-        ),
-        (
-            lambda sets: [sets[0], set_of(np.full((3, 2), 0.5), "b", model="other")],
+            DEEPER,
             {"over": "checkpoints"},
-            "b has 3 layers x 2 heads and a 2 x 2: they are no checkpoints",
+            "b has 3 layers x 2 heads and a 2 x 2: they are no check",
         ),
-        (
-            lambda sets: [sets[0], make_scores(np.ones((5, 2, 2, 1)), ("local",))],
-            {},
-            "b has bias scores and a excess scores",
-        ),
+        (BIAS, {}, "b has bias scores and a excess scores"),
     ],
 )
 def test_what_does_not_go_together(
-    sets: list[HeadScores], change: Any, options: dict[str, Any], message: str
+    sets: list[HeadScores], second: HeadScores | None, options: dict[str, Any], message: str
 ) -> None:
-    chosen = change(sets)
-    asked = {"names": NAMES[: len(chosen)], **options}
     with pytest.raises(UsageError, match=message):
-        replicate_roles(chosen, **asked)
+        replicate_roles([sets[0], second or sets[1]], **{"names": NAMES[:2], **options})
