@@ -28,7 +28,6 @@ from headroles.studies.importance.importance import (
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Derivatives
 from headroles.tasks.running import TaskRun, open_run
-from tests.commands import run
 from tests.conftest import changed, make_tokenizer
 from tests.models import families
 from tests.rounding import near
@@ -159,16 +158,10 @@ def test_removed_heads_have_none(labelled: Path, tmp_path: Path) -> None:
     assert "Reliability is not validity: check the ranking with `headroles ablate`" in shown
 
 
-def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
-    result = run("importance", classifier, labelled, "--out", tmp_path / "out")
-    assert result.exit_code == 0, result.output
-    assert "on 8 examples of" in result.stdout
-    assert len(Importance.load(tmp_path / "out")) == 48
-
-
 def test_masked_language_models(masked_lm: Path, plain: Path) -> None:
     found = find_importance(masked_lm, plain)
     assert (found.record.task.objective, found.record.task.metrics) == ("masked_lm", [])
+    assert "on 8 examples of" in repr(found)
     assert "loss" in repr(found)
 
 

@@ -109,14 +109,6 @@ def test_masked_language_models_have_no_accuracy(masked_lm: Path, plain: Path) -
     assert ablated.frame["equivalent"].all()
 
 
-def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
-    given = ("--full", "--sets", "layers", "--ablation", "mean", "--out", tmp_path / "out")
-    result = run("ablate", classifier, labelled, *given)
-    assert result.exit_code == 0, result.output
-    loaded = Ablations.load(tmp_path / "out")
-    assert (len(loaded), loaded.options.ablation) == (3, "mean")
-
-
 # Heads with a role.
 
 

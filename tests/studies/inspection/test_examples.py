@@ -65,13 +65,10 @@ def test_largest_smallest_and_typical(scores: HeadScores) -> None:
         assert "[" not in frame["text"][0]
 
 
-def test_one_example_by_its_id(scores: HeadScores) -> None:
+def test_one_example_by_its_id_and_arcs_that_are_marked(scores: HeadScores) -> None:
     found = find_examples(scores, (0, 0), "local", example="a-3")
     assert found.frame["example"].tolist() == ["a-3"]
     assert "Head 0-0, neighbouring words (local): a bias score." in repr(found)
-
-
-def test_arcs_are_marked(scores: HeadScores) -> None:
     frame = find_examples(scores, (0, 0), OBJ).frame.set_index("example")
     assert set(frame.index) == {"a-1+a-2", "b-1+b-2"}
     marked = ["Cats sleep . Old dogs [eat] bones", "5", "bones -> eat"]

@@ -25,7 +25,6 @@ from headroles.studies.pruning.pruning_curves import (
 from headroles.studies.removals import without
 from headroles.tasks.outcomes import METRICS, Derivatives, Outcomes
 from headroles.tasks.running import TaskRun
-from tests.commands import run
 from tests.rounding import near
 from tests.tasks.conftest import HEADS, SENTENCES, write_labelled
 
@@ -94,7 +93,10 @@ def test_fewer_examples_than_the_draws_need(
     classifier: Path, labelled: Path, phrases: Path
 ) -> None:
     asked = {"orders": "importance,random", "shares": "0.25"}
-    few = find_pruning_curves(classifier, labelled, phrases, examples=9, **asked)
+    sizes = {"examples": 9, "test_examples": 6}
+    few = find_pruning_curves(classifier, labelled, phrases, **sizes, **asked)
+    assert "on 6 examples of" in repr(few)
+    assert len(few.outcomes.losses) == 6
     assert any("8 examples for each of 5 draws, not 9" in one for one in few.warnings)
     with pytest.raises(UsageError, match="has 8 examples for 5 draws, each of which needs 2"):
         find_pruning_curves(classifier, labelled, labelled, **asked)
@@ -198,14 +200,3 @@ def test_skewed_draws_give_a_warning() -> None:
     losses = np.random.default_rng(1).random((40, 1)) + draws
     _, warnings = table_of(losses, np.arange(10).reshape(2, 5, 1), "top,random")
     assert "Draws have skewed losses in top:" in warnings[0]
-
-
-def test_command(classifier: Path, labelled: Path, phrases: Path, tmp_path: Path) -> None:
-    asked = ["--shares", 0.5, "--test-examples", 6, "--examples", 4]
-    asked += ["--test", labelled, "--out", tmp_path / "out"]
-    result = run("pruning-curves", classifier, phrases, *asked)
-    assert result.exit_code == 0, result.output
-    assert "on 6 examples of" in result.stdout
-    loaded = PruningCurves.load(tmp_path / "out")
-    assert (loaded.facts["found_with"]["examples"], loaded.options.draws) == (4, 5)
-    assert len(loaded.outcomes.losses) == 6

@@ -112,16 +112,23 @@ def test_goes_on(name: str, commands: dict[str, list[object]], tmp_path: Path) -
     assert written(out) == written(tmp_path / "whole")
 
 
-def test_older_results_stay_until_then(commands: dict[str, list[object]], tmp_path: Path) -> None:
+def test_older_results_stay_until_then_and_progress_goes_on_where_it_stood(
+    commands: dict[str, list[object]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command, out = [*commands["gate"], "--out", tmp_path / "out"], tmp_path / "out"
     assert run(*command, "--examples", 6).exit_code == 0
     older = written(out)
-    with counted(9):
+    monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
+    with counted(2 + 3):  # 2 batches of the test, 3 updates
         stopped = run(*command, "--overwrite")
     assert "to continue, run the same command with --resume" in said(stopped)
     kept = written(out)
     assert older == {file: kept[file] for file in kept if not file.startswith(HIDDEN)}
-    assert run(*command, "--overwrite", "--resume").exit_code == 0
+    resumed = run(*command, "--overwrite", "--resume")
+    assert resumed.exit_code == 0
+    for result, is_before in ((stopped, True), (resumed, False)):
+        assert ("3 of 12 steps" in result.stderr) == is_before
+        assert ("4 of 12 steps" in result.stderr) != is_before
     assert run(*commands["gate"], "--out", tmp_path / "whole").exit_code == 0
     assert written(out) == written(tmp_path / "whole")
 
@@ -217,20 +224,6 @@ def test_progress_is_that_of_the_whole_study(
         assert total[-1] / 2 <= total[0] <= 2 * total[-1]
         if expected is not None:
             assert set(total) == {expected}
-
-
-def test_progress_goes_on_where_it_stood(
-    commands: dict[str, list[object]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
-    command = [*commands["gate"], "--out", tmp_path / "out"]
-    with counted(2 + 3):  # 2 batches of the test, 3 updates
-        stopped = run(*command)
-    assert "3 of 12 steps" in stopped.stderr
-    assert "4 of 12 steps" not in stopped.stderr
-    result = run(*command, "--resume")
-    assert "3 of 12 steps" not in result.stderr
-    assert "4 of 12 steps" in result.stderr
 
 
 def test_gates_are_those_of_a_run_that_keeps_nothing(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from headroles import Collaboration, CollaborativeModel, collaborate_heads, read_conllu
-from headroles.errors import CorpusError, TokenizerError, UsageError
+from headroles.errors import CorpusError, TokenizerError
 from headroles.models.heads.surgery import remove_heads
 from headroles.passes.loop import Budget, ExampleBatch, Passes
 from headroles.results.result import load
@@ -144,23 +143,6 @@ def test_divergence_is_that_of_all_real_rows(removed: list[tuple[int, int]]) -> 
 
 
 # What is refused, and warned of.
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({}, "give exactly one of rank and error"),
-        ({"rank": 8, "error": 0.1}, "give exactly one of rank and error"),
-        ({"rank": 33}, "rank is 33; a layer has 4 heads of 8.* 32 or less"),
-        ({"rank": 10, "method": "per-head"}, "rank is 10.*multiple of the 4 heads"),
-        ({"rank": 0}, "it must"),
-        ({"error": 1.0}, "it must"),
-        ({"rank": 8, "method": "tucker"}, "it must"),
-    ],
-)
-def test_options(bert_folder: Path, given: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        collaborate_heads(bert_folder, None, **given)
 
 
 def test_samples_that_are_too_small_or_unknown(bert_folder: Path, treebank: Path) -> None:
