@@ -9,10 +9,6 @@ from typing import Any
 from headroles.storage import digests_of, result_folder, write_run
 
 
-def names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
-
-
 def everything(folder: Path) -> dict[str, Any]:
     """All that is in a folder, without following links."""
     found: dict[str, Any] = {}

@@ -29,7 +29,8 @@ from headroles.storage import (
     result_folder,
     write_run,
 )
-from tests.storage.made import everything, make_result, names
+from tests.commands import names
+from tests.storage.made import everything, make_result
 
 
 def write(folder: Path, overwrite: bool = False, end: BaseException | None = None) -> None:
