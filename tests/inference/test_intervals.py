@@ -45,19 +45,6 @@ def test_columns_that_cannot_be_tested() -> None:
     assert 0 <= found.ci_low[2] < 2 < found.ci_high[2]
 
 
-@pytest.mark.parametrize(
-    "sample",
-    [
-        Sample.of([[-1.0], [2.0], [3.0]]),
-        Sample.of([[1.0], [2.0], [np.nan]]),
-        Sample.of([[1.0], [2.0], [3.0]], clusters=[0, 0, 1]),
-    ],
-)
-def test_what_it_is_not_for(sample: Sample) -> None:
-    with pytest.raises(StatisticsError, match="independent values >= 0"):
-        skewed_interval(sample)
-
-
 def test_limits_solve_the_equation(clusters: NDArray[np.str_]) -> None:
     """|m - p| = t sqrt(p (1 - p) / n), with the error of clusters in n."""
     shares = np.random.default_rng(0).beta(0.4, 0.2, (40, 3))
@@ -88,11 +75,20 @@ def test_nothing_but_hits_is_one_of_so_many_clusters() -> None:
     assert found.ci_high[2] == pytest.approx(1 - found.ci_low[2])
 
 
-@pytest.mark.parametrize("bad", [1.2, -0.1])
-def test_other_values_are_refused(bad: float) -> None:
-    values: Any = [[0.5], [bad]]
-    with pytest.raises(StatisticsError, match="a value lies outside 0 to 1"):
-        wilson_interval(values)
+@pytest.mark.parametrize(
+    ("interval", "sample", "message"),
+    [
+        (skewed_interval, Sample.of([[-1.0], [2.0], [3.0]]), "independent values >= 0"),
+        (skewed_interval, Sample.of([[1.0], [2.0], [np.nan]]), "independent values >= 0"),
+        (skewed_interval, Sample.of([[1.0], [2.0], [3.0]], [0, 0, 1]), "independent values >= 0"),
+        (wilson_interval, [[0.5], [1.2]], "a value lies outside 0 to 1"),
+        (wilson_interval, [[0.5], [-0.1]], "a value lies outside 0 to 1"),
+        (difference_interval, np.array([[0.5], [1.2]]), "a value lies outside -1 to 1"),
+    ],
+)
+def test_other_values_are_refused(interval: Any, sample: Any, message: str) -> None:
+    with pytest.raises(StatisticsError, match=message):
+        interval(sample)
 
 
 def test_differences_are_of_wilson_limits_of_wins_and_losses() -> None:
@@ -129,8 +125,6 @@ def test_differences_never_leave_their_range_and_need_two_clusters() -> None:
     assert found.ci_low[2] < 0.3 < found.ci_high[2]
     assert np.isnan(found.ci_low[3])
     assert np.isnan(difference_interval(Sample.of(ends, [0] * 4)).ci_low).all()
-    with pytest.raises(StatisticsError, match="a value lies outside -1 to 1"):
-        difference_interval(np.array([[0.5], [1.2]]))
 
 
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.4])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,75 +28,55 @@ from headroles.inference import (
 from tests.inference.conftest import crossed_t, one_sample_t, required_examples
 
 
-@pytest.fixture
-def values() -> NDArray[np.float64]:
+@pytest.mark.parametrize("alternative", ["greater", "less", "two-sided"])
+@pytest.mark.parametrize("confidence", [0.9, 0.95])
+def test_is_that_of_scipy(alternative: str, confidence: float) -> None:
     """40 examples x 30 tests, skewed, with gaps of three patterns."""
-    data = np.random.default_rng(0).gamma(2, 1.5, size=(40, 30))
-    data[:7, 5:12] = np.nan
-    data[30:, 20:] = np.nan
-    return data
+    values = np.random.default_rng(0).gamma(2, 1.5, size=(40, 30))
+    values[:7, 5:12] = np.nan
+    values[30:, 20:] = np.nan
+    result = one_sample_t(values, 3, confidence, alternative=alternative)
+    expected = stats.ttest_1samp(values, 3, nan_policy="omit", alternative=alternative)
+    np.testing.assert_allclose(result.statistic, expected.statistic, rtol=1e-12)
+    np.testing.assert_allclose(result.p_value, expected.pvalue, rtol=1e-12)
+    for test in (0, 7, 25):
+        column = values[:, test][~np.isnan(values[:, test])]
+        limits = stats.ttest_1samp(column, 3).confidence_interval(confidence)
+        assert (result.ci_low[test], result.ci_high[test]) == pytest.approx(limits)
+    assert result.n.tolist() == (~np.isnan(values)).sum(0).tolist()
+    np.testing.assert_allclose(result.mean, np.nanmean(values, 0))
+    np.testing.assert_allclose(result.sd, np.nanstd(values, 0, ddof=1))
+    np.testing.assert_allclose(result.effect_size, (result.mean - 3) / result.sd)
 
 
-class TestAgainstScipy:
-    @pytest.mark.parametrize("alternative", ["greater", "less", "two-sided"])
-    def test_statistic_and_p_value(self, values: NDArray[np.float64], alternative: str) -> None:
-        result = one_sample_t(values, 3, alternative=alternative)
-        expected = stats.ttest_1samp(values, 3, nan_policy="omit", alternative=alternative)
-        np.testing.assert_allclose(result.statistic, expected.statistic, rtol=1e-12)
-        np.testing.assert_allclose(result.p_value, expected.pvalue, rtol=1e-12)
-
-    @pytest.mark.parametrize("confidence", [0.9, 0.95])
-    def test_interval(self, values: NDArray[np.float64], confidence: float) -> None:
-        result = one_sample_t(values, 3, confidence=confidence)
-        for test in (0, 7, 25):
-            column = values[:, test][~np.isnan(values[:, test])]
-            expected = stats.ttest_1samp(column, 3).confidence_interval(confidence)
-            assert (result.ci_low[test], result.ci_high[test]) == pytest.approx(expected)
-
-    def test_moments(self, values: NDArray[np.float64]) -> None:
-        result = one_sample_t(values, 3)
-        assert result.n.tolist() == (~np.isnan(values)).sum(0).tolist()
-        np.testing.assert_allclose(result.mean, np.nanmean(values, 0))
-        np.testing.assert_allclose(result.sd, np.nanstd(values, 0, ddof=1))
-        np.testing.assert_allclose(result.effect_size, (result.mean - 3) / result.sd)
+@pytest.mark.parametrize(
+    ("ddof", "sd", "t", "p"), [(0, 0.458694, 2.144938, 0.049270), (1, 0.512835, 1.918491, 0.063746)]
+)
+def test_published_example(ddof: int, sd: float, t: float, p: float) -> None:
+    result = one_sample_t([[3.4], [2.9], [4.1], [3.8], [3.0]], 3, ddof=ddof)
+    assert result.mean[0] == pytest.approx(3.44)
+    assert result.sd[0] == pytest.approx(sd, abs=1e-6)
+    assert result.p_value[0] == pytest.approx(p, abs=1e-6)
+    if ddof == 1:
+        assert result.statistic[0] == pytest.approx(t, abs=1e-6)
 
 
-class TestPublishedExample:
-    SCORES = ([3.4], [2.9], [4.1], [3.8], [3.0])
-
-    @pytest.mark.parametrize(
-        ("ddof", "sd", "t", "p"),
-        [(0, 0.458694, 2.144938, 0.049270), (1, 0.512835, 1.918491, 0.063746)],
-    )
-    def test_both_deviations(self, ddof: int, sd: float, t: float, p: float) -> None:
-        result = one_sample_t(self.SCORES, 3, ddof=ddof)
-        assert result.mean[0] == pytest.approx(3.44)
-        assert result.sd[0] == pytest.approx(sd, abs=1e-6)
-        assert result.p_value[0] == pytest.approx(p, abs=1e-6)
-        if ddof == 1:
-            assert result.statistic[0] == pytest.approx(t, abs=1e-6)
-
-
-class TestNothingToTest:
-    def test_fewer_than_two_examples(self) -> None:
-        result = one_sample_t([[5.0, np.nan, 4.0], [np.nan, np.nan, 5.0]], 3)
-        assert result.status.tolist() == [UNTESTABLE, UNTESTABLE, OK]
-        assert result.n.tolist() == [1, 0, 2]
-        assert result.mean[0] == 5
-        assert np.isnan(result.mean[1])
-        assert np.isnan(result.p_value[:2]).all()
-
-    @pytest.mark.parametrize("value", [2.0, 3.0, 4.0])
-    def test_zero_variance(self, value: float) -> None:
+def test_nothing_to_test() -> None:
+    result = one_sample_t([[5.0, np.nan, 4.0], [np.nan, np.nan, 5.0]], 3)
+    assert result.status.tolist() == [UNTESTABLE, UNTESTABLE, OK]
+    assert result.n.tolist() == [1, 0, 2]
+    assert result.mean[0] == 5
+    assert np.isnan(result.mean[1])
+    assert np.isnan(result.p_value[:2]).all()
+    for value in (2.0, 3.0, 4.0):
         result = one_sample_t(np.full((5, 1), value), 3)
         assert result.status[0] == DEGENERATE
         assert result.mean[0] == result.ci_low[0] == result.ci_high[0] == value
         assert np.isnan([result.p_value[0], result.statistic[0], result.effect_size[0]]).all()
-
-    def test_rounding_is_no_variance(self) -> None:
-        noisy = np.nextafter(np.float32(3.5), np.array([[3], [4], [4]], dtype=np.float32))
-        assert np.std(noisy.astype(float)) > 0
-        assert one_sample_t(noisy, 3).status[0] == DEGENERATE
+    # What rounding leaves is no variance.
+    noisy = np.nextafter(np.float32(3.5), np.array([[3], [4], [4]], dtype=np.float32))
+    assert np.std(noisy.astype(float)) > 0
+    assert one_sample_t(noisy, 3).status[0] == DEGENERATE
 
 
 class TestClusters:
@@ -149,42 +128,28 @@ class TestClusters:
             np.testing.assert_array_equal(getattr(clustered, name), expected)
         assert plain.n_clusters.tolist() == plain.n.tolist()
 
-    def test_one_cluster_is_untestable(self) -> None:
+    def test_one_cluster_or_clusters_that_do_not_vary_are_untestable(self) -> None:
         result = one_sample_t([[1.0], [2.0], [np.nan]], 0, clusters=["a", "a", "b"])
         assert result.status.tolist() == [UNTESTABLE]
         assert (result.n[0], result.n_clusters[0]) == (2, 1)
         assert result.effect_size[0] > 0
         assert np.isnan([result.p_value[0], result.standard_error[0], result.ci_low[0]]).all()
-
-    @pytest.mark.parametrize(
-        ("values", "clusters"),
-        [([5.0, 5.0], ["a", "a"]), ([1.1, 2.3, 2.3, 1.1], [0, 0, 1, 1])],
-        ids=["one of equal values", "they cancel"],
-    )
-    def test_clusters_that_do_not_vary_are_untestable(self, values: Any, clusters: Any) -> None:
-        result = one_sample_t(np.array(values)[:, None], 0, clusters=clusters)
-        assert result.status.tolist() == [UNTESTABLE]
-        assert np.isnan(result.p_value[0])
-
-    @pytest.mark.parametrize(
-        ("clusters", "message"), [([0, 1], "shape"), ([0.5, 1, np.nan], "integers or strings")]
-    )
-    def test_bad_clusters(self, clusters: list[float], message: str) -> None:
-        with pytest.raises(StatisticsError, match=message):
-            one_sample_t([[1.0], [2.0], [3.0]], 0, clusters=clusters)
+        cancelling = [[1.1], [2.3], [2.3], [1.1]]
+        for values, clusters in (([[5.0], [5.0]], [0, 0]), (cancelling, [0, 0, 1, 1])):
+            result = one_sample_t(values, 0, clusters=clusters)
+            assert result.status.tolist() == [UNTESTABLE]
+            assert np.isnan(result.p_value[0])
 
 
 DRAWN = np.array([[1.0, 5.0], [2.0, np.nan], [3.0, 5.0], [4.0, 7.0]])
 
 
-def test_by_hand() -> None:
+def test_ranks_by_hand() -> None:
     assert rank_test(DRAWN, [3, 6]).tolist() == [3 / 5, 2 / 4]
     assert rank_test(DRAWN, [3, 6], alternative="less").tolist() == [4 / 5, 3 / 4]
     assert rank_test(DRAWN, [9, 4], alternative="two-sided").tolist() == [2 / 5, 2 / 4]
     assert np.isnan(rank_test(np.full((3, 1), np.nan), 1.0)).all()
-
-
-def test_what_differs_by_rounding_ties() -> None:
+    # What differs by rounding ties.
     drawn, observed = np.array([[1.0 - 1e-9], [0.5]]), 1.0
     assert rank_test(drawn, observed).tolist() == [1 / 3]
     assert rank_test(drawn, observed, rounding=1e-8).tolist() == [2 / 3]
@@ -197,26 +162,17 @@ def test_the_level_is_exact_where_the_observation_is_a_draw(alternative: str) ->
     assert (p <= 0.05).mean() == pytest.approx(0.05, abs=0.011)
 
 
-def test_draws_that_do_not_fit() -> None:
-    with pytest.raises(StatisticsError, match="thresholds have shape"):
-        rank_test(DRAWN, [1, 2, 3])
-
-
-def test_is_that_of_statsmodels() -> None:
+def test_mcnemar_is_that_of_statsmodels() -> None:
     rng = np.random.default_rng(2)
     reference = rng.random((40, 1)) < 0.7
     right = reference ^ (rng.random((40, 5)) < np.array([0.02, 0.1, 0.2, 0.3, 0.5]))
     expected = []
     for column in right.T:
-        table = [[(column & reference[:, 0]).sum(), (column & ~reference[:, 0]).sum()]]
-        table.append([(~column & reference[:, 0]).sum(), (~column & ~reference[:, 0]).sum()])
+        known = (reference[:, 0], ~reference[:, 0])
+        table = [[(answer & other).sum() for other in known] for answer in (column, ~column)]
         expected.append(float(mcnemar(table, exact=True).pvalue))
     assert mcnemar_test(right.astype(int) - reference) == pytest.approx(expected)
-
-
-def test_without_a_difference() -> None:
-    answers = np.array([[True], [False], [True]])
-    assert mcnemar_test(0 * answers) == pytest.approx([1])
+    assert mcnemar_test(np.zeros((3, 1))) == pytest.approx([1])  # without a difference
 
 
 Array = NDArray[np.float64]
@@ -247,12 +203,6 @@ def test_some_columns(gappy: Array, clusters: NDArray[np.str_], known: bool) -> 
     assert_same(sample.take(columns).moments, alone.moments)
 
 
-@pytest.mark.parametrize("values", [[1.0, 2.0], [["a"]], [[np.inf]]])
-def test_bad_values(values: list[object]) -> None:
-    with pytest.raises(StatisticsError):
-        Sample.of(values)
-
-
 Array = NDArray[np.float64]
 Procedure = Callable[[ArrayLike, ArrayLike], Array]
 PROCEDURES: dict[str, Procedure] = {
@@ -265,19 +215,15 @@ PAIRS = np.arange(40) // 2
 LIMITS = np.array([3, 2.5, 0, -1, 3.5, 2, 3, 0.5])
 
 
-EVERY = pytest.mark.parametrize("procedure", PROCEDURES.values())
-
-
-@pytest.mark.parametrize("name", PROCEDURES)
-def test_each_column_has_its_own(name: str, gappy: Array) -> None:
-    procedure = PROCEDURES[name]
-    alone = [procedure(gappy[:, k : k + 1], LIMITS[k])[0] for k in range(8)]
-    np.testing.assert_allclose(procedure(gappy, LIMITS), alone, rtol=1e-12)
+EVERY = pytest.mark.parametrize("procedure", PROCEDURES.values(), ids=[*PROCEDURES])
 
 
 @EVERY
-def test_a_threshold_is_a_shift(procedure: Procedure, gappy: Array) -> None:
-    np.testing.assert_allclose(procedure(gappy - LIMITS, 0), procedure(gappy, LIMITS), rtol=1e-9)
+def test_columns_stand_alone_and_a_threshold_is_a_shift(procedure: Procedure, gappy: Array) -> None:
+    found = procedure(gappy, LIMITS)
+    alone = [procedure(gappy[:, k : k + 1], LIMITS[k])[0] for k in range(8)]
+    np.testing.assert_allclose(found, alone, rtol=1e-12)
+    np.testing.assert_allclose(procedure(gappy - LIMITS, 0), found, rtol=1e-9)
 
 
 @EVERY
@@ -298,10 +244,30 @@ def test_bad_thresholds(
         procedure(gappy, threshold)
 
 
-@pytest.mark.parametrize("procedure", [t_test, rank_test])
-def test_unknown_alternative(procedure: Callable[..., object]) -> None:
-    with pytest.raises(StatisticsError, match="unknown alternative 'more'"):
-        procedure([[1.0], [2.0]], 0, alternative="more")
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: t_test([[1.0], [2.0]], 0, alternative="more"), "unknown alternative 'more'"),
+        (lambda: rank_test([[1.0], [2.0]], 0, alternative="more"), "unknown alternative 'more'"),
+        (lambda: rank_test(DRAWN, [1, 2, 3]), "thresholds have shape"),
+        (lambda: Sample.of([[1.0], [2.0], [3.0]], [0, 1]), "shape"),
+        (lambda: Sample.of([[1.0], [2.0], [3.0]], [0.5, 1, np.nan]), "integers or strings"),
+        (lambda: Sample.of([1.0, 2.0]), "values have 1 dimensions"),
+        (lambda: Sample.of([["a"]]), "give real numbers"),
+        (lambda: Sample.of([[np.inf]]), "values include an infinity"),
+        (lambda: contrast_sample([Sample.of(ONE)], [[1, -1]]), "weights have shape"),
+        (
+            lambda: contrast_sample([Sample.of(ONE), Sample.of(OTHER[:, :2])], [[1, -1]]),
+            "weights have shape",
+        ),
+        (lambda: crossed_sample(np.ones((3, 2))), "values"),
+        (lambda: crossed_sample(np.ones((1, 2, 2))), "values"),
+        (lambda: crossed_sample(np.full((3, 2, 1), np.nan)), "values"),
+    ],
+)
+def test_bad_input(ask: Callable[[], object], message: str) -> None:
+    with pytest.raises(StatisticsError, match=message):
+        ask()
 
 
 def test_one_draw_is_the_t_test_of_scipy() -> None:
@@ -349,14 +315,6 @@ def test_what_does_not_vary() -> None:
     assert found.p_value[1] == pytest.approx(stats.ttest_1samp([0, 1, 2, 3], 0).pvalue)
 
 
-@pytest.mark.parametrize(
-    "values", [np.ones((3, 2)), np.ones((1, 2, 2)), np.full((3, 2, 1), np.nan)]
-)
-def test_what_it_is_not_defined_for(values: np.ndarray) -> None:
-    with pytest.raises(StatisticsError, match="values"):
-        crossed_sample(values)
-
-
 RNG = np.random.default_rng(4)
 ONE, OTHER, THIRD = (RNG.normal(0.5, sd, (n, 3)) for sd, n in ((1, 12), (3, 40), (2, 9)))
 
@@ -389,10 +347,3 @@ def test_without_errors_there_is_no_test() -> None:
     for other, expected in ((alike, DEGENERATE), (single, UNTESTABLE)):
         found = contrast_sample([Sample.of(2 * alike), Sample.of(other)], [[1, -1]])
         assert found.moments.status.tolist() == [expected]
-
-
-def test_samples_that_do_not_fit() -> None:
-    with pytest.raises(StatisticsError, match="weights have shape"):
-        contrast_sample([Sample.of(ONE)], [[1, -1]])
-    with pytest.raises(StatisticsError, match="weights have shape"):
-        contrast_sample([Sample.of(ONE), Sample.of(OTHER[:, :2])], [[1, -1]])
