@@ -112,15 +112,20 @@ def test_every_listed_family_is_checked_here() -> None:
 class TestEveryFamily:
     @pytest.mark.numbers
     def test_weights_are_those_of_transformers(self, kind: str) -> None:
+        """In a batch, and sequence by sequence."""
         model, inputs = make_model(kind), make_inputs()
         captured = capture(model, inputs)
         with torch.no_grad():
             expected = expected_weights(model, inputs)
         # Products of other shapes are added up in another order.
         of = WEIGHTS if kind in ALONE else SUMS
-        for ours, theirs in zip(captured, expected, strict=True):
-            for row, length in enumerate(LENGTHS):
+        for row, length in enumerate(LENGTHS):
+            alone = capture(
+                model, {name: one[row : row + 1, :length] for name, one in inputs.items()}
+            )
+            for ours, theirs, by_itself in zip(captured, expected, alone, strict=True):
                 assert_same_sums(ours[row, :, :length], theirs[row, :, :length], of=of)
+                assert_same_sums(ours[row, :, :length, :length], by_itself[0], of=WEIGHTS)
                 assert not ours[row, :, :length, length:].any()  # padding
 
     def test_no_device_is_waited_for(self, kind: str) -> None:
@@ -134,16 +139,6 @@ class TestEveryFamily:
             inputs = {name: one.to("meta") for name, one in make_inputs().items()}
             reader.read(inputs, lambda layer, weights: layers.append(weights.shape))
         assert layers == [(2, HEADS, LENGTHS[0], LENGTHS[0])] * LAYERS
-
-    def test_batch_equals_sequences_one_by_one(self, kind: str) -> None:
-        model, inputs = make_model(kind), make_inputs()
-        together = capture(model, inputs)
-        for row, length in enumerate(LENGTHS):
-            alone = capture(
-                model, {name: values[row : row + 1, :length] for name, values in inputs.items()}
-            )
-            for ours, theirs in zip(together, alone, strict=True):
-                assert_same_sums(ours[row, :, :length, :length], theirs[0], of=WEIGHTS)
 
     def test_sdpa_and_eager_models_agree_and_are_left_alone(self, kind: str) -> None:
         results = []
