@@ -15,20 +15,8 @@ import torch
 from safetensors.numpy import save_file
 from transformers import BigBirdConfig, BigBirdModel
 
-from headroles import (
-    HeadScores,
-    SavedAttention,
-    Sentence,
-    ablate_heads,
-    collaborate_heads,
-    find_importance,
-    find_pruning_curves,
-    find_redundancy,
-    gate_heads,
-    prune_heads,
-    score_attention,
-    score_heads,
-)
+import headroles
+from headroles import HeadScores, SavedAttention, Sentence, score_attention, score_heads
 from headroles.errors import (
     HeadRolesError,
     ModelError,
@@ -307,13 +295,13 @@ def test_tasks_need_a_model(kind: str, tmp_path: Path) -> None:
     task = tmp_path / "task.tsv"
     task.write_text("text\tlabel\na b\t0\n")
     for ask in (
-        lambda: find_importance(given, task),
-        lambda: ablate_heads(given, task),
-        lambda: gate_heads(given, task, tmp_path / "out", keep=1),
-        lambda: prune_heads(given, tmp_path / "out", order="random", keep=1),
-        lambda: find_pruning_curves(given, task, task),
-        lambda: collaborate_heads(given, None, rank=1),
-        lambda: find_redundancy(given),
+        lambda: headroles.find_importance(given, task),
+        lambda: headroles.ablate_heads(given, task),
+        lambda: headroles.gate_heads(given, task, tmp_path / "out", keep=1),
+        lambda: headroles.prune_heads(given, tmp_path / "out", order="random", keep=1),
+        lambda: headroles.find_pruning_curves(given, task, task),
+        lambda: headroles.collaborate_heads(given, None, rank=1),
+        lambda: headroles.find_redundancy(given),
     ):
         with pytest.raises(UsageError, match="gives attention weights alone; norms, tasks"):
             ask()

@@ -290,16 +290,16 @@ NOTHING = 1e-10
 """Sums in double precision of numbers of up to 100 are off by about 1e-13."""
 
 
-def make_maps(seed: int = 0, heads: int = HEADS, size: int = SIZE, width: int = WIDTH) -> ScoreMaps:
+def make_maps(seed: int = 0, biased: bool = True) -> ScoreMaps:
     rng = np.random.default_rng(seed)
-    query, key = rng.normal(size=(2, heads, size, width))
-    return ScoreMaps(query, key, rng.normal(size=(heads, size)))
+    query, key = rng.normal(size=(2, HEADS, SIZE, WIDTH))
+    return ScoreMaps(query, key, biased * rng.normal(size=(HEADS, SIZE)))
 
 
-def token_states(n: int = 400, width: int = WIDTH, seed: int = 1) -> FloatArray:
-    """Inputs (n, width) of uneven covariance that are not centred."""
-    rng = np.random.default_rng(seed)
-    return np.asarray(rng.normal(size=(n, width)) @ rng.normal(size=(width, width)) + 1)
+def token_states(n: int = 400) -> FloatArray:
+    """Inputs (n, WIDTH) of uneven covariance that are not centred."""
+    rng = np.random.default_rng(1)
+    return np.asarray(rng.normal(size=(n, WIDTH)) @ rng.normal(size=(WIDTH, WIDTH)) + 1)
 
 
 def moments_of(inputs: FloatArray) -> InputMoments:
@@ -317,32 +317,22 @@ def centred(scores: FloatArray) -> FloatArray:
     return np.asarray(scores - scores.mean(axis=-1, keepdims=True))
 
 
-class TestByHand:
-    """Two heads of one dimension whose products are of rank 1."""
-
-    MAPS = ScoreMaps(
-        query=np.array([[[1.0, 0, 1]], [[2.0, 0, 2]]]),
-        key=np.array([[[0.0, 1, 1]], [[0.0, 1, 1]]]),
-        bias=np.array([[0.5], [-1.0]]),
-    )
-    INPUTS = np.array([[1.0, 0, 0], [0, 1, 0], [1, 1, 1]])
-
-    @pytest.mark.parametrize("rank", [1, 2])
-    def test_rank_one_is_enough(self, rank: int) -> None:
-        factors = factorise(self.MAPS, InputMoments.none(3), rank)
-        first, second = factors.as_maps().scores(self.INPUTS)
-        assert_allclose(first, [[0, 1.5, 3], [0, 0.5, 1], [0, 2.5, 5]], atol=DIGITS)
-        assert_allclose(second, [[0, 1, 2], [0, -1, -2], [0, 3, 6]], atol=DIGITS)
-        rows = softmax(first, axis=1)
-        assert_allclose(rows[0], [0.039113, 0.175290, 0.785597], atol=DIGITS)
-        assert_allclose(rows[1], [0.186324, 0.307196, 0.506480], atol=DIGITS)
-        assert_allclose(rows[2], [0.006188, 0.075389, 0.918423], atol=DIGITS)
-        assert_allclose(softmax(second[0]), [0.090031, 0.244728, 0.665241], atol=DIGITS)
-
-    def test_the_bias_of_the_keys_plays_no_part(self) -> None:
-        with_key_bias = [[0.45, 1.95, 3.45], [0.15, 0.65, 1.15], [0.75, 3.25, 5.75]]
-        ours = factorise(self.MAPS, InputMoments.none(3), 1).as_maps().scores(self.INPUTS)[0]
-        assert_allclose(softmax(ours, axis=1), softmax(with_key_bias, axis=1), atol=DIGITS)
+@pytest.mark.parametrize("rank", [1, 2])
+def test_two_heads_of_one_dimension_by_hand(rank: int) -> None:
+    """Their products are of rank 1, and the bias of the keys plays no part."""
+    query, key = np.array([[[[1.0, 0, 1]], [[2.0, 0, 2]]], [[[0.0, 1, 1]], [[0.0, 1, 1]]]])
+    maps = ScoreMaps(query, key, bias=np.array([[0.5], [-1.0]]))
+    inputs = np.array([[1.0, 0, 0], [0, 1, 0], [1, 1, 1]])
+    first, second = factorise(maps, InputMoments.none(3), rank).as_maps().scores(inputs)
+    assert_allclose(first, [[0, 1.5, 3], [0, 0.5, 1], [0, 2.5, 5]], atol=DIGITS)
+    assert_allclose(second, [[0, 1, 2], [0, -1, -2], [0, 3, 6]], atol=DIGITS)
+    rows = softmax(first, axis=1)
+    assert_allclose(rows[0], [0.039113, 0.175290, 0.785597], atol=DIGITS)
+    assert_allclose(rows[1], [0.186324, 0.307196, 0.506480], atol=DIGITS)
+    assert_allclose(rows[2], [0.006188, 0.075389, 0.918423], atol=DIGITS)
+    assert_allclose(softmax(second[0]), [0.090031, 0.244728, 0.665241], atol=DIGITS)
+    with_key_bias = [[0.45, 1.95, 3.45], [0.15, 0.65, 1.15], [0.75, 3.25, 5.75]]
+    assert_allclose(rows, softmax(with_key_bias, axis=1), atol=DIGITS)
 
 
 @pytest.mark.parametrize("method", FACTOR_METHODS)
@@ -367,7 +357,7 @@ class TestError:
         assert score_error(maps, factors, moments_of(inputs)) == pytest.approx(expected, rel=1e-6)
 
     def test_of_no_inputs_is_that_of_the_tensor(self, method: str) -> None:
-        maps = ScoreMaps(make_maps().query, make_maps().key, np.zeros((HEADS, SIZE)))
+        maps = make_maps(biased=False)
         factors = factorise(maps, NO_INPUTS, 8, method)
         exact, close = tensor_of(maps), tensor_of(factors.as_maps())
         expected = np.linalg.norm(exact - close) / np.linalg.norm(exact)
@@ -380,48 +370,42 @@ class TestError:
         assert score_error(maps, plain, NO_INPUTS) < score_error(maps, weighted, NO_INPUTS)
 
 
-class TestShared:
-    @pytest.mark.parametrize("rank", [2, 5, 8])
-    def test_is_as_good_as_parafac(self, rank: int) -> None:
-        """The decomposition of the whole tensor by tensorly, the best of its starts."""
-        maps = make_maps(3)
-        maps = ScoreMaps(maps.query, maps.key, np.zeros((HEADS, SIZE)))
-        tensor = tensor_of(maps)
-        theirs = []
-        for seed in range(3):
-            found = parafac(
-                tensor, rank, n_iter_max=500, tol=1e-9, random_state=seed, init="random"
-            )
-            rest = tensor - tensorly.cp_to_tensor(found)
-            theirs.append(np.linalg.norm(rest) / np.linalg.norm(tensor))
-        fit = fit_shared(maps, rank, restarts=3, most_rounds=500, tolerance=1e-7)
-        assert fit.errors[-1] <= min(theirs) + 0.005
-        rest = tensor - np.einsum("rq,hr,rk->qhk", fit.query, fit.mixing, fit.key)
-        assert fit.errors[-1] == pytest.approx(
-            np.linalg.norm(rest) / np.linalg.norm(tensor), rel=1e-6
-        )
+@pytest.mark.parametrize("rank", [2, 5, 8])
+def test_shared_factors_are_as_good_as_parafac(rank: int) -> None:
+    """The decomposition of the whole tensor by tensorly, the best of its starts."""
+    maps = make_maps(3, biased=False)
+    tensor = tensor_of(maps)
+    settings = {"n_iter_max": 500, "tol": 1e-9, "init": "random"}
+    rests = [
+        tensor - tensorly.cp_to_tensor(parafac(tensor, rank, random_state=seed, **settings))
+        for seed in range(3)
+    ]
+    fit = fit_shared(maps, rank, restarts=3, most_rounds=500, tolerance=1e-7)
+    ours = tensor - np.einsum("rq,hr,rk->qhk", fit.query, fit.mixing, fit.key)
+    *theirs, error = (np.linalg.norm(rest) / np.linalg.norm(tensor) for rest in (*rests, ours))
+    assert fit.errors[-1] <= min(theirs) + 0.005
+    assert fit.errors[-1] == pytest.approx(error, rel=1e-6)
 
-    def test_error_is_that_of_both_terms(self) -> None:
-        maps = make_maps(4)
-        fit = fit_shared(maps, 6)
-        close = np.einsum("rq,hr,rk->qhk", fit.query, fit.mixing, fit.key)
-        content = np.einsum("hc,hck->hk", maps.bias, maps.key)
-        left = ((tensor_of(maps) - close) ** 2).sum() + ((content - fit.bias @ fit.key) ** 2).sum()
-        total = (tensor_of(maps) ** 2).sum() + (content**2).sum()
-        assert fit.errors[-1] == pytest.approx(np.sqrt(left / total), rel=1e-6)
 
-    def test_rounds_never_raise_the_error(self) -> None:
-        maps = make_maps(6)
-        errors = fit_shared(maps, 7, tolerance=0).errors
-        assert len(errors) > 5
-        assert np.diff(errors).max() < 1e-9
+def test_error_of_shared_factors_is_that_of_both_terms_and_never_rises() -> None:
+    maps = make_maps(4)
+    fit = fit_shared(maps, 6)
+    close = np.einsum("rq,hr,rk->qhk", fit.query, fit.mixing, fit.key)
+    content = np.einsum("hc,hck->hk", maps.bias, maps.key)
+    left = ((tensor_of(maps) - close) ** 2).sum() + ((content - fit.bias @ fit.key) ** 2).sum()
+    total = (tensor_of(maps) ** 2).sum() + (content**2).sum()
+    assert fit.errors[-1] == pytest.approx(np.sqrt(left / total), rel=1e-6)
+    errors = fit_shared(make_maps(6), 7, tolerance=0).errors
+    assert len(errors) > 5
+    assert np.diff(errors).max() < 1e-9
 
-    def test_heads_of_no_weights_are_no_error(self) -> None:
-        nothing = np.zeros((HEADS, SIZE, WIDTH))
-        maps = ScoreMaps(nothing, nothing, np.zeros((HEADS, SIZE)))
-        factors = factorise(maps, NO_INPUTS, 4)
-        assert np.isfinite(factors.as_maps().scores(token_states(5))).all()
-        assert score_error(maps, factors, NO_INPUTS) == 0
+
+def test_heads_of_no_weights_are_no_error() -> None:
+    nothing = np.zeros((HEADS, SIZE, WIDTH))
+    maps = ScoreMaps(nothing, nothing, np.zeros((HEADS, SIZE)))
+    factors = factorise(maps, NO_INPUTS, 4)
+    assert np.isfinite(factors.as_maps().scores(token_states(5))).all()
+    assert score_error(maps, factors, NO_INPUTS) == 0
 
 
 def test_error_is_that_of_the_singular_values_left_out() -> None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -197,20 +198,15 @@ def test_a_corpus_may_lie_elsewhere(scoring: Scoring, parts: Parts, newdoc: str)
     assert (expected["corpus"]["undivided"] > 0) == (newdoc == "# olddoc")
 
 
-class Barrier:
+def barrier(count: int) -> Any:
     """The state that `accelerate` gives a process, for threads."""
-
-    def __init__(self, count: int) -> None:
-        self._barrier = threading.Barrier(count)
-
-    def wait_for_everyone(self) -> None:
-        self._barrier.wait(60)
+    return SimpleNamespace(wait_for_everyone=threading.Barrier(count, timeout=60).wait)
 
 
 class TestTeam:
     def test_two_give_the_bits_of_one(self, scoring: Scoring, parts: Parts) -> None:
         expected = content(scoring.run())
-        barrier, both_work = Barrier(2), threading.Barrier(2)
+        state, both_work = barrier(2), threading.Barrier(2)
         scored: Counter[str] = Counter()
 
         def count() -> None:
@@ -221,11 +217,11 @@ class TestTeam:
 
         # hooks are put into a model: threads cannot share one
         model, corpus = make_bert(max_position_embeddings=90), read_conllu(scoring.sample)
-        given = (model, corpus, scoring.options(), Sharing(parts, Team(1, 2, barrier)))
+        given = (model, corpus, scoring.options(), Sharing(parts, Team(1, 2, state)))
         helper = threading.Thread(target=assist, args=given)
         with watched(count):
             helper.start()
-            found = content(scoring.run(Sharing(parts, Team(0, 2, barrier))))
+            found = content(scoring.run(Sharing(parts, Team(0, 2, state))))
             helper.join()
         assert found == expected
         assert sum(scored.values()) == 5
@@ -236,18 +232,18 @@ class TestTeam:
     ) -> None:
         failures = []
 
-        class After:
-            def wait_for_everyone(self) -> None:
-                sharing = Sharing(parts, Team(1, 2, Barrier(1)))
-                corpus = read_conllu(scoring.sample)
-                try:
-                    assist(make_bert(seed=1), corpus, scoring.options(), sharing)
-                except StorageError as error:
-                    failures.append(str(error))
-                raise RuntimeError("Connection closed by peer")
+        def wait() -> None:
+            sharing = Sharing(parts, Team(1, 2, barrier(1)))
+            corpus = read_conllu(scoring.sample)
+            try:
+                assist(make_bert(seed=1), corpus, scoring.options(), sharing)
+            except StorageError as error:
+                failures.append(str(error))
+            raise RuntimeError("Connection closed by peer")
 
+        state = SimpleNamespace(wait_for_everyone=wait)
         with pytest.raises(TeamError, match="another of the 2 processes of this run has ended"):
-            scoring.run(Sharing(parts, Team(0, 2, After())))
+            scoring.run(Sharing(parts, Team(0, 2, state)))
         assert "has other settings than the first one: model " in failures[0]
 
 
