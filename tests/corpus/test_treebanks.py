@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -259,34 +258,34 @@ def test_documents(tmp_path: Path, rule: str, sentences: list[str], expected: st
     assert places == expected.split()
 
 
-@pytest.mark.parametrize("rule", ["sent_id", r"sent_id:-\d+-", "sent_id:(x)?$"])
-def test_ids_that_name_no_document(tmp_path: Path, rule: str) -> None:
-    message = re.escape("sentence 'n01001011' names no document: it lacks")
-    with pytest.raises(CorpusError, match=message):
-        read(tmp_path, conllu_sentence(CAT, "n01001011"), documents=rule)
-
-
-def test_a_comment_that_no_sentence_has(tmp_path: Path) -> None:
-    texts = ["# genre = news\n# speaker = s\n", conllu_sentence(CAT), "# text = x\n", GOOD]
-    message = r"no sentence has a comment 'source' .*; use one of: genre, speaker"
-    with pytest.raises(CorpusError, match=message):
-        read(tmp_path, *texts, documents="comment:source")
-
-
 @pytest.mark.parametrize(
-    ("rule", "message"),
+    ("rule", "error", "message"),
     [
-        ("genre", "documents is 'genre'; pass newdoc, sent_id, sent_id:PATTERN or comment:"),
-        ("comment:", "pass newdoc"),
-        ("sent_id:", "pass newdoc"),
-        ("newdoc:x", "pass newdoc"),
-        ("sent_id:(", r"the pattern '\(', which is not a regular expression"),
-        (3, "pass a text"),
+        *(
+            (rule, CorpusError, "sentence 'n01001011' names no document: it lacks")
+            for rule in ("sent_id", r"sent_id:-\d+-", "sent_id:(x)?$")
+        ),
+        (
+            "comment:source",
+            CorpusError,
+            r"no sentence has a comment 'source' .*; use one of: genre, speaker",
+        ),
+        (
+            "genre",
+            UsageError,
+            "documents is 'genre'; pass newdoc, sent_id, sent_id:PATTERN or comment:",
+        ),
+        *((rule, UsageError, "pass newdoc") for rule in ("comment:", "sent_id:", "newdoc:x")),
+        ("sent_id:(", UsageError, r"the pattern '\(', which is not a regular expression"),
+        (3, UsageError, "pass a text"),
     ],
 )
-def test_unknown_rules_for_documents(tmp_path: Path, rule: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        read(tmp_path, GOOD, documents=rule)
+def test_rules_for_documents_that_are_refused(
+    tmp_path: Path, rule: Any, error: type[Exception], message: str
+) -> None:
+    texts = ["# genre = news\n# speaker = s\n", conllu_sentence(CAT, "n01001011"), "# text = x\n"]
+    with pytest.raises(error, match=message):
+        read(tmp_path, *texts, GOOD, documents=rule)
 
 
 @pytest.mark.parametrize(

@@ -147,10 +147,8 @@ def test_words_see_marks_by_any_of_their_pieces(reach: int, n_words: int) -> Non
 @settings(deadline=None, max_examples=30)
 def test_pairs_of_ones_own_are_like_arcs(example: EncodedExample, seed: int, score: str) -> None:
     """A function that gives the arcs has the scores of the arcs, and their contrasts."""
-    n_words = len(example.starts)
     joined = np.array([relation == "r0" for relation in example.relations])
     example = replace(example, governors=np.where(joined, example.governors, -1))
-    example = with_sentences(example, ["X"] * n_words, ["a"] * n_words)
     befores = {
         id(one): len(example.sentences[0].words) * k for k, one in enumerate(example.sentences)
     }
@@ -178,7 +176,6 @@ def test_pairs_across_two_texts_by_loops(example: EncodedExample, seed: int, sco
     """Their controls are all other pairs of a word of one text and a word of the other."""
     assume(example.segments.max() == 1)
     n_words, tokens = len(example.starts), tokens_of(example)
-    example = with_sentences(example, ["X"] * n_words, ["a"] * n_words)
     n_first = len(example.sentences[0].words)
     every = [(i, j) for i in range(n_first) for j in range(n_words - n_first)]
     own = [every[k] for k in sorted({seed % len(every), seed // 7 % len(every)})]
@@ -229,9 +226,6 @@ def test_the_same_word_in_the_other_text() -> None:
 @given(examples(min_words=4), st.integers(0, 2**16))
 @settings(deadline=None, max_examples=10)
 def test_pairs_without_order_are_pairs_in_both_orders(example: EncodedExample, seed: int) -> None:
-    n_words = len(example.starts)
-    example = with_sentences(example, ["X"] * n_words, ["a"] * n_words)
-
     def sieve(*pairs: Any) -> Pairs:
         find = Finder("f", lambda one: pairs if len(one.words) > 2 else ())
         return Pairs(find, frozenset([0]), FORTH)
