@@ -273,18 +273,18 @@ def test_saved_attention_that_does_not_fit(arrays: Any, aligned: Any, message: s
 
 
 def test_pickles_are_never_opened(tmp_path: Path) -> None:
-    file = tmp_path / "a.pkl"
-    file.write_bytes(pickle.dumps(saved()))
-    with pytest.raises(ModelError, match="opens no pickles"):
-        score_attention(file, sentences(), alignment())
+    (tmp_path / "a.pkl").write_bytes(pickle.dumps(saved()))
     objects: Any = {name: np.array([{}], dtype=object) for name in WORDS}
     np.savez(tmp_path / "b.npz", **objects)
-    with pytest.raises(ModelError, match=r"'first' in .* cannot be read"):
-        score_attention(tmp_path / "b.npz", sentences(), alignment())
     with (tmp_path / "c.npz").open("wb") as one:
         np.save(one, np.ones(3))
-    with pytest.raises(ModelError, match=r"c\.npz is one array without a name; save the arrays"):
-        score_attention(tmp_path / "c.npz", sentences(), alignment())
+    for name, message in (
+        ("a.pkl", "opens no pickles"),
+        ("b.npz", r"'first' in .* cannot be read"),
+        ("c.npz", r"c\.npz is one array without a name; save the arrays"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            score_attention(tmp_path / name, sentences(), alignment())
 
 
 @pytest.mark.parametrize("kind", ["function", "saved", "file"])

@@ -245,11 +245,11 @@ def test_gates_of_examples_one_by_one() -> None:
     model = make_rich("bert")
     sites = HeadSites(model)
     gates = torch.stack([closed([(1, 1)]), closed([])])
-    with gated(sites, gates), torch.no_grad():
-        both = model(**INPUTS).last_hidden_state
-    with gated(sites, gates[0]), torch.no_grad():
-        first = model(**INPUTS).last_hidden_state[0]
     with torch.no_grad():
+        with gated(sites, gates):
+            both = model(**INPUTS).last_hidden_state
+        with gated(sites, gates[0]):
+            first = model(**INPUTS).last_hidden_state[0]
         second = model(**INPUTS).last_hidden_state[1]
     torch.testing.assert_close(both, torch.stack([first, second]))
 
