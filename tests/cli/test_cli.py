@@ -50,11 +50,6 @@ def classified(bert_folder: Path, corpus: Path, tmp_path_factory: pytest.TempPat
     return out
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out"
-
-
 class TestClassify:
     def test_is_score_and_assign(
         self, classified: Path, bert_folder: Path, corpus: Path, out: Path

@@ -1,0 +1,444 @@
+"""Commands of studies as users run them: what they write, print, export and read again."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import headroles as hr
+from headroles import (
+    HeadScores,
+    Replication,
+    RoleComparison,
+    RoleTable,
+    assign_roles,
+    compare_roles,
+)
+from headroles.models.heads.remaining import removed_heads
+from headroles.models.heads.surgery import zero_heads
+from headroles.models.loading.encoder import load_model
+from headroles.results.formats import ENDINGS, FORMATS
+from headroles.results.stored import save_together
+from tests.commands import names, record_in, run, run_well
+from tests.conftest import make_scores
+from tests.models.test_attention import make_inputs
+from tests.rounding import assert_same_outputs, tolerance
+from tests.tasks.conftest import classifier, labelled
+
+__all__ = ["classifier", "labelled"]
+
+
+# collaborate, redundancy.
+
+
+@pytest.fixture(scope="module")
+def made(classifier: Path, labelled: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collaborative classifier, measured on its task."""
+    folder = tmp_path_factory.mktemp("task") / "model"
+    settings = ("--rank", 16, "--sample-examples", 40)
+    run_well("collaborate", classifier, *settings, "--task", labelled, "--out", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pruned(classifier: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier whose last layer has no head left, and the one before it some."""
+    folder = tmp_path_factory.mktemp("task") / "pruned"
+    run_well("prune", classifier, "--order", "top", "--keep", 7, "--out", folder)
+    return folder
+
+
+def logits(folder: Path) -> torch.Tensor:
+    with torch.no_grad():
+        found: torch.Tensor = load_model(folder)(**make_inputs()).logits
+    return found
+
+
+def test_overwriting_replaces_model_and_table(bert_folder: Path, out: Path) -> None:
+    asked = ("--method", "per-head", "--out", out, "--json")
+    facts = json.loads(run_well("collaborate", bert_folder, "--rank", 16, *asked).stdout)
+    assert [layer["rank"] for layer in facts["rows"]] == [16] * 3
+    assert facts["facts"]["parameters_after"] < facts["facts"]["parameters_before"]
+    assert facts["out"] == str(out)
+    before = (out / "low_rank.safetensors").read_bytes()
+    result = run("collaborate", bert_folder, "--rank", 8, "--out", out)
+    assert result.exit_code == 1
+    assert "is not empty" in result.stderr
+    assert (out / "low_rank.safetensors").read_bytes() == before
+    run_well("collaborate", bert_folder, "--rank", 8, "--out", out, "--overwrite")
+    assert load_model(out).encoder.layer[0].attention.self.scores.rank == 8
+    assert '"rank": 8' in run_well("export", out, "--format", "json").stdout
+
+
+@pytest.mark.parametrize("with_task", [False, True])
+def test_progress_of_collaborate_is_that_of_the_whole_study(
+    with_task: bool,
+    classifier: Path,
+    labelled: Path,
+    out: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
+    task = ("--task", labelled) if with_task else ()
+    shown = run("collaborate", classifier, "--rank", 16, *task, "--out", out)
+    lines = re.findall(r"collaboration: (\d+) of (\d+) steps", shown.stderr)
+    done, total = zip(*(map(int, line) for line in lines), strict=True)
+    assert list(done) == sorted(done)
+    assert done[-1] == total[-1]
+    assert done[0] < total[0] / 4 < done[len(done) // 2]
+
+
+def test_a_collaborative_model_is_scored_and_compared_with_the_original(
+    bert_folder: Path, treebank: Path, out: Path, tmp_path: Path
+) -> None:
+    """Its folder holds a table too, and is a model all the same."""
+    folder = tmp_path / "model"
+    run_well("collaborate", bert_folder, "--rank", 16, "--out", folder)
+    run_well("classify", folder, treebank, "--no-beyond-offset", "--out", out)
+    run_well("assign", out)
+    assert record_in(out)["sources"]["scores"]["model"]["model"] == str(folder)
+    both = ("--models", bert_folder, folder, "--corpus", treebank, "--no-beyond-offset")
+    run_well("compare", *both, "--out", tmp_path / "compared")
+    assert record_in(tmp_path / "compared")
+
+
+def test_a_collaborative_model_has_the_loss_and_metrics_that_are_said(
+    made: Path, classifier: Path, labelled: Path
+) -> None:
+    task = record_in(made)["facts"]["task"]
+    assert task["examples"] == 8
+    assert set(task["before"]) == set(task["after"]) == {"loss", "accuracy", "f1", "matthews"}
+    change = task["after"]["loss"] - task["before"]["loss"]
+    assert task["loss_change"] == pytest.approx(change)
+    assert task["ci_low"] < change < task["ci_high"]
+    for folder, when in ((classifier, "before"), (made, "after")):
+        out = run_well("ablate", folder, labelled, "--out", made.parent / when, "--json")
+        assert json.loads(out.stdout)["facts"]["measured"] == pytest.approx(task[when])
+
+
+def test_pruning_a_collaborative_model_equals_masking(made: Path, out: Path) -> None:
+    run_well("prune", made, "--order", "top", "--keep", 7, "--out", out)
+    removed = removed_heads(load_model(out).config)
+    assert len(removed) == 5
+    masked = load_model(made)
+    zero_heads(masked, removed)
+    with torch.no_grad():
+        expected = masked(**make_inputs()).logits
+    assert_same_outputs(logits(out), expected)
+    assert {"low_rank.json", "low_rank.safetensors", "run.json"} <= names(out)
+
+
+@pytest.mark.parametrize(
+    ("rank", "method", "ranks"),
+    [
+        (32, "shared", [32, 24]),
+        (32, "per-head", [32, 24]),
+        (16, "shared", [16, 16]),
+        (16, "per-head", [16, 12]),
+    ],
+)
+def test_a_rank_is_that_of_whole_layers(
+    pruned: Path, rank: int, method: str, ranks: list[int], out: Path
+) -> None:
+    """At full rank the model is the pruned one; layers without heads have no row."""
+    arguments = ("--rank", rank, "--method", method, "--out", out, "--json")
+    rows = json.loads(run_well("collaborate", pruned, *arguments).stdout)["rows"]
+    assert [(row["layer"], row["rank"]) for row in rows] == list(enumerate(ranks))
+    if rank == 32:
+        assert max(row["divergence"] for row in rows) < tolerance()
+        assert_same_outputs(logits(out), logits(pruned))
+
+
+def test_redundancy_with_roles_is_saved(
+    bert_folder: Path, treebank: Path, out: Path, tmp_path: Path
+) -> None:
+    classified = tmp_path / "classified"
+    run_well("classify", bert_folder, treebank, "--no-beyond-offset", "--out", classified)
+    arguments = ("--draws", 9, "--permutations", 99, "--roles-from", classified)
+    run_well("redundancy", bert_folder, *arguments, "--out", out)
+    assert names(out) == {"run.json", "redundancy.csv", "redundancy.parquet"}
+    layers = run_well("export", out, "--view", "layers").stdout
+    assert layers.startswith("layer,heads,head_size,width,head_90%")
+
+
+def test_roles_of_a_model_without_heads_are_refused(
+    pruned: Path, treebank: Path, out: Path
+) -> None:
+    run_well("classify", pruned, treebank, "--no-beyond-offset", "--out", out)
+    result = run("redundancy", pruned, "--roles-from", out)
+    assert result.exit_code == 2
+    assert "lacks 5 of its heads" in result.stderr
+
+
+# compare.
+
+SHIFTS = {"comparison.csv", "comparison.parquet", "run.json"}
+SCORES = {"scores.parquet", "examples.parquet", "run.json"}
+
+
+@pytest.fixture(scope="module")
+def results(
+    bert_folder: Path, tuned_folder: Path, sample: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Both models scored and compared; tests must not change it."""
+    out = tmp_path_factory.mktemp("results") / "compared"
+    models = ("--models", bert_folder, tuned_folder)
+    run_well("compare", *models, "--corpus", sample, "--threshold", 1.2, "--out", out)
+    return out
+
+
+def test_compare_keeps_the_scores_of_each_which_are_those_of_score(
+    results: Path, tuned_folder: Path, sample: Path, out: Path
+) -> None:
+    assert names(results) == SHIFTS | {"before", "after"}
+    assert names(results / "before") == names(results / "after") == SCORES
+    assert names(results.parent) == {"compared"}
+    run_well("score", tuned_folder, sample, "--out", out)
+    one, other = HeadScores.load(out), HeadScores.load(results / "after")
+    np.testing.assert_array_equal(one.values, other.values)
+    assert (one.ids, one.digests) == (other.ids, other.digests)
+    for key in ("options", "model", "corpus", "facts"):
+        assert getattr(one.record, key) == getattr(other.record, key)
+
+
+def test_compare_models_is_the_comparison_of_stored_scores(results: Path, out: Path) -> None:
+    before, after = results / "before", results / "after"
+    run_well("compare", before, after, "--threshold", 1.2, "--out", out)
+    assert names(out) == SHIFTS
+    assert (out / "comparison.csv").read_bytes() == (results / "comparison.csv").read_bytes()
+    expected = compare_roles(HeadScores.load(before), HeadScores.load(after), threshold=1.2)
+    found = RoleComparison.load(out).frame
+    pd.testing.assert_frame_equal(found, expected.frame, check_exact=True)
+
+
+def test_several_models_and_files_by_name(
+    bert_folder: Path, tuned_folder: Path, treebank: Path, tmp_path: Path, out: Path
+) -> None:
+    more = tmp_path / "more.conllu"
+    more.write_text(treebank.read_text().replace("sent_id = ", "sent_id = c"))
+    # the flag may stand before each of the models
+    models = ("--models", bert_folder, "--models", tuned_folder, "--models", bert_folder)
+    corpora = ("--corpus", treebank, "--corpus", more)
+    run_well("compare", *models, *corpora, "--names", "one, two", "--out", out)
+    assert names(out) == SHIFTS | {"before", "one", "two"}
+    assert RoleComparison.load(out).checkpoints == ("one", "two")
+    assert record_in(out)["sources"]["before"]["corpus"]["files"] == [str(treebank), str(more)]
+    back = RoleComparison.load(out).frame.query("checkpoint == 'two'")
+    assert not back["changed"].any()
+
+
+def test_other_corpora_are_compared_where_they_meet(
+    results: Path, tuned_folder: Path, sample: Path, tmp_path: Path, out: Path
+) -> None:
+    part = tmp_path / "part.conllu"
+    sentences = sample.read_text(encoding="utf-8").split("\n\n")
+    part.write_text("\n\n".join(sentences[:12]) + "\n\n", encoding="utf-8")
+    run_well("score", tuned_folder, part, "--relations", "nsubj", "--out", tmp_path / "part")
+    arguments = ("compare", results / "before", tmp_path / "part", "--out", out)
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "differ in their relations" in result.stderr
+    assert "--on-mismatch intersect" in result.stderr
+    assert not out.exists()
+    shown = run_well(*arguments, "--on-mismatch", "intersect").stdout
+    dropped = record_in(out)["facts"]["dropped_examples"]
+    assert dropped["before"] > 50 > 2 > dropped["after"]
+    assert f"Dropped: of before {dropped['before']} examples and " in shown
+    assert RoleComparison.load(out).roles[-1] == "syntactic:nsubj:to_dependent"
+
+
+# best, describe, examples, tokens, replicate.
+
+
+@pytest.fixture(scope="module")
+def hits(tmp_path_factory: pytest.TempPathFactory, bert_folder: Path, sample: Path) -> Path:
+    out = tmp_path_factory.mktemp("hits") / "out"
+    roles = "syntactic,position:-2,punctuation,rare,confidence,entropy,distance"
+    run_well("score", bert_folder, sample, "--score", "hit", "--roles", roles, "--out", out)
+    return out
+
+
+def test_best(hits: Path, tmp_path: Path) -> None:
+    shown = run_well("best", hits).stdout
+    found = hr.find_best_heads(HeadScores.load(hits))
+    in_python = repr(found).replace(".in_full()", "--full").split()  # which says how to go on
+    assert shown.split() == in_python[: len(shown.split())]
+    printed = json.loads(run_well("best", hits, "--alpha", "0.1", "--json").stdout)
+    assert printed["options"]["alpha"] == 0.1
+    assert len(printed["rows"]) == len(found)
+    run_well("best", hits, "--out", tmp_path / "best")
+    assert run_well("export", tmp_path / "best").stdout.startswith("role,half,layer,head")
+
+
+def test_heads_to_use(hits: Path, bert_folder: Path, sample: Path, tmp_path: Path) -> None:
+    """The best heads together, as JSON, and in a sentence of one's own."""
+    shown = run_well("best", hits, "--top", 2, "--model", bert_folder).stdout
+    assert "The best 2 heads of each role" in shown
+    assert "2 heads one head best offset more than one" in " ".join(shown.split())
+    out = tmp_path / "roles"
+    run_well("classify", bert_folder, sample, "--threshold", 0.5, "--roles", "local", "--out", out)
+    heads = json.loads(run_well("export", out, "--view", "heads").stdout)
+    expected = RoleTable.load(out).heads_with("local")
+    assert heads == {"local": [list(head) for head in expected]}
+    assert run_well("export", out, "--view", "heads", "--format", "csv").stdout.startswith("role,")
+    asked = ("examples", out, "--head", "0-0", "--role", "local")
+    assert "  Old dogs sleep  (tokens)" in run_well(*asked, "--tokens", "Old dogs sleep").stdout
+
+
+def test_describe_and_examples(hits: Path) -> None:
+    shown = run_well("describe", hits).stdout
+    assert all(name in shown for name in ("confidence", "entropy:share", "distance"))
+    asked = ("--layer", 1, "--head", 2, "--role", "rare", "--n", 3)
+    shown = run_well("examples", hits, *asked).stdout
+    assert "Head 1-2, the rarest word of the sentence (rare): the hit scores near" in shown
+    assert "of its attention, the head gives" in shown
+    printed = json.loads(run_well("examples", hits, *asked, "--json").stdout)
+    assert len(printed["rows"]) == 3
+    assert all("[" in row["text"] for row in printed["rows"])
+
+
+def test_tokens(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
+    out = tmp_path / "tokens"
+    shown = run_well("tokens", bert_folder, treebank, "--out", out).stdout
+    assert all(group in shown for group in ("classifier", "separators", "punctuation", "other"))
+    exported = run_well("export", out, "--view", "summary").stdout
+    assert exported.startswith("group,tokens,weights,norms,layer_norms,length,norms_less_weights")
+    counts = tmp_path / "counts.tsv"
+    counts.write_text("cats\t3\nsleep\t9\n", encoding="utf-8")
+    asked = ("--frequencies", counts, "--pairing", "none", "--json")
+    again = run_well("tokens", bert_folder, treebank, "--out", out, *asked, "--overwrite")
+    printed = json.loads(again.stdout)
+    assert printed["facts"]["n_clusters"] == 2
+    found = hr.measure_token_groups(
+        str(bert_folder), hr.read_conllu(treebank), frequencies=str(counts), pairing="none"
+    )
+    assert printed["rows"][0]["mean"] == found.frame["mean"][0]
+
+
+def test_one_model_over_two_corpora(
+    bert_folder: Path, treebank: Path, sample: Path, tmp_path: Path
+) -> None:
+    folders = [tmp_path / "small", tmp_path / "sample"]
+    for folder, corpus in zip(folders, (treebank, sample), strict=True):
+        run_well("score", bert_folder, corpus, "--out", folder, "--relations", "nsubj")
+    out = tmp_path / "out"
+    shown = run_well("replicate", *folders, "--threshold", 0.5, "--out", out).stdout
+    assert "2 corpora: small, sample" in shown
+    table = Replication.load(out)
+    assert set(table.frame["at_least"]) == {1, 2}
+    assert len(table) == 2 * 3 * 4 * len(set(table.frame["role"]))
+    exported = run_well("export", out, "--view", "counts", "--format", "csv").stdout
+    assert exported.startswith("role,1,2")
+    again = ("replicate", *folders, "--out", out, "--overwrite")
+    summary = json.loads(run_well(*again, "--json").stdout)
+    assert summary["facts"]["names"] == ["small", "sample"]
+    shown = run_well(*again, "--names", "English,German").stdout
+    assert "2 corpora: English, German" in shown
+
+
+# export.
+
+
+def some_scores(seed: int = 0) -> HeadScores:
+    values = np.random.default_rng(seed).normal([2.0, 4.0], 0.5, (30, 2, 3, 2))
+    scores = make_scores(values, ["local", "block"], [f"d{k}" for k in range(30)])
+    return replace(scores, digests=scores.ids)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    scores = some_scores()
+    folder = tmp_path_factory.mktemp("results") / "roles"
+    return save_together(folder, [scores, assign_roles(scores)])
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    shifts = compare_roles(some_scores(), some_scores(1))
+    return shifts.save(tmp_path_factory.mktemp("results") / "shifts")
+
+
+def table(*arguments: object) -> pd.DataFrame:
+    return pd.read_csv(io.BytesIO(run_well("export", *arguments).stdout_bytes))
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize(
+    ("kind", "view"), [(kind, one) for kind in (RoleTable, RoleComparison) for one in kind.views]
+)
+def test_every_view_in_every_format(
+    folder: Path, compared: Path, tmp_path: Path, kind: Any, view: str, fmt: str
+) -> None:
+    place = folder if kind is RoleTable else compared
+    expected = kind.load(place).export(fmt, view)
+    arguments = ("export", place, "--format", fmt, "--view", view)
+    assert run_well(*arguments).stdout_bytes == expected
+    assert run_well(*arguments, "--out", tmp_path / "table").stdout == ""
+    assert (tmp_path / "table").read_bytes() == expected
+    assert names(tmp_path) == {"table"}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_ending_chooses_the_format(folder: Path, tmp_path: Path, ending: str) -> None:
+    file = tmp_path / f"table{ending}"
+    assert run("export", folder, "--out", file).exit_code == 0
+    assert file.read_bytes() == run("export", folder, "--format", ENDINGS[ending]).stdout_bytes
+
+
+def test_parts_of_the_table(folder: Path) -> None:
+    whole = table(folder)
+    assert set(table(folder, "--role", "block")["role"]) == {"block"}
+    assert set(table(folder, "--layer", "1")["layer"]) == {1}
+    assigned = table(folder, "--only-assigned")
+    assert assigned["assigned"].all()
+    assert 0 < len(assigned) == whole["assigned"].sum() < len(whole)
+    answers = table(folder, "--view", "answers", "--role", "block", "--layer", "0,1")
+    assert answers["role"].tolist() == ["block"]
+    assert table(folder, "--view", "answers", "--only-assigned")["yes"].sum() == len(assigned)
+    both = table(folder, "--view", "colocation", "--only-assigned").set_index("role")
+    assert both.to_dict() == {"block": {"block": assigned["role"].eq("block").sum()}}
+    wide = table(folder, "--view", "wide", "--role", "local")
+    assert list(wide.columns) == ["layer", "head", "local"]
+
+
+@pytest.mark.parametrize("name", ["scores.parquet", "roles.csv", "run.json"])
+def test_results_are_not_replaced(folder: Path, name: str) -> None:
+    before = (folder / name).read_bytes()
+    result = run("export", folder, "--format", "csv", "--out", folder / name)
+    assert result.exit_code in (1, 2)
+    assert (folder / name).read_bytes() == before
+    if name == "roles.csv":
+        assert "is a file of the results in" in result.stderr
+    beside = folder / "table.csv"
+    assert run("export", folder, "--out", beside).exit_code == 0
+    beside.unlink()
+
+
+def test_links_are_written_through(folder: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target.json"
+    target.write_text("old")
+    (tmp_path / "link.json").symlink_to(target)
+    assert run("export", folder, "--out", tmp_path / "link.json").exit_code == 0
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads(target.read_text())["rows"]
+
+
+def test_a_relation_selects_both_directions(tmp_path: Path) -> None:
+    subject, verb = (f"syntactic:nsubj:{way}" for way in ("to_governor", "to_dependent"))
+    roles = [subject, verb, f"{subject}:beyond_offset", f"{verb}:beyond_offset", "local"]
+    means = np.array([[[9.0, 9.0, -1.0, 5.0, 9.0]] * 2])
+    values = np.random.default_rng(0).normal(means, 0.5, (30, 1, 2, 5))
+    assign_roles(make_scores(values, roles)).save(tmp_path)
+    assert set(table(tmp_path, "--role", "nsubj")["role"]) == {subject, verb}
+    assigned = table(tmp_path, "--view", "assigned", "--role", "nsubj")
+    assert assigned["role"].tolist() == [verb, verb]
+    assert table(tmp_path, "--view", "answers", "--role", "local", "--layer", "0").shape == (1, 6)
