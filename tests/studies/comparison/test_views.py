@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -211,45 +212,34 @@ HEAD = 2  # the one that is changed, in the last layer: nothing comes after it
 NOISE = (0.03, 0.3, 3.0)
 
 
-def score(
-    model: PreTrainedModel, part: Path, tokenizer: PreTrainedTokenizerBase, **options: Any
-) -> HeadScores:
-    return score_heads(model, read_conllu(part), tokenizer=tokenizer, preset="published", **options)
-
-
 @pytest.fixture(scope="module")
-def part(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten documents of the sample treebank."""
+def score(
+    sample: Path, tokenizer: PreTrainedTokenizerBase, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., HeadScores]:
+    """A function that scores ten documents of the sample treebank."""
     documents = sample.read_text(encoding="utf-8").split("# newdoc")
     file = tmp_path_factory.mktemp("part") / sample.name
     file.write_text("# newdoc".join(documents[:11]), encoding="utf-8")
-    return file
+    asked = {"tokenizer": tokenizer, "preset": "published"}
+    return lambda model, **more: score_heads(model, read_conllu(file), **asked, **more)
 
 
-def with_noisy_head(noise: float) -> PreTrainedModel:
+def small_bert(noise: float = 0.0) -> PreTrainedModel:
     """The small BERT with noise on the query weights of one head of its last layer.
 
     ``noise`` is the standard deviation in units of that of the weights.
     """
     model = make_bert(layers=LAYERS, heads=HEADS)
-    weight = model.encoder.layer[-1].attention.self.query.weight
+    weight = model.encoder.layer[-1].attention.self.query.weight.data
     rows = slice(HEAD * weight.shape[0] // HEADS, (HEAD + 1) * weight.shape[0] // HEADS)
     generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        scale = noise * weight.std()
-        weight[rows] += scale * torch.randn(weight[rows].shape, generator=generator)
+    scale = noise * weight.std()
+    weight[rows] += scale * torch.randn(weight[rows].shape, generator=generator)
     return model
 
 
-@pytest.fixture(scope="module")
-def before(part: Path, tokenizer: PreTrainedTokenizerBase) -> HeadScores:
-    return score(make_bert(layers=LAYERS, heads=HEADS), part, tokenizer)
-
-
-def test_one_noisy_head_is_found_and_no_other(
-    before: HeadScores, part: Path, tokenizer: Any
-) -> None:
-    noisy = [score(with_noisy_head(noise), part, tokenizer) for noise in NOISE]
+def test_one_noisy_head_is_found_and_no_other(score: Callable[..., HeadScores]) -> None:
+    before, *noisy = (score(small_bert(noise)) for noise in (0, *NOISE))
     frame = compare_roles(before, noisy[-1], margin=1e-3).frame
     touched = (frame.layer == LAYERS - 1) & (frame["head"] == HEAD)
     assert (frame[touched].p_value < 0.05 / len(frame)).any()
@@ -266,18 +256,15 @@ def test_one_noisy_head_is_found_and_no_other(
     assert (layers[layers.layer < LAYERS - 1].rms_difference == 0).all()
 
 
-def test_nothing_changes_where_nothing_changed(
-    before: HeadScores, part: Path, tokenizer: PreTrainedTokenizerBase
-) -> None:
+def test_nothing_changes_where_nothing_changed(score: Callable[..., HeadScores]) -> None:
     """Scored again, examples, scores and roles are identical; another batch rounds otherwise."""
-    again = score(make_bert(layers=LAYERS, heads=HEADS), part, tokenizer)
+    before, again = (score(small_bert()) for _ in range(2))
     assert again.digests == before.digests
     frame = compare_roles(before, again).frame
     assert (frame.difference == 0).all()
     assert set(frame.change) == {"undecided"}  # ten documents are too few to show equivalence
     assert not frame.status.isin(["gained", "lost"]).any()
-    model = make_bert(layers=LAYERS, heads=HEADS)
-    other = score(model, part, tokenizer, batch_tokens=300)
+    other = score(small_bert(), batch_tokens=300)
     frame = compare_roles(before, other, margin=1e-4).frame
     assert (frame.difference.abs() < 1e-5).all()
     assert not frame.change.isin(["changed"]).any()

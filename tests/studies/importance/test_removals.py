@@ -89,14 +89,17 @@ def test_tests_are_paired(ablated: Ablations) -> None:
         assert row.examples_needed >= 2
 
 
+def sizes_of(roles: Path) -> dict[str, int]:
+    """How many heads have each role that any head has."""
+    table = RoleTable.load(roles)
+    return {role: len(heads) for role in table.roles if (heads := table.heads_with(role))}
+
+
 def test_by_role(
     classifier: Path, labelled: Path, roles: Path, sample: Path, tmp_path: Path
 ) -> None:
-    ablated = ablate_heads(classifier, labelled, sets="roles", roles_from=roles)
-    table = RoleTable.load(roles)
-    having = {role: len(table.heads_with(role)) for role in table.roles}
-    sizes = dict(zip(ablated.frame["removed"], ablated.frame["n_removed"], strict=True))
-    assert sizes == {role: n for role, n in having.items() if n}
+    frame = ablate_heads(classifier, labelled, sets="roles", roles_from=roles).frame
+    assert frame.set_index("removed")["n_removed"].to_dict() == sizes_of(roles)
     small = classify_heads(make_bert(layers=2), read_conllu(sample), tokenizer=str(classifier))
     small.save(tmp_path / "small")
     with pytest.raises(UsageError, match="of 2 layers x 4 heads, and the model has 3 x 4"):
@@ -119,10 +122,7 @@ def by_roles(classifier: Path, labelled: Path, roles: Path) -> ImportanceByRole:
 
 
 def test_every_role_that_heads_have(by_roles: ImportanceByRole, roles: Path) -> None:
-    table = RoleTable.load(roles)
-    having = {role: len(table.heads_with(role)) for role in table.roles}
-    sizes = dict(zip(by_roles.frame["role"], by_roles.frame["heads"], strict=True))
-    assert sizes == {role: size for role, size in having.items() if size}
+    assert by_roles.frame.set_index("role")["heads"].to_dict() == sizes_of(roles)
     assert by_roles.frame["p_importance"].dropna().between(1 / 200, 1).all()
     assert by_roles.frame["overlap"].between(0, 1).all()
 
@@ -153,11 +153,11 @@ def test_some_of_the_roles(
 ) -> None:
     asked = {"roles_from": str(roles), "draws": 1, "permutations": 99}
     some = importance_by_role(classifier, labelled, roles="delimiter*", **asked)
-    expected = [role for role in by_roles.frame["role"] if role.startswith("delimiter")]
-    assert expected
-    assert some.frame["role"].tolist() == expected
-    own = by_roles.frame.set_index("role").loc[expected, "importance_difference"]
-    assert some.frame["importance_difference"].tolist() == pytest.approx(own.tolist())
+    own = by_roles.frame[by_roles.frame["role"].str.startswith("delimiter")]
+    assert len(own)
+    assert some.frame["role"].tolist() == own["role"].tolist()
+    differences = [frame["importance_difference"].tolist() for frame in (some.frame, own)]
+    assert differences[0] == pytest.approx(differences[1])
     with pytest.raises(UsageError, match="there is no role 'delimitr'"):
         importance_by_role(classifier, labelled, roles="delimitr", **asked)
 
@@ -364,29 +364,24 @@ def test_what_does_not_vary(ablations: list[Ablations]) -> None:
     assert rows["note"].str.startswith("degenerate").equals(is_first)
 
 
-def test_models_of_other_sizes_are_compared_by_thirds(
-    ablations: list[Ablations], labelled: Path, tmp_path: Path
+def test_what_can_be_compared(
+    ablations: list[Ablations], classifier: Path, labelled: Path, tmp_path: Path
 ) -> None:
+    """Models of other sizes by thirds."""
     small = save(make_task_model(num_attention_heads=2), tmp_path / "small")
-    other = ablate_heads(small, labelled, sets="layers,thirds")
-    found = drops_by_task([ablations[0], other], TASKS)
+    first, other = ablations[0], ablate_heads(small, labelled, sets="layers,thirds")
+    found = drops_by_task([first, other], TASKS)
     assert set(found.frame["set"]) == {"thirds"}
     assert any("share their examples" in one for one in found.warnings)
     layers = ablate_heads(small, labelled, sets="layers")
-    with pytest.raises(UsageError, match="only thirds of their layers can be compared"):
-        drops_by_task([ablations[0], layers], TASKS)
-
-
-def test_what_cannot_be_compared(
-    ablations: list[Ablations], classifier: Path, labelled: Path
-) -> None:
     uniform = ablate_heads(classifier, labelled, sets="layers", ablation="uniform")
     single = ablate_heads(classifier, labelled)
     for given, names, message in (
-        (ablations[:1], TASKS[:1], "1 task is given"),
+        ([first], TASKS[:1], "1 task is given"),
         (ablations, ["a", "a"], "are called a, a; give each a different name"),
-        ([ablations[0], uniform], TASKS, "zero in long, uniform in short"),
-        ([ablations[0], single], TASKS, "no removal is in all of long, short"),
+        ([first, layers], TASKS, "only thirds of their layers can be compared"),
+        ([first, uniform], TASKS, "zero in long, uniform in short"),
+        ([first, single], TASKS, "no removal is in all of long, short"),
     ):
         with pytest.raises(UsageError, match=message):
             drops_by_task(given, names)

@@ -150,9 +150,7 @@ def test_values_by_hand() -> None:
     }.items():
         assert found[group, quantity] == pytest.approx(expected, nan_ok=True)
     assert sum(found[group, "norms"] for group in GROUPS) == pytest.approx(1)
-
-
-def test_groups_that_are_not_there_are_missing() -> None:
+    # Groups that are not there are missing.
     groups = np.zeros((4, 7), dtype=bool)
     groups[3] = True
     values = values_of(BY_HAND, np.ones((2, 4, 7)), groups, {})[0]
@@ -234,7 +232,7 @@ def test_removed_heads_have_no_part(treebank: Path) -> None:
     assert rows[1]["all", "other", "norms"] == pytest.approx(expected)
 
 
-def test_bad_input(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_read(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
     file = tmp_path / "counts.tsv"
     file.write_text("the 12\n", encoding="utf-8")
     with pytest.raises(CorpusError, match=r"counts.tsv, line 1: 'the 12' is not a word, a tab"):
@@ -245,9 +243,6 @@ def test_bad_input(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
     corpus = make_corpus([(["a"], [-1], ["root"])] * 2, documents=["d", "d"])
     with pytest.raises(UsageError, match="all examples are of one document"):
         measure_token_groups(bert_folder, corpus, clusters="document")
-
-
-def test_attention_that_is_not_finite_is_refused() -> None:
     model = make_model("bert")
     model.embeddings.word_embeddings.weight.data[30] = torch.nan
     with pytest.raises(ModelError, match="layer 0 is not finite for example 'e5'"):

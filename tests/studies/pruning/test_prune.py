@@ -91,14 +91,11 @@ def test_the_last_layer_of_a_group_goes_in_part(order: str, last: int) -> None:
     assert counts[last] == 2
 
 
-def test_at_random() -> None:
+def test_at_random_and_what_stays() -> None:
     assert chosen("random", 9) == chosen("random", 9) != chosen("random", 9, seed=1)
     assert chosen("random", 5) == chosen("random", 9)[:5]
     per_layer = Counter(layer for layer, _ in chosen("random_per_layer", 13))
     assert sorted(per_layer.values()) == [2, 2, 2, 2, 2, 3]
-
-
-def test_what_stays() -> None:
     left = set(SIX_LAYERS) - set(chosen("random", 18, at_least=1))
     assert {layer for layer, _ in left} == set(range(6))
     assert (0, 1) not in chosen("bottom", 22, protect="0-1, 3-2")

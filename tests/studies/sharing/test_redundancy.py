@@ -27,27 +27,21 @@ from tests.conftest import make_bert, make_scores
 RNG = np.random.default_rng(0)
 
 
-def test_energy_by_hand() -> None:
-    first, second = np.diag([1.0, 1, 0]), np.diag([2.0, 0.5, 0])
-    for product, expected in (
-        (first, [0.5, 1, 1]),
-        (second, [0.941176, 1, 1]),
-        (first + second, [0.8, 1, 1]),
-    ):
-        strength = np.linalg.svd(product, compute_uv=False)
-        assert_allclose(captured_energy(strength), expected, atol=1e-6)
-
-
-def test_the_sum_of_two_heads_by_hand() -> None:
+def test_energy_of_heads_and_of_their_sum_by_hand() -> None:
     query = np.array([[[1.0, 0, 0], [0, 1, 0]], [[2.0, 0, 0], [0, 0.5, 0]]])
     key = np.array([[[1.0, 0, 0], [0, 1, 0]]] * 2)
-    strength = sum_singular(query, key)
-    assert_allclose(strength, [3, 1.5, 0], atol=1e-12)
-    assert_allclose(captured_energy(strength), [0.8, 1, 1])
-    assert [int(dimensions_for(strength, share)) for share in (0.8, 0.81, 0.99)] == [1, 2, 2]
-
-
-def test_the_sum_is_that_of_the_products() -> None:
+    both = [3, 1.5, 0]
+    for heads, strength, energy in (
+        (slice(1), [1, 1, 0], [0.5, 1, 1]),
+        (slice(1, 2), [2, 0.5, 0], [0.941176, 1, 1]),
+        (slice(2), both, [0.8, 1, 1]),
+    ):
+        found = sum_singular(query[heads], key[heads])
+        assert_allclose(found[: len(strength)], strength[: len(found)], atol=1e-12)
+        assert_allclose(captured_energy(found), energy[: len(found)], atol=1e-6)
+    shares = [int(dimensions_for(np.array(both), share)) for share in (0.8, 0.81, 0.99)]
+    assert shares == [1, 2, 2]
+    # As the products of matrices.
     query, key = RNG.normal(size=(2, 3, 2, 7))
     products = sum(one.T @ other for one, other in zip(query, key, strict=True))
     assert_allclose(sum_singular(query, key), np.linalg.svd(products, compute_uv=False), atol=1e-12)
