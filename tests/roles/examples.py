@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -28,6 +28,8 @@ from tests.noise import with_noise
 from tests.reference import Tokens
 from tests.rounding import sizes_of
 
+Array: TypeAlias = NDArray[np.floating]
+Batch: TypeAlias = list[EncodedExample]
 RELATIONS = ("r0", "r1")
 S = SPECIAL
 
@@ -90,7 +92,7 @@ def tokens_of(example: EncodedExample) -> Tokens:
 
 
 def readout_of(
-    batch: list[EncodedExample], score: str = "bias", reach: int | None = None, **options: Any
+    batch: Batch, score: str = "bias", reach: int | None = None, **options: Any
 ) -> Readout:
     """The readout of all roles."""
     return make_readout(
@@ -99,11 +101,7 @@ def readout_of(
 
 
 def sizes_in(
-    values: NDArray[np.floating],
-    batch: list[EncodedExample],
-    score: str = "bias",
-    reach: int | None = None,
-    **options: Any,
+    values: Array, batch: Batch, score: str = "bias", reach: int | None = None, **options: Any
 ) -> NDArray[np.float64]:
     """The sizes (batch, heads, roles) of the sums behind what `score_of` gives."""
     readout, roles = readout_of(batch, score, reach, **options), roles_of(score, **options)
@@ -111,11 +109,7 @@ def sizes_in(
 
 
 def score_of(
-    attention: NDArray[np.floating],
-    batch: list[EncodedExample],
-    score: str = "bias",
-    reach: int | None = None,
-    **options: Any,
+    attention: Array, batch: Batch, score: str = "bias", reach: int | None = None, **options: Any
 ) -> NDArray[np.float64]:
     """(batch, heads, roles) of attention (batch, heads, n, n), NaN where there is no score."""
     return values_of(attention, readout_of(batch, score, reach, **options), score != "hit")
