@@ -9,17 +9,9 @@ from typing import Any, cast
 
 import pytest
 import torch
+import transformers as hf
 from torch import Tensor, nn
-from transformers import (
-    AlbertConfig,
-    AlbertModel,
-    GPT2Config,
-    GPT2Model,
-    PreTrainedModel,
-    T5GemmaConfig,
-    T5GemmaModel,
-    T5GemmaModuleConfig,
-)
+from transformers import PreTrainedModel
 
 from headroles.errors import ModelError, ModelSupportError
 from headroles.models.attention.interface import INTERFACE_NAME
@@ -172,9 +164,9 @@ def test_scores_that_are_capped_are_read_as_such() -> None:
     part = {"num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "head_dim": 8}
     part |= {"hidden_size": 32, "intermediate_size": 48, "vocab_size": 60, "pad_token_id": 0}
     part |= {"num_key_value_heads": 2, "attn_logit_softcapping": 0.5, "layer_types": None}
-    config = T5GemmaConfig(encoder=T5GemmaModuleConfig(**part), decoder=part, vocab_size=60)
+    config = hf.T5GemmaConfig(encoder=hf.T5GemmaModuleConfig(**part), decoder=part, vocab_size=60)
     config._attn_implementation = "eager"
-    model = T5GemmaModel(config).eval()
+    model = hf.T5GemmaModel(config).eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     assert_same_as_theirs(model, make_inputs())
@@ -200,7 +192,7 @@ def with_nan() -> PreTrainedModel:
 def with_two_in_a_layer() -> PreTrainedModel:
     sizes = {"vocab_size": 60, "hidden_size": 8, "embedding_size": 8, "intermediate_size": 8}
     layers = {"num_hidden_layers": 3, "num_attention_heads": 2, "inner_group_num": 2}
-    return AlbertModel(AlbertConfig(**sizes, **layers)).eval()
+    return hf.AlbertModel(hf.AlbertConfig(**sizes, **layers)).eval()
 
 
 def of_a_language_that_it_lacks() -> PreTrainedModel:
@@ -235,7 +227,9 @@ def of_a_language_that_it_lacks() -> PreTrainedModel:
         (lambda: make_whole("bart").decoder, "attend to earlier tokens alone"),
         (lambda: make_whole("t5").decoder, "decoder"),
         (
-            lambda: GPT2Model(GPT2Config(n_layer=2, n_head=2, n_embd=8, vocab_size=60)).eval(),
+            lambda: hf.GPT2Model(
+                hf.GPT2Config(n_layer=2, n_head=2, n_embd=8, vocab_size=60)
+            ).eval(),
             "gpt2 is a decoder",
         ),
         (lambda: make_bert(is_decoder=True), "bert is a decoder"),

@@ -12,28 +12,10 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers as hf
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import (
-    AutoTokenizer,
-    BartConfig,
-    BertConfig,
-    BertForSequenceClassification,
-    BertModel,
-    BigBirdConfig,
-    BigBirdPegasusConfig,
-    CanineConfig,
-    GPT2Config,
-    LEDConfig,
-    LlamaConfig,
-    MarianConfig,
-    Mistral4Config,
-    PreTrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-    WhisperConfig,
-    XmodConfig,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from headroles.errors import ModelError, ModelSupportError, TokenizerError, UsageError
 from headroles.models.families import encoder_of
@@ -183,11 +165,11 @@ class TestWeights:
 
     def test_weights_of_a_task_model(self, folder: Path) -> None:
         torch.manual_seed(5)
-        config = BertConfig.from_pretrained(folder)
-        task = BertForSequenceClassification(config).eval()
+        config = hf.BertConfig.from_pretrained(folder)
+        task = hf.BertForSequenceClassification(config).eval()
         task.save_pretrained(folder)
         loaded = load_encoder(folder)
-        assert isinstance(loaded.model, BertModel)
+        assert isinstance(loaded.model, hf.BertModel)
         assert torch.equal(loaded.model.get_parameter(QUERY), task.bert.get_parameter(QUERY))
         assert weight_digest(loaded.model) == weight_digest(task.base_model)
 
@@ -234,22 +216,22 @@ class TestConfiguration:
     @pytest.mark.parametrize(
         ("config", "reason"),
         [
-            (GPT2Config(), "gpt2 is a decoder"),
-            (LlamaConfig(), "llama is a decoder"),
-            (Mistral4Config(), "mistral4 is a decoder"),  # known by its class alone
-            (BertConfig(is_decoder=True), "bert is a decoder"),
-            (BartConfig(is_decoder=True), "bart is a decoder"),
-            (WhisperConfig(), "whisper is an encoder-decoder whose encoder does not read text"),
-            (LEDConfig(), "led models cannot be scored: its windowed attention"),
-            (BigBirdPegasusConfig(), "bigbird_pegasus models cannot .*original_full"),
-            (CanineConfig(), "canine models cannot be scored: its deep layers attend between"),
-            (XmodConfig(), r"xmod .* language: set default_language .* \(en_XX\)"),
-            (BigBirdConfig(), "big_bird models cannot be scored: its block-sparse attention"),
+            (hf.GPT2Config(), "gpt2 is a decoder"),
+            (hf.LlamaConfig(), "llama is a decoder"),
+            (hf.Mistral4Config(), "mistral4 is a decoder"),  # known by its class alone
+            (hf.BertConfig(is_decoder=True), "bert is a decoder"),
+            (hf.BartConfig(is_decoder=True), "bart is a decoder"),
+            (hf.WhisperConfig(), "whisper is an encoder-decoder whose encoder does not read text"),
+            (hf.LEDConfig(), "led models cannot be scored: its windowed attention"),
+            (hf.BigBirdPegasusConfig(), "bigbird_pegasus models cannot .*original_full"),
+            (hf.CanineConfig(), "canine models cannot be scored: its deep layers attend between"),
+            (hf.XmodConfig(), r"xmod .* language: set default_language .* \(en_XX\)"),
+            (hf.BigBirdConfig(), "big_bird models cannot be scored: its block-sparse attention"),
         ],
-        ids=lambda value: value.model_type if isinstance(value, PreTrainedConfig) else "",
+        ids=lambda value: value.model_type if isinstance(value, hf.PreTrainedConfig) else "",
     )
     def test_refused_before_weights_are_read(
-        self, tmp_path: Path, config: PreTrainedConfig, reason: str
+        self, tmp_path: Path, config: hf.PreTrainedConfig, reason: str
     ) -> None:
         config.save_pretrained(tmp_path)  # there are no weights that could be read
         with pytest.raises(ModelSupportError, match=reason):
@@ -257,7 +239,7 @@ class TestConfiguration:
 
     @pytest.mark.parametrize("head", ["classification", "masked_lm"])
     def test_a_head_that_no_model_of_the_family_has(self, tmp_path: Path, head: str) -> None:
-        MarianConfig().save_pretrained(tmp_path)
+        hf.MarianConfig().save_pretrained(tmp_path)
         with pytest.raises(ModelSupportError, match="marian models cannot be read as AutoModelFor"):
             read_model(str(tmp_path), ModelOptions(), head)
 
@@ -275,7 +257,7 @@ def test_a_loaded_model_is_used_where_it_stands(
     assert (loaded.model, loaded.tokenizer) == (bert, tokenizer)
     assert loaded.description.model == "BertModel"
     assert loaded.takes_token_types
-    knows_its_folder = load_encoder(BertModel.from_pretrained(bert_folder)).description
+    knows_its_folder = load_encoder(hf.BertModel.from_pretrained(bert_folder)).description
     assert knows_its_folder.tokenizer == str(bert_folder)
     assert knows_its_folder.weights_sha256 == weight_digest(make_bert())
 
@@ -362,7 +344,7 @@ class TestFoldersAsOthersLeaveThem:
     def test_a_vocabulary_makes_the_tokenizer_that_transformers_makes(self, bare: Path) -> None:
         """With a warning of capitals without a setting."""
         loaded = load_encoder(bare)
-        theirs = AutoTokenizer.from_pretrained(bare)
+        theirs = hf.AutoTokenizer.from_pretrained(bare)
         text = "The DOG, of course."
         assert loaded.tokenizer.tokenize(text) == theirs.tokenize(text)
         assert loaded.description.warnings == []
@@ -424,7 +406,7 @@ class TestHostileFolders:
         self, how: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         if how == "classification":
-            BertForSequenceClassification(make_bert().config).save_pretrained(folder)
+            hf.BertForSequenceClassification(make_bert().config).save_pretrained(folder)
         elif how == "low rank":
             collaborate_heads(folder, None, rank=16)[0].save(tmp_path / "low")
             folder = tmp_path / "low"
