@@ -25,19 +25,8 @@ from headroles.models.heads.projections import (
 )
 from headroles.models.heads.surgery import remove_heads
 from tests.conftest import make_bert
-from tests.models import own_code
-from tests.models.families import (
-    CONFIGS,
-    HALVES,
-    HEADS,
-    LAYERS,
-    OLD_T5,
-    PROJECTED,
-    UNKNOWN,
-    UNPROJECTED,
-    make_model,
-    make_whole,
-)
+from tests.models import families, own_code
+from tests.models.families import CONFIGS, HEADS, LAYERS, PROJECTED, make_model, make_whole
 from tests.rounding import SUMS, WEIGHTS, assert_same_outputs, assert_same_sums, tolerance
 
 LENGTHS = (12, 7)
@@ -97,7 +86,7 @@ def hooks(model: PreTrainedModel) -> int:
 
 
 def test_every_listed_family_is_checked_here() -> None:
-    assert {*CONFIGS, *UNKNOWN} == set(FAMILIES)
+    assert {*CONFIGS, *families.UNKNOWN} == set(FAMILIES)
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
@@ -121,7 +110,7 @@ class TestEveryFamily:
                 assert not ours[row, :, :length, length:].any()  # padding
 
     def test_no_device_is_waited_for(self, kind: str) -> None:
-        if FAMILIES[kind].read_through == RETURNED or kind in ("xmod", *OLD_T5):
+        if FAMILIES[kind].read_through == RETURNED or kind in ("xmod", *families.OLD_T5):
             pytest.skip("its own code may look at values")  # none of them has windows
         model, layers = make_model(kind), []
         with open_reader(model) as reader:
@@ -150,7 +139,7 @@ class TestEveryFamily:
     def test_task_models_are_read_through_their_encoder(self, kind: str) -> None:
         others = dict.fromkeys(("eurobert", "nomic_bert"), "ForTokenClassification")
         task = {**others, "neomme": "ForMaskedLM"}.get(kind, "ForQuestionAnswering")
-        model = make_whole(kind, "Model" if kind in HALVES else task)
+        model = make_whole(kind, "Model" if kind in families.HALVES else task)
         assert_same_as_theirs(model, make_inputs())
 
     def test_half_precision_is_read_in_float32(self, kind: str) -> None:
@@ -374,7 +363,7 @@ def test_families_that_are_not_listed_are_refused() -> None:
         find_projections(model)
 
 
-@pytest.mark.parametrize("kind", UNPROJECTED)
+@pytest.mark.parametrize("kind", families.UNPROJECTED)
 def test_families_that_are_only_scored_are_refused_with_the_reason(kind: str) -> None:
     family, model = FAMILIES[kind], make_model(kind)
     assert family.why_no_paths

@@ -13,32 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from headroles import storage
 from headroles.errors import StorageError
-from headroles.storage import (
-    HIDDEN,
-    Parts,
-    changed_folder,
-    check_files,
-    differences,
-    digests_of,
-    encode_json,
-    kinds_in,
-    parts_beside,
-    read_json,
-    read_run,
-    read_table,
-    result_folder,
-    whole_file,
-    write_bytes,
-    write_run,
-)
+from headroles.storage import HIDDEN, Parts
 from headroles.storage.files import open_regular
 from tests.commands import names
 from tests.storage.made import everything, make_result, replace
 
 
 def write_half(file: Path, failure: type[BaseException]) -> None:
-    with whole_file(file) as draft:
+    with storage.whole_file(file) as draft:
         draft.write_text("half")
         raise failure
 
@@ -54,7 +38,7 @@ class TestWholeFile:
             with pytest.raises(failure):
                 write_half(tmp_path / "a.txt", failure)
             assert everything(tmp_path) == before
-        write_bytes(tmp_path / "a.txt", b"new")
+        storage.write_bytes(tmp_path / "a.txt", b"new")
         assert everything(tmp_path) == {"a.txt": b"new"}
 
     @pytest.mark.parametrize("place", ["missing/a.txt", "file/a.txt", "n" * 300, "folder"])
@@ -62,7 +46,7 @@ class TestWholeFile:
         (tmp_path / "file").touch()
         (tmp_path / "folder").mkdir()
         with pytest.raises(StorageError, match=rf"{place} cannot be written"):
-            write_bytes(tmp_path / place, b"")
+            storage.write_bytes(tmp_path / place, b"")
         assert names(tmp_path) == {"file", "folder"}
 
     def test_permissions_and_links_stay(self, tmp_path: Path) -> None:
@@ -71,7 +55,7 @@ class TestWholeFile:
             (tmp_path / name).chmod(0o600)
         replace(tmp_path)
         (tmp_path / "link").symlink_to("roles.csv")
-        write_bytes(tmp_path / "link", b"newer")
+        storage.write_bytes(tmp_path / "link", b"newer")
         assert (tmp_path / "link").is_symlink()
         assert (tmp_path / "roles.csv").read_bytes() == b"newer"
         for name in ("roles.csv", "run.json"):
@@ -83,7 +67,7 @@ class TestWholeFile:
         monkeypatch.setattr("secrets.token_hex", lambda n: "0")
         (tmp_path / ".a.csv-0").symlink_to(tmp_path / "victim")
         with pytest.raises(StorageError, match=os.strerror(errno.EEXIST)):
-            write_bytes(tmp_path / "a.csv", b"")
+            storage.write_bytes(tmp_path / "a.csv", b"")
         assert names(tmp_path) == {".a.csv-0"}
 
 
@@ -107,8 +91,8 @@ def test_regular_files_alone_are_opened(tmp_path: Path) -> None:
 class TestJson:
     def test_round_trip(self, tmp_path: Path) -> None:
         content = {"name": "Köln", "numbers": [1, 2.5, None], "file": os.fsdecode(b"caf\xe9")}
-        (tmp_path / "a.json").write_bytes(encode_json(content))
-        assert read_json(tmp_path / "a.json") == content
+        (tmp_path / "a.json").write_bytes(storage.encode_json(content))
+        assert storage.read_json(tmp_path / "a.json") == content
         assert "Köln" in (tmp_path / "a.json").read_text(encoding="utf-8")
 
     @pytest.mark.parametrize(
@@ -131,7 +115,7 @@ class TestJson:
         if content is not None:
             (tmp_path / "run.json").write_bytes(os.fsencode(content))
         with pytest.raises(StorageError, match=message):
-            read_json(tmp_path / "run.json")
+            storage.read_json(tmp_path / "run.json")
 
 
 class TestRun:
@@ -140,15 +124,15 @@ class TestRun:
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
         (tmp_path / "scores.parquet").write_text("scores")
-        files = {"scores": digests_of(tmp_path, ["scores.parquet"])}
-        write_run(tmp_path, {"model": "m"}, files)
+        files = {"scores": storage.digests_of(tmp_path, ["scores.parquet"])}
+        storage.write_run(tmp_path, {"model": "m"}, files)
         return tmp_path
 
     def test_round_trip(self, folder: Path) -> None:
-        run = read_run(folder)
+        run = storage.read_run(folder)
         assert run.content == {"model": "m"}
-        assert kinds_in(folder) == tuple(run.files) == ("scores",)
-        check_files(folder, run.files["scores"])
+        assert storage.kinds_in(folder) == tuple(run.files) == ("scores",)
+        storage.check_files(folder, run.files["scores"])
 
     @pytest.mark.parametrize(
         ("content", "message"),
@@ -161,25 +145,25 @@ class TestRun:
     )
     def test_defects(self, tmp_path: Path, content: str, message: str) -> None:
         (tmp_path / "run.json").write_text(content)
-        assert kinds_in(tmp_path) == ()
+        assert storage.kinds_in(tmp_path) == ()
         with pytest.raises(StorageError, match=message):
-            read_run(tmp_path)
+            storage.read_run(tmp_path)
 
     def test_every_change_of_the_run_file_is_found(self, folder: Path) -> None:
         content = json.loads((folder / "run.json").read_text())
         for key in (*content, "new"):
             (folder / "run.json").write_text(json.dumps({**content, key: "other"}))
             with pytest.raises(StorageError, match=r"run\.json"):
-                read_run(folder)
+                storage.read_run(folder)
 
     def test_a_changed_file_is_named(self, folder: Path) -> None:
-        files = read_run(folder).files["scores"]
+        files = storage.read_run(folder).files["scores"]
         (folder / "scores.parquet").write_text("scored")
         with pytest.raises(StorageError, match=r"scores\.parquet was changed after"):
-            check_files(folder, files)
+            storage.check_files(folder, files)
         (folder / "scores.parquet").unlink()
         with pytest.raises(StorageError, match=r"there is no scores\.parquet in"):
-            check_files(folder, files)
+            storage.check_files(folder, files)
 
     @pytest.mark.parametrize(
         "held",
@@ -191,17 +175,17 @@ class TestRun:
     )
     def test_what_a_folder_cannot_hold(self, tmp_path: Path, held: Any) -> None:
         """Names that lead elsewhere, and what lists no names."""
-        write_run(tmp_path, {}, held)
+        storage.write_run(tmp_path, {}, held)
         with pytest.raises(StorageError, match="does not list the files of the folder"):
-            read_run(tmp_path)
+            storage.read_run(tmp_path)
 
     def test_names_that_lead_elsewhere_are_not_followed(self, tmp_path: Path) -> None:
         """A run file made by others must not make us remove what is not ours."""
         (tmp_path / "precious").touch()
         (tmp_path / "out").mkdir()
-        write_run(tmp_path / "out", {}, {"scores": {"../precious": ""}})
-        with result_folder(tmp_path / "out", overwrite=True) as staging:
-            write_run(staging, {}, {})
+        storage.write_run(tmp_path / "out", {}, {"scores": {"../precious": ""}})
+        with storage.result_folder(tmp_path / "out", overwrite=True) as staging:
+            storage.write_run(staging, {}, {})
         assert names(tmp_path) == {"out", "precious"}
 
 
@@ -211,7 +195,7 @@ def test_damaged_tables(tmp_path: Path, kept: int) -> None:
     pq.write_table(pa.table({"n": range(1000)}), file)
     file.write_bytes(file.read_bytes()[:kept])
     with pytest.raises(StorageError, match=r"a\.parquet cannot be read: .*score again"):
-        read_table(file)
+        storage.read_table(file)
 
 
 PLAN = {"model": {"name": "a", "layers": 2}, "window": 3}
@@ -282,10 +266,10 @@ class TestParts:
 def test_differences_are_named_one_by_one() -> None:
     before = {"a": {"b": 1, "c": "x" * 100}, "d": [1], "e": None}
     after = {"a": {"b": 2, "c": "y" * 100}, "d": [1, 2], "f": 0}
-    message = differences(before, after)
+    message = storage.differences(before, after)
     assert message.startswith("a b was 1 and is 2, a c was ")
     assert "d was [1] and is [1, 2], e was null and is missing, and 1 more" in message
-    assert differences(before, before) == ""
+    assert storage.differences(before, before) == ""
 
 
 def interrupted(folder: Path, **options: bool) -> str:
@@ -302,8 +286,8 @@ def save_a_part(
     overwrite: bool = False,
     n_parts: int = 1,
 ) -> None:
-    with result_folder(folder, overwrite, resume) as staging:
-        opened = parts_beside(staging).open(PLAN)
+    with storage.result_folder(folder, overwrite, resume) as staging:
+        opened = storage.parts_beside(staging).open(PLAN)
         for number in range(n_parts):
             opened.write(number, b"zero")
         raise end
@@ -320,14 +304,14 @@ class TestFolder:
         )
 
     def test_older_results_stay_beside_the_parts(self, tmp_path: Path) -> None:
-        with result_folder(tmp_path) as staging:
-            write_run(staging, {"run": "old"}, {})
+        with storage.result_folder(tmp_path) as staging:
+            storage.write_run(staging, {"run": "old"}, {})
         message = interrupted(tmp_path, overwrite=True)
         assert message.startswith(f"the results in {tmp_path} are unchanged, and the fin")
-        with changed_folder(tmp_path) as staging:
-            write_run(staging, {"run": "changed"}, {})
-        with result_folder(tmp_path, overwrite=True, resume=True) as staging:
-            assert parts_beside(staging).open(PLAN).read(0, bytes) == b"zero"
+        with storage.changed_folder(tmp_path) as staging:
+            storage.write_run(staging, {"run": "changed"}, {})
+        with storage.result_folder(tmp_path, overwrite=True, resume=True) as staging:
+            assert storage.parts_beside(staging).open(PLAN).read(0, bytes) == b"zero"
 
     def test_an_error_tells_too(self, tmp_path: Path) -> None:
         full = OSError(errno.ENOSPC, "No space left on device")
@@ -344,10 +328,10 @@ class TestFolder:
         message = "the work of an unfinished run; .* --resume, to start anew with --no-resume"
         with pytest.raises(StorageError, match=message):
             save_a_part(tmp_path, ValueError(), overwrite=True)
-        with result_folder(tmp_path, resume=False) as staging:
-            assert parts_beside(staging).count == 0
+        with storage.result_folder(tmp_path, resume=False) as staging:
+            assert storage.parts_beside(staging).count == 0
         interrupted(tmp_path)
-        with result_folder(tmp_path, resume=True) as staging:
-            assert parts_beside(staging).count == 1
-            write_run(staging, {}, {})
+        with storage.result_folder(tmp_path, resume=True) as staging:
+            assert storage.parts_beside(staging).count == 1
+            storage.write_run(staging, {}, {})
         assert names(tmp_path) == {"run.json"}

@@ -15,31 +15,22 @@ from typing import Any
 import pytest
 from filelock import Timeout
 
+from headroles import storage
 from headroles.errors import StorageError
-from headroles.storage import (
-    HIDDEN,
-    changed_folder,
-    check_files,
-    check_result_folder,
-    committed,
-    digests_of,
-    kinds_in,
-    parts_beside,
-    read_run,
-    result_folder,
-    write_run,
-)
+from headroles.storage import HIDDEN
 from tests.commands import names
 from tests.storage.made import everything, make_result
 
 
 def write(folder: Path, overwrite: bool = False, end: BaseException | None = None) -> None:
     """Write a result into a folder, or half of it before the ``end``."""
-    with result_folder(folder, overwrite) as staging:
+    with storage.result_folder(folder, overwrite) as staging:
         (staging / "roles.csv").write_text("new")
         if end is not None:
             raise end
-        write_run(staging, {"run": "new"}, {"roles": digests_of(staging, ["roles.csv"])})
+        storage.write_run(
+            staging, {"run": "new"}, {"roles": storage.digests_of(staging, ["roles.csv"])}
+        )
 
 
 class TestResultFolder:
@@ -53,7 +44,7 @@ class TestResultFolder:
             with pytest.raises(type(failure)):
                 write(tmp_path / place, end=failure)
             assert everything(tmp_path) == before
-        with result_folder(tmp_path / place) as staging:
+        with storage.result_folder(tmp_path / place) as staging:
             (staging / "run.json").touch()
             assert names(tmp_path / place) == {HIDDEN}
         assert names(tmp_path / place) == {"run.json"}
@@ -95,7 +86,7 @@ class TestResultFolder:
         here = tmp_path / "here"
         here.mkdir()
         monkeypatch.chdir(here)
-        with result_folder(place) as staging:
+        with storage.result_folder(place) as staging:
             (staging / "run.json").touch()
             monkeypatch.chdir("/")  # where a run is may change meanwhile
         assert names(here / place) == {"run.json"}
@@ -103,21 +94,24 @@ class TestResultFolder:
 
     def test_belongs_to_one_run_at_a_time(self, tmp_path: Path) -> None:
         with (
-            result_folder(tmp_path / "out"),
+            storage.result_folder(tmp_path / "out"),
             pytest.raises(StorageError, match=r"another run is writing into .*out; wait for it"),
         ):
             write(tmp_path / "out", overwrite=True)
         assert names(tmp_path) == set()
-        with pytest.raises(StorageError, match=r"other\.lock"), result_folder(tmp_path / "out"):
+        with (
+            pytest.raises(StorageError, match=r"other\.lock"),
+            storage.result_folder(tmp_path / "out"),
+        ):
             raise Timeout("other.lock")  # of the block, not of the folder
 
     def test_what_is_in_the_way_is_refused(self, tmp_path: Path) -> None:
-        write_run(tmp_path, {"run": "old"}, {})
+        storage.write_run(tmp_path, {"run": "old"}, {})
         (tmp_path / "roles.csv").mkdir()
         with pytest.raises(StorageError, match=r"roles\.csv is in the way of"):
             write(tmp_path, overwrite=True)
         assert names(tmp_path) == {"run.json", "roles.csv"}
-        assert read_run(tmp_path).content == {"run": "old"}
+        assert storage.read_run(tmp_path).content == {"run": "old"}
 
     def test_an_interruption_says_what_is_there(self, tmp_path: Path) -> None:
         for said in ("nothing was written to", "the results in .* are unchanged"):
@@ -126,8 +120,8 @@ class TestResultFolder:
             write(tmp_path, overwrite=True)
 
     def test_checking_leaves_nothing(self, tmp_path: Path) -> None:
-        check_result_folder(tmp_path / "new" / "out")
-        check_result_folder(tmp_path)
+        storage.check_result_folder(tmp_path / "new" / "out")
+        storage.check_result_folder(tmp_path)
         assert names(tmp_path) == set()
 
 
@@ -163,21 +157,21 @@ def stop() -> None:
 
 
 def replace_all(folder: Path) -> None:
-    with result_folder(folder, overwrite=True) as staging:
-        parts_beside(staging).open({}).write(0, b"zero")
+    with storage.result_folder(folder, overwrite=True) as staging:
+        storage.parts_beside(staging).open({}).write(0, b"zero")
         make_result(staging, "new", ["a.csv", "c.csv"])
 
 
 def replace_one(folder: Path) -> None:
-    with changed_folder(folder) as staging:
+    with storage.changed_folder(folder) as staging:
         (staging / "c.csv").write_text("new")
-        held = {**read_run(folder).files, "c.csv": digests_of(staging, ["c.csv"])}
+        held = {**storage.read_run(folder).files, "c.csv": storage.digests_of(staging, ["c.csv"])}
         del held["b.csv"]
-        write_run(staging, {"run": "new"}, held)
+        storage.write_run(staging, {"run": "new"}, held)
 
 
 def replace_within(folder: Path, resume: bool | None = None) -> None:
-    with result_folder(folder, overwrite=True, resume=resume) as staging:
+    with storage.result_folder(folder, overwrite=True, resume=resume) as staging:
         make_result(staging, "new", ["a.csv", "c.csv"])
         for name in ("within", "other"):
             (staging / name).mkdir()
@@ -186,9 +180,9 @@ def replace_within(folder: Path, resume: bool | None = None) -> None:
 
 def whole_result(folder: Path) -> str:
     """Which run the results in ``folder`` are of, all of them, as readers find them."""
-    place, run = committed(folder), read_run(folder)
+    place, run = storage.committed(folder), storage.read_run(folder)
     for files in run.files.values():
-        check_files(place, files)
+        storage.check_files(place, files)
     if place == folder:
         own = {HIDDEN, "within", "other"}
         assert names(folder) - own == {"run.json", "notes.txt", *run.files}
@@ -199,7 +193,7 @@ def whole_result(folder: Path) -> str:
 def check_within(folder: Path, change: Callable[[Path], None]) -> None:
     """Folders within are of the run that the folder is of, or refused while they are replaced."""
     found = whole_result(folder) if change is replace_within else "old"
-    if found == "new" and committed(folder) != folder:
+    if found == "new" and storage.committed(folder) != folder:
         with suppress(StorageError, AssertionError):
             assert whole_result(folder / "within") in ("old", "new")
         return
@@ -292,9 +286,9 @@ def test_reading_moves_nothing_also_after_a_kill(tmp_path: Path) -> None:
     before = everything(tmp_path)
     assert (tmp_path / "a.csv").read_text() == "old"
     assert whole_result(tmp_path) == "new"
-    assert kinds_in(tmp_path) == ("a.csv", "c.csv")
+    assert storage.kinds_in(tmp_path) == ("a.csv", "c.csv")
     assert everything(tmp_path) == before
-    check_result_folder(tmp_path)
+    storage.check_result_folder(tmp_path)
     assert {name: text for name, text in everything(tmp_path).items() if name != "run.json"} == {
         "a.csv": b"new",
         "c.csv": b"new",

@@ -20,21 +20,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroles import collaborate_heads, load, read_conllu, score_heads
+from headroles import collaborate_heads, load, read_conllu, score_heads, storage
 from headroles.errors import StorageError
 from headroles.models.loading.saved_models import PrunedModel
 from headroles.record import Record
-from headroles.storage import (
-    HIDDEN,
-    changed_folder,
-    committed,
-    digests_of,
-    kinds_in,
-    parts_in,
-    read_run,
-    result_folder,
-    write_run,
-)
+from headroles.storage import HIDDEN
 from tests.commands import run
 from tests.conftest import make_bert, make_tokenizer
 from tests.storage.made import everything, make_result, replace
@@ -61,15 +51,17 @@ def results(tmp_path: Path) -> Path:
 
 
 def add(folder: Path) -> None:
-    with changed_folder(folder) as staging:
-        write_run(staging, {"run": "added"}, {})
+    with storage.changed_folder(folder) as staging:
+        storage.write_run(staging, {"run": "added"}, {})
 
 
 LINKS = ("", "parts", "new", "done", "added", "lock", "parts/plan/part-0")
 
 
 @pytest.mark.parametrize("name", LINKS)
-@pytest.mark.parametrize("change", [replace, add, committed, kinds_in, read_run])
+@pytest.mark.parametrize(
+    "change", [replace, add, storage.committed, storage.kinds_in, storage.read_run]
+)
 def test_links_in_the_hidden_folder(results: Path, victim: Path, change: Any, name: str) -> None:
     """Links in it, or in its place, are not written through, and not read through either."""
     place = results / HIDDEN / name
@@ -86,21 +78,21 @@ def test_links_in_the_hidden_folder(results: Path, victim: Path, change: Any, na
 
 
 def test_a_sub_folder_that_is_a_link_is_not_written_through(results: Path, victim: Path) -> None:
-    write_run(victim, {}, {"x": {"roles.csv": ""}})
+    storage.write_run(victim, {}, {"x": {"roles.csv": ""}})
     (victim / "roles.csv").write_text("mine")
     (results / "before").symlink_to(victim)
     before = everything(victim)
 
     def write() -> None:
-        with result_folder(results, overwrite=True) as staging:
+        with storage.result_folder(results, overwrite=True) as staging:
             (staging / "before").mkdir()
             (staging / "before" / "roles.csv").write_text("new")
-            write_run(staging, {"run": "new"}, {})
+            storage.write_run(staging, {"run": "new"}, {})
 
     with pytest.raises(StorageError, match=r"before is in the way"):
         write()
     assert everything(victim) == before
-    assert read_run(results).content == {"run": "old"}
+    assert storage.read_run(results).content == {"run": "old"}
 
 
 HIDDEN_FILES = ("done/run.json", "added/run.json", "done/roles.csv", "done/notes.txt", "done/link")
@@ -128,13 +120,13 @@ class TestResultsOfOthersToBeMoved:
             for place in (folder / HIDDEN / file for file in files):
                 place.parent.mkdir(parents=True, exist_ok=True)
                 if place.name == "run.json":
-                    write_run(place.parent, {}, {"role table": {listed: ""}})
+                    storage.write_run(place.parent, {}, {"role table": {listed: ""}})
                 elif not place.is_symlink():
                     place.write_text("theirs")
             before = everything(top)
             with suppress(StorageError):
-                kinds_in(folder)
-                read_run(folder)
+                storage.kinds_in(folder)
+                storage.read_run(folder)
             assert everything(top) == before
             with suppress(StorageError):
                 replace(folder)
@@ -159,7 +151,7 @@ def test_reading_results_changes_nothing_beside_them(results: Path) -> None:
         (place / HIDDEN).mkdir(exist_ok=True)
         (place / HIDDEN / "swap.json").write_text(json.dumps(journal))
     before = everything(top)
-    assert read_run(results).content == {"run": "old"}
+    assert storage.read_run(results).content == {"run": "old"}
     with pytest.raises(StorageError, match="holds no table of results"):
         load(results)
     assert run("export", results).exit_code == 1
@@ -194,12 +186,12 @@ def test_pipes_and_devices_in_place_of_results(tested: Path, name: str, target: 
 
 
 def test_forged_examples_without_documents(tested: Path) -> None:
-    table, record = pq.read_table(tested / "examples.parquet"), read_run(tested)
+    table, record = pq.read_table(tested / "examples.parquet"), storage.read_run(tested)
     place = table.column_names.index("document")
     nothing = pa.array([None] * len(table), pa.string())
     pq.write_table(table.set_column(place, "document", nothing), tested / "examples.parquet")
-    files = {kind: digests_of(tested, own) for kind, own in record.files.items()}
-    write_run(tested, record.content, files)
+    files = {kind: storage.digests_of(tested, own) for kind, own in record.files.items()}
+    storage.write_run(tested, record.content, files)
     assert "does not match run.json" in refused("assign", tested)
 
 
@@ -260,7 +252,7 @@ def test_permissions_are_those_of_the_user(
 def test_parts_of_a_folder_that_was_sent_are_not_followed(results: Path, victim: Path) -> None:
     """A part that is a link to a file of ours is not read either."""
 
-    parts = parts_in(results).open({"a": 1})
+    parts = storage.parts_in(results).open({"a": 1})
     parts.write(0, b"zero")
     part = parts.folder / "part-0"
     part.unlink()
@@ -274,4 +266,4 @@ def test_a_folder_of_results_that_is_a_link_itself_is_filled(results: Path) -> N
     link.symlink_to(results)
     replace(link)
     assert sorted(everything(results)) == ["roles.csv", "run.json"]
-    assert read_run(results).content == {"run": "new"}
+    assert storage.read_run(results).content == {"run": "new"}

@@ -10,14 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers as hf
 from scipy import stats
-from transformers import (
-    AutoModelForMaskedLM,
-    AutoModelForSequenceClassification,
-    BertForSequenceClassification,
-    MPNetForSequenceClassification,
-    PreTrainedModel,
-)
+from transformers import PreTrainedModel
 
 from headroles.errors import CorpusError, ModelError, StorageError, TokenizerError, UsageError
 from headroles.models.heads.gates import HeadSites, gated
@@ -179,7 +174,7 @@ def run(classifier: Path, labelled: Path) -> TaskRun:
 
 def test_losses_are_those_of_each_example_alone(run: TaskRun, classifier: Path) -> None:
     """Derivatives come with the same losses."""
-    model = AutoModelForSequenceClassification.from_pretrained(classifier)
+    model = hf.AutoModelForSequenceClassification.from_pretrained(classifier)
     gates = torch.cat([settings(), settings((1, 2)), settings((0, 1), (2, 3)), settings((2, 0))])
     found = run.outcomes(gates)
     for row, (text, label) in enumerate(SENTENCES):
@@ -210,7 +205,9 @@ def test_progress_ends_with_all_passes(classifier: Path, tmp_path: Path) -> None
     assert reports[-1] == (15, 15)
 
 
-@pytest.mark.parametrize("kind", [BertForSequenceClassification, MPNetForSequenceClassification])
+@pytest.mark.parametrize(
+    "kind", [hf.BertForSequenceClassification, hf.MPNetForSequenceClassification]
+)
 @pytest.mark.parametrize("reads_all", [False, True])
 def test_nothing_is_computed_for_tokens_that_are_not_read(
     reads_all: bool, kind: type[PreTrainedModel], labelled: Path, tmp_path: Path
@@ -264,7 +261,7 @@ def test_passes_are_those_that_no_other_has_made(
 
 def test_losses_of_regression(regressor: Path, numbered: Path) -> None:
     run = open_run(regressor, numbered, OPTIONS)
-    model = AutoModelForSequenceClassification.from_pretrained(regressor)
+    model = hf.AutoModelForSequenceClassification.from_pretrained(regressor)
     found = run.outcomes(settings())
     for row, (text, _) in enumerate(SENTENCES):
         with torch.no_grad():
@@ -287,7 +284,7 @@ def test_texts_without_word_pieces_are_refused(text: str, classifier: Path, tmp_
 
 def test_losses_of_masked_words(masked_lm: Path, plain: Path) -> None:
     run = open_run(masked_lm, plain, OPTIONS)
-    model = AutoModelForMaskedLM.from_pretrained(masked_lm)
+    model = hf.AutoModelForMaskedLM.from_pretrained(masked_lm)
     found = run.outcomes(settings())
     again = open_run(masked_lm, plain, TaskOptions(batch_tokens=512))
     assert found.losses == near(again.outcomes(settings()).losses)
