@@ -94,12 +94,9 @@ def test_lack_of_memory_on_every_device(error: BaseException) -> None:
     assert len(run(passes_of([8] * 8, 64), Scarce(3, error))) == 4
 
 
-def test_other_errors_stay_what_they_are() -> None:
+def test_other_errors_stay_what_they_are_and_an_example_too_many_is_named() -> None:
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         run(passes_of([8] * 8, 64), Scarce(3, RuntimeError("shapes cannot be multiplied")))
-
-
-def test_a_single_example_too_many_is_named() -> None:
     with pytest.raises(ModelError, match=r"for the example 2 alone \(9 tokens\); use a device"):
         run(passes_of([5, 7, 9], 64), Scarce(0, torch.OutOfMemoryError()))
 
