@@ -116,11 +116,16 @@ def score_of(
 
 
 def scores_by_role(
-    attention: NDArray[np.floating], example: EncodedExample, score: str = "bias", **options: Any
+    attention: Array,
+    example: EncodedExample,
+    score: str = "bias",
+    noisy: bool = False,
+    **given: Any,
 ) -> dict[str, float]:
-    """Scores of the first head."""
-    found = score_of(attention, [example], score, **options)[0, 0].tolist()
-    return dict(zip([role.id for role in roles_of(score, **options)], found, strict=True))
+    """Scores of the first head; `noisy` if also first choices are."""
+    values = values_of(attention, readout_of([example], score, **given), noisy or score != "hit")
+    roles = [role.id for role in roles_of(score, **given)]
+    return dict(zip(roles, values[0, 0].tolist(), strict=True))
 
 
 def values_of(

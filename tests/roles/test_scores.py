@@ -145,7 +145,7 @@ def test_hand_checked_examples(
 @pytest.mark.parametrize("score", SCORES)
 def test_quantities_by_hand(score: str) -> None:
     """Voita et al.'s confidence; the entropies of the rows of the other example."""
-    options = {"score": score, "roles": ["confidence", "entropy", "distance"]}
+    options = {"score": score, "noisy": True, "roles": ["confidence", "entropy", "distance"]}
     assert scores_by_role(FOUR, FOUR_EXAMPLE, **options)["confidence"] == pytest.approx(0.575)
     rows = [1.609438, 1.609438, 1.470808, 1.054920, 1.748067, 1.470808, 1.834372]
     found = scores_by_role(HAND, HAND_EXAMPLE, **options)
