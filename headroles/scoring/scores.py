@@ -131,7 +131,8 @@ class HeadScores(Stored):
         if len(joined["digests"]) < len(joined["ids"]):
             joined["digests"] = ()
         for name in set.intersection(*(set(part.arrays) for part in parts)):
-            joined[name] = np.concatenate([part.arrays[name] for part in parts])
+            arrays = [part.arrays[name] for part in parts]
+            joined[name] = np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
         n_scores = sum(part.facts.scores for part in parts)
         return replace(parts[0], **joined, record=record, n_scores=n_scores)
 

@@ -10,6 +10,7 @@ import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -142,7 +143,7 @@ def plain(content: Any) -> Any:
     """Return ``content`` as JSON has it: structs as objects, tuples as lists, NaN as None."""
     if isinstance(content, msgspec.Struct):
         leaves_out = content.__struct_config__.omit_defaults
-        values = ((one, getattr(content, one.name)) for one in msgspec.structs.fields(content))
+        values = ((one, getattr(content, one.name)) for one in _fields_of(type(content)))
         return {
             field.encode_name: plain(value)
             for field, value in values
@@ -155,6 +156,9 @@ def plain(content: Any) -> Any:
     if isinstance(content, str):
         return str(content)  # of a subclass too
     return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+_fields_of = cache(msgspec.structs.fields)  # which evaluates the annotations of a class
 
 
 def read_json(file: Path) -> dict[str, Any]:
