@@ -2,7 +2,7 @@
 
 python -m benchmarks.speeds scoring --model DIR --treebank FILE [--jobs default all] [--clock]
     [--device cpu] [--dtype float32] [--batch-tokens N] [--profile]
-python -m benchmarks.speeds removal --model DIR --task FILE [--examples 64]
+python -m benchmarks.speeds removal --model DIR --task FILE [--examples 64] [--roles DIR]
 python -m benchmarks.speeds pruned --model DIR [--shares 0 0.25 0.5] [--batches 1 32]
     [--lengths 32 128]
 python -m benchmarks.speeds ratios --model DIR --treebank FILE --task-model DIR --task FILE [--keep]
@@ -24,7 +24,9 @@ scoring     a row for each job: its time divided by that of a forward pass, the 
             model as it is loaded, over the batches of scoring
 removal     importance: derivatives of every example's loss by all gates; ablate: the loss without
             each single head; re-estimated: a quarter of the heads removed in 5 steps; gates:
-            updates of learnt gates, as many as there are batches, three at least
+            updates of learnt gates, as many as there are batches, three at least; curves: five
+            draws of the default orders at two shares; by-role: 99 random sets beside the syntactic
+            heads of --roles, a folder of a role table. Both load the model
 pruned      models without a share of their heads, over random tokens without padding: how many
             texts they read in the time of one of the full model; 0 shows the noise
 ratios      scoring (bfloat16 beside float32) and removal, beside those of the last release on the
@@ -64,6 +66,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from functools import partial
 from itertools import count, islice, product
 from pathlib import Path
 from typing import Any
@@ -75,7 +78,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedModel
 
-from headroles import assign_roles, score_heads
+from headroles import assign_roles, find_pruning_curves, importance_by_role, score_heads
 from headroles.corpus import PreparedCorpus, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
 from headroles.models.attention.reader import open_reader
@@ -154,6 +157,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--batch-tokens", type=int)
     parser.add_argument("--profile", action="store_true", help="where the time of default goes")
+    parser.add_argument("--roles", help="folder of a role table")
     parser.add_argument("--shares", type=float, nargs="+", default=[0, 0.25, 0.5, 0.75, 0.83])
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 32])
     parser.add_argument("--lengths", type=int, nargs="+", default=[32, 128])
@@ -290,7 +294,8 @@ def removal(given: argparse.Namespace) -> list[dict[str, str]]:
     """Return a row for each study; ``runs``: forward passes if removals shared nothing."""
     run = open_run(given.model, given.task, TaskOptions(examples=given.examples))
     runs = {"ablate": str(1 + len(run.heads))}
-    ratios = take_turns(plain_task(run), removals(run), given.rounds)[1]
+    jobs = removals(run) | studies(given)
+    ratios = take_turns(plain_task(run), jobs, given.rounds)[1]
     return [
         {"job": name, "runs": runs.get(name, ""), "forward passes": spread(values, ".1f")}
         for name, values in ratios.items()
@@ -313,6 +318,15 @@ def removals(run: TaskRun) -> dict[str, Work]:
         "re-estimated": lambda: choose_heads(pruning.order, len(heads) // 4, heads, pruning, run),
         f"gates, {gates.updates} updates": lambda: learn_gates(run, gates, 0),
     }
+
+
+def studies(given: argparse.Namespace) -> dict[str, Work]:
+    """Return whole studies of removed heads."""
+    task: dict[str, Any] = {"task": given.task, "examples": given.examples}
+    shares, roles = (0.25, 0.5), {"roles_from": given.roles, "roles": "syntactic", "draws": 99}
+    curves = partial(find_pruning_curves, given.model, given.task, shares=shares, **task)
+    by_role = partial(importance_by_role, given.model, **task, **roles)
+    return {"curves": curves} | ({"by-role": by_role} if given.roles else {})
 
 
 # Models without some of their heads

@@ -98,9 +98,10 @@ class ClaimTable(Result):
             yield f"  effect: {row.effect_is}. Published: {row.published}."
             yield f"  control: {row.control_is}. {row.rule}"
             against = f"{row.p_contradicted_adjusted:.2g} against it"
-            p_values = f"corrected p {row.p_shown_adjusted:.2g} for the claim, {against}; "
-            sample = f"{p_values * (row.verdict in VERDICTS[:3])}{row.n} {row.unit}; "
-            yield f"  {row.verdict}: {sample * (row.verdict != NOT_TESTABLE)}{row.note}"
+            p_values = f"corrected p {row.p_shown_adjusted:.2g} for the claim, {against}"
+            parts = [p_values * (row.verdict in VERDICTS[:3])]
+            parts += [f"{row.n} {row.unit}" * (row.verdict != NOT_TESTABLE), row.note]
+            yield f"  {row.verdict}: {'; '.join(filter(None, parts))}"
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
