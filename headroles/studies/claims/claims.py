@@ -99,8 +99,8 @@ class ClaimTable(Result):
             yield f"  control: {row.control_is}. {row.rule}"
             against = f"{row.p_contradicted_adjusted:.2g} against it"
             p_values = f"corrected p {row.p_shown_adjusted:.2g} for the claim, {against}"
-            parts = [p_values * (row.verdict in VERDICTS[:3])]
-            parts += [f"{row.n} {row.unit}" * (row.verdict != NOT_TESTABLE), row.note]
+            sample = f"{row.n} {row.unit}" * bool(row.verdict != NOT_TESTABLE)
+            parts = (p_values * (row.verdict in VERDICTS[:3]), sample, str(row.note))
             yield f"  {row.verdict}: {'; '.join(filter(None, parts))}"
 
 
