@@ -8,6 +8,7 @@ import resource
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -253,7 +254,7 @@ def test_a_spoilt_folder_is_refused(
     folder = request.getfixturevalue(kind)
     (folder / "run.json").unlink()
     spoil(folder)
-    for read in (load_model, load_encoder):
+    for read in (load_model, load_encoder, partial(load_encoder, head="classification")):
         with pytest.raises(ModelError, match=message):
             read(folder)
 

@@ -54,6 +54,9 @@ from tests.rounding import assert_same_sums, tolerance
 HAND_EXAMPLE = make_example(HAND_SEGMENTS)
 
 
+ENDS = ("r0:to_governor", "r0:to_dependent", "r1:to_governor")  # of which the last has no arc
+
+
 def with_arc(words: list[int], dependent: int, governor: int) -> EncodedExample:
     governors = [-1] * (max(words) + 1)
     governors[dependent] = governor
@@ -101,14 +104,13 @@ PIECES_EXAMPLE = make_example([S, 0, 0, 0, 0, S], [-1, 0, 0, 1, 2, -1], [-1, 2, 
         ),
         (HAND, HAND_EXAMPLE, {"preset": "published"}, {"local": 1.153333, "block": 2.139783}),
         *(
-            (HAND, with_arc(*arc), {}, {"r0:to_governor": governor, "r0:to_dependent": dependent})
+            (HAND, with_arc(*arc), {}, dict(zip(ENDS, (governor, dependent, np.nan), strict=True)))
             for arc, governor, dependent in (
                 (([-1, 0, 1, -1, 2, 3, -1], 0, 1), 2.8, 2.8),
                 (([-1, 0, 1, -1, 2, 2, -1], 2, 1), 0.35, 0.0),
                 (([-1, 0, 1, -1, 2, 2, -1], 0, 2), 0.7, 0.35),
             )
         ),
-        (HAND, HAND_EXAMPLE, {}, {"r1:to_governor": np.nan}),
         (
             FOUR,
             FOUR_EXAMPLE,

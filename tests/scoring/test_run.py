@@ -205,6 +205,7 @@ def test_progress_ends_at_all_sentences_and_notebooks_show_it(
     run(on_progress=lambda done, total: calls.append((done, total)))
     assert calls == sorted(calls)
     assert calls[-1] == (140, 140)
+    run()
     assert "sentences" not in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
     run()

@@ -176,6 +176,8 @@ def test_the_summary_counts_and_names_roles_once() -> None:
     largest = rows.loc[rows["difference"].abs().idxmax()]
     assert f"Largest: {largest['layer']}-{largest['head']} " in shown
     assert "of arcs 0.5 beyond distance" in shown
+    assert max(map(len, lines)) <= 100
+    assert len(lines) <= 20
     assert "Score with beyond_offset" not in shown
     # Distance was not controlled there, and nothing changed.
     scores = make_scores(random_scores(documents=6).values, ("local", "block", ARC))
