@@ -318,7 +318,7 @@ def _wrong_columns(line: str, n_needed: int) -> str:
     if n_columns > 1:
         return described
     if len(line.split()) == n_needed:
-        return f"{described}, and spaces between them"
+        return f"{described}, and spaces between them, which must be tabs"
     return f"{described}; a file of plain text must be called .txt"
 
 

@@ -30,6 +30,7 @@ _FEWEST = 4
 """Rows that a table keeps before the sentences after it are omitted."""
 SEE_FULL = "see `.in_full()`."
 """End of a sentence about omitted lines."""
+_MORE = f"More: {SEE_FULL}"
 
 
 @dataclass(frozen=True)
@@ -131,14 +132,17 @@ def brief(shown: Iterable[Shown]) -> list[Shown]:
     texts = [_height(part) for part in content if isinstance(part, str)]
     for_rows = room - len(heights) - sum(texts)
     enough = min(sum(heights), _FEWEST * len(heights))
+    is_cut = False
     while for_rows < enough and isinstance(content[-1], str):
-        for_rows += _height(content.pop())
+        for_rows += _height(content.pop()) - (not is_cut)
+        is_cut = True
     shares = _shares(heights, for_rows)
     fitted: list[Shown] = []
     for part in content:
         fitted += _cut(part, shares.pop(0)) if isinstance(part, Grid) else [part]
+    fitted += [_MORE] * is_cut
     while sum(map(_height, fitted)) > room and len(fitted) > 1:
-        fitted[-2:] = [f"More: {SEE_FULL}"]
+        fitted[-2:] = [_MORE]
     return [*first, *fitted, *ends]
 
 

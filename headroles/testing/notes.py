@@ -144,14 +144,14 @@ def _few(hypotheses: Hypotheses) -> str:
     if (n_units[few] >= FEW).any():  # the number suffices, but sizes differ
         units = f"few {hypotheses.units} (effective number {effective[few].min():.0f}, below {FEW})"
     names, which = hypotheses.names, ""
-    called = hypotheses.called or "the scores of all roles"
+    called = f"{hypotheses.called} come from " if hypotheses.called else ""
     if len(few) < len(names) and not hypotheses.called:
-        called = f"the scores of {len(few)} of {len(names)} roles"
+        called = f"scores of {len(few)} of {len(names)} roles come from "
         which = f"These are {listed([names[label] for label in few])}. "
     advice = f"Add {hypotheses.units}"
     if hypotheses.is_clustered and hypotheses.n_clusters < FEWEST:
         advice += ", or pass `clusters='none'` if examples are independent of one another"
-    return f"{called} come from {units}: tests are unreliable. {which}{advice}."
+    return f"{called}{units}: tests are unreliable. {which}{advice}."
 
 
 def _most_by_label(hypotheses: Hypotheses, of_tests: NDArray[Any]) -> NDArray[Any]:

@@ -119,7 +119,7 @@ def test_ranges_and_empty_nodes_are_not_words(tmp_path: Path) -> None:
         (
             [row("1", "x", "0", "root"), "2 y _ X _ _ 1 dep _ _"],
             7,
-            "has 1 tab-separated columns instead of 10, and spaces between them",
+            "has 1 .* instead of 10, and spaces between them, which must be tabs",
         ),
         (["Plain text."], 6, "has 1 .*; a file of plain text must be called .txt"),
         ([row("1", "x", "0", "root"), row("3-2", "xy", "_", "_")], 7, "has the range 3-2 of words"),

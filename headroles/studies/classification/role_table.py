@@ -345,7 +345,7 @@ class RoleTable(Result):
         rest = "".join(f", with {words} {number}" for words, number in others)
         lacking = ""
         if TREES in named and (alone := self.scored.facts.get("without_other_tree")):
-            lacking = f" ({alone} of {self.scored.corpus.sentences} have none)"
+            lacking = f" ({alone} of {self.scored.corpus.sentences} find none)"
         yield f"With {first}{lacking} {n} head{'s' * (n != 1)} would {called}{rest}."
 
     def details(self) -> Iterator[Shown]:

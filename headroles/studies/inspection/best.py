@@ -116,7 +116,7 @@ class BestHeads(Result):
             columns = {f"{source.facts['score']} score": "mean", "beyond distance": "gain"}
             digits = ".2f"
         yield (
-            f"The best {head} of each role, chosen on one half of the {documents}: {text}\n"
+            f"The best {head} of each role, chosen on one half of the {documents}: {text} "
             f"on the other half, beside {beside} (means of both halves)."
         )
         compared = f"more than {compared}"
@@ -124,7 +124,8 @@ class BestHeads(Result):
         rows = []
         for role in order.index[:_SHOWN]:
             halves = frame[frame["role"] == role]
-            heads = (halves["layer"].astype(str) + "-" + halves["head"].astype(str)).unique()
+            first = halves["layer"].astype(str) + "-" + halves["head"].astype(str)
+            heads = (first if top is None else halves["top"]).unique()
             means = (f"{halves[name].mean():{digits}}" for name in columns.values())
             is_more = "yes" if (halves[least] > 0).all() else "not shown"
             rows.append((in_words(role), " or ".join(heads), *means, is_more))

@@ -146,7 +146,7 @@ def test_clusters_are_counted_and_recorded(scores: HeadScores) -> None:
     facts = table.facts
     assert (table.options.clusters, facts["clustered_by"]) == ("auto", "document")
     assert facts["n_clusters"] == 15
-    assert "all roles come from fewer than 20 documents" in table.warnings[0]
+    assert "fewer than 20 documents: tests" in table.warnings[0]
     apart = assign_roles(clustered, clusters="none")
     assert row(apart, 0, 0, "local").n_clusters == 30
     assert apart.facts["clustered_by"] == "none"
@@ -259,7 +259,7 @@ def test_it_shows_itself_and_completes_names_for_people(table: RoleTable) -> Non
         "6 pairs of head and role are untestable: fewer than two examples (6).",
     ):
         assert part in shown
-    warned = "warning: the scores of 2 of 3 roles come from fewer than 20"
+    warned = "warning: scores of 2 of 3 roles come from fewer than 20"
     assert warned in repr(table)
     assert "<table" in table._repr_html_()
     odd = make_scores(np.ones((3, 1, 1, 1)), ["<script>"])
