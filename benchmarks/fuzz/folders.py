@@ -232,7 +232,7 @@ def make_tables(place: Path) -> list[Path]:
         "ablated2": ("ablate", files["other"], task),
         "by-role": ("by-role", *subjects, *roles, "--draws", "2", "--permutations", "99"),
         "by-task": ("by-task", place / "ablated", place / "ablated2"),
-        "curves": ("pruning-curves", *subjects, "--test", task, "--draws", "5"),
+        "curves": ("pruning-curves", model, "--test", task, "--orders", "random,top"),
         "redundant": ("redundancy", model),
         "shared": ("collaborate", model, "--rank", "8", "--sample", corpus),
     }
