@@ -124,8 +124,7 @@ class BestHeads(Result):
         rows = []
         for role in order.index[:_SHOWN]:
             halves = frame[frame["role"] == role]
-            first = halves["layer"].astype(str) + "-" + halves["head"].astype(str)
-            heads = (first if top is None else halves["top"]).unique()
+            heads = (halves["layer"].astype(str) + "-" + halves["head"].astype(str)).unique()
             means = (f"{halves[name].mean():{digits}}" for name in columns.values())
             is_more = "yes" if (halves[least] > 0).all() else "not shown"
             rows.append((in_words(role), " or ".join(heads), *means, is_more))
@@ -133,6 +132,17 @@ class BestHeads(Result):
         yield Grid(("Role", "head", *columns, compared), tuple(rows), left=left)
         if len(order) > _SHOWN:
             yield f"{len(order) - _SHOWN} more roles: {SEE_FULL}"
+
+    def details(self) -> Iterator[Shown]:
+        """Name the heads whose attention is averaged, as each half of the documents chose them."""
+        if self.options.top is not None:
+            halves = self.frame.groupby("role", sort=False)["top"].agg(" or ".join)
+            rows = tuple((in_words(str(role)), heads) for role, heads in halves.items())
+            yield Grid(
+                ("Role", f"{self.options.top} heads"),
+                rows,
+                left=frozenset([f"{self.options.top} heads"]),
+            )
 
 
 @takes(BestOptions)
