@@ -138,11 +138,8 @@ class BestHeads(Result):
         if self.options.top is not None:
             halves = self.frame.groupby("role", sort=False)["top"].agg(" or ".join)
             rows = tuple((in_words(str(role)), heads) for role, heads in halves.items())
-            yield Grid(
-                ("Role", f"{self.options.top} heads"),
-                rows,
-                left=frozenset([f"{self.options.top} heads"]),
-            )
+            columns = ("Role", f"{self.options.top} heads")
+            yield Grid(columns, rows, left=frozenset(columns))
 
 
 @takes(BestOptions)
