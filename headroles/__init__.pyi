@@ -7,6 +7,7 @@ from .corpus import read_text as read_text
 from .errors import HeadRolesError as HeadRolesError
 from .models.attention.functions import SavedAttention as SavedAttention
 from .models.loading.encoder import load_model as load_model
+from .models.loading.saved_models import CollaborativeModel as CollaborativeModel
 from .models.loading.tokenizers import encode as encode
 from .results.result import load as load
 from .roles import Role as Role
@@ -55,9 +56,8 @@ from .studies.replicate import LayerCounts as LayerCounts
 from .studies.replicate import Replication as Replication
 from .studies.replicate import replicate_roles as replicate_roles
 from .studies.sharing.collaborate import Collaboration as Collaboration
-from .studies.sharing.collaborate import CollaborativeModel as CollaborativeModel
+from .studies.sharing.collaborate import collaborate_heads as collaborate_heads
 from .studies.sharing.redundancy import Redundancy as Redundancy
-from .studies.sharing.study import collaborate_heads as collaborate_heads
-from .studies.sharing.study import find_redundancy as find_redundancy
+from .studies.sharing.redundancy import find_redundancy as find_redundancy
 
 __version__: str

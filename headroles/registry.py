@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
@@ -173,7 +172,7 @@ COMMANDS = (
     ),
     Command(
         "collaborate",
-        "studies.sharing.study:collaborate_heads",
+        "studies.sharing.collaborate:collaborate_heads",
         "Make a model whose heads share queries and keys. DIR can be used wherever MODEL can.\n\n"
         "By rank: headroles collaborate MODEL --rank 192 --out DIR\n\n"
         "By error: headroles collaborate MODEL --error 0.1 --out DIR\n\n"
@@ -183,7 +182,7 @@ COMMANDS = (
     ),
     Command(
         "redundancy",
-        "studies.sharing.study:find_redundancy",
+        "studies.sharing.redundancy:find_redundancy",
         "Tell how much the queries and keys of MODEL's heads have in common. Reads no text.",
     ),
     Command("show", "cli.results:show", "Print the summary of results again.", title="Results"),
@@ -199,8 +198,6 @@ COMMANDS = (
 
 RESULTS = {
     **{command.kind_of_result: command.place for command in COMMANDS if command.is_made},
-    "collaboration": "studies.sharing.collaborate:collaborate",
-    "redundancy": "studies.sharing.redundancy:Redundancy",
     "role table": "studies.classification.role_table:RoleTable",
     "examples": "studies.inspection.examples:Examples",
     "comparison": "studies.comparison.compare:RoleComparison",
@@ -240,13 +237,14 @@ def result_types(kind: str) -> list[Any]:
     found = resolve_name(f"headroles.{RESULTS[kind]}")
     if isinstance(found, type):
         return [found]
-    return classes_in(found, inspect.signature(found).return_annotation)
+    return classes_in(inspect.signature(found).return_annotation)
 
 
-def classes_in(study: Any, annotation: str) -> list[Any]:
-    """Return the classes that an annotation of a study names, as its module imports them."""
-    known = vars(sys.modules[study.__module__])
-    return [known[name] for name in re.findall(r"\w+", annotation) if name in known]
+def classes_in(annotation: str) -> list[Any]:
+    """Return the public classes that an annotation of a study names."""
+    package = resolve_name("headroles")
+    names = re.findall(r"\w+", annotation)
+    return [getattr(package, name) for name in names if name in package.__all__]
 
 
 def result_type(kind: str) -> Any:

@@ -49,17 +49,17 @@ from headroles.models.loading.encoder import LoadedEncoder, load_encoder
 from headroles.models.options import PER_HEAD, SHARED, ModelOptions
 from headroles.models.shared.factorisation import InputMoments, factorise, score_error
 from headroles.models.shared.sites import Site, find_sites, install
+from headroles.passes.loop import ExampleBatch, Passes
 from headroles.studies.pruning.orders import choose_heads
 from headroles.studies.pruning.prune import PruneOptions
 from headroles.studies.removals import n_parameters
 from headroles.studies.sharing.collaborate import (
     LENGTHS,
-    SampleText,
+    CollaborateOptions,
     divergences,
     moments_of,
     read_sample,
 )
-from headroles.studies.sharing.options import CollaborateOptions
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
 
@@ -94,7 +94,7 @@ class Study:
     original: Any
     encoder: LoadedEncoder
     sites: tuple[Site, ...]
-    text: SampleText
+    held_out_text: Passes[ExampleBatch]
     learnt: tuple[InputMoments, ...]
     held_out: tuple[InputMoments, ...]
 
@@ -105,11 +105,9 @@ class Study:
         original = whole.model
         encoder = load_encoder(original, ModelOptions(tokenizer=whole.tokenizer))
         sites = find_sites(original)
-        text = read_sample(encoder, read_conllu(given.sample), CollaborateOptions(rank=1))
-        learnt, held_out = (
-            moments_of(original, sites, part) for part in (text.learnt, text.held_out)
-        )
-        return cls(given, original, encoder, sites, text, learnt, held_out)
+        parts = read_sample(encoder, read_conllu(given.sample), CollaborateOptions(rank=1))[:2]
+        learnt, held_out = (moments_of(original, sites, part) for part in parts)
+        return cls(given, original, encoder, sites, parts[1], learnt, held_out)
 
     def factorised(self, methods: list[str], shares: list[float]) -> Iterator[dict[str, Any]]:
         """Yield rows of models whose queries and keys have these shares of the full rank."""
@@ -133,7 +131,7 @@ class Study:
             score_error(site.maps, factors, unseen)
             for site, factors, unseen in zip(self.sites, found, self.held_out, strict=True)
         ]
-        diverged = divergences(self.original, made, self.text.held_out)
+        diverged = divergences(self.original, made, self.held_out_text)
         return {
             "model": f"{method}, rank {found[0].rank}",
             **self.cost_of(made),

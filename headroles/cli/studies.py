@@ -54,9 +54,7 @@ def make_function(command: Command) -> Callable[..., None]:
         if name not in options
     }
     stored = {
-        name: classes_in(study, parameters[name].annotation)[-1]
-        for name in subjects
-        if name in _FOLDERS
+        name: classes_in(parameters[name].annotation)[-1] for name in subjects if name in _FOLDERS
     }
     writes_model = "out" in subjects
 

@@ -22,7 +22,7 @@ from headroles.models.families import encoder_of
 from headroles.models.loading.encoder import choose_device, load_encoder, weight_digest
 from headroles.models.loading.weights import ENCODER, read_model
 from headroles.models.options import ModelOptions
-from headroles.studies.sharing.study import collaborate_heads
+from headroles.studies.sharing.collaborate import collaborate_heads
 from tests.conftest import change_json, make_bert, make_tokenizer
 from tests.models.families import make_model, make_whole
 from tests.rounding import assert_same_outputs

@@ -25,15 +25,14 @@ from headroles.models.families import encoder_of
 from headroles.models.heads.low_rank import RECORD_FILE, WEIGHTS_FILE
 from headroles.models.heads.surgery import remove_heads, zero_heads
 from headroles.models.loading.encoder import load_encoder, load_model
-from headroles.models.loading.saved_models import PrunedModel, model_folder
+from headroles.models.loading.saved_models import CollaborativeModel, PrunedModel, model_folder
 from headroles.models.loading.weights import ENCODER, read_model
 from headroles.models.options import ModelOptions
 from headroles.record import Record
 from headroles.results.stored import new_folder
 from headroles.storage import HIDDEN
 from headroles.studies.importance.importance import Importance
-from headroles.studies.sharing.collaborate import CollaborativeModel
-from headroles.studies.sharing.study import collaborate_heads
+from headroles.studies.sharing.collaborate import collaborate_heads
 from tests.conftest import change_json, make_bert, make_tokenizer
 from tests.models.families import CONFIGS, HALVES, PROJECTED, make_whole
 from tests.models.test_surgery import A_LAYER, INPUTS, SOME, of_family

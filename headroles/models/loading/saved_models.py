@@ -68,6 +68,18 @@ class PrunedModel(ChangedModel):
     hint: ClassVar[str] = "make one with: headroles prune MODEL --out DIR"
 
 
+@dataclass(frozen=True, repr=False, eq=False)
+class CollaborativeModel(ChangedModel):
+    """A model whose queries and keys are of low rank, with its tokenizer.
+
+    Its folder can be given to every command in the place of a model. ``model`` is in evaluation
+    mode and has the task head of the original.
+    """
+
+    kind: ClassVar[str] = MODEL_KINDS[1]
+    hint: ClassVar[str] = "make one with: headroles collaborate MODEL --rank R --out DIR"
+
+
 @contextmanager
 def model_folder(
     out: str | Path,

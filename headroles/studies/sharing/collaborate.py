@@ -4,42 +4,30 @@ from __future__ import annotations
 
 import copy
 import operator
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
-from msgspec import structs
-from torch import Tensor
+from msgspec import Meta, structs
 
-from headroles.arrays import BoolArray, FloatArray
 from headroles.corpus import Corpus, make_examples, prepared, read_conllu
 from headroles.encoding import check_known_pieces
 from headroles.errors import CorpusError, UsageError
-from headroles.models.attention.reader import open_reader
 from headroles.models.families import encoder_of
-from headroles.models.loading.encoder import LoadedEncoder, Model, load_encoder
-from headroles.models.loading.saved_models import ChangedModel
 from headroles.models.options import SHARED
-from headroles.models.shared.factorisation import (
-    Factors,
-    InputMoments,
-    factorise,
-    score_error,
-)
-from headroles.models.shared.sites import Site, Sums, find_sites, install, reading_inputs
-from headroles.options import Options
-from headroles.passes.loop import Budget, ExampleBatch, Passes, passes_over
-from headroles.passes.options import OnProgress, Progress
+from headroles.models.shared.factorisation import Factors, InputMoments, factorise, score_error
+from headroles.options import Options, Seed, takes
+from headroles.passes.options import OnProgress, Progress, shown_in_notebooks
 from headroles.record import Record, RecordedCorpus
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
-from headroles.results.stored import MODEL_KINDS
 from headroles.sample import sample_treebank
 from headroles.studies.removals import (
     describe_loss_change,
@@ -47,14 +35,23 @@ from headroles.studies.removals import (
     n_parameters,
     tabulate_steps,
 )
-from headroles.studies.sharing.options import CollaborateOptions
-from headroles.tasks.running import open_run
+from headroles.tasks.options import TaskOptions
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from transformers import PreTrainedModel
 
+    from headroles.arrays import BoolArray, FloatArray
+    from headroles.models.loading.encoder import LoadedEncoder, Model
+    from headroles.models.loading.saved_models import CollaborativeModel
+    from headroles.models.shared.sites import Site, Sums
+    from headroles.passes.loop import ExampleBatch, Passes
+
+_ERRORS = ("tensor_error", "score_error", "score_error_held_out")
 LENGTHS = (32, 128, 512)
 """Tokens of sequences whose multiplications are counted."""
+_HELD_OUT = 0.25
+"""Share of the sample held out, to measure on: whole documents where there are several."""
 _FEW_TOKENS = 8
 """Fewer tokens of the sample for each dimension of the inputs give a warning."""
 _STEPS = 48
@@ -63,16 +60,39 @@ _PASSES_OF_FIT = 2
 """Passes over the sample that count as a fit in reports of progress."""
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class CollaborativeModel(ChangedModel):
-    """A model whose queries and keys are of low rank, with its tokenizer.
+@dataclass(frozen=True, kw_only=True)
+class CollaborateOptions(TaskOptions):
+    """Options of factorising queries and keys."""
 
-    Its folder can be given to every command in the place of a model. ``model`` is in evaluation
-    mode and has the task head of the original.
+    title: ClassVar[str] = "Factorisation"
+
+    sample_examples: Annotated[int, Meta(ge=2)] = 400
+    """Most examples of the sample, of which a quarter are held out, to measure on."""
+    seed: Seed = 0
+    """Seed of the starts, and of the examples held out."""
+    rank: Annotated[int | None, Meta(ge=1)] = None
+    """Dimensions of queries and keys that all heads of a layer have together.
+
+    The full rank of the model (heads times head size) changes nothing. A layer that lost heads has
+    its full rank at most, and per head the dimensions of a whole layer.
     """
+    error: Annotated[float | None, Meta(gt=0, lt=1)] = None
+    """Instead of a rank: largest error of scores, as a share; layers get their least rank.
 
-    kind: ClassVar[str] = MODEL_KINDS[1]
-    hint: ClassVar[str] = "make one with: headroles collaborate MODEL --rank R --out DIR"
+    The root mean square error on the sample, of the root mean square of scores.
+    """
+    method: Literal["shared", "per-head"] = "shared"
+    """shared: dimensions that all heads mix; per-head: fewer dimensions for each head."""
+    weighting: Literal["inputs", "none"] = "inputs"
+    """Errors to minimise: of scores of real inputs, or of the weights alone."""
+    restarts: Annotated[int, Meta(ge=1)] = 1
+    """Starts of the shared factors; the best is kept."""
+
+    def check(self) -> None:
+        """Reject neither a rank nor an error, and both."""
+        super().check()
+        if (self.rank is None) == (self.error is None):
+            raise UsageError("give exactly one of `rank` and `error`")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -138,44 +158,92 @@ class Collaboration(Result):
         yield from map(Warned, self.record.warnings)
 
 
-def collaborate(
-    model: Model, sample: Corpus | None, options: CollaborateOptions, task: str | Path | None
+@takes(CollaborateOptions)
+def collaborate_heads(
+    model: Model,
+    sample: Corpus | None,
+    *,
+    task: str | Path | None = None,
+    options: CollaborateOptions,
 ) -> tuple[CollaborativeModel, Collaboration]:
-    """Do the work of `collaborate_heads`."""
-    whole = load_encoder(model, options, head=None)
-    network, tokenizer = whole.model, whole.tokenizer
-    loaded = replace(options, tokenizer=tokenizer)
-    encoder = load_encoder(network, loaded)
-    with open_reader(network) as reader:
-        n_heads, described = reader.n_heads, reader.description
-    sites = find_sites(network)
-    _check_rank(options, sites, n_heads)
-    run = None if task is None else open_run(network, task, loaded)
-    text = read_sample(encoder, sample, options)
-    rounds = Progress(options.on_progress)
-    n_fits, n_tasks = _PASSES_OF_FIT * len(sites), 0 if run is None else 2 * len(run.batches)
-    rounds.expect(text.n_batches * (1 + n_fits + 2) + n_tasks)
-    fits = _fit_sites(network, sites, text, options, n_heads, rounds)
-    after = copy.deepcopy(network)
-    for fit in fits:
-        install(after, fit.site, fit.factors)
-    parts = (("divergence", text.learnt), ("divergence_held_out", text.held_out))
-    measured = {
-        name: divergences(network, after, passes, rounds.share(2 * _n_batches(passes)))
-        for name, passes in parts
-    }
-    change = None
-    if run is not None:
-        other = open_run(after, run.task.file, loaded)
-        run.rounds = other.rounds = rounds
-        first, second = run.outcomes_unmasked(), other.outcomes_unmasked()
-        change = {
-            "file": run.task.file,
-            "examples": len(run.task),
-            "before": run.measure(first),
-            "after": other.measure(second),
-            **find_loss_change(first, second),
+    """Make a model whose heads share query and key dimensions, and measure its differences.
+
+    Collaborative attention (Cordonnier et al. 2020): with R dimensions for all heads of a layer
+    in the place of d for each,
+
+        score_h(i, j) = ((m_h * Q x_i + c_h) . K x_j) / sqrt(d)
+
+    The bias of the keys is dropped, since it does not change the softmax; the scale stays. At full
+    rank the model is the original; below, the factors have the least mean square error of scores on
+    the sample that alternating least squares find (`models.shared.factorisation`).
+
+    Args:
+        model: a folder, a hub id, or a loaded model in evaluation mode, which does not change.
+        sample: text of the kind that the model reads, to weight and to measure with; None for the
+            bundled treebank.
+        task: examples of the task of the model, which it was not trained on; loss and metrics are
+            measured before and after.
+        options: keyword arguments, described below.
+
+    Returns:
+        The new model with its tokenizer, and the table of its layers.
+
+    Raises:
+        ModelSupportError: a family with position terms in its scores.
+        UsageError: a rank that the layers cannot have.
+        CorpusError, ModelError, TokenizerError: as `score_heads`, and for a task as `ablate_heads`.
+
+    With ``model`` an encoder of 3 layers, whose 4 heads have 8 dimensions each:
+
+    >>> from headroles import collaborate_heads
+    >>> made, table = collaborate_heads(model, None, rank=24)
+    >>> table.frame[["layer", "rank", "full_rank"]]
+       layer  rank  full_rank
+    0      0    24         32
+    1      1    24         32
+    2      2    24         32
+    """
+    from headroles.models.attention.reader import open_reader
+    from headroles.models.loading.encoder import load_encoder
+    from headroles.models.loading.saved_models import CollaborativeModel
+    from headroles.models.shared.sites import find_sites, install
+    from headroles.tasks.running import open_run
+
+    with shown_in_notebooks(options, "steps") as shown:
+        whole = load_encoder(model, options, head=None)
+        network, tokenizer = whole.model, whole.tokenizer
+        loaded = replace(shown, tokenizer=tokenizer)
+        encoder = load_encoder(network, loaded)
+        with open_reader(network) as reader:
+            n_heads, described = reader.n_heads, reader.description
+        sites = find_sites(network)
+        _check_rank(options, sites, n_heads)
+        run = None if task is None else open_run(network, task, loaded)
+        learnt, held_out, corpus = read_sample(encoder, sample, options)
+        rounds = Progress(loaded.on_progress)
+        n_fits, n_tasks = _PASSES_OF_FIT * len(sites), 0 if run is None else 2 * len(run.batches)
+        rounds.expect(_n_batches(learnt, held_out) * (1 + n_fits + 2) + n_tasks)
+        fits = _fit_sites(network, sites, (learnt, held_out), options, n_heads, rounds)
+        after = copy.deepcopy(network)
+        for fit in fits:
+            install(after, fit.site, fit.factors)
+        parts = (("divergence", learnt), ("divergence_held_out", held_out))
+        measured = {
+            name: divergences(network, after, passes, rounds.share(2 * _n_batches(passes)))
+            for name, passes in parts
         }
+        change = None
+        if run is not None:
+            other = open_run(after, run.task.file, loaded)
+            run.rounds = other.rounds = rounds
+            first, second = run.outcomes_unmasked(), other.outcomes_unmasked()
+            change = {
+                "file": run.task.file,
+                "examples": len(run.task),
+                "before": run.measure(first),
+                "after": other.measure(second),
+                **find_loss_change(first, second),
+            }
     passes = []
     for n in (n for n in LENGTHS if n <= encoder.max_tokens):
         counts = [np.multiply(fit.multiplications(n), len(fit.site.layers)) for fit in fits]
@@ -185,18 +253,18 @@ def collaborate(
     record = Record.now(
         kind="collaboration",
         model=structs.replace(encoder.description, **described),
-        corpus=structs.replace(text.corpus, examples=len(text.learnt.lengths)),
+        corpus=structs.replace(corpus, examples=len(learnt.lengths)),
         options={**options.record(), "device": encoder.device.type},
         facts={
             "bundled": sample is None,
-            "examples_held_out": len(text.held_out.lengths),
-            "tokens": sum(text.learnt.lengths),
+            "examples_held_out": len(held_out.lengths),
+            "tokens": sum(learnt.lengths),
             "parameters_before": n_parameters(encoder_of(network)),
             "parameters_after": n_parameters(encoder_of(after)),
             "passes": passes,
             "task": change,
         },
-        warnings=list(_warnings(frame, sum(text.learnt.lengths))),
+        warnings=list(_warnings(frame, sum(learnt.lengths), sites[0].maps.query.shape[2])),
     )
     return CollaborativeModel(after, tokenizer, record), Collaboration(frame, record)
 
@@ -217,8 +285,7 @@ def _check_rank(options: CollaborateOptions, sites: tuple[Site, ...], n_heads: i
         )
 
 
-def _warnings(frame: pd.DataFrame, n_tokens: int) -> Iterator[str]:
-    width = int(frame["parameters_before"].max() / frame["full_rank"].max() / 2) - 1
+def _warnings(frame: pd.DataFrame, n_tokens: int, width: int) -> Iterator[str]:
     if n_tokens < _FEW_TOKENS * width:
         yield (
             f"The sample has {n_tokens} tokens for inputs of {width} dimensions. With a larger "
@@ -241,9 +308,7 @@ def _frame(fits: list[_Fit], measured: dict[str, FloatArray]) -> pd.DataFrame:
             "method": fit.factors.method,
             "rank": rank,
             "full_rank": heads * size,
-            "tensor_error": fit.tensor_error,
-            "score_error": fit.score_error,
-            "score_error_held_out": fit.score_error_held_out,
+            **dict(zip(_ERRORS, fit.errors, strict=True)),
             "parameters_before": 2 * heads * size * (width + 1),
             "parameters": 2 * rank * width + (2 * heads if shared else 1) * rank,
             "multiplications_before": before,
@@ -258,33 +323,23 @@ def _frame(fits: list[_Fit], measured: dict[str, FloatArray]) -> pd.DataFrame:
     return frame[list(Collaboration.columns)]
 
 
-@dataclass(frozen=True)
-class SampleText:
-    """Examples to learn from, and examples held out, ready to run a model over."""
-
-    learnt: Passes[ExampleBatch]
-    held_out: Passes[ExampleBatch]
-    corpus: RecordedCorpus
-
-    @property
-    def n_batches(self) -> int:
-        """Batches of all examples."""
-        return _n_batches(self.learnt) + _n_batches(self.held_out)
-
-
-def _n_batches(passes: Passes[ExampleBatch]) -> int:
-    """Return how many batches a pass over all examples takes."""
-    return len(passes.budget.batches(passes.lengths))
+def _n_batches(*parts: Passes[ExampleBatch]) -> int:
+    """Return how many batches passes over all examples of these parts take."""
+    return sum(len(passes.budget.batches(passes.lengths)) for passes in parts)
 
 
 def read_sample(
     encoder: LoadedEncoder, corpus: Corpus | None, options: CollaborateOptions
-) -> SampleText:
-    """Return the first examples of ``corpus``, or of the bundled treebank, some of them held out.
+) -> tuple[Passes[ExampleBatch], Passes[ExampleBatch], RecordedCorpus]:
+    """Return examples to learn from, examples held out, and the record of their corpus.
+
+    They are the first of ``corpus``, or of the bundled treebank, ready to run a model over.
 
     Raises CorpusError for a sample of fewer than two examples, TokenizerError if the tokenizer does
     not know most of its word pieces.
     """
+    from headroles.passes.loop import Budget, passes_over
+
     with prepared(corpus or read_conllu(sample_treebank())) as ready:
         examples = list(islice(make_examples(ready, "adjacent"), options.sample_examples))
         encode = encoder.example_encoder()
@@ -303,7 +358,7 @@ def read_sample(
         passes_over([encoded[row] for row in np.flatnonzero(rows)], encoder, budget)
         for rows in (~apart, apart)
     )
-    return SampleText(learnt, held_out, described)
+    return learnt, held_out, described
 
 
 def _held_out(documents: Sequence[str], options: CollaborateOptions) -> BoolArray:
@@ -311,21 +366,18 @@ def _held_out(documents: Sequence[str], options: CollaborateOptions) -> BoolArra
     units = documents if len(set(documents)) > 1 else range(len(documents))
     _, codes, sizes = np.unique(np.asarray(units), return_inverse=True, return_counts=True)
     order = np.random.default_rng(options.seed).permutation(len(sizes))
-    reached = np.cumsum(sizes[order]) >= options.held_out * len(documents)
+    reached = np.cumsum(sizes[order]) >= _HELD_OUT * len(documents)
     # At least one unit either side.
     n_apart = min(max(1, int(np.argmax(reached)) + 1), len(sizes) - 1)
     return np.asarray(np.isin(codes, order[:n_apart]))
 
 
-@dataclass(frozen=True)
-class _Fit:
-    """The factors of one site, and their errors."""
+class _Fit(NamedTuple):
+    """The factors of one site, and their ``_ERRORS``."""
 
     site: Site
     factors: Factors
-    tensor_error: float
-    score_error: float
-    score_error_held_out: float
+    errors: tuple[float, ...]
 
     def multiplications(self, tokens: int) -> tuple[int, int]:
         """Count multiplications for a sequence of ``tokens``, before and after."""
@@ -338,19 +390,18 @@ class _Fit:
 def _fit_sites(
     network: PreTrainedModel,
     sites: tuple[Site, ...],
-    text: SampleText,
+    parts: tuple[Passes[ExampleBatch], ...],
     options: CollaborateOptions,
     n_heads: int,
     rounds: Progress,
 ) -> list[_Fit]:
-    """Fit factors of every site to the examples to learn from; whole layers have ``n_heads``.
+    """Fit factors of every site to the first of ``parts``; whole layers have ``n_heads``.
 
     ``rounds`` counts batches; a fit counts as two passes of the sample.
     """
-    n_each = text.n_batches * _PASSES_OF_FIT
+    n_each = _n_batches(*parts) * _PASSES_OF_FIT
     learnt, held_out = (
-        moments_of(network, sites, part, rounds.share(_n_batches(part)))
-        for part in (text.learnt, text.held_out)
+        moments_of(network, sites, part, rounds.share(_n_batches(part))) for part in parts
     )
     fits: list[_Fit] = []
     for site, seen, unseen in zip(sites, learnt, held_out, strict=True):
@@ -359,7 +410,7 @@ def _fit_sites(
         weighting = seen if options.weighting == "inputs" else plain
         factors = _find(site, weighting, seen, options, n_heads)
         errors = (score_error(site.maps, factors, moments) for moments in (plain, seen, unseen))
-        fits.append(_Fit(site, factors, *errors))
+        fits.append(_Fit(site, factors, tuple(errors)))
         report(n_each)
     return fits
 
@@ -371,6 +422,8 @@ def moments_of(
     on_progress: OnProgress | None = None,
 ) -> tuple[InputMoments, ...]:
     """Return moments of the inputs of each site over all examples."""
+    from headroles.models.shared.sites import Sums, reading_inputs
+
     totals: dict[int, Sums] = {}
     with reading_inputs(network, sites) as read:
         for _, sums in passes.over_all(lambda batch: read(batch.inputs), on_progress):
@@ -390,27 +443,21 @@ def _find(
 ) -> Factors:
     """Find factors of the rank asked for, or of the least rank that meets the error."""
 
+    @cache
     def at(rank: int) -> Factors:
         starts = {"seed": options.seed, "restarts": options.restarts}
         return factorise(site.maps, weighting, rank, options.method, **starts)
 
-    full, heads = site.maps.full_rank, len(site.heads)
+    def is_near(rank: int) -> bool:
+        assert options.error is not None
+        return score_error(site.maps, at(rank), seen) <= options.error
+
+    full, heads, is_shared = site.maps.full_rank, len(site.heads), options.method == SHARED
     if options.rank is not None:  # of a whole layer; this one may have lost some heads
-        is_shared = options.method == SHARED
         return at(min(options.rank, full) if is_shared else options.rank // n_heads * heads)
-    assert options.error is not None
-    step = max(1, full // _STEPS) if options.method == SHARED else heads
+    step = max(1, full // _STEPS) if is_shared else heads
     ranks = [*range(step, full, step), full]
-    low, high = 0, len(ranks) - 1
-    best = at(ranks[high])
-    while low < high:
-        middle = (low + high) // 2
-        factors = at(ranks[middle])
-        if score_error(site.maps, factors, seen) <= options.error:
-            high, best = middle, factors
-        else:
-            low = middle + 1
-    return best
+    return at(ranks[bisect_left(ranks, True, hi=len(ranks) - 1, key=is_near)])
 
 
 def divergences(
@@ -425,7 +472,9 @@ def divergences(
     real queries; NaN for a layer without heads. Every layer reads the outputs of its model's layer
     below.
     """
-    tiny = torch.finfo(torch.float32).tiny
+    from headroles.models.attention.reader import open_reader
+
+    tiny = float(np.finfo(np.float32).tiny)
     with open_reader(before) as first, open_reader(after) as second:
 
         def compare(batch: ExampleBatch) -> FloatArray:

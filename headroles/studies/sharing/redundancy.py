@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 import pandas as pd
-from msgspec import structs
+from msgspec import Meta, structs
 
 from headroles.arrays import FloatArray, IndexArray
 from headroles.errors import UsageError
 from headroles.inference.permutation import shuffle_labels
-from headroles.models.attention.reader import open_reader
 from headroles.models.heads.remaining import removed_heads
-from headroles.models.loading.encoder import Model, check_is_model, load_encoder
+from headroles.models.options import ModelOptions
 from headroles.models.shared.factorisation import head_singular
-from headroles.models.shared.sites import find_sites
-from headroles.options import Options
+from headroles.options import Convert, Options, Seed, takes
 from headroles.results.formats import to_records
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.studies.classification.role_table import RoleTable
-from headroles.studies.sharing.options import RedundancyOptions
 from headroles.testing.catalogue import RANK
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses
@@ -31,11 +28,30 @@ from headroles.testing.options import CorrectionOptions
 from headroles.wording import listed
 
 if TYPE_CHECKING:
+    from headroles.models.loading.encoder import Model
     from headroles.models.shared.sites import Site
 
 SHARES = (0.9, 0.95, 0.99)
 _CORRECTION = CorrectionOptions(correction="fdr_bh")
 _RANDOM_PAIRS, _CHUNK = 1999, 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedundancyOptions(ModelOptions):
+    """Options of the tests of overlaps."""
+
+    title: ClassVar[str] = "Tests"
+
+    roles_from: Annotated[str | None, Convert(str)] = None
+    """Folder that classify or assign wrote, to test the heads of each role."""
+    draws: Annotated[int, Meta(ge=1)] = 99
+    """Layers of random heads to compare each layer with."""
+    permutations: Annotated[int, Meta(ge=1)] = 9999
+    """Shuffles of the heads of each layer, to test roles."""
+    alpha: Annotated[float, Meta(gt=0, lt=1)] = 0.05
+    """Level of the tests."""
+    seed: Seed = 0
+    """Seed of draws and shuffles."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -130,8 +146,38 @@ class Redundancy(Result):
         return Grid(names, tuple(rows))
 
 
-def measure_redundancy(model: Model, options: RedundancyOptions) -> Redundancy:
-    """Do the work of `find_redundancy`."""
+@takes(RedundancyOptions)
+def find_redundancy(model: Model, options: RedundancyOptions) -> Redundancy:
+    """Count the dimensions of the queries and keys of heads, and test which heads share them.
+
+    Of each layer, the singular values of the products query_h' key_h of single heads, and of their
+    sum, are compared with heads of the same singular values in random spaces. Of each two heads of
+    a layer, the overlap of their query spaces and of their key spaces (the mean squared cosine of
+    the principal angles) is compared with random spaces of the same size. With roles, the overlap
+    of heads of one role is compared with heads shuffled within layers. All p-values of one kind are
+    corrected together by Benjamini-Hochberg. Only the weights are read, no text.
+
+    Args:
+        model: a folder, a hub id, or a loaded model in evaluation mode.
+        options: keyword arguments, described below.
+
+    Raises:
+        ModelSupportError: a family with position terms in its scores.
+        UsageError: roles of a model of another shape, or of one that lacks heads.
+        ModelError, TokenizerError: as `score_heads`.
+        StorageError: as `RoleTable.load`.
+
+    With ``model`` an encoder of 3 layers with 4 heads each, and random weights:
+
+    >>> from headroles import find_redundancy
+    >>> redundancy = find_redundancy(model, draws=9)
+    >>> len(redundancy), bool(redundancy.frame["query_shared"].any())
+    (18, False)
+    """
+    from headroles.models.attention.reader import open_reader
+    from headroles.models.loading.encoder import check_is_model, load_encoder
+    from headroles.models.shared.sites import find_sites
+
     table = None if options.roles_from is None else RoleTable.load(options.roles_from)
     check_is_model(model)
     encoder = load_encoder(model, options)
