@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +18,13 @@ if TYPE_CHECKING:
 
 SVG, PDF, PNG = FORMATS = (".svg", ".pdf", ".png")
 _DOTS = 150  # per inch, of PNG
+_FAMILIES = (
+    "Noto Sans,Noto Sans CJK SC,Noto Sans CJK JP,Noto Sans CJK KR,Droid Sans Fallback,"
+    "WenQuanYi Zen Hei,PingFang SC,Hiragino Sans,Apple SD Gothic Neo,Microsoft YaHei,Yu Gothic,"
+    "Malgun Gothic,Arial Unicode MS,Nirmala UI,Noto Sans Arabic,Noto Sans Hebrew,"
+    "Noto Sans Devanagari,Noto Sans Tamil,Noto Sans Telugu,Noto Sans Thai,Unifont"
+).split(",")
+"""Fonts for the scripts of treebanks; those that are installed follow the usual one."""
 
 
 def check_figure_file(file: str | Path) -> Path:
@@ -31,17 +36,18 @@ def check_figure_file(file: str | Path) -> Path:
 
 
 def save_figure(drawn: Figure | Axes, file: str | Path) -> Path:
-    r"""Write a figure, or the figure of axes, in the format of the file name, and return the path.
+    """Write a figure, or the figure of axes, in the format of the file name, and return the path.
 
     In SVG text stays text: the program that shows it needs the fonts. In PDF and PNG fonts of this
-    machine draw the characters; numbers such as ``\u4e2d`` replace characters without a font, with
-    a warning.
+    machine draw the characters; a warning names those that no font has.
 
     Raises UsageError for a name that ends otherwise, StorageError for a place that cannot be
     written.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
+    from matplotlib.font_manager import fontManager
+    from matplotlib.text import Text
 
     path = check_figure_file(file)
     figure = drawn if isinstance(drawn, Figure) else figure_of(drawn)
@@ -52,59 +58,26 @@ def save_figure(drawn: Figure | Axes, file: str | Path) -> Path:
     about: dict[str, Any] = (
         {"dpi": _DOTS} if suffix == PNG else {"metadata": {"CreationDate": None}}
     )
+    fonts = [name for name in _FAMILIES if name in fontManager.get_font_names()]
+    texts: list[Any] = figure.findobj(Text)
+    for text in texts:
+        text.set_fontfamily([*dict.fromkeys([*text.get_fontfamily(), *fonts])])
     page = io.BytesIO()
     # Type 42 fonts: publishers refuse Type 3.
-    with mpl.rc_context({"pdf.fonttype": 42}), _fonts_there_are(figure) as missing:
+    with mpl.rc_context({"pdf.fonttype": 42}), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         figure.savefig(page, format=suffix[1:], **about)
+    missing = []
+    for warning in caught:
+        if glyph := re.match(r"Glyph (\d+) .* missing from font", str(warning.message)):
+            missing.append(chr(int(glyph[1])))
+        else:
+            warnings.warn(warning.message, stacklevel=2)
     if missing:
         warnings.warn(
-            f"no font of this machine has {' '.join(sorted(missing)[:20])}; numbers replace "
-            "these characters. Install"
-            " a font that has them, such as Noto Sans, or save as SVG",
+            f"no font of this machine has {' '.join(sorted({*missing})[:20])}; boxes replace "
+            "these characters. Install a font that has them, such as Noto Sans, or save as SVG",
             stacklevel=2,
         )
     storage.write_bytes(path, page.getvalue())
     return path
-
-
-@contextmanager
-def _fonts_there_are(figure: Figure) -> Iterator[set[str]]:
-    """Give every text a font for each of its characters, and spell out characters without one."""
-    from matplotlib.text import Text
-
-    texts: list[Any] = figure.findobj(Text)
-    before = [(one.get_text(), one.get_fontfamily()) for one in texts]
-    fonts, missing = _fonts_for(set().union(*(text for text, _ in before)))
-    spelled = {ord(one): one.encode("unicode_escape").decode() for one in missing}
-    try:
-        for one, (text, families) in zip(texts, before, strict=True):
-            one.set(text=text.translate(spelled), fontfamily=[*families, *fonts])
-        yield missing
-    finally:
-        for one, (text, families) in zip(texts, before, strict=True):
-            one.set(text=text, fontfamily=families)
-
-
-def _fonts_for(characters: set[str]) -> tuple[list[str], set[str]]:
-    """Return fonts for characters that the usual font lacks, and the characters without a font."""
-    from matplotlib.font_manager import FontProperties, findfont, fontManager
-
-    missing = {one for one in characters if one.isprintable()}
-    missing -= characters_of(findfont(FontProperties()))
-    fonts = []
-    for entry in sorted(fontManager.ttflist, key=lambda one: (one.style != "normal", one.name)):
-        # The font of last resort has a box for everything.
-        if not missing or "last resort" in entry.name.lower():
-            continue
-        if found := missing & characters_of(entry.fname):
-            fonts.append(entry.name)
-            missing -= found
-    return fonts, missing
-
-
-@cache
-def characters_of(file: str) -> frozenset[str]:
-    """Return the characters that a font file has."""
-    from matplotlib.ft2font import FT2Font
-
-    return frozenset(map(chr, FT2Font(file).get_charmap()))

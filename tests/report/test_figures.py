@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib import font_manager
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
@@ -370,28 +369,18 @@ def test_svg_has_the_words_as_text_and_nothing_that_runs(
     assert again == text
 
 
-def test_fonts_are_found_for_what_the_usual_one_lacks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ending", ["png", "pdf"])
+def test_other_fonts_draw_what_the_usual_one_lacks(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = font_manager.findfont(font_manager.FontProperties())
-    fonts = [one for one in font_manager.fontManager.ttflist if one.fname != usual]
-    other = next(one for one in fonts if "DejaVu" in one.name)
-    drawn: list[tuple[str, str]] = []
-
-    def note(self: Figure, *_: object, **__: object) -> None:
-        drawn.extend((text.get_text(), text.get_fontfamily()[-1]) for text in self.texts)
-
-    def characters_of(file: str) -> frozenset[str]:
-        return frozenset(CHINESE if file == other.fname else "abc")
-
-    monkeypatch.setattr(saving, "characters_of", characters_of)
-    monkeypatch.setattr(Figure, "savefig", note)
+    monkeypatch.setattr(saving, "_FAMILIES", ["Not Installed", "STIXGeneral"])
     figure = Figure()
-    text = figure.text(0, 0, f"ab{CHINESE}\u05de")
-    with pytest.warns(UserWarning, match="no font of this machine has \u05de;"):
-        save_figure(figure, tmp_path / "a.png")
-    assert drawn == [(f"ab{CHINESE}\\u05de", other.name)]
-    assert text.get_text() == f"ab{CHINESE}\u05de"
+    figure.text(0, 0, f"ab\u27d0{CHINESE}")  # STIXGeneral has the first of these
+    with pytest.warns(UserWarning) as warned:
+        file = save_figure(figure, tmp_path / f"a.{ending}")
+    (message,) = (str(one.message) for one in warned)
+    assert message.startswith(f"no font of this machine has {' '.join(CHINESE)}; ")
+    assert (b"STIXGeneral" in file.read_bytes()) == (ending == "pdf")
 
 
 def test_the_command_of_examples_draws(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
