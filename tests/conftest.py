@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedToken
 from headroles import HeadScores, Role, sample_treebank
 from headroles.record import Record
 from headroles.results.result import Result
-from headroles.results.shown import Grid, Shown, Summary, Verbatim, as_text, brief
+from headroles.results.shown import Grid, Shown, Verbatim, as_text, brief
 from headroles.roles import SCORES, RoleOptions, choose_roles
 from headroles.storage import encode_json, plain
 from tests import noise
@@ -173,14 +172,9 @@ CAT = [("Cats", 2, "nsubj"), ("sleep", 0, "root"), (".", 2, "punct")]
 DOG = [("Old", 2, "amod"), ("dogs", 3, "nsubj"), ("eat", 0, "root"), ("bones", 3, "obj")]
 
 
-def flat(result: Summary) -> str:
+def flat(result: Result) -> str:
     """What --full prints of a result, in one line."""
-    return " ".join(in_full(result).split())
-
-
-def in_full(result: Summary) -> str:
-    """What --full prints of a result."""
-    return as_text(chain(result.summarize(), result.details()))
+    return " ".join(result.in_full().split())
 
 
 def write_treebank(folder: Path) -> Path:

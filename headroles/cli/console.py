@@ -25,7 +25,9 @@ from headroles.wording import addressed, json_lines, printable, speaking_of_flag
 
 if TYPE_CHECKING:
     from headroles.cli.flags import OutputOptions
-    from headroles.results.shown import Shown, Summary
+    from headroles.results.result import Result
+    from headroles.results.shown import Shown
+    from headroles.scoring.run_notes import RunSummary
 
 SECONDS_BETWEEN_LINES = 30.0
 _NO_MEMORY = (
@@ -185,7 +187,10 @@ def print_shown(shown: Iterable[Shown]) -> None:
 
 
 def finish(
-    result: Summary, options: OutputOptions, folder: Path | None = None, roles: Sequence[str] = ()
+    result: Result | RunSummary,
+    options: OutputOptions,
+    folder: Path | None = None,
+    roles: Sequence[str] = (),
 ) -> None:
     """Print results for people or for scripts, and the folder that they are in, if any.
 

@@ -56,8 +56,7 @@ def export_frame(frame: pd.DataFrame, fmt: str, record: Record) -> bytes:
             return f"{written.to_markdown(index=False, disable_numparse=True)}\n".encode()
         case "html":
             written = frame.apply(readable).rename(columns=printable).map(printable)
-            table = written.to_html(index=False, border=0)
-            return _PAGE.format(style=_STYLE, table=table).encode()
+            return f"{written.to_html(index=False, border=0)}\n".encode()
     raise UsageError(f"unknown format {fmt!r}; use one of {', '.join(FORMATS)}")
 
 
@@ -110,29 +109,6 @@ def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
     for name in texts:
         plain[name] = frame[name].map(quoted)
     return plain.rename(columns=quoted)
-
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>headroles</title>
-<style>{style}</style>
-</head>
-<body>
-{table}
-</body>
-</html>
-"""
-_STYLE = """
-body { font: 14px/1.4 system-ui, sans-serif; margin: 1.5em; color: #1a1a1a; background: #fff; }
-table { border-collapse: collapse; }
-th { position: sticky; top: 0; background: #f2f2f2; text-align: left; }
-th, td { padding: .2em .7em; border-bottom: 1px solid #ddd; white-space: nowrap; }
-td { font-variant-numeric: tabular-nums; }
-tbody tr:hover { background: #f7f7f7; }
-"""
 
 
 _FORMULA = re.compile(r"[=@\t\r]|[-+](?!$)")

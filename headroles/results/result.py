@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import html
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -35,25 +36,23 @@ from headroles.results.formats import (
     with_head_names,
     with_units,
 )
-from headroles.results.shown import WIDE, Grid, Shown, Summary, Warned, as_html, as_text, brief
+from headroles.results.shown import WIDE, Grid, Shown, Warned, as_html, as_text, brief
 from headroles.results.stored import Stored
 from headroles.role_names import find_roles, in_words
 from headroles.wording import addressed, in_one_line, not_among
 
 _GO_ON = "Go on with .frame (all rows), .plot(), .export('latex'), .save(FOLDER), .in_full()."
-_FOR_MACHINES = frozenset(
-    "hint kind filename schema may_be_empty axes shown summarize details method clearest_role "
-    "to_json options_type question figures page next_steps read_files write_files read_record "
-    "facts_type about_controls views columns".split()
+_FOR_USERS = frozenset(
+    "facts frame export in_full load options plot record save view warnings where".split()
 )
-"""Attributes that only the package itself uses; tab completion hides them."""
+"""Names of every result that users need; tab completion hides others."""
 
 _UNFIT = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 """Errors of a record that does not fit its table."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Result(Stored, Summary):
+class Result(Stored):
     """A table with the record of its origin.
 
     ``frame`` has the columns of ``columns``, and is stored in files called ``filename``, by default
@@ -112,7 +111,24 @@ class Result(Stored, Summary):
         """Facts that the study found beside the table."""
         return msgspec.convert(self.record.facts, self.facts_type)
 
-    def details(self) -> Iterator[Shown]:
+    @abstractmethod
+    def summarize(self) -> Iterable[Shown]:
+        """Yield the summary: sentences, grids, warnings."""
+
+    @cached_property
+    def shown(self) -> tuple[Shown, ...]:
+        """The summary, made once."""
+        return tuple(self.summarize())
+
+    def in_full(self) -> str:
+        """Return the summary with whole warnings, and all details, as text."""
+        return as_text((*self.shown, *self.details()))
+
+    def next_steps(self, folder: Path) -> Iterable[str]:
+        """Name commands that show more of the results, which are stored in ``folder``."""
+        return ()
+
+    def details(self) -> Iterable[Shown]:
         """Yield all tables of `views`, whole."""
         for name in self.views:
             if not len(table := _flat(self.view(name))):
@@ -180,8 +196,9 @@ class Result(Stored, Summary):
         return replace(self, frame=rows, record=structs.replace(self.record, warnings=[]))
 
     def __dir__(self) -> list[str]:
-        """Return the names for tab completion, without those that only the package uses."""
-        return [name for name in super().__dir__() if name not in _FOR_MACHINES]
+        """Return the names for tab completion: of all results those for users, and its own."""
+        hidden = {"columns", "filename", "hint", "kind", *dir(Result)} - _FOR_USERS
+        return [name for name in super().__dir__() if name not in hidden]
 
     def _rows_of(self, column: str, names: NDArray[np.object_]) -> BoolArray:
         if column not in self.frame:
@@ -315,7 +332,20 @@ class Result(Stored, Summary):
         return f"{as_text(brief(self.shown))}\n{_GO_ON}"
 
     def _repr_html_(self) -> str:
-        return picture(self) + as_html([*brief(self.shown), _GO_ON])
+        return self._picture() + as_html([*brief(self.shown), _GO_ON])
+
+    def _picture(self) -> str:
+        """Return the usual figure as an HTML element; empty for a result without one.
+
+        The element holds a PNG: drawings of large models would take megabytes.
+        """
+        try:
+            figure = self.plot().get_figure(root=True)
+        except HeadRolesError:  # such as a table without rows
+            return ""
+        data = base64.b64encode(figure._repr_png_()).decode()
+        text = html.escape(describe(figure_function(type(self))))
+        return f'<img alt="{text}" src="data:image/png;base64,{data}">'
 
 
 def _widths(table: pd.DataFrame) -> list[int]:
@@ -348,37 +378,6 @@ def figure_function(result: type[Result], kind: str | None = None) -> Callable[.
 def describe(function: Callable[..., Any]) -> str:
     """Describe what a function draws: the first line of its text."""
     return str(inspect.getdoc(function)).partition("\n")[0]
-
-
-def picture(result: Result) -> str:
-    """Return the usual figure of a result as an HTML element; empty where it has none.
-
-    The element holds a PNG: drawings of large models would take megabytes.
-    """
-    try:
-        figure = result.plot().get_figure(root=True)
-    except HeadRolesError:  # such as a table without rows
-        return ""
-    data = base64.b64encode(figure._repr_png_()).decode()
-    text = html.escape(describe(figure_function(type(result))))
-    return f'<img alt="{text}" src="data:image/png;base64,{data}">'
-
-
-def widened(
-    frame: pd.DataFrame, rows: Sequence[str], column: str, names: Sequence[Any], value: str
-) -> pd.DataFrame:
-    """Return a row for each combination of ``rows`` in ``frame``, in its order.
-
-    The columns are ``rows``, then one for each of ``names``, the values of ``column``. Cells hold
-    the column ``value`` of ``frame``, NaN if missing. Raises UsageError for an unknown value.
-    """
-    known = [name for name in frame.columns if name not in (*rows, column)]
-    if value not in known:
-        raise UsageError(f"the value is {value!r}; it must be one of {', '.join(known)}")
-    # pivot_table would drop rows with missing values, or add combinations without rows
-    wide = frame.set_index([*rows, column])[value].unstack(column)  # noqa: PD010
-    order = frame.set_index([*rows]).index.unique()
-    return wide.reindex(index=order, columns=list(names)).rename_axis(columns=None).reset_index()
 
 
 def kind_in(folder: Path) -> str:

@@ -7,12 +7,8 @@ import io
 import math
 import re
 import textwrap
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -75,35 +71,6 @@ class Verbatim(str):
     """A text that quotes a corpus, whose words may look like flags."""
 
     __slots__ = ()
-
-
-class Summary(ABC):
-    """Results as people read them: a summary, details, facts for scripts, next steps."""
-
-    @abstractmethod
-    def summarize(self) -> Iterable[Shown]:
-        """Yield the summary: sentences, grids, warnings."""
-
-    @cached_property
-    def shown(self) -> tuple[Shown, ...]:
-        """The summary, made once."""
-        return tuple(self.summarize())
-
-    @abstractmethod
-    def to_json(self) -> dict[str, Any]:
-        """Return the same for scripts, as an object that JSON can have."""
-
-    def in_full(self) -> str:
-        """Return the summary with whole warnings, and all details, as text."""
-        return as_text(chain(self.shown, self.details()))
-
-    def details(self) -> Iterable[Shown]:
-        """Yield the details that the summary omits, printed with ``--full``."""
-        return ()
-
-    def next_steps(self, folder: Path) -> Iterable[str]:
-        """Name commands that show more of the results, which are stored in ``folder``."""
-        return ()
 
 
 def in_digits(number: float | None, digits: int = 2) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from headroles.encoding import TOO_LONG
 from headroles.record import PieceCounts, Record, RecordedCorpus
-from headroles.results.shown import Shown, Summary, Warned
+from headroles.results.shown import Shown, Warned
 from headroles.roles import BIAS
 from headroles.scoring.options import HALF
 from headroles.storage import plain
@@ -185,16 +185,22 @@ def facts_of_run(record: Record) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class RunSummary(Summary):
-    """Summary of a finished run: its description and warnings."""
+class RunSummary:
+    """What commands print of a finished run: its description and warnings."""
 
     record: Record
 
-    def summarize(self) -> Iterator[Shown]:
-        """Yield the description of the run and its warnings."""
-        yield describe_run(self.record)
-        yield from map(Warned, warnings_of_run(self.record))
+    @property
+    def shown(self) -> tuple[Shown, ...]:
+        """The description of the run and its warnings."""
+        return describe_run(self.record), *map(Warned, warnings_of_run(self.record))
 
     def to_json(self) -> dict[str, Any]:
         """Return the summary for scripts."""
         return {**facts_of_run(self.record), "warnings": warnings_of_run(self.record)}
+
+    def details(self, *_: object) -> tuple[()]:
+        """Return no more than is shown."""
+        return ()
+
+    next_steps = details

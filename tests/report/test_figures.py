@@ -376,7 +376,7 @@ def test_other_fonts_draw_what_the_usual_one_lacks(
     monkeypatch.setattr(saving, "_FAMILIES", ["Not Installed", "STIXGeneral"])
     figure = Figure()
     figure.text(0, 0, f"ab\u27d0{CHINESE}")  # STIXGeneral has the first of these
-    with pytest.warns(UserWarning) as warned:
+    with pytest.warns(UserWarning, match="^no font") as warned:
         file = save_figure(figure, tmp_path / f"a.{ending}")
     (message,) = (str(one.message) for one in warned)
     assert message.startswith(f"no font of this machine has {' '.join(CHINESE)}; ")

@@ -20,7 +20,6 @@ from headroles import Classification, Collaboration, HeadScores, RoleTable
 from headroles.arrays import FloatArray
 from headroles.drawing.style import figure_of, of_width
 from headroles.report.pages import draw_result
-from headroles.results.result import picture
 from headroles.studies.classification.figures import CERTIFIED, draw_heads, draw_role, draw_roles
 from headroles.studies.options import FigureOptions
 
@@ -129,4 +128,4 @@ def test_classifications_show_their_roles_and_results_without_a_figure_their_tab
     empty = table.where(role="syntactic:any:to_governor", only_assigned=True)
     assert len(empty) == 0
     for result in (empty, Collaboration(pd.DataFrame())):
-        assert picture(result) == ""
+        assert result._picture() == ""

@@ -21,7 +21,7 @@ from headroles.record import Record, ScoreFacts
 from headroles.registry import RESULTS, result_type
 from headroles.results.columns import COLUMNS, NUMBER, TEXT, Column, check_rows
 from headroles.results.formats import to_records
-from headroles.results.result import Result, widened
+from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.stored import put_into
 from headroles.roles import SCORES, Role
@@ -134,25 +134,12 @@ def test_shows_itself_as_text_also_in_a_notebook_and_as_html(
     assert repr(recipes) == text
 
 
-def test_wide_tables_keep_all_rows_in_their_order() -> None:
-    """Two cooks and three dishes, of which only three were cooked."""
-    rows = [("main", "stew", "Bo", 90, None), ("first", "soup", "Bo", 20, "hot")]
-    rows += [("main", "stew", "Ada", 80, None)]
-    cooked = pd.DataFrame(rows, columns=["course", "dish", "cook", "minutes", "said"])
-    wide = widened(cooked, ("course", "dish"), "cook", ["Ada", "Bo", "Cy"], "minutes")
-    expected = pd.DataFrame(
-        {
-            "course": ["main", "first"],
-            "dish": ["stew", "soup"],
-            "Ada": [80, np.nan],
-            "Bo": [90.0, 20.0],
-            "Cy": [np.nan, np.nan],
-        }
-    )
-    assert_frame_equal(wide, expected)
-    said = widened(cooked, ("course", "dish"), "cook", ["Bo"], "said")
-    assert said["dish"].tolist() == ["stew", "soup"]
-    assert said["Bo"].isna().tolist() == [True, False]
+def test_a_wide_table_has_a_row_for_each_head_also_without_values() -> None:
+    none = float("nan")
+    rows = [(1, 0, "self", none), (0, 2, "self", 2.0), (1, 0, "local", none), (0, 2, "local", 3.0)]
+    long = pd.DataFrame(rows, columns=["layer", "head", "role", "mean"])
+    wide = pd.DataFrame({"layer": [0, 1], "head": [2, 0], "self": [2, none], "local": [3, none]})
+    assert_frame_equal(RoleTable(long).wide("mean"), wide)
 
 
 @pytest.mark.parametrize("layer", [0, "0", np.int64(0), [0], ("0",)])

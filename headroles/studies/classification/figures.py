@@ -36,6 +36,7 @@ from headroles.roles import SCORES, in_words, is_arc, is_own
 from headroles.studies.classification.role_table import (
     NOT_CONTROLLED,
     RoleTable,
+    about_controls,
     by_strength,
     digits,
     heads_in,
@@ -424,7 +425,7 @@ def _findings(table: RoleTable) -> Iterator[str]:
     counts: Any = has["heads"].map(len)
     rest = [f"{counts[role]} to {in_words(role)}" for role in others if role in has.index]
     yield f"Heads attend also: {', '.join(rest)}." if rest else "No head was shown another role."
-    yield from table.about_controls()
+    yield from about_controls(table)
     if pairs and not beyond:
         yield NOT_CONTROLLED
 

@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Literal, TypedDict
 import numpy as np
 import pandas as pd
 
+from headroles.errors import UsageError
 from headroles.options import Options
 from headroles.record import Record
 from headroles.results.columns import TEXT, Column, one_of
 from headroles.results.formats import to_records
-from headroles.results.result import Result, widened
+from headroles.results.result import Result
 from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
 from headroles.role_names import GROUP, POOLED, relation_of
 from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles, in_words, is_arc, is_own
@@ -178,8 +179,13 @@ class RoleTable(Result):
 
         Raises UsageError for an unknown column.
         """
-        by_head = self.frame.sort_values(["layer", "head"], kind="stable")
-        return widened(by_head, ("layer", "head"), "role", self.roles, value)
+        by_head = self.frame.set_index(["layer", "head", "role"])
+        if value not in by_head:
+            known = ", ".join(by_head.columns)
+            raise UsageError(f"the value is {value!r}; it must be one of {known}")
+        # pivot_table would drop rows with missing values, or add combinations without rows
+        wide = by_head[value].unstack("role")  # noqa: PD010
+        return wide.reindex(columns=list(self.roles)).rename_axis(columns=None).reset_index()
 
     def answers(self, column: str = "answer") -> pd.DataFrame:
         """Count heads by answer, or by certified one: a row per role, a column per answer."""
@@ -278,7 +284,7 @@ class RoleTable(Result):
             yield f"No head attends to: {'; '.join(lacking[:_MOST_MISSING])}{more}."
         if len(roles) > _MOST_ROLES:
             yield f"Heads have {len(roles) - _MOST_ROLES} more roles: {SEE_FULL}"
-        yield from self.about_controls()
+        yield from about_controls(self)
         if len(arcs):
             yield from self._arcs_grid(arcs, pairs)
         for row in positional.to_dict("records"):
@@ -330,23 +336,6 @@ class RoleTable(Result):
         yield Grid.of(best[:_MOST_RELATIONS], cells)
         if not is_controlled:
             yield NOT_CONTROLLED
-
-    def about_controls(self) -> Iterator[str]:
-        """Say in a sentence how many heads would be called syntactic in each control."""
-        pairs = pairs_among(self.frame)
-        named = [name for name in CONTROLS_IN_WORDS if name in self.facts["controls"]]
-        if not pairs or not named:
-            return
-        counts, texts = self.controls.iloc[0], _texts(self.scored)
-        called = "be called syntactic" if all(map(is_arc, pairs)) else "have roles of pairs"
-        (first, n), *others = (
-            (CONTROLS_IN_WORDS[name].format(texts), int(counts[name])) for name in named
-        )
-        rest = "".join(f", with {words} {number}" for words, number in others)
-        lacking = ""
-        if TREES in named and (alone := self.scored.facts.get("without_other_tree")):
-            lacking = f" ({alone} of {self.scored.corpus.sentences} find none)"
-        yield f"With {first}{lacking} {n} head{'s' * (n != 1)} would {called}{rest}."
 
     def details(self) -> Iterator[Shown]:
         """Describe the tests, tabulate answers by role and layer, and name missing values."""
@@ -444,7 +433,7 @@ class RoleTable(Result):
     def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return sentences on score and tests, and the work to cite."""
         sentence, work = _DEFINITIONS[self.facts["score"]]
-        return (sentence, *self._rule(), *self.about_controls()), (work,)
+        return (sentence, *self._rule(), *about_controls(self)), (work,)
 
     def next_steps(self, folder: Path) -> Iterator[str]:
         """Name commands that show more of the table in ``folder``."""
@@ -473,6 +462,24 @@ class RoleTable(Result):
 
 
 # Rows of a table.
+
+
+def about_controls(table: RoleTable) -> Iterator[str]:
+    """Say in a sentence how many heads would be called syntactic in each control."""
+    pairs = pairs_among(table.frame)
+    named = [name for name in CONTROLS_IN_WORDS if name in table.facts["controls"]]
+    if not pairs or not named:
+        return
+    counts, texts = table.controls.iloc[0], _texts(table.scored)
+    called = "be called syntactic" if all(map(is_arc, pairs)) else "have roles of pairs"
+    (first, n), *others = (
+        (CONTROLS_IN_WORDS[name].format(texts), int(counts[name])) for name in named
+    )
+    rest = "".join(f", with {words} {number}" for words, number in others)
+    lacking = ""
+    if TREES in named and (alone := table.scored.facts.get("without_other_tree")):
+        lacking = f" ({alone} of {table.scored.corpus.sentences} find none)"
+    yield f"With {first}{lacking} {n} head{'s' * (n != 1)} would {called}{rest}."
 
 
 def heads_in(rows: pd.DataFrame) -> list[Head]:

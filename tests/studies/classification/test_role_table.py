@@ -20,7 +20,7 @@ from headroles.roles import SCORES
 from headroles.studies.classification.figures import draw_role
 from headroles.testing.answers import ROLE_ANSWERS
 from tests.commands import contents
-from tests.conftest import flat, in_full, make_scores, role_ids
+from tests.conftest import flat, make_scores, role_ids
 from tests.report.conftest import marked, tables_of
 from tests.rounding import assert_same_sums
 
@@ -225,7 +225,7 @@ class TestCertified:
         table = assign_roles(replace(bounded, bounds=None))
         assert (table.frame["certified"] == "").all()
         assert table.frame["certified_mean"].isna().all()
-        assert "certified" not in in_full(table).lower()
+        assert "certified" not in table.in_full().lower()
 
 
 # The views, and what the table says.

@@ -27,7 +27,7 @@ from headroles.roles import contrast_of
 from headroles.scoring.scores import HeadScores
 from headroles.studies.comparison.compare import CHANGES, STATUSES, role_status, rows_counted_once
 from headroles.testing.answers import ANSWERS
-from tests.conftest import flat, in_full, make_bert
+from tests.conftest import flat, make_bert
 from tests.studies.comparison.made import make_scores, random_scores, shifted
 
 STATUS_OF = {
@@ -76,7 +76,7 @@ def test_counts_are_counts(shifts: RoleComparison) -> None:
     assert counts[["gained", "lost"]].sum().min() > 0
     assert (counts[counts.role == "block"].untestable == 3).all()
     for part in ("60 examples that all models read", "Layers", "Moved"):
-        assert part in in_full(shifts)
+        assert part in shifts.in_full()
     lost = shifts.with_status("lost")
     assert len(lost) == counts["lost"].sum() > 0
     assert lost.effect_size.abs().is_monotonic_decreasing
