@@ -7,6 +7,7 @@ from typing import Any
 import torch
 import transformers as hf
 from transformers import PreTrainedModel
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from headroles.models.families import FAMILIES, encoder_of
 
@@ -68,95 +69,70 @@ _XLNET = {
 }
 _XLM = {"emb_dim": 32, "n_layers": LAYERS, "n_heads": HEADS, "pad_index": 0, "embed_init_std": 0.4}
 
-CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
-    "bert": ("Bert", {}),
-    "roberta": ("Roberta", {}),
-    "xlm-roberta": ("XLMRoberta", {}),
-    "camembert": ("Camembert", {}),
-    "electra": ("Electra", {"embedding_size": 16}),
-    "distilbert": (
-        "DistilBert",
-        {"dim": 32, "n_layers": LAYERS, "n_heads": HEADS, "hidden_dim": 48},
-    ),
-    "albert": ("Albert", {"embedding_size": 16}),
-    "modernbert": ("ModernBert", {"local_attention": 8, "cls_token_id": 1, "sep_token_id": 2}),
-    "mpnet": ("MPNet", {}),
-    "deberta": ("Deberta", {}),
-    "deberta-v2": ("DebertaV2", {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}),
-    "ernie": ("Ernie", {}),
-    "mobilebert": ("MobileBert", {"embedding_size": 16, "intra_bottleneck_size": 16}),
-    "splinter": ("Splinter", {}),
-    "nomic_bert": ("NomicBert", {}),
-    "eurobert": ("EuroBert", {"num_key_value_heads": 2}),
-    "roformer": ("RoFormer", {"embedding_size": 16}),
-    "rembert": ("RemBert", {"input_embedding_size": 16, "output_embedding_size": 16}),
-    "megatron-bert": ("MegatronBert", {}),
-    "t5": ("T5", _T5),
-    "mt5": ("MT5", _T5),
-    "umt5": ("UMT5", _T5),
-    "bart": ("Bart", _BART),
-    "mbart": ("MBart", _BART),
-    "marian": ("Marian", _BART),
-    "m2m_100": ("M2M100", _BART),
-    "pegasus": ("Pegasus", _BART),
-    "blenderbot": ("Blenderbot", _BART),
-    "blenderbot-small": ("BlenderbotSmall", _BART),
-    "plbart": ("PLBart", _BART),
-    "xlm": ("XLM", _XLM),
-    "flaubert": ("Flaubert", _XLM),
-    "ibert": ("IBert", {}),
-    "squeezebert": ("SqueezeBert", {"embedding_size": 32}),
-    "luke": ("Luke", {"entity_vocab_size": 10, "entity_emb_size": 8}),
-    "xmod": ("Xmod", {"languages": ["en_XX", "de_DE"], "default_language": "en_XX"}),
-    "convbert": (
-        "ConvBert",
-        {"num_attention_heads": 2 * HEADS, "embedding_size": 32, "initializer_range": 0.2},
-    ),
-    "fsmt": ("FSMT", {**_BART, "src_vocab_size": 60, "tgt_vocab_size": 60}),
-    "prophetnet": (
-        "ProphetNet",
-        {
-            "num_hidden_layers": None,  # of which it has two
-            "init_std": 0.4,
-            "num_encoder_layers": LAYERS,
-            "num_encoder_attention_heads": HEADS,
-            "encoder_ffn_dim": 48,
-            "num_decoder_layers": 1,
-            "num_decoder_attention_heads": 2,
-            "decoder_ffn_dim": 16,
-        },
-    ),
-    "nystromformer": ("Nystromformer", {"conv_kernel_size": 3}),
-    "xlnet": ("XLNet", _XLNET),
-    "lilt": ("Lilt", {"hidden_size": 48}),
-    "layoutlmv3": ("LayoutLMv3", {"hidden_size": 48, "coordinate_size": 8, "shape_size": 8}),
-    "neomme": ("NeoMME", {"num_key_value_heads": 2, "head_dim": 16}),
-    "t5gemma2": (
-        "T5Gemma2",
-        {
-            **dict.fromkeys(_COMMON),
-            "encoder": {
-                "text_config": _GEMMA,
-                "vision_config": _SEEING,
-                "image_token_id": 1,
-                "boi_token_index": 2,
-                "eoi_token_index": 3,
-            },
-            "decoder": _GEMMA,
-            "image_token_index": 1,
+_AS_BERT = (
+    *("bert", "roberta", "xlm-roberta", "camembert", "mpnet", "deberta", "ernie", "splinter"),
+    *("nomic_bert", "megatron-bert", "ibert", "bert-generation"),
+)
+_AS_BART = (
+    *("bart", "mbart", "marian", "m2m_100", "pegasus", "plbart"),
+    *("blenderbot", "blenderbot-small"),
+)
+CONFIGS: dict[str, dict[str, Any]] = {
+    **{kind: {} for kind in _AS_BERT},
+    **dict.fromkeys(("t5", "mt5", "umt5"), _T5),
+    **dict.fromkeys(_AS_BART, _BART),
+    **dict.fromkeys(("xlm", "flaubert"), _XLM),
+    "electra": {"embedding_size": 16},
+    "distilbert": {"dim": 32, "n_layers": LAYERS, "n_heads": HEADS, "hidden_dim": 48},
+    "albert": {"embedding_size": 16},
+    "modernbert": {"local_attention": 8, "cls_token_id": 1, "sep_token_id": 2},
+    "deberta-v2": {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]},
+    "mobilebert": {"embedding_size": 16, "intra_bottleneck_size": 16},
+    "eurobert": {"num_key_value_heads": 2},
+    "roformer": {"embedding_size": 16},
+    "rembert": {"input_embedding_size": 16, "output_embedding_size": 16},
+    "squeezebert": {"embedding_size": 32},
+    "luke": {"entity_vocab_size": 10, "entity_emb_size": 8},
+    "xmod": {"languages": ["en_XX", "de_DE"], "default_language": "en_XX"},
+    "convbert": {"num_attention_heads": 2 * HEADS, "embedding_size": 32, "initializer_range": 0.2},
+    "fsmt": {**_BART, "src_vocab_size": 60, "tgt_vocab_size": 60},
+    "prophetnet": {
+        "num_hidden_layers": None,  # of which it has two
+        "init_std": 0.4,
+        "num_encoder_layers": LAYERS,
+        "num_encoder_attention_heads": HEADS,
+        "encoder_ffn_dim": 48,
+        "num_decoder_layers": 1,
+        "num_decoder_attention_heads": 2,
+        "decoder_ffn_dim": 16,
+    },
+    "nystromformer": {"conv_kernel_size": 3},
+    "xlnet": _XLNET,
+    "lilt": {"hidden_size": 48},
+    "layoutlmv3": {"hidden_size": 48, "coordinate_size": 8, "shape_size": 8},
+    "neomme": {"num_key_value_heads": 2, "head_dim": 16},
+    "t5gemma2": {
+        **dict.fromkeys(_COMMON),
+        "encoder": {
+            "text_config": _GEMMA,
+            "vision_config": _SEEING,
+            "image_token_id": 1,
+            "boi_token_index": 2,
             "eoi_token_index": 3,
-            "initializer_range": 0.4,
         },
-    ),
-    "bert-generation": ("BertGeneration", {}),
+        "decoder": _GEMMA,
+        "image_token_index": 1,
+        "eoi_token_index": 3,
+        "initializer_range": 0.4,
+    },
 }
-UNKNOWN = () if hasattr(hf, "NeoMMEConfig") else ("neomme",)
+UNKNOWN = () if "neomme" in CONFIG_MAPPING else ("neomme",)
 """Families that transformers of this version lacks."""
-CONFIGS = {kind: one for kind, one in CONFIGS.items() if kind not in UNKNOWN}
+CONFIGS = {kind: sizes for kind, sizes in CONFIGS.items() if kind not in UNKNOWN}
+NAMES = {kind: CONFIG_MAPPING[kind].__name__.removesuffix("Config") for kind in CONFIGS}
+"""How the names of their classes begin."""
 HALVES = tuple(
-    kind
-    for kind, (name, _) in CONFIGS.items()
-    if getattr(getattr(hf, f"{name}Config"), "is_encoder_decoder", False)
+    kind for kind in CONFIGS if getattr(CONFIG_MAPPING[kind], "is_encoder_decoder", False)
 )
 """Encoders of encoder-decoders."""
 OLD_T5 = () if hf.T5Model._supports_sdpa else ("t5", "mt5", "umt5")
@@ -168,27 +144,19 @@ UNPROJECTED = tuple(kind for kind in CONFIGS if kind not in PROJECTED)
 
 
 def make_whole(
-    kind: str, task: str = "Model", attention: str = "eager", **sizes: int
+    kind: str, task: str = "Model", attention: str = "eager", seed: int = 0, **sizes: Any
 ) -> PreTrainedModel:
     """A model of ``kind`` with random weights, an encoder-decoder with its decoder."""
-    return _make(kind, task, attention, 0, **sizes)
-
-
-def make_model(
-    kind: str, task: str = "Model", attention: str = "eager", seed: int = 0, **sizes: int
-) -> PreTrainedModel:
-    """A model of ``kind`` with random weights, ready to be read; of some the encoder alone."""
-    made = _make(kind, task, attention, seed, **sizes)
-    return encoder_of(made) if kind in HALVES else made
-
-
-def _make(kind: str, task: str, attention: str, seed: int, **others: int) -> PreTrainedModel:
-    name, options = CONFIGS[kind]
-    given = {**_COMMON, **options, **others}
-    sizes = {name: size for name, size in given.items() if size is not None}
-    config = getattr(hf, f"{name}Config")(**sizes)
-    made = getattr(hf, f"{name}{task}", None) or getattr(hf, f"{name}Encoder")
+    given = {**_COMMON, **CONFIGS[kind], **sizes}
+    config = CONFIG_MAPPING[kind](**{k: size for k, size in given.items() if size is not None})
+    made = getattr(hf, f"{NAMES[kind]}{task}", None) or getattr(hf, f"{NAMES[kind]}Encoder")
     config._attn_implementation = attention if made._supports_sdpa else "eager"
     torch.manual_seed(seed)
     model: PreTrainedModel = made(config)
     return model.eval()
+
+
+def make_model(kind: str, *given: Any, **named: Any) -> PreTrainedModel:
+    """The same, ready to be read; of some the encoder alone."""
+    made = make_whole(kind, *given, **named)
+    return encoder_of(made) if kind in HALVES else made

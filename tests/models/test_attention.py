@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -43,6 +44,11 @@ def make_inputs() -> dict[str, Tensor]:
     return {"input_ids": ids * mask, "attention_mask": mask}
 
 
+def alone(inputs: dict[str, Tensor], row: int) -> dict[str, Tensor]:
+    """One sequence without its padding."""
+    return {name: one[row : row + 1, : LENGTHS[row]] for name, one in inputs.items()}
+
+
 def capture(model: PreTrainedModel, inputs: dict[str, Tensor]) -> list[Tensor]:
     """Weights of all layers; their numbers must come in order."""
     layers: dict[int, Tensor] = {}
@@ -52,32 +58,24 @@ def capture(model: PreTrainedModel, inputs: dict[str, Tensor]) -> list[Tensor]:
     return list(layers.values())
 
 
-def expected_weights(model: PreTrainedModel, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
+@torch.no_grad()
+def expected_weights(model: PreTrainedModel, inputs: dict[str, Tensor]) -> Sequence[Tensor]:
     """Attention weights by transformers, which returns scores in their place for some families."""
     kind, encoder = model.config.model_type, encoder_of(model)
-    if kind in ALONE:
-        return _expected_one_by_one(encoder, inputs)
-    found = encoder(**inputs, output_attentions=True).attentions
-    is_scores = kind in ("squeezebert", "prophetnet")
-    return tuple(one.softmax(-1) for one in found) if is_scores else found
-
-
-def _expected_one_by_one(encoder: PreTrainedModel, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
-    longest = max(LENGTHS)
-    expected = tuple(torch.zeros(2, HEADS, longest, longest) for _ in range(LAYERS))
+    if kind not in ALONE:
+        found = encoder(**inputs, output_attentions=True).attentions
+        is_scores = kind in ("squeezebert", "prophetnet")
+        return [one.softmax(-1) for one in found] if is_scores else found
+    expected = torch.zeros(LAYERS, 2, HEADS, LENGTHS[0], LENGTHS[0])
     for row, length in enumerate(LENGTHS):
-        alone = {name: one[row : row + 1, :length] for name, one in inputs.items()}
-        found = encoder(**alone, output_attentions=True).attentions
-        for full, own in zip(expected, found, strict=True):
-            full[row, :, :length, :length] = own[0]
-    return expected
+        found = encoder(**alone(inputs, row), output_attentions=True).attentions
+        expected[:, row, :, :length, :length] = torch.cat(found)
+    return list(expected)
 
 
 def assert_same_as_theirs(model: PreTrainedModel, inputs: dict[str, Tensor]) -> None:
     """The first sequence, which has no padding."""
-    with torch.no_grad():
-        expected = expected_weights(model, inputs)
-    for ours, theirs in zip(capture(model, inputs), expected, strict=True):
+    for ours, theirs in zip(capture(model, inputs), expected_weights(model, inputs), strict=True):
         assert_same_sums(ours[0], theirs[0])
 
 
@@ -95,16 +93,12 @@ class TestEveryFamily:
     def test_weights_are_those_of_transformers(self, kind: str) -> None:
         """In a batch, and sequence by sequence."""
         model, inputs = make_model(kind), make_inputs()
-        captured = capture(model, inputs)
-        with torch.no_grad():
-            expected = expected_weights(model, inputs)
+        captured, expected = capture(model, inputs), expected_weights(model, inputs)
         # Products of other shapes are added up in another order.
         of = WEIGHTS if kind in ALONE else SUMS
         for row, length in enumerate(LENGTHS):
-            alone = capture(
-                model, {name: one[row : row + 1, :length] for name, one in inputs.items()}
-            )
-            for ours, theirs, by_itself in zip(captured, expected, alone, strict=True):
+            by_themselves = capture(model, alone(inputs, row))
+            for ours, theirs, by_itself in zip(captured, expected, by_themselves, strict=True):
                 assert_same_sums(ours[row, :, :length], theirs[row, :, :length], of=of)
                 assert_same_sums(ours[row, :, :length, :length], by_itself[0], of=WEIGHTS)
                 assert not ours[row, :, :length, length:].any()  # padding
@@ -172,16 +166,16 @@ def test_model_is_restored_after_an_error(bert: PreTrainedModel) -> None:
     assert bert.config._attn_implementation == before != INTERFACE_NAME
 
 
-def with_nan() -> PreTrainedModel:
-    bert = make_bert()
-    torch.nn.init.constant_(bert.encoder.layer[1].attention.self.query.weight, float("nan"))
-    return bert
-
-
 def with_two_in_a_layer() -> PreTrainedModel:
     sizes = {"vocab_size": 60, "hidden_size": 8, "embedding_size": 8, "intermediate_size": 8}
     layers = {"num_hidden_layers": 3, "num_attention_heads": 2, "inner_group_num": 2}
     return hf.AlbertModel(hf.AlbertConfig(**sizes, **layers)).eval()
+
+
+def with_nan() -> PreTrainedModel:
+    bert = make_bert()
+    nn.init.constant_(bert.encoder.layer[1].attention.self.query.weight, float("nan"))
+    return bert
 
 
 def of_a_language_that_it_lacks() -> PreTrainedModel:
@@ -191,54 +185,44 @@ def of_a_language_that_it_lacks() -> PreTrainedModel:
     return model
 
 
+OWN_CODE = (
+    ("sink", r"in layer 0, head 0, .* sum to .* sink .* divide rows by their sums; .* to 1"),
+    ("ignores padding", r"in layer \d, head 0, .* sum to .* sum to 1 over the pieces that are"),
+    ("neighbours", "gives other attention .* in layer 1 if another sentence is beside it"),
+    ("returns none", "returns no attentions with output_attentions=True"),
+)
+
+
+UNSUPPORTED: list[tuple[Callable[[], PreTrainedModel], str]] = [
+    (lambda: make_bert(layers=0), "num_hidden_layers is 0"),
+    (
+        with_two_in_a_layer,
+        r"seen 6 times through the returned attentions of a model of 3 layers, with \[2\] head",
+    ),
+    (of_a_language_that_it_lacks, "cannot be run on tokens and a mask alone"),
+    *((partial(own_code.own, kind), message) for kind, message in OWN_CODE),
+    (lambda: make_whole("bart").decoder, "attend to earlier tokens alone"),
+    (lambda: make_whole("t5").decoder, "decoder"),
+    (lambda: hf.GPT2Model(hf.GPT2Config(n_head=2, n_embd=8)).eval(), "gpt2 is a decoder"),
+    (lambda: make_bert(is_decoder=True), "bert is a decoder"),
+]
+NOT_READY = [
+    (lambda: make_bert().train(), r"training mode.*eval"),
+    (with_nan, "layer 1 is not finite"),
+]
+
+
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("error", "make", "message"),
     [
-        (lambda: make_bert(layers=0), "num_hidden_layers is 0"),
-        (
-            with_two_in_a_layer,
-            r"seen 6 times through the returned attentions of a model of 3 layers, with \[2\] head",
-        ),
-        (of_a_language_that_it_lacks, "cannot be run on tokens and a mask alone"),
-        (
-            lambda: own_code.own("sink"),
-            r"in layer 0, head 0, .* sum to .* sink .* divide rows by their sums; .* to 1",
-        ),
-        (
-            lambda: own_code.own("ignores padding"),
-            r"in layer \d, head 0, .* sum to .* sum to 1 over the pieces that are",
-        ),
-        (
-            lambda: own_code.own("neighbours"),
-            "gives other attention .* in layer 1 if another sentence is beside it",
-        ),
-        (lambda: own_code.own("returns none"), "returns no attentions with output_attentions=True"),
-        (lambda: make_whole("bart").decoder, "attend to earlier tokens alone"),
-        (lambda: make_whole("t5").decoder, "decoder"),
-        (
-            lambda: hf.GPT2Model(
-                hf.GPT2Config(n_layer=2, n_head=2, n_embd=8, vocab_size=60)
-            ).eval(),
-            "gpt2 is a decoder",
-        ),
-        (lambda: make_bert(is_decoder=True), "bert is a decoder"),
+        *((ModelSupportError, *row) for row in UNSUPPORTED),
+        *((ModelError, *row) for row in NOT_READY),
     ],
 )
 def test_attention_that_cannot_be_read_is_refused(
-    make: Callable[[], PreTrainedModel], message: str
+    error: type[ModelError], make: Callable[[], PreTrainedModel], message: str
 ) -> None:
-    with pytest.raises(ModelSupportError, match=message), open_reader(make()):
-        pass
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [(lambda: make_bert().train(), r"training mode.*eval"), (with_nan, "layer 1 is not finite")],
-)
-def test_models_that_are_not_ready_are_refused(
-    make: Callable[[], PreTrainedModel], message: str
-) -> None:
-    with pytest.raises(ModelError, match=message), open_reader(make()):
+    with pytest.raises(error, match=message), open_reader(make()):
         pass
 
 
@@ -319,41 +303,30 @@ def inputs_of(module: nn.Module) -> Iterator[list[Tensor]]:
     handle.remove()
 
 
-def head_outputs(kind: str, model: PreTrainedModel) -> tuple[Tensor, Tensor]:
-    """(tokens, heads, head size) at the output projection, and what the value projection takes."""
+def head_outputs(kind: str, model: PreTrainedModel) -> Tensor:
+    """(tokens, heads, head size) at the output projection."""
     found = projections_of(kind, model)
-    with (
-        inputs_of(found.output) as outputs,
-        inputs_of(found.value.linear) as states,
-        torch.no_grad(),
-    ):
+    with inputs_of(found.output) as outputs, torch.no_grad():
         model(**INPUTS)
-    return outputs[0][0][:, found.columns], states[0][0]
-
-
-def change(projection: Projection, head: int) -> None:
-    with torch.no_grad():
-        projection.linear.weight[projection.rows[head]] *= -1.7
+    return outputs[0][0][:, found.columns]
 
 
 @pytest.mark.parametrize("kind", PROJECTED)
 def test_a_head_has_queries_keys_and_values_of_its_own(kind: str) -> None:
-    for part in ("query", "key"):
+    for part in ("query", "key", "value"):
         model = make_model(kind)
         projection = getattr(projections_of(kind, model), part)
-        before = weights_of(kind, model)
-        change(projection, head=1)
-        changed = (weights_of(kind, model) - before).abs().amax((1, 2)) > tolerance()
+        weights, outputs = weights_of(kind, model), head_outputs(kind, model)
+        with torch.no_grad():
+            projection.linear.weight[projection.rows[1]] *= -1.7
+        difference = (weights_of(kind, model) - weights).abs().amax((1, 2))
+        changed = difference > tolerance()
+        if part == "value":
+            assert not difference.any()
+            found = (head_outputs(kind, model) - outputs).abs().amax((0, 2))
+            changed = found > tolerance(outputs)
         share = HEADS // len(projection.rows)
         assert changed.tolist() == [head // share == 1 for head in range(HEADS)]
-    model = make_model(kind)
-    value = projections_of(kind, model).value
-    weights, (before, _) = weights_of(kind, model), head_outputs(kind, model)
-    change(value, head=1)
-    changed = (head_outputs(kind, model)[0] - before).abs().amax((0, 2)) > tolerance(before)
-    share = HEADS // len(value.rows)
-    assert changed.tolist() == [head // share == 1 for head in range(HEADS)]
-    assert torch.equal(weights_of(kind, model), weights)
 
 
 def test_families_that_are_not_listed_are_refused() -> None:

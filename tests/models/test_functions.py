@@ -34,6 +34,7 @@ from tests.models import families, own_code
 from tests.models.families import make_model
 from tests.models.test_attention import LENGTHS, capture, hooks, make_inputs
 from tests.rounding import WEIGHTS, assert_same_sums
+from tests.tasks.conftest import save
 
 LAYERS, HEADS = 2, 3
 WORDS = {
@@ -44,14 +45,12 @@ WORDS = {
 TOKENIZER = make_tokenizer()
 
 
-def sentences() -> list[Sentence]:
-    """Sentences whose words all depend on the first one."""
-    return [
-        Sentence(
-            name, "d", k, words, (-1, *[0] * (len(words) - 1)), ("root", *["dep"] * 9)[: len(words)]
-        )
-        for k, (name, words) in enumerate(WORDS.items())
-    ]
+SENTENCES = [
+    Sentence(name, "d", k, words, (-1, *[0] * (n - 1)), ("root", *["dep"] * (n - 1)))
+    for k, (name, words) in enumerate(WORDS.items())
+    for n in [len(words)]
+]
+"""All words depend on the first one."""
 
 
 def attend(pieces: dict[str, Any]) -> Any:
@@ -71,7 +70,7 @@ def layer_by_layer(pieces: dict[str, Any]) -> Iterator[torch.Tensor]:
 
 def score(function: Any, **options: Any) -> HeadScores:
     given = {"tokenizer": TOKENIZER, "pairing": "none", "roles": ["self", "delimiter"]}
-    return score_heads(function, sentences(), **{**given, **options})
+    return score_heads(function, SENTENCES, **{**given, **options})
 
 
 def pieces_of(name: str) -> dict[str, Any]:
@@ -126,7 +125,7 @@ def test_saved_attention_has_the_scores_of_the_function(kind: str, tmp_path: Pat
     elif kind == ".safetensors":
         save_file(arrays, tmp_path / "a.safetensors")
         arrays = str(tmp_path / "a.safetensors")
-    found = score_attention(arrays, sentences(), known, roles=["self", "delimiter"])
+    found = score_attention(arrays, SENTENCES, known, roles=["self", "delimiter"])
     assert_same_sums(found.values, score(attend).values)
     assert found.record.model.class_ == "saved attention"
     if kind.startswith("."):  # the file in the place of a model, as commands have it
@@ -193,19 +192,19 @@ FAILING: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "message"), FAILING)
-def test_functions_without_valid_attention_are_refused(function: Any, message: str) -> None:
-    with pytest.raises(ModelError, match=message):
-        score(function, batch_tokens=8)
-
-
 @pytest.mark.parametrize(
-    ("function", "message"),
-    [(of_width, "if another sentence is beside it"), (causal, "headroles scores encoders")],
+    ("error", "function", "message"),
+    [
+        *((ModelError, *row) for row in FAILING),
+        (ModelSupportError, of_width, "if another sentence is beside it"),
+        (ModelSupportError, causal, "headroles scores encoders"),
+    ],
 )
-def test_neighbours_and_decoders_are_refused(function: Any, message: str) -> None:
-    with pytest.raises(ModelSupportError, match=message):
-        score(function)
+def test_functions_without_valid_attention_are_refused(
+    error: type[ModelError], function: Any, message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        score(function, batch_tokens=8)
 
 
 @pytest.mark.parametrize(
@@ -242,18 +241,14 @@ def test_more_than_attention_is_refused_by_name() -> None:
     with pytest.raises(TokenizerError, match="pass tokenizer="):
         score(attend, tokenizer=None)
     with pytest.raises(TokenizerError, match=r"'first\+second' is a pair; pass pairing"):
-        score_heads(SavedAttention(saved(), alignment()), sentences())
-
-
-def without(things: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in things.items() if key != name}
+        score_heads(SavedAttention(saved(), alignment()), SENTENCES)
 
 
 @pytest.mark.parametrize(
     ("arrays", "aligned", "message"),
     [
-        (without(saved(), "second"), alignment(), "has no array for 'second'"),
-        (saved(), without(alignment(), "second"), "the alignment has no sentence 'second'"),
+        ({"first": saved()["first"]}, alignment(), r"has no array for 'third' \(it has first\)"),
+        (saved(), {"first": alignment()["first"]}, "the alignment has no sentence 'second'"),
         ({**saved(), "second": saved()["third"]}, alignment(), r"for 'second'; .*2, 3, 4, 4"),
         ({**saved(), "second": saved()["second"][:1]}, alignment(), r"\(1, 3, 4, 4\) for 'second'"),
         ({**saved(), "second": saved()["second"] / 3}, alignment(), "'second'.* sum to 0.3333"),
@@ -269,7 +264,7 @@ def without(things: dict[str, Any], name: str) -> dict[str, Any]:
 )
 def test_saved_attention_that_does_not_fit(arrays: Any, aligned: Any, message: str) -> None:
     with pytest.raises(HeadRolesError, match=message):
-        score_attention(arrays, sentences(), aligned, roles=["self"])
+        score_attention(arrays, SENTENCES, aligned, roles=["self"])
 
 
 def test_pickles_are_never_opened(tmp_path: Path) -> None:
@@ -284,7 +279,7 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
         ("c.npz", r"c\.npz is one array without a name; save the arrays"),
     ):
         with pytest.raises(ModelError, match=message):
-            score_attention(tmp_path / name, sentences(), alignment())
+            score_attention(tmp_path / name, SENTENCES, alignment())
 
 
 @pytest.mark.parametrize("kind", ["function", "saved", "file"])
@@ -307,8 +302,20 @@ def test_tasks_need_a_model(kind: str, tmp_path: Path) -> None:
             ask()
 
 
-def test_own_code_is_read_as_it_says() -> None:
+@pytest.mark.parametrize("from_folder", [False, True])
+def test_own_code_is_read_as_it_says(from_folder: bool, tmp_path: Path) -> None:
+    """Code that comes with a folder is run when it is asked for."""
     model, layers = own_code.own(), []
+    if from_folder:
+        shutil.copy(own_code.__file__, tmp_path / "theirs.py")
+        save(model, tmp_path)
+        mapped = {"AutoConfig": "theirs.OwnConfig", "AutoModel": "theirs.OwnModel"}
+        change_json(tmp_path / "config.json", auto_map=mapped)
+        with pytest.raises(ModelError, match="give trust_remote_code=True") as refused:
+            load_encoder(tmp_path)
+        assert "\n" not in str(refused.value)
+        model = load_encoder(tmp_path, ModelOptions(trust_remote_code=True)).model
+        assert type(model).__module__.startswith("transformers_modules.")
     before = hooks(model)
     with open_reader(model) as reader:
         for _ in range(2):
@@ -317,28 +324,28 @@ def test_own_code_is_read_as_it_says() -> None:
         assert reader.read_through == "returned attentions"
         assert (reader.n_layers, reader.n_heads) == (own_code.LAYERS, own_code.HEADS)
     assert hooks(model) == before
-    expected = model(**make_inputs(), output_attentions=True).attentions
+    expected = own_code.own()(**make_inputs(), output_attentions=True).attentions
     assert [layer for layer, _ in layers] == list(range(own_code.LAYERS))
     for (_, ours), others in zip(layers, expected, strict=True):
         assert torch.equal(ours, others)
 
 
 @pytest.mark.parametrize(
-    ("kind", "query", "key"),
+    ("kind", "path", "names"),
     [
-        ("xlm", "attentions.{}.q_lin", "attentions.{}.k_lin"),
-        ("flaubert", "attentions.{}.q_lin", "attentions.{}.k_lin"),
-        ("fsmt", "encoder.layers.{}.self_attn.q_proj", "encoder.layers.{}.self_attn.k_proj"),
-        ("prophetnet", "layers.{}.self_attn.query_proj", "layers.{}.self_attn.key_proj"),
+        ("xlm", "attentions.{}.{}_lin", "q k"),
+        ("flaubert", "attentions.{}.{}_lin", "q k"),
+        ("fsmt", "encoder.layers.{}.self_attn.{}_proj", "q k"),
+        ("prophetnet", "layers.{}.self_attn.{}_proj", "query key"),
     ],
 )
 def test_weights_are_the_softmax_of_products_of_queries_and_keys(
-    kind: str, query: str, key: str
+    kind: str, path: str, names: str
 ) -> None:
     """Computed anew from the hidden states and the projections of each layer."""
     model, inputs, states = encoder_of(make_model(kind)), make_inputs(), []
     projections = [
-        [model.get_submodule(path.format(layer)) for path in (query, key)]
+        [model.get_submodule(path.format(layer, name)) for name in names.split()]
         for layer in range(families.LAYERS)
     ]
     for queries, _ in projections:
@@ -363,22 +370,3 @@ def test_big_bird_with_full_attention_is_read() -> None:
     config = BigBirdConfig(vocab_size=60, attention_type="original_full", **sizes)
     with open_reader(BigBirdModel(config).eval()) as reader:
         assert reader.n_heads == 2
-
-
-def test_code_that_comes_with_a_model_is_run_when_it_is_asked_for(tmp_path: Path) -> None:
-    shutil.copy(own_code.__file__, tmp_path / "theirs.py")
-    model = own_code.own()
-    model.save_pretrained(tmp_path)
-    make_tokenizer().save_pretrained(tmp_path)
-    mapped = {"AutoConfig": "theirs.OwnConfig", "AutoModel": "theirs.OwnModel"}
-    change_json(tmp_path / "config.json", auto_map=mapped)
-    with pytest.raises(ModelError, match="give trust_remote_code=True") as refused:
-        load_encoder(tmp_path)
-    assert "\n" not in str(refused.value)
-    loaded = load_encoder(tmp_path, ModelOptions(trust_remote_code=True))
-    assert type(loaded.model).__module__.startswith("transformers_modules.")
-    with open_reader(loaded.model) as reader:
-        assert (reader.read_through, reader.n_layers) == ("returned attentions", own_code.LAYERS)
-    found = [capture(one, make_inputs()) for one in (loaded.model, model)]
-    assert all(map(torch.equal, *found))
-    assert [len(layers) for layers in found] == [own_code.LAYERS] * 2

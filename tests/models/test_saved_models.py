@@ -34,7 +34,7 @@ from headroles.storage import HIDDEN
 from headroles.studies.importance.importance import Importance
 from headroles.studies.sharing.collaborate import collaborate_heads
 from tests.conftest import change_json, make_bert, make_tokenizer
-from tests.models.families import CONFIGS, HALVES, PROJECTED, make_whole
+from tests.models.families import HALVES, NAMES, PROJECTED, make_whole
 from tests.models.test_surgery import A_LAYER, INPUTS, SOME, of_family
 from tests.rounding import assert_same_outputs, assert_same_sums, sizes_of_scores
 from tests.tasks.conftest import make_task_model
@@ -289,7 +289,7 @@ OTHERS = (
 
 def classes_of(kind: str) -> list[str]:
     """Classes of a family that have an encoder and can be run on tokens."""
-    name = CONFIGS[kind][0]
+    name = NAMES[kind]
     module = sys.modules[
         getattr(hf, f"{name}Model", getattr(hf, f"{name}Encoder", None)).__module__
     ]
