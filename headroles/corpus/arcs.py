@@ -34,13 +34,13 @@ def read_arcs(paths: PathLike | Iterable[PathLike], options: ArcsOptions) -> Cor
     Raises:
         CorpusError: a path does not exist, or a folder has no ``.jsonl`` file.
     """
-    files, found = find_files(paths, ".jsonl")
+    files, origin = find_files(paths, ".jsonl")
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
         positions, seen = Positions(), set[str]()
         for file in files:
             for count, (line, record) in enumerate(read_json_lines(file), start=1):
-                name = f"{file.stem}-{count}"
+                name = f"{file.name}-{count}"
                 given = {"id": name, "document": name, **record}
                 sentence = sequence_of(given, f"{file}, line {line}", options.least_distance)
                 if sentence.id in seen:
@@ -49,7 +49,7 @@ def read_arcs(paths: PathLike | Iterable[PathLike], options: ArcsOptions) -> Cor
                 yield replace(sentence, position=positions.next(sentence.document))
 
     known = {"scheme": OTHER, "least_distance": options.least_distance}
-    return Corpus({"format": KEY, **found, **known}, read)
+    return Corpus({"format": KEY, **origin, **known}, read)
 
 
 def words_alone(words: Iterable[str]) -> Sentence:
@@ -60,10 +60,10 @@ def words_alone(words: Iterable[str]) -> Sentence:
     if isinstance(words, str | bytes) or not isinstance(words, Iterable):
         given = shortened(repr(words))
         raise UsageError(f"the sentence is {given}; give its words, in a list")
-    if not (own := list(words)):
+    if not (tokens := list(words)):
         raise UsageError("the sentence has no words; give another")
     named = dict.fromkeys(("id", "document"), "tokens")
-    return sequence_of({**named, "tokens": own, "arcs": []}, "the sentence", 1)
+    return sequence_of({**named, "tokens": tokens, "arcs": []}, "the sentence", 1)
 
 
 def sequence_of(record: Mapping[str, Any], place: str, least_distance: int) -> Sentence:
@@ -98,7 +98,7 @@ def sequence_of(record: Mapping[str, Any], place: str, least_distance: int) -> S
         raise CorpusError(
             f"{place}: arc {number} is {shortened(repr(arc))}, but an arc {cause}; correct it"
         )
-    cells = tuple(f"{KEY}={','.join(dict.fromkeys(own))}" if own else MISSING for own in listed)
+    cells = tuple(f"{KEY}={','.join(dict.fromkeys(ends))}" if ends else MISSING for ends in listed)
     n = len(tokens)
     tree = tuple(tokens), (ROOT,) * n, (MISSING,) * n
     return Sentence(str(names[0]), str(names[1]), 0, *tree, {"misc": cells})

@@ -46,13 +46,13 @@ _PACKINGS: tuple[tuple[re.Pattern[bytes], Any], ...] = (
 class CorpusFile:
     """A file of a corpus, compressed or not.
 
-    ``shown`` is its name in messages; ``stem`` is unique in the corpus and names sentences without
-    an id.
+    ``shown`` is its name in messages; ``name`` is unique in the corpus, and begins the ids of
+    sentences without one.
     """
 
     path: Path
     shown: str
-    stem: str
+    name: str
 
     def __str__(self) -> str:
         return self.shown
@@ -113,17 +113,17 @@ def find_files(
     Raises CorpusError for a path that does not exist, a folder without such a file, a file given
     twice, a pipe or a device, or no path at all.
     """
-    found: list[Path] = []
+    file_paths: list[Path] = []
     folders: list[dict[str, Any]] = []
     for path in map(Path, [paths] if isinstance(paths, str | OsPathLike) else paths):
         try:
             if _is_input(path) or is_dataset(path):
-                found.append(path)
+                file_paths.append(path)
             elif stat.S_ISDIR(path.stat().st_mode):
-                folders.append(_look_into(path, suffixes, found))
+                folders.append(_look_into(path, suffixes, file_paths))
             else:
                 check_not_special(path)
-                found.append(path)
+                file_paths.append(path)
         except FileNotFoundError:
             advice = f"give a file or a folder of {suffixes[0]} files"
             if is_relation(str(path)):
@@ -133,12 +133,12 @@ def find_files(
             raise
         except (OSError, ValueError) as error:  # a folder without permission, a name of no file
             raise _unreadable(path, error) from error
-    if not found:
+    if not file_paths:
         raise CorpusError("no corpus was given; give at least one file or folder")
     files, names = [], []
-    for path, stem in _stems(found).items():
+    for path, name in _unique_names(file_paths).items():
         is_input = _is_input(path)
-        files.append(_standard_input() if is_input else CorpusFile(path, printable(path), stem))
+        files.append(_standard_input() if is_input else CorpusFile(path, printable(path), name))
         # control characters stay in records, so that the file is found again; halves cannot
         is_shown = is_input or has_halves(str(path))
         names.append(str(files[-1]) if is_shown else str(path))
@@ -176,27 +176,23 @@ def _uncompressed(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
 
 
-def _look_into(path: Path, suffixes: Sequence[str], found: list[Path]) -> dict[str, Any]:
-    """Add the files of a folder to ``found``; return the part of a record about the folder."""
-    inside = sorted(path.iterdir())
+def _look_into(folder: Path, suffixes: Sequence[str], file_paths: list[Path]) -> dict[str, Any]:
+    """Add the files of a folder to ``file_paths``; return the part of a record about the folder."""
+    inside = sorted(folder.iterdir())
     taken = [file for file in inside if kind_of(file) in suffixes and file.is_file()]
-    ignored = [one for one in inside if not (one in taken or one.name.startswith("."))]
-    deeper = {one for one in ignored if one.is_dir()}
+    ignored = [path for path in inside if not (path in taken or path.name.startswith("."))]
+    inner = [path for path in ignored if path.is_dir()]
     if not taken:
-        holding = [
-            one
-            for one in sorted(deeper)
-            if any(kind_of(file) in suffixes for file in one.iterdir())
-        ]
+        holding = [path for path in inner if {*map(kind_of, path.iterdir())} & {*suffixes}]
         advice = f"its folders do: {listed(holding)}" if holding else "name the files themselves"
-        if (path / "config.json").is_file():
+        if (folder / "config.json").is_file():
             advice = "it holds a model; give the model first, then the corpus"
-        raise CorpusError(f"folder {path} holds no {suffixes[0]} file; {advice}")
-    found += taken
+        raise CorpusError(f"folder {folder} holds no {suffixes[0]} file; {advice}")
+    file_paths += taken
     return {
-        "folder": printable(path),
+        "folder": printable(folder),
         "taken": len(taken),
-        "left": [printable(one.name + "/" * (one in deeper)) for one in ignored[:_MOST_IGNORED]],
+        "left": [printable(path.name + "/" * (path in inner)) for path in ignored[:_MOST_IGNORED]],
         "n_left": len(ignored),
     }
 
@@ -219,7 +215,7 @@ def _standard_input() -> CorpusFile:
     return file
 
 
-def _stems(paths: Sequence[Path]) -> dict[Path, str]:
+def _unique_names(paths: Sequence[Path]) -> dict[Path, str]:
     """Name files by their stems, with as many parent folders as make the names unique.
 
     Raises CorpusError for a file that is given twice.

@@ -72,11 +72,11 @@ _APPLIES_TO = {
 
 def _check_idle(options: CorpusOptions, group: type[Options]) -> None:
     """Raise UsageError for options of another kind of corpus than that of ``group``."""
-    own = {one.name for one in fields_of(group)}
+    accepted = {field.name for field in fields_of(group)}
     for other, applies_to in _APPLIES_TO.items():
-        for one in fields_of(other):
-            if one.name not in own and getattr(options, one.name) != one.default:
-                raise UsageError(f"`{one.name}` applies to {applies_to}")
+        for field in fields_of(other):
+            if field.name not in accepted and getattr(options, field.name) != field.default:
+                raise UsageError(f"`{field.name}` applies to {applies_to}")
 
 
 def as_corpus(given: object) -> Corpus:
@@ -92,7 +92,7 @@ def as_corpus(given: object) -> Corpus:
     if (
         isinstance(given, Sequence)
         and given
-        and all(isinstance(one, str | os.PathLike) for one in given)
+        and all(isinstance(item, str | os.PathLike) for item in given)
     ):
         return _treebank(given)
     return make_corpus(given)  # type: ignore[arg-type]  # which checks its argument

@@ -134,9 +134,9 @@ def _check_schemes(
     for scheme, label in distinctive_labels(new).items():
         shown.setdefault(scheme, (label, sentence.id))
     if len(shown) > 1:
-        found = " and ".join(f"{label!r} (sentence {where!r})" for label, where in shown.values())
+        labels = " and ".join(f"{label!r} (sentence {where!r})" for label, where in shown.values())
         raise CorpusError(
-            f"two label schemes in one corpus: {found} belong to UD and to CLEAR; "
+            f"two label schemes in one corpus: {labels} belong to UD and to CLEAR; "
             "score corpora of different schemes in separate runs"
         )
 

@@ -88,8 +88,8 @@ _NUMBER = re.compile(r"(.+?)[-_.:/](?:p\d+)?s?\d+")
 
 def prefix_of(sentence_id: str) -> str:
     """Return the part of an id before the number of the sentence; empty without a number."""
-    found = _NUMBER.fullmatch(sentence_id)
-    return found[1] if found else ""
+    match = _NUMBER.fullmatch(sentence_id)
+    return match[1] if match else ""
 
 
 class Positions:
@@ -115,14 +115,14 @@ def find_cycle(governors: tuple[int, ...]) -> tuple[int, ...]:
     """Return the word indices of the first cycle, in ascending order; empty if there is none."""
     done = [False] * len(governors)
     for start in range(len(governors)):
-        places: dict[int, int] = {}  # words on the path from the start upwards
+        path: dict[int, int] = {}  # words on the path from the start upwards
         word = start
         while word != ROOT and not done[word]:
-            if word in places:
-                return tuple(sorted(list(places)[places[word] :]))
-            places[word] = len(places)
+            if word in path:
+                return tuple(sorted(list(path)[path[word] :]))
+            path[word] = len(path)
             word = governors[word]
-        for word in places:
+        for word in path:
             done[word] = True
     return ()
 
@@ -187,7 +187,7 @@ class Corpus:
         if self.sentences is None:
             files = listed(self.source.get("files") or [self.source.get("format")])
             return f"Corpus({files}: read when it is iterated)"
-        documents = len({one.document for one in self.sentences})
+        documents = len({sentence.document for sentence in self.sentences})
         return f"Corpus({len(self)} sentences, {documents} document{'s' * (documents != 1)})"
 
     def watched(self, on_read: Callable[[int], None]) -> Corpus:

@@ -64,10 +64,10 @@ def _text_rows(
     line, first = next(lines)
     names = None if header is False else first
     columns = choose(names or ())
-    places = [place_of(file, column, names, len(first)) for column in columns]
+    indices = [column_index(file, column, names, len(first)) for column in columns]
     is_named = any(isinstance(column, str) and not column.isdecimal() for column in columns)
     if header is None and not is_named:
-        _check_header(file, first, [first[place] for place in places])
+        _check_header(file, first, [first[index] for index in indices])
     hint = "" if names is None else ", or pass `header=False` if line 1 is no header"
     for number, cells in lines if names is not None else chain([(line, first)], lines):
         if cells == [""] and len(first) > 1:
@@ -77,7 +77,7 @@ def _text_rows(
                 f"{file}, line {number}: {len(cells)} columns instead of {len(first)}; correct the "
                 f"line{hint}"
             )
-        yield number, [cells[place] for place in places]
+        yield number, [cells[index] for index in indices]
 
 
 def _split_lines(file: CorpusFile, separator: str | None) -> Iterator[Row]:
@@ -116,16 +116,16 @@ def _check_header(file: CorpusFile, first: Sequence[str], chosen: Sequence[str])
 
 def hint_of_separator(names: Sequence[str]) -> str:
     """Return advice about a header that tabs do not split, but commas or semicolons would."""
-    found = [name for name, mark in _MARKS.items() if len(names) == 1 and mark in names[0]]
-    if not found:
+    marks = [name for name, mark in _MARKS.items() if len(names) == 1 and mark in names[0]]
+    if not marks:
         return ""
-    return f"; it looks {found[0]}-separated: pass `separator={found[0]!r}`, or convert it to tabs"
+    return f"; it looks {marks[0]}-separated: pass `separator={marks[0]!r}`, or convert it to tabs"
 
 
 def _json_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
     chosen: list[str] = []
     for number, record in read_json_lines(file):
-        chosen = chosen or [[*record][place] for place in _places(file, choose, [*record])]
+        chosen = chosen or [[*record][index] for index in _indices_of(file, choose, [*record])]
         if missing := [name for name in chosen if name not in record]:
             raise CorpusError(f"{file}, line {number} has no {listed(missing)}; add it")
         yield number, [record[name] for name in chosen]
@@ -169,13 +169,13 @@ def _parquet_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
     try:
         with pq.ParquetFile(file.path) as table:
             names, number = table.schema_arrow.names, 0
-            places = _places(file, choose, names)
-            for batch in table.iter_batches(columns=list({names[place] for place in places})):
+            indices = _indices_of(file, choose, names)
+            for batch in table.iter_batches(columns=list({names[index] for index in indices})):
                 columns = []
-                for place in places:  # several columns may have one name
-                    alike = batch.schema.get_all_field_indices(names[place])
-                    own = alike[names[:place].count(names[place])]
-                    columns.append(batch.column(own).to_pylist())
+                for index in indices:  # several columns may have one name
+                    alike = batch.schema.get_all_field_indices(names[index])
+                    field = alike[names[:index].count(names[index])]
+                    columns.append(batch.column(field).to_pylist())
                 for cells in zip(*columns, strict=True):
                     number += 1
                     yield number, list(cells)
@@ -195,7 +195,7 @@ def _dataset_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
         splits = list(data.keys())
         where = f"{file}:SPLIT" if str(file).startswith(HUB_PREFIX) else f"{file}/SPLIT"
         raise UsageError(f"{file} has several splits; name one, {where}: {listed(splits, 12)}")
-    chosen = [data.column_names[place] for place in _places(file, choose, data.column_names)]
+    chosen = [data.column_names[index] for index in _indices_of(file, choose, data.column_names)]
     for number, record in enumerate(data.select_columns(list(dict.fromkeys(chosen))), start=1):
         yield number, [record[name] for name in chosen]
 
@@ -226,12 +226,12 @@ def named_columns(given: Any) -> tuple[str | int, ...]:
     )
 
 
-def _places(file: CorpusFile, choose: Choose, names: Sequence[str]) -> list[int]:
-    return [place_of(file, column, names, len(names)) for column in choose(names)]
+def _indices_of(file: CorpusFile, choose: Choose, names: Sequence[str]) -> list[int]:
+    return [column_index(file, column, names, len(names)) for column in choose(names)]
 
 
-def place_of(file: object, column: str | int, names: Sequence[str] | None, width: int) -> int:
-    """Return the place of a column among ``width``; ``names`` are those of the header, if any.
+def column_index(file: object, column: str | int, names: Sequence[str] | None, width: int) -> int:
+    """Return the index of a column among ``width``; ``names`` are those of the header, if any.
 
     Raises CorpusError if no column or several have the name, UsageError for a name without a
     header.
@@ -243,13 +243,13 @@ def place_of(file: object, column: str | int, names: Sequence[str] | None, width
                 f"column {shortened(column)!r} is a name, but {file} was said to have no header; "
                 "give the number of the column, from 0"
             )
-        places = [k for k, name in enumerate(names) if name == column]
-        if len(places) == 1:
-            return places[0]
-        if places:
+        indices = [k for k, name in enumerate(names) if name == column]
+        if len(indices) == 1:
+            return indices[0]
+        if indices:
             raise CorpusError(
-                f"{file} has {len(places)} columns {column!r}, numbers "
-                f"{', '.join(map(str, places))}; give the number of the one you mean, counted "
+                f"{file} has {len(indices)} columns {column!r}, numbers "
+                f"{', '.join(map(str, indices))}; give the number of the one you mean, counted "
                 "from 0"
             )
         raise CorpusError(

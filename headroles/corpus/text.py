@@ -65,7 +65,7 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOp
     ...     [sentence.words for sentence in corpus]
     [('Dogs', 'bark', '.'), ('Cats', 'sleep', '.')]
     """
-    files, found = find_files(paths, ".txt")
+    files, origin = find_files(paths, ".txt")
     pipeline = load_pipeline(parser)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
@@ -77,11 +77,11 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOp
                 ((text, None) for text in texts), options.lines, options.parser_processes
             ):
                 if sentence is not None:
-                    name = f"{file.stem}-{position + 1}"
-                    yield replace(sentence, id=name, document=file.stem, position=position)
+                    name = f"{file.name}-{position + 1}"
+                    yield replace(sentence, id=name, document=file.name, position=position)
                     position += 1
 
-    corpus = pipeline.corpus("text", read, {**found, "lines": options.lines})
+    corpus = pipeline.corpus("text", read, {**origin, "lines": options.lines})
     return save_parses(corpus, options.keep_parses)
 
 
@@ -124,7 +124,7 @@ def read_pairs(
     check_text_columns(columns)
     if len(set(map(str, columns))) < len(columns):
         raise UsageError(f"the text column {columns[0]!r} was given twice; give two columns")
-    files, found = find_files(paths, *TABLES)
+    files, origin = find_files(paths, *TABLES)
     pipeline = load_pipeline(parser)
     layout: dict[str, Any] = {"header": options.header, "separator": options.separator}
 
@@ -132,11 +132,11 @@ def read_pairs(
         for file in files:
             rows = (cells for _, cells in read_columns(file, lambda _: columns, **layout))
             for row, sentence in pipeline.parse_rows(
-                rows, file.stem, skipped, options.parser_processes
+                rows, file.name, skipped, options.parser_processes
             ):
-                yield replace(sentence, document=f"{file.stem}#{row + 1}")
+                yield replace(sentence, document=f"{file.name}#{row + 1}")
 
-    corpus = pipeline.corpus("pairs", read, {**found, "text_columns": list(columns)})
+    corpus = pipeline.corpus("pairs", read, {**origin, "text_columns": list(columns)})
     return save_parses(corpus, options.keep_parses)
 
 
@@ -169,7 +169,7 @@ class Pipeline:
             yield from ((sentence_of(span), beside) for span in ([doc] if whole else doc.sents))
 
     def parse_rows(
-        self, rows: Iterable[Sequence[str]], stem: str, skipped: Skipped, n_processes: int = 1
+        self, rows: Iterable[Sequence[str]], prefix: str, skipped: Skipped, n_processes: int = 1
     ) -> Iterator[tuple[int, Sentence]]:
         """Parse every cell as one sentence, whatever trees are in it; yield (row, sentence)."""
         cells = (
@@ -181,7 +181,7 @@ class Pipeline:
             if sentence is None:
                 skipped[NO_WORDS] += 1
             else:
-                yield row, replace(sentence, id=f"{stem}-{row + 1}{end}", position=place)
+                yield row, replace(sentence, id=f"{prefix}-{row + 1}{end}", position=place)
 
 
 def load_pipeline(parser: str | OsPathLike[str] | Language) -> Pipeline:

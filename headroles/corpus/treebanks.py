@@ -78,7 +78,7 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
     >>> first.words[:4], first.governors[:4]
     (('The', 'town', 'council', 'approved'), (2, 2, 3, -1))
     """
-    files, found = find_files(paths, *SUFFIXES)
+    files, origin = find_files(paths, *SUFFIXES)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
         seen: dict[int, int] = {}  # hashes of ids, and places as numbers, which take less memory
@@ -91,7 +91,7 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
                     columns = _columns(file, block)
                     schemes.add(block.metadata.get(SCHEME, ""))
                 given = block.metadata.get("sent_id") if options.ids == "given" else None
-                name = given or f"{file.stem}-{count}"
+                name = given or f"{file.name}-{count}"
                 place = documents.place(file, block.metadata, name)
                 try:
                     here = block.first_line * len(files) + number
@@ -119,11 +119,11 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
 
     source: CorpusSource = {
         "format": "conllu",
-        **found,
+        **origin,
         "documents_by": options.documents,
         "ids_by": options.ids,
     }
-    return Corpus(source, read, undivided=frozenset(file.stem for file in files))
+    return Corpus(source, read, undivided=frozenset(file.name for file in files))
 
 
 # Blocks of lines
@@ -151,7 +151,7 @@ class _Block:
 
 def _blocks(file: CorpusFile) -> Iterator[_Block]:
     for is_text, block in groupby(
-        enumerate(file.lines(), start=1), lambda one: one[1].strip() != ""
+        enumerate(file.lines(), start=1), lambda numbered: numbered[1].strip() != ""
     ):
         if is_text:
             numbers, lines = zip(*block, strict=True)
@@ -207,13 +207,13 @@ class _Documents:
         elif "newdoc" in metadata or "newdoc id" in metadata:
             self._n_newdoc += 1
             self._current = metadata.get("newdoc id") or str(self._n_newdoc)
-        document = file.stem if self._current is None else f"{file.stem}#{self._current}"
+        document = file.name if self._current is None else f"{file.name}#{self._current}"
         return document, self._positions.next(document)
 
     def _from_id(self, sentence_id: str) -> str:
         if self._detail:
-            found = re.search(self._detail, sentence_id)
-            name = (found[1 if found.re.groups else 0] or "") if found else ""
+            match = re.search(self._detail, sentence_id)
+            name = (match[1 if match.re.groups else 0] or "") if match else ""
         else:
             name = prefix_of(sentence_id)
         if name:
@@ -358,8 +358,8 @@ def save_parses(corpus: Corpus, file: Path | None) -> Corpus:
 def to_conllu(sentence: Sentence, comments: Mapping[str, str]) -> str:
     """Format a sentence as CoNLL-U, with these comments before its own, and a blank line."""
     n_trees = sentence.governors.count(ROOT)
-    own = {"sent_id": sentence.id, TREES: str(n_trees) if n_trees > 1 else None}
-    lines = [f"# {key} = {value}" for key, value in {**comments, **own}.items() if value]
+    of_sentence = {"sent_id": sentence.id, TREES: str(n_trees) if n_trees > 1 else None}
+    lines = [f"# {key} = {value}" for key, value in {**comments, **of_sentence}.items() if value]
     lemma, upos, xpos, feats, deps, misc = map(sentence.column, ANNOTATIONS)
     heads = [str(governor + 1) for governor in sentence.governors]
     numbers = map(str, range(1, len(sentence.words) + 1))
