@@ -142,8 +142,8 @@ class ExampleEncoder:
         """
         examples = list(examples)
         encoded: dict[int, EncodedExample] = {}
-        for n_segments in (1, 2):
-            chosen = [k for k, one in enumerate(examples) if len(one.sentences) == n_segments]
+        for n in (1, 2):
+            chosen = [k for k, example in enumerate(examples) if len(example.sentences) == n]
             for k, cut in zip(chosen, self._cut([examples[k] for k in chosen]), strict=True):
                 if len(cut.input_ids) > self._max_tokens:
                     skipped[TOO_LONG] += 1
@@ -168,8 +168,8 @@ class ExampleEncoder:
         # the words of the second sentence are numbered after those of the first
         first = len(example.sentences[0].words)
         words = np.where(segments == 1, word_ids + first, word_ids)
-        governors = [np.asarray(one.governors, dtype=np.int64) for one in example.sentences]
-        governors[1:] = [np.where(own == ROOT, ROOT, own + first) for own in governors[1:]]
+        governors = [np.asarray(sentence.governors, np.int64) for sentence in example.sentences]
+        governors[1:] = [np.where(second == ROOT, ROOT, second + first) for second in governors[1:]]
         pieces = words >= 0
         known = pieces if self._unknown is None else pieces & (input_ids != self._unknown)
         self.counts.update(
@@ -226,17 +226,17 @@ class ExampleEncoder:
         cuts: list[Cut] = []
         differ: list[Example] = []
         for example in examples:
-            pieces = [list(map(self._ids_of, one.words)) for one in example.sentences]
-            whole = [self._ids_of(" ".join(one.words)) for one in example.sentences]
-            parts = [list(chain.from_iterable(own)) for own in pieces]
+            pieces = [list(map(self._ids_of, sentence.words)) for sentence in example.sentences]
+            whole = [self._ids_of(" ".join(sentence.words)) for sentence in example.sentences]
+            parts = [list(chain.from_iterable(by_word)) for by_word in pieces]
             differ += [example] * (parts != whole)
             # numbers below 0 in place of pieces show which are of which sentence, and which special
             marks = ([~k] * len(part) for k, part in enumerate(parts))
             layout = np.array(self._tokenizer.build_inputs_with_special_tokens(*marks))
             segments, words = np.where(layout < 0, ~layout, SPECIAL), np.full(len(layout), -1)
             layout[layout < 0] = list(chain.from_iterable(parts))
-            for k, own in enumerate(pieces):
-                words[segments == k] = np.repeat(np.arange(len(own)), list(map(len, own)))
+            for k, by_word in enumerate(pieces):
+                words[segments == k] = np.repeat(np.arange(len(by_word)), list(map(len, by_word)))
             type_ids = None
             if self._with_token_types:
                 type_ids = np.array(self._tokenizer.create_token_type_ids_from_sequences(*parts))
@@ -295,8 +295,8 @@ class AlignedEncoder(ExampleEncoder):
                     f"{n_words - 1} for words and None for special tokens"
                 )
         words = np.array([-1 if number is None else number for number in given], dtype=np.int64)
-        places = np.flatnonzero(words >= 0)
-        if (np.diff(places) > 1).any() or (np.diff(words[places]) < 0).any():
+        pieces = np.flatnonzero(words >= 0)
+        if (np.diff(pieces) > 1).any() or (np.diff(words[pieces]) < 0).any():
             raise TokenizerError(
                 f"the alignment of {example.id!r} has words out of order, or a special token "
                 "between words; list the pieces in the order of the words"
