@@ -33,14 +33,14 @@ def contrast_sample(samples: Sequence[Sample], weights: ArrayLike) -> Sample:
         StatisticsError: samples and weights that do not fit.
     """
     weight = np.asarray(weights, dtype=np.float64)
-    shapes = [one.n_tests for one in samples]
+    shapes = [sample.n_tests for sample in samples]
     if weight.ndim != 2 or len(set(shapes)) > 1 or weight.shape[1] != len(samples):
         raise StatisticsError(
             f"samples have {shapes} tests and weights have shape {weight.shape}; give samples of "
             "the same tests and weights (contrasts, samples)"
         )
     mean, error, df, n, n_clusters = (
-        np.stack([getattr(one.moments, name) for one in samples])
+        np.stack([getattr(sample.moments, name) for sample in samples])
         for name in ("mean", "standard_error", "df", "n", "n_clusters")
     )
     squared = np.tensordot(weight**2, error**2, 1)

@@ -121,8 +121,8 @@ def wilson_interval(values: ArrayLike | Sample, *, confidence: float = 0.95) -> 
     moments, result = sample.moments, _open_intervals(sample)
     some = moments.status != UNTESTABLE
     m, error, n = (
-        own[some]
-        for own in (np.clip(moments.mean, 0, 1), moments.standard_error, moments.n_clusters)
+        array[some]
+        for array in (np.clip(moments.mean, 0, 1), moments.standard_error, moments.n_clusters)
     )
     tells = (moments.status[some] == OK) & (m * (1 - m) > 0)
     # the number of independent examples that would have this error
@@ -171,11 +171,11 @@ def difference_interval(values: ArrayLike | Sample, *, confidence: float = 0.95)
 
 def _correlation(difference: Sample, first: Sample, second: Sample) -> FloatArray:
     """Return the correlation of two means (tests,), from their errors and their difference's."""
-    of_both, one, other = (part.moments.standard_error for part in (difference, first, second))
+    both, a, b = (part.moments.standard_error for part in (difference, first, second))
     varies = (first.moments.status == OK) & (second.moments.status == OK)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = (one**2 + other**2 - of_both**2) / (2 * one * other)
-    return np.where(varies, np.clip(found, -1, 1), 0)
+        correlation = (a**2 + b**2 - both**2) / (2 * a * b)
+    return np.where(varies, np.clip(correlation, -1, 1), 0)
 
 
 def _check_range(sample: Sample, least: float, refusal: str) -> None:

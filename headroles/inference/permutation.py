@@ -46,12 +46,12 @@ def permute_within(
     rng = np.random.default_rng(seed)
     observed, drawn, n_marked = 0.0, np.zeros(n_resamples), 0
     for label in np.unique(labels):
-        own = labels == label
-        count = int(marks[own].sum())
-        if count in (0, own.sum()):
+        in_stratum = labels == label
+        count = int(marks[in_stratum].sum())
+        if count in (0, in_stratum.sum()):
             continue
-        centred: FloatArray = numbers[own] - numbers[own].mean()
-        observed += centred[marks[own]].sum()
+        centred: FloatArray = numbers[in_stratum] - numbers[in_stratum].mean()
+        observed += centred[marks[in_stratum]].sum()
         # the places of the smallest of random numbers are a random subset
         order = rng.random((n_resamples, len(centred))).argpartition(count - 1, axis=1)[:, :count]
         drawn += centred[order].sum(axis=1)

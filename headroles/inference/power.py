@@ -68,10 +68,10 @@ def design_effect(pilot: Moments) -> FloatArray:
     small pilots have by chance, are set to 1.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = pilot.n * (pilot.standard_error / pilot.sd) ** 2
+        effect = pilot.n * (pilot.standard_error / pilot.sd) ** 2
     # a design effect of 1 plus rounding error must not require one more example
-    found = np.where(np.isclose(found, 1, rtol=1e-9), 1, np.maximum(found, 1))
-    return np.where(pilot.status == OK, found, np.nan)
+    effect = np.where(np.isclose(effect, 1, rtol=1e-9), 1, np.maximum(effect, 1))
+    return np.where(pilot.status == OK, effect, np.nan)
 
 
 def smallest_n(

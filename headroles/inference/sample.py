@@ -138,7 +138,7 @@ class Moments:
 
     def take(self, columns: IndexArray | slice) -> Moments:
         """Return the moments of some columns."""
-        return Moments(*(getattr(self, one.name)[columns] for one in fields(self)))
+        return Moments(*(getattr(self, field.name)[columns] for field in fields(self)))
 
 
 def describe(data: FloatArray, codes: IndexArray, ddof: int, resolution: float) -> Moments:
@@ -288,9 +288,9 @@ class Sample:
     @classmethod
     def joined(cls, samples: Sequence[Sample]) -> Self:
         """Join the moments of samples of different examples: their tests side by side."""
-        parts = [[getattr(one.moments, name.name) for one in samples] for name in fields(Moments)]
-        moments = Moments(*(np.concatenate(part) for part in parts))
-        return cls.of_moments(moments, np.concatenate([one.skewness for one in samples]))
+        parts = zip(*(vars(sample.moments).values() for sample in samples), strict=True)
+        moments = Moments(*map(np.concatenate, parts))
+        return cls.of_moments(moments, np.concatenate([sample.skewness for sample in samples]))
 
     def take(self, columns: IndexArray | slice) -> Sample:
         """Return the tests at ``columns``, with moments that were computed already."""
@@ -303,8 +303,8 @@ class Sample:
         """Return the sample with the mean in place of all values of some tests."""
         values = new_array(self.values.shape, self.values.dtype)
         values[...] = self.values
-        own = values[:, columns]
-        values[:, columns] = np.where(np.isnan(own), np.nan, self.moments.mean[columns])
+        replaced = values[:, columns]
+        values[:, columns] = np.where(np.isnan(replaced), np.nan, self.moments.mean[columns])
         moments = self.moments.take(np.arange(self.n_tests))
         moments.mean[columns] = moments.mean[columns].astype(values.dtype)
         moments.sd[columns & (moments.n >= 2)] = 0
@@ -340,8 +340,8 @@ class Sample:
             for part in column_slices(len(present), len(columns)):
                 complete = self.values[np.ix_(present, columns[part])].astype(np.float64)
                 described = describe(complete, codes, self.ddof, resolution)
-                for name, own in vars(moments).items():
-                    own[columns[part]] = getattr(described, name)
+                for name, array in vars(moments).items():
+                    array[columns[part]] = getattr(described, name)
         return moments
 
     @cached_property
