@@ -391,10 +391,10 @@ def _check_reads_text(config: PreTrainedConfig) -> None:
     """Raise ModelSupportError for an encoder-decoder whose encoder does not read text."""
     from transformers import MODEL_MAPPING
 
-    found: Any = MODEL_MAPPING.get(type(config), None)
-    if found is None and getattr(config, "auto_map", None):
+    kind: Any = MODEL_MAPPING.get(type(config), None)
+    if kind is None and getattr(config, "auto_map", None):
         return  # code that comes with the model
-    if found is None or found.main_input_name != "input_ids":
+    if kind is None or kind.main_input_name != "input_ids":
         raise ModelSupportError(
             f"{config.model_type} is an encoder-decoder whose encoder does not read text alone; "
             "headroles scores encoders of text, such as bert, or those of t5 and bart"
@@ -419,11 +419,11 @@ def layer_reaches(config: PreTrainedConfig, n_layers: int) -> tuple[int | None, 
     """Return how far the attention of each layer reaches to either side; None if unlimited."""
     kinds = getattr(config, "layer_types", None) or ["full_attention"] * n_layers
     differ = getattr(config, "is_heterogeneous", False)
-    own = config.per_layer_config if differ else [config] * n_layers
+    configs = config.per_layer_config if differ else [config] * n_layers
     sides = 2 if config.model_type == "t5gemma2_text" else 1  # its width is that of both sides
     return tuple(
-        one.sliding_window // sides if kind == "sliding_attention" else None
-        for kind, one in zip(kinds, own, strict=True)
+        of_layer.sliding_window // sides if kind == "sliding_attention" else None
+        for kind, of_layer in zip(kinds, configs, strict=True)
     )
 
 

@@ -151,8 +151,8 @@ def _product(left: Tensor, right: Tensor) -> Tensor:
     if left.device.type != "cpu":
         return torch.matmul(left, right)
     product = left.new_empty(*left.shape[:-1], right.shape[-1])
-    for out, one, other in zip(product, left, right, strict=True):
-        torch.bmm(one, other, out=out)
+    for out, of_left, of_right in zip(product, left, right, strict=True):
+        torch.bmm(of_left, of_right, out=out)
     return product
 
 

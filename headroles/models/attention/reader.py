@@ -235,7 +235,7 @@ def returned_attention(base: PreTrainedModel, family: Family) -> Iterator[Run]:
         if family.mixes_padding and n > 1:
             rows = [attend(without_padding(inputs, row)) for row in range(n)]
             return [
-                torch.cat([nn.functional.pad(one, (0, width - one.shape[-1]) * 2) for one in layer])
+                torch.cat([nn.functional.pad(row, (0, width - row.shape[-1]) * 2) for row in layer])
                 for layer in zip(*rows, strict=True)
             ]
         returned: Any = getattr(base(**inputs, output_attentions=True), "attentions", None)

@@ -104,11 +104,11 @@ def gated(sites: HeadSites, gates: Tensor, ablation: Ablation | None = None) -> 
     made = ablation or Ablation()
 
     def change(layer: int, outputs: Tensor) -> Tensor:
-        own = gates[..., layer, list(sites.layers[layer].heads)].to(outputs)
-        own = own[..., None] if gates.dim() == 2 else own[:, None, :, None]
-        scaled = outputs * own
+        gate = gates[..., layer, list(sites.layers[layer].heads)].to(outputs)
+        gate = gate[..., None] if gates.dim() == 2 else gate[:, None, :, None]
+        scaled = outputs * gate
         instead = made.instead(sites, layer, outputs)
-        return scaled if instead is None else scaled + (1 - own) * instead
+        return scaled if instead is None else scaled + (1 - gate) * instead
 
     with ExitStack() as stack:
         stack.enter_context(sites.changed(change))
@@ -185,10 +185,10 @@ def gate_gradients(sites: HeadSites) -> Iterator[Callable[[Tensor], Tensor]]:
 
     def of_loss(loss: Tensor) -> Tensor:
         layers = sorted(inserted)
-        found = torch.autograd.grad(loss, [inserted[layer] for layer in layers])
-        gradients = found[0].new_zeros(*found[0].shape[:2], sites.n_layers, sites.n_heads)
-        for layer, own in zip(layers, found, strict=True):
-            gradients[:, :, layer, list(sites.layers[layer].heads)] = own
+        by_layer = torch.autograd.grad(loss, [inserted[layer] for layer in layers])
+        gradients = by_layer[0].new_zeros(*by_layer[0].shape[:2], sites.n_layers, sites.n_heads)
+        for layer, of_layer in zip(layers, by_layer, strict=True):
+            gradients[:, :, layer, list(sites.layers[layer].heads)] = of_layer
         return gradients
 
     with sites.changed(open_gates):
@@ -201,19 +201,19 @@ def weights_of_heads(sites: HeadSites) -> dict[Head, Tensor]:
     Keys and values that several heads share count for each of them. Queries and keys of low rank,
     which are not maps of single heads, are excluded.
     """
-    found: dict[Head, Tensor] = {}
+    weights: dict[Head, Tensor] = {}
     for number, layer in enumerate(sites.layers):
         n_heads = len(layer.heads)
         if not n_heads:
             continue
         maps = (layer.query, layer.key, layer.value)
-        parts = [one.weight for one in maps if one is not None] + [layer.output_weight]
+        parts = [linear.weight for linear in maps if linear is not None] + [layer.output_weight]
         flat = [
             part.detach().flatten(1).repeat_interleave(n_heads // len(part), 0) for part in parts
         ]
         rows = torch.cat(flat, dim=1)
-        found |= {(number, head): row for head, row in zip(layer.heads, rows, strict=True)}
-    return found
+        weights |= {(number, head): row for head, row in zip(layer.heads, rows, strict=True)}
+    return weights
 
 
 _BLOCK = "encoder.layer.{}.attention"

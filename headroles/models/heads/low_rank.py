@@ -86,8 +86,8 @@ class LowRankScores(nn.Module):
         query, key = self.query(queries), self.key(keys)
         if self.method == PER_HEAD:
             shape = (self.heads, self.rank // max(self.heads, 1))
-            query, key = (one.view(*one.shape[:2], *shape).transpose(1, 2) for one in (query, key))
-            return query, key
+            query, key = (part.view(*part.shape[:2], *shape) for part in (query, key))
+            return query.transpose(1, 2), key.transpose(1, 2)
         mixed = torch.addcmul(self.bias[:, None], query[:, None], self.mixing[:, None])
         return mixed, key[:, None].expand(-1, self.heads, -1, -1)
 
@@ -103,19 +103,19 @@ class LowRankScores(nn.Module):
                 parameter = self.get_parameter(name)
                 parameter.copy_(torch.from_numpy(np.ascontiguousarray(value)).view(parameter.shape))
 
-    def keep(self, places: Sequence[int]) -> None:
-        """Keep only the heads at ``places``, and the dimensions that any of them uses."""
-        chosen = torch.tensor(places, dtype=torch.long, device=self.key.weight.device)
+    def keep(self, indices: Sequence[int]) -> None:
+        """Keep only the heads at ``indices``, and the dimensions that any of them uses."""
+        chosen = torch.tensor(indices, dtype=torch.long, device=self.key.weight.device)
         if self.method == PER_HEAD:
             rows = torch.arange(self.rank, device=chosen.device).view(self.heads, -1)
             used = rows[chosen].flatten()
         else:
-            mixing, bias = (one.detach()[chosen] for one in (self.mixing, self.bias))
+            mixing, bias = (part.detach()[chosen] for part in (self.mixing, self.bias))
             used = ((mixing != 0) | (bias != 0)).any(dim=0).nonzero()[:, 0]
-            learns = self.mixing.requires_grad
-            self.mixing, self.bias = (nn.Parameter(one[:, used], learns) for one in (mixing, bias))
-        self.query, self.key = (take(one, used, dim=0) for one in (self.query, self.key))
-        self.heads, self.rank = len(places), len(used)
+            tuned = self.mixing.requires_grad
+            self.mixing, self.bias = (nn.Parameter(part[:, used], tuned) for part in (mixing, bias))
+        self.query, self.key = (take(linear, used, dim=0) for linear in (self.query, self.key))
+        self.heads, self.rank = len(indices), len(used)
 
 
 class _LowRankAttention(nn.Module):
@@ -136,10 +136,10 @@ class _LowRankAttention(nn.Module):
         heads, weights = self.attend(hidden_states, hidden_states, attention_mask, options)
         if not self.output_name:
             return heads, weights
-        own: Any = self
-        output = getattr(own, self.output_name)(heads)
-        if hasattr(own, "output_dropout"):  # of ALBERT
-            output = own.LayerNorm(hidden_states + own.output_dropout(output))
+        module: Any = self
+        output = getattr(module, self.output_name)(heads)
+        if hasattr(module, "output_dropout"):  # of ALBERT
+            output = module.LayerNorm(hidden_states + module.output_dropout(output))
         return output, weights
 
     def attend(
@@ -155,10 +155,10 @@ class _LowRankAttention(nn.Module):
         narrower = value.shape[-1] - query.shape[-1]
         if implementation == "sdpa" and narrower > 0:
             # Its fused functions want queries as wide as values; without them it is 4 times slower.
-            query, key = (nn.functional.pad(one, (0, narrower)) for one in (query, key))
+            query, key = (nn.functional.pad(part, (0, narrower)) for part in (query, key))
         interface = ALL_ATTENTION_FUNCTIONS.get_interface(implementation, eager_attention_forward)
-        own = "attention_dropout" if hasattr(self, "attention_dropout") else "dropout"
-        dropout: Any = getattr(self, own)  # a module, or a share
+        name = "attention_dropout" if hasattr(self, "attention_dropout") else "dropout"
+        dropout: Any = getattr(self, name)  # a module, or a share
         options.pop("past_key_values", None)
         heads, weights = interface(
             self,

@@ -112,10 +112,10 @@ def find_projections(model: PreTrainedModel) -> tuple[LayerProjections, ...]:
 
 def layers_that_share(layers: Sequence[LayerProjections]) -> dict[nn.Linear, list[int]]:
     """Return the numbers of the layers that each output projection serves, in their order."""
-    found: dict[nn.Linear, list[int]] = {}
+    numbers: dict[nn.Linear, list[int]] = {}
     for number, layer in enumerate(layers):
-        found.setdefault(layer.output, []).append(number)
-    return found
+        numbers.setdefault(layer.output, []).append(number)
+    return numbers
 
 
 def _of_layer(find: PathFinder, heads: tuple[int, ...]) -> LayerProjections:
@@ -167,13 +167,13 @@ class PathFinder:
 
     def linear(self, path: str) -> nn.Linear:
         """Return the linear at ``path``. Raises ModelSupportError for another module."""
-        found = self._find(path, self.base_model.get_submodule)
-        if type(found) is not nn.Linear:
+        module = self._find(path, self.base_model.get_submodule)
+        if type(module) is not nn.Linear:
             raise ModelSupportError(
-                f"{path.format(self.layer)} is a {type(found).__name__} and no Linear; "
+                f"{path.format(self.layer)} is a {type(module).__name__} and no Linear; "
                 "give the model in full precision, with adapters merged into it"
             )
-        return found
+        return module
 
     def parameter(self, path: str) -> nn.Parameter | None:
         """Return the parameter at ``path``; None without a path."""
@@ -191,12 +191,12 @@ class PathFinder:
     def _find(self, path: str, find: Callable[[str], _Found]) -> _Found:
         config = self.base_model.config
         group = self.layer * getattr(config, "num_hidden_groups", 1) // config.num_hidden_layers
-        own = path.format(self.layer, group=group)
+        full_path = path.format(self.layer, group=group)
         try:
-            return find(own)
+            return find(full_path)
         except AttributeError as error:
             raise ModelSupportError(
-                f"this {self.family.name} model has no {own}: {error}; "
+                f"this {self.family.name} model has no {full_path}: {error}; "
                 "its code differs from that of transformers"
             ) from error
 

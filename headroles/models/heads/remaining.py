@@ -27,24 +27,24 @@ def pruned_heads(config: Any) -> dict[int, tuple[int, ...]]:
     given: Any = getattr(config, "pruned_heads", None) or {}
     try:
         named = {str(layer): list(heads) for layer, heads in given.items()}
-        found = msgspec.convert(named, dict[int, list[int]], str_keys=True)
-        if any(len(set(heads)) < len(heads) for heads in found.values()):
+        pruned = msgspec.convert(named, dict[int, list[int]], str_keys=True)
+        if any(len(set(heads)) < len(heads) for heads in pruned.values()):
             raise ValueError("heads that are named twice")
     except (AttributeError, TypeError, ValueError) as error:
         raise ModelError(
             f"pruned_heads of the configuration is {shortened(given)}; it must name heads by "
             'layer, as in {"0": [1, 2]}'
         ) from error
-    if not found:
+    if not pruned:
         return {}
     n_layers, n_heads = config.num_hidden_layers, config.num_attention_heads
-    for layer, heads in found.items():
+    for layer, heads in pruned.items():
         if not 0 <= layer < n_layers or any(not 0 <= head < n_heads for head in heads):
             raise ModelError(
                 f"pruned_heads of the configuration names heads {listed(heads)} of layer {layer}; "
                 f"the model has {n_layers} layers of {n_heads} heads, counted from 0"
             )
-    return {layer: tuple(sorted(heads)) for layer, heads in sorted(found.items()) if heads}
+    return {layer: tuple(sorted(heads)) for layer, heads in sorted(pruned.items()) if heads}
 
 
 def removed_heads(config: Any) -> list[Head]:
@@ -66,10 +66,10 @@ def remaining_heads(
 
 def by_layer(heads: Iterable[Head]) -> dict[int, list[int]]:
     """Group heads by layer, sorted, without repeats."""
-    found: dict[int, list[int]] = {}
+    grouped: dict[int, list[int]] = {}
     for layer, head in sorted(set(heads)):
-        found.setdefault(layer, []).append(head)
-    return found
+        grouped.setdefault(layer, []).append(head)
+    return grouped
 
 
 def check_heads(heads: Iterable[Head], n_layers: int, n_heads: int) -> None:

@@ -51,9 +51,9 @@ def remove_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
         _give_all_layers_a_bias(layers)
     for number, *_ in layers_that_share(layers).values():
         heads_of_layer, lost = layers[number].heads, removed.get(number, ())
-        places = [place for place, head in enumerate(heads_of_layer) if head not in lost]
-        if len(places) < len(heads_of_layer):
-            _cut_layer(layers[number], places)
+        indices = [index for index, head in enumerate(heads_of_layer) if head not in lost]
+        if len(indices) < len(heads_of_layer):
+            _cut_layer(layers[number], indices)
     _record(model, wanted)
 
 
@@ -98,12 +98,12 @@ def zero_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
         )
     layers = _layers_to_change(model, wanted)
     with torch.no_grad():
-        for layer, places in by_layer(wanted).items():
-            layers[layer].output.weight[:, layers[layer].columns[places].flatten()] = 0
+        for layer, numbers in by_layer(wanted).items():
+            layers[layer].output.weight[:, layers[layer].columns[numbers].flatten()] = 0
 
 
-def _cut_layer(layer: LayerProjections, places: list[int]) -> None:
-    """Keep only the heads at these places of one layer."""
+def _cut_layer(layer: LayerProjections, indices: list[int]) -> None:
+    """Keep only the heads at these indices of one layer."""
     find, family, paths = layer.find, layer.find.family, cast(Paths, layer.find.family.paths)
     attention = find.module(paths.attention)
     if getattr(attention, "head_logits_proj", None) is not None:
@@ -111,39 +111,39 @@ def _cut_layer(layer: LayerProjections, places: list[int]) -> None:
             f"{paths.attention.format(find.layer)} mixes the attention of its heads, so that none "
             "can be taken out alone"
         )
-    keys, columns = _keys_of(layer, places), layer.columns[places].flatten()
-    for path, numbers in _rows_left(layer, places, keys).items():
+    keys, columns = _keys_of(layer, indices), layer.columns[indices].flatten()
+    for path, numbers in _rows_left(layer, indices, keys).items():
         find.replace(path, take(find.linear(path), numbers, dim=0))
     if is_low_rank(attention):
-        attention.scores.keep(places)
+        attention.scores.keep(indices)
     if family.position_embedding:
         embedding: nn.Embedding = getattr(attention, family.position_embedding)
-        left = embedding.weight.detach()[:, places]
+        left = embedding.weight.detach()[:, indices]
         embedding.weight = nn.Parameter(left, embedding.weight.requires_grad)
-        embedding.embedding_dim = len(places)
+        embedding.embedding_dim = len(indices)
     for path in filter(None, (paths.query_bias, paths.value_bias)):
         values = cast(nn.Parameter, find.parameter(path)).data[columns]
         find.replace(path, nn.Parameter(values))
     find.replace(paths.output, take(layer.output, columns, dim=1))
-    counts: dict[str, int] = dict.fromkeys(_COUNTS, len(places))
+    counts: dict[str, int] = dict.fromkeys(_COUNTS, len(indices))
     counts["all_head_size"] = len(columns)
-    counts["num_key_value_groups"] = max(len(places) // max(len(keys), 1), 1)
+    counts["num_key_value_groups"] = max(len(indices) // max(len(keys), 1), 1)
     for name in counts:
         if isinstance(getattr(attention, name, None), int):
             setattr(attention, name, counts[name])
     if family.position_bias:
-        # hooks accumulate if a layer is cut again: each counts places after the one before it
+        # hooks accumulate if a layer is cut again: each counts heads after the one before it
         attention.register_forward_pre_hook(
-            partial(_take_position_bias, family.position_bias, tuple(places)), with_kwargs=True
+            partial(_take_position_bias, family.position_bias, tuple(indices)), with_kwargs=True
         )
-    if not places and family.read_through == RETURNED:
+    if not indices and family.read_through == RETURNED:
         attention.forward = partial(_attend_to_nothing, attention, family)
 
 
-def _rows_left(layer: LayerProjections, places: list[int], keys: list[int]) -> dict[str, Tensor]:
-    """Return the rows of linears to keep, by path; ``keys`` are the places of keys and values."""
+def _rows_left(layer: LayerProjections, indices: list[int], keys: list[int]) -> dict[str, Tensor]:
+    """Return the rows of linears to keep, by path; ``keys`` are the indices of keys and values."""
     paths = cast(Paths, layer.find.family.paths)
-    parts = ((paths.query, layer.query, places), (paths.key, layer.key, keys))
+    parts = ((paths.query, layer.query, indices), (paths.key, layer.key, keys))
     rows: dict[str, list[Tensor]] = {}
     for path, part, kept in (*parts, (paths.value, layer.value, keys)):
         if part is not None:
@@ -151,15 +151,15 @@ def _rows_left(layer: LayerProjections, places: list[int], keys: list[int]) -> d
     for path in paths.positions:
         above, _, name = path.rpartition(".")
         if hasattr(layer.find.module(above), name):
-            rows[path] = [layer.columns[places].flatten()]
+            rows[path] = [layer.columns[indices].flatten()]
     return {  # fused parts keep the order of their rows
-        path: own[0] if len(own) == 1 else torch.cat(own).sort().values
-        for path, own in rows.items()
+        path: tensors[0] if len(tensors) == 1 else torch.cat(tensors).sort().values
+        for path, tensors in rows.items()
     }
 
 
-def _keys_of(layer: LayerProjections, places: list[int]) -> list[int]:
-    """Return the places of the keys for the heads at these places, of which several may share one.
+def _keys_of(layer: LayerProjections, indices: list[int]) -> list[int]:
+    """Return the indices of keys for the heads at these indices, of which several may share one.
 
     As few keys remain as heads can share evenly; otherwise every head gets its own copy. Removing
     heads together or in steps has the same result: groups are those of the model as it was trained.
@@ -167,12 +167,12 @@ def _keys_of(layer: LayerProjections, places: list[int]) -> list[int]:
     config, shared = layer.find.base_model.config, len(layer.heads) // len(layer.value.rows)
     n_heads = config.num_attention_heads
     per_key = n_heads // (getattr(config, "num_key_value_heads", None) or n_heads)
-    groups = [layer.heads[place] // per_key for place in places]
+    groups = [layer.heads[index] // per_key for index in indices]
     distinct = list(dict.fromkeys(groups))
-    per_group, rest = divmod(len(places), max(len(distinct), 1))
+    per_group, rest = divmod(len(indices), max(len(distinct), 1))
     if not rest and groups == [group for group in distinct for _ in range(per_group)]:
-        return [places[groups.index(group)] // shared for group in distinct]
-    return [head // shared for head in places]
+        return [indices[groups.index(group)] // shared for group in distinct]
+    return [index // shared for index in indices]
 
 
 def _give_all_layers_a_bias(layers: Sequence[LayerProjections]) -> None:
@@ -194,7 +194,7 @@ def _give_all_layers_a_bias(layers: Sequence[LayerProjections]) -> None:
 
 def _take_position_bias(
     name: str,
-    places: tuple[int, ...],
+    indices: tuple[int, ...],
     module: nn.Module,
     given: tuple[Any, ...],
     named: dict[str, Any],
@@ -202,9 +202,9 @@ def _take_position_bias(
     """Cut the bias (batch, heads, query, key) that all layers get down to the remaining heads."""
     place = 2  # after hidden states and mask
     if named.get(name) is not None:
-        return given, {**named, name: named[name][:, list(places)]}
+        return given, {**named, name: named[name][:, list(indices)]}
     if len(given) > place and given[place] is not None:
-        return (*given[:place], given[place][:, list(places)], *given[place + 1 :]), named
+        return (*given[:place], given[place][:, list(indices)], *given[place + 1 :]), named
     return given, named
 
 
@@ -227,4 +227,4 @@ def heads_of(model: PreTrainedModel) -> list[Head]:
     """Return the heads that ``model`` has, as (layer, head)."""
     config = encoder_of(model).config
     remaining = remaining_heads(config, config.num_attention_heads)
-    return [(layer, head) for layer, own in enumerate(remaining) for head in own]
+    return [(layer, head) for layer, heads in enumerate(remaining) for head in heads]

@@ -77,10 +77,10 @@ def says_no_casing(folder: Path) -> bool:
 def read_settings(file: Path) -> dict[str, Any]:
     """Read the JSON object in a file; empty if it is missing or invalid."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        settings = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return settings if isinstance(settings, dict) else {}
 
 
 def check_settings(name: str, settings: dict[str, Any], trust_remote_code: bool) -> None:
@@ -98,7 +98,7 @@ def check_settings(name: str, settings: dict[str, Any], trust_remote_code: bool)
                 "model can have: check config.json"
             )
     named = settings.get("architectures") or []
-    if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
+    if not isinstance(named, list) or not all(isinstance(entry, str) for entry in named):
         raise ModelError(
             f"the configuration of {name} has architectures {shortened(named)}; it must be a list "
             "of names of classes: check config.json"
@@ -137,17 +137,17 @@ def languages_of(source: str) -> list[str]:
     except OSError:
         return []
     _, begin, rest = text.partition("---\n")
-    found = re.search(r"^languages?:(.*\n(?:[ ]*- .*\n)*)", rest.partition("\n---")[0] + "\n", re.M)
-    if not begin or not found:
+    match = re.search(r"^languages?:(.*\n(?:[ ]*- .*\n)*)", rest.partition("\n---")[0] + "\n", re.M)
+    if not begin or not match:
         return []
-    return [one for one in re.split(r"[^a-zA-Z]+", found[1]) if re.fullmatch("[a-z]{2,3}", one)]
+    return [code for code in re.split(r"[^a-zA-Z]+", match[1]) if re.fullmatch("[a-z]{2,3}", code)]
 
 
 def foreign_weights(folder: Path) -> list[str]:
     """List files of weights in a folder that its run record does not name."""
     ours = {*storage.result_files(folder), *storage.result_files(storage.committed(folder))}
-    found = {file.name for pattern in _WEIGHTS for file in folder.glob(pattern)}
-    return sorted(found.difference(ours))
+    weights = {file.name for pattern in _WEIGHTS for file in folder.glob(pattern)}
+    return sorted(weights.difference(ours))
 
 
 def check_folder(folder: Path) -> list[str]:

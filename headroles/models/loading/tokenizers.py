@@ -201,7 +201,7 @@ def check_tokenizer(
     n_embeddings, named = _n_embeddings(network), f"tokenizer {tokenizer.name_or_path}"
     try:
         special = {
-            one: tokenizer.convert_tokens_to_ids(one) for one in tokenizer.all_special_tokens
+            token: tokenizer.convert_tokens_to_ids(token) for token in tokenizer.all_special_tokens
         }
     except RecursionError:
         raise TokenizerError(
@@ -209,7 +209,7 @@ def check_tokenizer(
             "correct unk_token in tokenizer_config.json or special_tokens_map.json"
         ) from None
     numbers: dict[str, Any] = tokenizer.get_vocab() | special
-    piece = max(numbers, key=lambda one: numbers[one] or 0)
+    piece = max(numbers, key=lambda piece: numbers[piece] or 0)
     if numbers[piece] >= n_embeddings:
         raise TokenizerError(
             f"the piece {piece!r} of the {named} has number {numbers[piece]}, and {name} has "

@@ -310,11 +310,11 @@ def _without_decoder(
         del self.decoder
         for name in ("_tied_weights_keys", "all_tied_weights_keys"):
             tied = getattr(self, name, None) or {}
-            own = {one: other for one, other in tied.items() if not one.startswith("decoder.")}
-            setattr(self, name, own)
+            kept = {key: other for key, other in tied.items() if not key.startswith("decoder.")}
+            setattr(self, name, kept)
 
-    own = {"__init__": make, "__module__": kind.__module__}
-    return type(kind.__name__, (kind,), own)
+    namespace = {"__init__": make, "__module__": kind.__module__}
+    return type(kind.__name__, (kind,), namespace)
 
 
 def class_among(auto: Any, config: PreTrainedConfig) -> type[PreTrainedModel]:
@@ -323,13 +323,13 @@ def class_among(auto: Any, config: PreTrainedConfig) -> type[PreTrainedModel]:
     Raises ModelSupportError for a family without such a class.
     """
     try:
-        found = auto._model_mapping[type(config)]
+        mapped = auto._model_mapping[type(config)]
     except KeyError as error:
         raise ModelSupportError(
             f"{config.model_type} models cannot be read as {auto.__name__}: transformers has no "
             "such class of this family; name a model that was trained for the task"
         ) from error
-    kinds = found if isinstance(found, tuple | list) else (found,)
+    kinds = mapped if isinstance(mapped, tuple | list) else (mapped,)
     named = [kind for kind in kinds if kind.__name__ in (config.architectures or ())]
     chosen: type[PreTrainedModel] = (named or kinds)[0]
     return chosen
@@ -342,13 +342,13 @@ def class_of(config: PreTrainedConfig) -> type[PreTrainedModel]:
     """
     named = (config.architectures or ["none"])[0]
     beside = sys.modules.get(getattr(MODEL_MAPPING.get(type(config), None), "__module__", ""))
-    found = getattr(transformers, named, None) or getattr(beside, named, None)
-    if not (isinstance(found, type) and issubclass(found, PreTrainedModel)):
+    kind = getattr(transformers, named, None) or getattr(beside, named, None)
+    if not (isinstance(kind, type) and issubclass(kind, PreTrainedModel)):
         raise ModelSupportError(
             f"the configuration was written by {named}, which is no model class that "
             "transformers has"
         )
-    return found
+    return kind
 
 
 def _without_heads(kind: type[PreTrainedModel], removed: list[Head]) -> type[PreTrainedModel]:

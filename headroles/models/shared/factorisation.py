@@ -151,9 +151,9 @@ def factorise(
     """
     heads, size, width = maps.query.shape
     if method == SHARED and rank >= maps.full_rank:  # every head mixes only its own dimensions
-        own = np.repeat(np.eye(heads), size, axis=1)
+        mixing = np.repeat(np.eye(heads), size, axis=1)
         query, key = maps.query.reshape(-1, width), maps.key.reshape(-1, width)
-        return Factors(query, key, own, own * maps.bias.reshape(-1))
+        return Factors(query, key, mixing, mixing * maps.bias.reshape(-1))
     basis = _Basis.of(moments)
     fitted = basis.enter(maps)
     if method == SHARED:
@@ -270,9 +270,9 @@ class _State:
 def _strongest(maps: ScoreMaps, rank: int) -> tuple[FloatArray, FloatArray, IndexArray]:
     """Return query and key (D, R) of the strongest singular dimensions, and their heads (R,)."""
     left, strength, right = head_singular(maps.query, maps.key)
-    heads, places = np.unravel_index(np.argsort(-strength, axis=None)[:rank], strength.shape)
-    scale = np.sqrt(strength[heads, places])
-    return left[heads, :, places].T * scale, right[heads, :, places].T * scale, heads
+    heads, dimensions = np.unravel_index(np.argsort(-strength, axis=None)[:rank], strength.shape)
+    scale = np.sqrt(strength[heads, dimensions])
+    return left[heads, :, dimensions].T * scale, right[heads, :, dimensions].T * scale, heads
 
 
 def _round(maps: ScoreMaps, state: _State) -> float:
