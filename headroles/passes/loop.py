@@ -98,10 +98,10 @@ class Passes(Generic[B]):
     ) -> Iterator[tuple[B, R]]:
         """Run over all examples; ``on_progress`` is called with the number of examples done."""
         report, done = Progress(on_progress, len(self.lengths)), 0
-        for batch, found in self.run(self.batches(), read):
+        for batch, result in self.run(self.batches(), read):
             done += len(batch.indices)
             report(done)
-            yield batch, found
+            yield batch, result
 
     def run(self, batches: Iterable[B], read: Callable[[B], R]) -> Iterator[tuple[B, R]]:
         """Yield batches with the results of ``read``; if memory runs out, yield halves instead.
@@ -110,23 +110,23 @@ class Passes(Generic[B]):
 
         Raises ModelError if memory does not suffice for a single example.
         """
-        for batch in batches:
-            waiting = [batch]
+        for whole in batches:
+            waiting = [whole]
             while waiting:
-                one = waiting.pop()
-                n, width = len(one.indices), max(self.lengths[index] for index in one.indices)
+                batch = waiting.pop()
+                n, width = len(batch.indices), max(self.lengths[index] for index in batch.indices)
                 if n > self.budget.most(width):
-                    waiting += map(self.make, (one.indices[n // 2 :], one.indices[: n // 2]))
-                elif (found := self._tried(one, read)) is not None:
-                    yield one, found[0]
+                    waiting += map(self.make, (batch.indices[n // 2 :], batch.indices[: n // 2]))
+                elif (tried := self._tried(batch, read)) is not None:
+                    yield batch, tried[0]
                 elif n == 1:
                     raise ModelError(
-                        f"memory ran out for {self.name(one.indices[0])} alone ({width} tokens); "
+                        f"memory ran out for {self.name(batch.indices[0])} alone ({width} tokens); "
                         "use a device with more memory (`device='cpu'`), or remove the long text"
                     )
                 else:
                     self.budget.halve(n, width)
-                    waiting.append(one)
+                    waiting.append(batch)
 
     def _tried(self, batch: B, read: Callable[[B], R]) -> tuple[R] | None:
         """Return the result of ``read``, None if memory ran out; its memory is then free again."""
@@ -153,10 +153,10 @@ def passes_over(
     """Return the passes that run the encoder over these examples."""
 
     def make(indices: list[int]) -> ExampleBatch:
-        own = [examples[index] for index in indices]
-        arrays = collate(own, encoder.tokenizer.pad_token_id or 0)
+        of_batch = [examples[index] for index in indices]
+        arrays = collate(of_batch, encoder.tokenizer.pad_token_id or 0)
         inputs = as_tensors(arrays, encoder.device)
-        return ExampleBatch(indices, own, on_device(inputs, encoder.device))
+        return ExampleBatch(indices, of_batch, on_device(inputs, encoder.device))
 
     return Passes(
         [len(example) for example in examples],
@@ -186,11 +186,11 @@ def gradients_of_mean(
 
     total: Any = 0
     sums: list[Tensor | None] = [None] * len(leaves)
-    for _, (loss, found) in passes.run(batches, read):
+    for _, (loss, gradients) in passes.run(batches, read):
         total = total + loss
         sums = [
-            other if one is None else one if other is None else one + other
-            for one, other in zip(sums, found, strict=True)
+            added if summed is None else summed if added is None else summed + added
+            for summed, added in zip(sums, gradients, strict=True)
         ]
     return total, sums
 

@@ -53,13 +53,13 @@ class Task:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def take(self, places: Sequence[int]) -> Task:
-        """Return the examples at these places."""
+    def take(self, indices: Sequence[int]) -> Task:
+        """Return the examples at these indices."""
         return Task(
             self.file,
-            tuple(self.texts[place] for place in places),
-            tuple(self.labels[place] for place in places) if self.labels else (),
-            tuple(self.lines[place] for place in places),
+            tuple(self.texts[index] for index in indices),
+            tuple(self.labels[index] for index in indices) if self.labels else (),
+            tuple(self.lines[index] for index in indices),
             self.digest,
         )
 
@@ -241,8 +241,8 @@ def passes_over(
             masked = _masked(inputs, lines, special, options, tokenizer.mask_token_id)
             return TaskBatch(indices, *masked)
         kind = torch.float32 if objective == REGRESSION else torch.long
-        own = torch.tensor(targets[indices], dtype=kind, device=encoder.device)
-        return TaskBatch(indices, inputs, own)
+        of_batch = torch.tensor(targets[indices], dtype=kind, device=encoder.device)
+        return TaskBatch(indices, inputs, of_batch)
 
     passes = Passes(
         [min(length, limit) for length in lengths],

@@ -112,8 +112,8 @@ class TaskRun:
         groups = (order[start : start + n_examples] for start in range(0, len(order), n_examples))
         return [
             [
-                self.passes.make([group[place] for place in places])
-                for places in batches([lengths[index] for index in group])
+                self.passes.make([group[index] for index in indices])
+                for indices in batches([lengths[index] for index in group])
             ]
             for group in groups
         ]
@@ -152,7 +152,7 @@ class TaskRun:
         order, shared, costs = self._in_order(gates)
         is_whole = (gates == 1).all(-1).all(-1)
         made = Ablation() if bool(is_whole.all()) else self._ablation(ablation)
-        sites, places = self.sites, np.argsort(order)
+        sites, ranks = self.sites, np.argsort(order)
 
         def compute(batch: TaskBatch, on_pass: OnPass) -> Arrays:
             passes = SharedPasses(sites, values_are_read=made.kind == UNIFORM)
@@ -170,7 +170,7 @@ class TaskRun:
                         losses, predictions = self.losses_of(batch)
                         read.append((_in_double(losses), _in_double(predictions)))
                     on_pass(done)
-            by_setting = (np.stack(values, axis=1)[:, places] for values in zip(*read, strict=True))
+            by_setting = (np.stack(values, axis=1)[:, ranks] for values in zip(*read, strict=True))
             return dict(zip(("losses", "predictions"), by_setting, strict=True))
 
         types = dict.fromkeys(("losses", "predictions"), (np.float64, (len(gates),)))
@@ -190,8 +190,8 @@ class TaskRun:
         by_layer = gates.tolist()
         order = sorted(range(len(gates)), key=lambda setting: by_layer[setting], reverse=True)
         shared = [
-            sum(1 for _ in takewhile(bool, map(operator.eq, by_layer[one], by_layer[following])))
-            for one, following in pairwise(order)
+            sum(1 for _ in takewhile(bool, map(operator.eq, by_layer[first], by_layer[second])))
+            for first, second in pairwise(order)
         ]
         reused = np.array([0, *shared]) * (not self.sites.layers_are_shared)
         return order, shared, 1 - reused / self.shape[0]
@@ -283,8 +283,8 @@ class TaskRun:
                     if self.parts is not None:
                         self.parts.write(name, encode_arrays(arrays[-1]))
                 report(n_batches * done / n_examples * n_passes)  # whole numbers stay whole
-        places = np.argsort([index for batch in self.batches for index in batch.indices])
-        return {name: values[places] for name, values in _joined(arrays).items()}
+        rows = np.argsort([index for batch in self.batches for index in batch.indices])
+        return {name: values[rows] for name, values in _joined(arrays).items()}
 
     def _ablation(self, kind: str) -> Ablation:
         if kind != MEAN:
@@ -296,7 +296,7 @@ class TaskRun:
                 some, lambda batch: sum_outputs(sites, batch.inputs)
             ):
                 n_tokens += n
-                totals = {layer: totals.get(layer, 0) + own for layer, own in sums.items()}
+                totals = {layer: totals.get(layer, 0) + added for layer, added in sums.items()}
         nothing = torch.zeros(0, 1)
         means = [totals.get(layer, nothing) / n_tokens for layer in range(sites.n_layers)]
         return Ablation(kind, means=means)
@@ -407,7 +407,7 @@ def without_gradients(model: torch.nn.Module | Any) -> Iterator[None]:
 def _decode(types: ArrayTypes, n: int, content: bytes) -> Arrays:
     """Decode saved arrays. Raises ValueError unless they have ``types`` and ``n`` examples."""
     arrays = decode_arrays(content)
-    held = {name: (one.dtype, one.shape) for name, one in arrays.items()}
+    held = {name: (array.dtype, array.shape) for name, array in arrays.items()}
     needed = {name: (np.dtype(kind), (n, *shape)) for name, (kind, shape) in types.items()}
     if held != needed:
         raise ValueError(f"it holds {held} instead of {needed}")
