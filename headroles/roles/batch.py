@@ -42,15 +42,15 @@ PADDING = -2  # beside the segments 0, 1 and SPECIAL
 class Cached:
     """Base of settings that keep the results of functions of them."""
 
-    _found: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    _results: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def of(self, find: Callable[..., T], *given: Hashable) -> T:
         """Return ``find(self, *given)``, computed once and then cached."""
         key = (find, *given)
-        if key not in self._found:
-            self._found[key] = find(self, *given)
-        found: T = self._found[key]
-        return found
+        if key not in self._results:
+            self._results[key] = find(self, *given)
+        result: T = self._results[key]
+        return result
 
 
 @dataclass(frozen=True)
@@ -202,20 +202,20 @@ class Candidates:
 
 def find_candidates(batch: PaddedBatch) -> Candidates:
     """Find the candidates of a batch."""
-    places = batch.word_places
+    columns = batch.word_places
     example, token = np.nonzero(batch.first_pieces)
-    n_words = max(1, int(places.max(initial=0)) + 1)
-    word = places[example, token]
+    n_words = max(1, int(columns.max(initial=0)) + 1)
+    word = columns[example, token]
     starts = np.zeros((batch.size, n_words), dtype=np.int64)
     starts[example, word] = token
     n_pieces = np.zeros((batch.size, n_words), dtype=np.float32)
     n_pieces[example, word] = batch.n_pieces[example, token]
     example, token = np.nonzero(batch.in_words)
-    word = places[example, token]
+    word = columns[example, token]
     rank = token - starts[example, word]
     pieces = np.stack([example, token, word])
     extra_pieces = tuple(pieces[:, rank == k] for k in range(1, 1 + int(rank.max(initial=0))))
-    return Candidates(~batch.in_words, starts, np.maximum(places, 0), n_pieces, extra_pieces)
+    return Candidates(~batch.in_words, starts, np.maximum(columns, 0), n_pieces, extra_pieces)
 
 
 def queries_among(batch: PaddedBatch, among: str) -> BoolArray:

@@ -72,12 +72,12 @@ def local_roles(options: LocalOptions, context: Context) -> Iterator[Role]:
 
 
 def position_roles(options: Options, context: Context) -> Iterator[Role]:
-    """Yield roles that look a fixed number of places on: the usual ones, and others asked for.
+    """Yield roles that look a fixed number of places on: the usual ones, and those of the options.
 
     Tokens without a token there are no queries.
     """
-    asked = getattr(options, "roles", None) or ()
-    for offset in sorted({*_USUAL, *(offset_of(name) for name in asked if is_position(name))}):
+    named = getattr(options, "roles", None) or ()
+    for offset in sorted({*_USUAL, *(offset_of(name) for name in named if is_position(name))}):
         yield Role(f"{POSITION}:{offset:+d}", in_window=_IN_WINDOW, sieve=Offsets((offset,)))
 
 
@@ -180,13 +180,13 @@ def find_marks(batch: PaddedBatch) -> list[Shared]:
 
 def marks_in(example: EncodedExample) -> BoolArray:
     """Tell of each word (W,) whether it is punctuation."""
-    return np.array([mark for one in example.sentences for mark in marks_of(one)], dtype=bool)
+    return np.array([mark for marks in map(marks_of, example.sentences) for mark in marks], bool)
 
 
 def marks_of(sentence: Sentence) -> list[bool]:
     """Tell of each word whether it is punctuation: by its part of speech, else its characters."""
     return [
-        upos == "PUNCT" if upos != MISSING else all(category(one).startswith("P") for one in word)
+        upos == "PUNCT" if upos != MISSING else all(category(c).startswith("P") for c in word)
         for word, upos in zip(sentence.words, sentence.upos, strict=True)
     ]
 

@@ -71,12 +71,12 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
         """Reject options of roles that are not scored. Raises UsageError."""
         super().check()
         named = {name.partition(":")[0] for name in self.roles or DEFAULT_GROUPS}
-        for one in fields_of(RoleOptions):
-            group = ONLY_FOR.get(one.name, ALL)
+        for field in fields_of(RoleOptions):
+            group = ONLY_FOR.get(field.name, ALL)
             is_used = group == ALL or named & {group, ALL}
-            if not is_used and getattr(self, one.name) not in (one.default, ()):
+            if not is_used and getattr(self, field.name) not in (field.default, ()):
                 raise UsageError(
-                    f"{one.name} ({one.flag}) has no effect without the role {group}; add the "
+                    f"{field.name} ({field.flag}) has no effect without the role {group}; add the "
                     "role to `roles`, or omit the option"
                 )
 
@@ -104,15 +104,15 @@ def choose_roles(
     context = Context(relations, score, sentences)
     chosen: list[Role] = []
     for group, made in ROLE_GROUPS.items():
-        asked = {name for name in named if name == ALL or name.partition(":")[0] == group}
-        if not asked:
+        names = {name for name in named if name == ALL or name.partition(":")[0] == group}
+        if not names:
             continue
         roles = made if isinstance(made, tuple) else tuple(made(options, context))
         known = [group, *(role.id for role in roles)]
-        for name in asked.difference(known, [ALL]):
+        for name in names.difference(known, [ALL]):
             near = get_close_matches(name, known, n=3) or known
             raise UsageError(f"there is no role {name!r}; did you mean {listed(near)}?")
-        chosen += [role for role in roles if {group, ALL, role.id, role.measure_of} & asked]
+        chosen += [role for role in roles if {group, ALL, role.id, role.measure_of} & names]
     for name in named:
         if name != ALL and name.partition(":")[0] not in ROLE_GROUPS:
             _check_own_name(name)

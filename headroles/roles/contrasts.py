@@ -175,7 +175,7 @@ def find_controls(scope: Scope, find: FindLinks) -> Controls:
     owners, first, second = np.nonzero(unjoined)
     ahead = cells_of(batch, owners, first, second)
     chosen = np.flatnonzero(of_links[ahead])
-    owners, ahead, first, second = (one[chosen] for one in (owners, ahead, first, second))
+    owners, ahead, first, second = (array[chosen] for array in (owners, ahead, first, second))
     # what is a control ahead is one back, in a cell of its own
     cells = numbers[np.concatenate([ahead, ahead + 2 * batch.width])]
     # pieces of long words must not outvote short words
@@ -222,11 +222,11 @@ class Lenders:
         """Return the sentence that lends its arcs to a sentence; None if there is none."""
         return self._lender(*_key(sentence))
 
-    def _lender(self, n_words: int, own: int, document: str) -> Sentence | None:
+    def _lender(self, n_words: int, digest: int, document: str) -> Sentence | None:
         lenders = self._of_length.get(n_words, [])
-        first = own % max(len(lenders), 1)
-        for digest, lender in lenders[first:] + lenders[:first]:
-            if digest != own and not (self._has_documents and lender.document == document):
+        first = digest % max(len(lenders), 1)
+        for other, lender in lenders[first:] + lenders[:first]:
+            if other != digest and not (self._has_documents and lender.document == document):
                 return lender
         return None
 

@@ -71,9 +71,9 @@ def names_of_roles(given: Any) -> tuple[str, ...]:
         if not callable(part) and not isinstance(part, OwnName):
             names |= {name: name for name in split_names([part])}
             continue
-        own = OwnName.of(part)
-        if getattr(names.setdefault(own, own), "function", None) is not own.function:
-            raise UsageError(f"two functions have the name {own}; rename one of them")
+        name = OwnName.of(part)
+        if getattr(names.setdefault(name, name), "function", None) is not name.function:
+            raise UsageError(f"two functions have the name {name}; rename one of them")
     return tuple(names.values())
 
 
@@ -90,7 +90,7 @@ def own_roles(name: str, context: Context, with_contrasts: bool) -> Iterator[Rol
         looked = (example.sentences for example in examples if len(example.sentences) > 1)
     else:
         looked = ((sentence,) for sentence in context.sentences)
-    first = next((one for sentences in looked for one in find.raw(*sentences)), None)
+    first = next((result for sentences in looked for result in find.raw(*sentences)), None)
     if first is None:
         unit = "pair of sentences" if find.is_across else "sentence"
         raise UsageError(
@@ -115,28 +115,28 @@ def same(first: Sentence, second: Sentence) -> Iterator[tuple[int, int]]:
 
     Punctuation is excluded.
     """
-    one, other = (
+    lemmas, others = (
         [
             "" if is_mark else (word if lemma == MISSING else lemma).casefold()
             for word, lemma, is_mark in zip(text.words, text.lemmas, marks_of(text), strict=True)
         ]
         for text in (first, second)
     )
-    for place, lemma in enumerate(one):
-        yield from ((place, k) for k, found in enumerate(other) if lemma and found == lemma)
+    for k, lemma in enumerate(lemmas):
+        yield from ((k, j) for j, other in enumerate(others) if lemma and other == lemma)
 
 
 def _of_pairs(find: Finder, with_contrasts: bool) -> Iterator[Role]:
     """Yield the roles of pairs of words, and their contrasts."""
     needs = PAIRS if find.is_across else ""
     forth = Pairs(find, frozenset([0]), FORTH)
-    own = [Role(find.name, ARCS, needs=needs, sieve=forth)]
+    roles = [Role(find.name, ARCS, needs=needs, sieve=forth)]
     if find.kind is tuple:
         name, back = f"{find.name}:back", replace(forth, direction=BACK)
-        own.append(Role(name, ARCS, needs=needs, sieve=back))
-    yield from own
+        roles.append(Role(name, ARCS, needs=needs, sieve=back))
+    yield from roles
     if with_contrasts:
-        yield from map(beyond_offset, own)
+        yield from map(beyond_offset, roles)
 
 
 def load_function(name: str, subject: str = "role") -> Callable[..., Any]:
@@ -148,7 +148,7 @@ def load_function(name: str, subject: str = "role") -> Callable[..., Any]:
     here = str(Path.cwd())
     sys.path.insert(0, here)  # as Python does for its own scripts
     try:
-        function = getattr(importlib.import_module(module), attribute)
+        function: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
     except BaseException as error:  # a module may raise anything, SystemExit too
         if isinstance(error, KeyboardInterrupt):
             raise
@@ -162,8 +162,7 @@ def load_function(name: str, subject: str = "role") -> Callable[..., Any]:
             sys.path.remove(here)
     if not callable(function):
         raise UsageError(f"{name} is a {type(function).__name__}; it must be a function")
-    found: Callable[..., Any] = function
-    return found
+    return function
 
 
 @dataclass(frozen=True)
@@ -186,11 +185,11 @@ class Finder(FindLinks):
         except Exception:  # a user's object may raise anything
             return False
         by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        return sum(one.kind in by_place and one.default is one.empty for one in given) > 1
+        return sum(arg.kind in by_place and arg.default is arg.empty for arg in given) > 1
 
     def of_sentence(self, sentence: Sentence) -> list[Link]:
         """Return the pairs of places as links with the label 0."""
-        return [] if self.is_across else [(one, other, 0) for one, other in self.of(sentence)]
+        return [] if self.is_across else [(first, second, 0) for first, second in self.of(sentence)]
 
     def of_pair(self, first: Sentence, second: Sentence) -> list[Link]:
         """Return the pairs of places in two sentences as links with the label 0."""
@@ -200,8 +199,8 @@ class Finder(FindLinks):
         """Return the places, or the pairs of places, those without order both ways."""
         return [
             both
-            for one in self.raw(sentence)
-            for both in (permutations(sorted(one)) if isinstance(one, frozenset) else (one,))
+            for item in self.raw(sentence)
+            for both in (permutations(sorted(item)) if isinstance(item, frozenset) else (item,))
         ]
 
     def raw(self, *sentences: Sentence) -> list[Any]:
@@ -222,24 +221,23 @@ class Finder(FindLinks):
                 f"the role {self.name} returns more than {most} places or pairs for {where}; make "
                 "the function stop earlier"
             )
-        found = list(dict.fromkeys(self._checked(one, sizes, where) for one in given))
-        if len({type(one) for one in found} | ({self.kind} - {None})) > 1:
+        results = list(dict.fromkeys(self._checked(result, sizes, where) for result in given))
+        if len({type(result) for result in results} | ({self.kind} - {None})) > 1:
             raise UsageError(
                 f"the role {self.name} returns words, pairs (one, other) and pairs {{one, other}} "
                 f"mixed ({where}); return one kind only"
             )
-        return found
+        return results
 
     def _checked(
-        self, one: Any, sizes: Sequence[int], where: str
+        self, result: Any, sizes: Sequence[int], where: str
     ) -> int | tuple[int, ...] | frozenset[int]:
         """Return a place or a pair of places as Python integers. Raises UsageError for others."""
-        has_order = isinstance(one, tuple)
-        is_pair = (has_order and len(one) == 2) or isinstance(one, set | frozenset)
-        places = tuple(one) if is_pair else (one,)
-        is_known = len(places) == 1 + is_pair and all(
-            _is_whole(place) and 0 <= place < size
-            for place, size in zip(places, sizes, strict=False)
+        has_order = isinstance(result, tuple)
+        is_pair = (has_order and len(result) == 2) or isinstance(result, set | frozenset)
+        words = tuple(result) if is_pair else (result,)
+        is_known = len(words) == 1 + is_pair and all(
+            _is_whole(word) and 0 <= word < size for word, size in zip(words, sizes, strict=False)
         )
         if not is_known or (self.is_across and not (is_pair and has_order)):
             wanted = f"places of words from 0 to {sizes[0] - 1}, or pairs of them"
@@ -247,17 +245,17 @@ class Finder(FindLinks):
                 limits = " and ".join(f"from 0 to {size - 1}" for size in sizes)
                 wanted = f"pairs (place in the first text, place in the second), {limits}"
             raise UsageError(
-                f"the role {self.name} returns {as_given(one)} for {where}; return {wanted}"
+                f"the role {self.name} returns {as_given(result)} for {where}; return {wanted}"
             )
-        found = tuple(map(int, places))
-        if is_pair and not self.is_across and found[0] == found[1]:
+        integers = tuple(map(int, words))
+        if is_pair and not self.is_across and integers[0] == integers[1]:
             raise UsageError(
-                f"the role {self.name} joins word {found[0]} of {where} to itself; join two "
+                f"the role {self.name} joins word {integers[0]} of {where} to itself; join two "
                 "different words"
             )
         if not is_pair:
-            return found[0]
-        return found if has_order else frozenset(found)
+            return integers[0]
+        return integers if has_order else frozenset(integers)
 
 
 def _is_whole(place: object) -> bool:

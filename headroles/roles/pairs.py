@@ -156,10 +156,10 @@ class FindLinks(ABC):
         for row, example in enumerate(batch.examples):
             words = np.zeros((len(example.starts) + 1,) * 2, dtype=bool)  # the last: no word
             for before, sentence in placed_sentences(example):
-                for one, other in self.joined_in(sentence):
-                    words[before + one, before + other] = True
-            for one, other in self.joined_across(*example.sentences) if before else ():
-                words[one, before + other] = True
+                for first, second in self.joined_in(sentence):
+                    words[before + first, before + second] = True
+            for first, second in self.joined_across(*example.sentences) if before else ():
+                words[first, before + second] = True
             joined[row] = (words | words.T)[batch.words[row][:, None], batch.words[row]]
         return joined
 
@@ -262,11 +262,11 @@ class PairsOfExamples(NamedTuple):
     ) -> tuple[IntArray, Float32Array]:
         """Return pairs (B, most) as query * N + key, and their weights (B, most, r), 0 beyond."""
         order = np.argsort(self.owners, kind="stable")
-        owners, places = expand(np.bincount(self.owners, minlength=batch.size))
-        pairs = np.zeros((batch.size, int(places.max(initial=-1)) + 1), dtype=np.int64)
+        owners, columns = expand(np.bincount(self.owners, minlength=batch.size))
+        pairs = np.zeros((batch.size, int(columns.max(initial=-1)) + 1), dtype=np.int64)
         padded = np.zeros((*pairs.shape, weights.shape[1]), dtype=np.float32)
-        pairs[owners, places] = (self.queries * batch.width + self.keys)[order]
-        padded[owners, places] = weights[order]
+        pairs[owners, columns] = (self.queries * batch.width + self.keys)[order]
+        padded[owners, columns] = weights[order]
         return pairs, padded
 
 
@@ -352,7 +352,7 @@ def find_weights(
     counted = chosen[:, table.labels].reshape(-1, len(sieves)) & is_scored[:, None]
     owners = np.tile(table.owners, len(DIRECTIONS))
     counts = sums_by(owners, counted, batch.size)
-    limits = [sums_by(owners, counted * one[:, None], batch.size) for one in pieces.limits]
+    limits = [sums_by(owners, counted * limit[:, None], batch.size) for limit in pieces.limits]
     counted = counted[pieces.links]
     weights = counted * pieces.weights[:, None] / np.maximum(counts, 1)[pieces.at.owners]
     return weights, counted, divide(np.array(limits), counts).astype("f4"), counts.astype(np.int64)
@@ -361,8 +361,8 @@ def find_weights(
 def sums_by(groups: IntArray, values: NDArray[np.generic], n: int) -> FloatArray:
     """Sum the rows (L, r) of each of ``n`` groups, in their order, as (n, r)."""
     n_columns = values.shape[1]
-    places = groups[:, None] * n_columns + np.arange(n_columns)
-    sums = np.bincount(places.ravel(), values.ravel(), n * n_columns)  # integers if it is empty
+    cells = groups[:, None] * n_columns + np.arange(n_columns)
+    sums = np.bincount(cells.ravel(), values.ravel(), n * n_columns)  # integers if it is empty
     return sums.astype(np.float64).reshape(n, n_columns)
 
 
@@ -371,11 +371,11 @@ def find_offset_shares(scope: Scope, pieces: Pieces, counted: BoolArray) -> Floa
 
     ``counted`` (P, r) tells for which roles each link counts. The share is NaN without links.
     """
-    words, (owners, queries, keys) = scope.batch.words, pieces.at
-    offsets = words[owners, keys] - words[owners, queries]
+    batch, (owners, queries, keys) = scope.batch, pieces.at
+    offsets = batch.words[owners, keys] - batch.words[owners, queries]
     hits = [
-        sums_by(owners, counted & (offsets == one)[:, None], scope.batch.size) for one in OFFSETS
+        sums_by(owners, counted & (offsets == offset)[:, None], batch.size) for offset in OFFSETS
     ]
-    totals = sums_by(owners, counted, scope.batch.size)
+    totals = sums_by(owners, counted, batch.size)
     with np.errstate(invalid="ignore"):  # 0 / 0 gives the NaN that is wanted
         return (np.stack(hits, axis=-1) / totals[..., None]).astype(np.float32)

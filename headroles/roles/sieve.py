@@ -131,7 +131,7 @@ class Readout:
     @property
     def bounds(self) -> Float32Array:
         """(B, R, 2): least and greatest possible score; NaN where unknown."""
-        of_kinds = [np.moveaxis(one.limits[1:], 0, -1) for one in self.by_kind]
+        of_kinds = [np.moveaxis(part.limits[1:], 0, -1) for part in self.by_kind]
         bounds = np.concatenate(of_kinds, axis=1)[:, self.columns]
         bounds[self.counts == 0] = np.nan
         return bounds
@@ -139,12 +139,12 @@ class Readout:
     @property
     def skipped(self) -> Counter[str]:
         """Numbers of arcs skipped because their words have no pieces, by reason."""
-        return sum((one.skipped for one in self.by_kind), Counter())
+        return sum((part.skipped for part in self.by_kind), Counter())
 
     @property
     def controls(self) -> Counter[str]:
         """Numbers of links with and without controls, from contrasts."""
-        return sum((one.controls for one in self.by_kind), Counter())
+        return sum((part.controls for part in self.by_kind), Counter())
 
 
 def make_readout(sieves: Sequence[Sieve], scope: Scope) -> Readout:
@@ -157,24 +157,24 @@ def make_readout(sieves: Sequence[Sieve], scope: Scope) -> Readout:
         sieves_of.setdefault(sieve.kind, {})[sieve] = None
     alike = [list(of_kind) for of_kind in sieves_of.values()]
     by_kind = tuple(group[0].readout(group, scope, key_sets) for group in alike)
-    places = {sieve: place for place, sieve in enumerate(chain.from_iterable(alike))}
-    columns = tuple(places[sieve] for sieve in sieves)
+    column_of = {sieve: column for column, sieve in enumerate(chain.from_iterable(alike))}
+    columns = tuple(column_of[sieve] for sieve in sieves)
     stacked = np.zeros((batch.size, batch.width, len(key_sets)), dtype=np.float32)
-    for place, keys in enumerate(key_sets.values()):
-        stacked[:, :, place] = keys
+    for column, keys in enumerate(key_sets.values()):
+        stacked[:, :, column] = keys
     readout = Readout(
         key_sets=stacked,
         by_kind=by_kind,
         columns=columns,
-        counts=np.concatenate([one.counts for one in by_kind], axis=1)[:, columns],
+        counts=np.concatenate([part.counts for part in by_kind], axis=1)[:, columns],
     )
     if not scope.score.of_first_choice:
         return readout
     shares = [
-        np.full((*one.counts.shape, len(OFFSETS)), np.nan, dtype=np.float32)
-        if one.offset_shares is None
-        else one.offset_shares
-        for one in by_kind
+        np.full((*part.counts.shape, len(OFFSETS)), np.nan, dtype=np.float32)
+        if part.offset_shares is None
+        else part.offset_shares
+        for part in by_kind
     ]
     return replace(
         readout,
@@ -224,8 +224,8 @@ class Sets(Sieve):
 
     def readout(self, alike: Sequence[Sets], scope: Scope, key_sets: KeySets) -> SieveReadout:
         """Find the weights of each row's attention mass on each key set."""
-        found = [sieve.row_weights(scope, key_sets) for sieve in alike]
-        weights, limits, counts = (np.stack(one, axis=-1) for one in zip(*found, strict=True))
+        rows = [sieve.row_weights(scope, key_sets) for sieve in alike]
+        weights, limits, counts = (np.stack(parts, axis=-1) for parts in zip(*rows, strict=True))
         return SieveReadout(
             function=self.read if counts.any() else _nothing,  # entropies are slow to compute
             arrays=(weights.reshape(len(weights), -1, len(alike)),),
@@ -284,8 +284,8 @@ class Sets(Sieve):
 
     def words(self, batch: PaddedBatch) -> tuple[set[int], list[tuple[int, int]]]:
         """Return the words among the keys."""
-        found = batch.words[0][np.any(self.key_sets(batch), axis=0)[0]]
-        return set(found[found >= 0].tolist()), []
+        numbers = batch.words[0][np.any(self.key_sets(batch), axis=0)[0]]
+        return set(numbers[numbers >= 0].tolist()), []
 
 
 def _nothing(layer: Layer, weights: Array) -> Array:
@@ -353,7 +353,7 @@ def sets_of_sentences(
     queries, keys = np.zeros((2, 2, batch.size, batch.width), dtype=bool)
     for row, example in enumerate(batch.examples):
         for segment, (before, sentence) in enumerate(placed_sentences(example)):
-            places = [before + place for place in find(sentence)]
-            keys[segment, row] = np.isin(batch.words[row], places)
+            words = [before + word for word in find(sentence)]
+            keys[segment, row] = np.isin(batch.words[row], words)
             queries[segment, row] = batch.segments[row] == segment
     return [Shared(queries[segment], keys[segment]) for segment in (0, 1)]

@@ -64,13 +64,13 @@ def arcs_of(source: str, sentence: Sentence) -> list[Arc]:
     else:
         key, separator = source.removeprefix(MISC), ","
         columns = [misc.get(key, "") for misc in sentence.misc]
-    found = (
+    parsed = (
         arc
         for dependent, text in enumerate(columns)
         for part in text.split(separator)
         if part and (arc := _arc(source, sentence, dependent, part)) is not None
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(parsed))
 
 
 def _arc(source: str, sentence: Sentence, dependent: int, text: str) -> Arc | None:
