@@ -20,11 +20,11 @@ def read_scores(attention: Tensor, readout: Readout) -> Tensor:
     undefined. The readout's tensors must be on the device of the attention.
     """
     key_sets: Any = readout.key_sets
-    constants: list[Any] = [one.limits[0] for one in readout.by_kind]
+    constants: list[Any] = [part.limits[0] for part in readout.by_kind]
     layer = AttentionLayer(attention.float(), key_sets)
     chosen = FirstChoices(layer, readout.candidates)
     read = torch.cat(
-        [one.function(chosen.among(one.among), *one.arrays) for one in readout.by_kind], dim=-1
+        [part.function(chosen.among(part.among), *part.arrays) for part in readout.by_kind], dim=-1
     )
     if readout.candidates is not None:
         # choices hide NaN and inf of attention; 0 * attention does not
@@ -65,8 +65,8 @@ class AttentionLayer:
     def distances(self) -> Tensor:
         """Mean distance of keys in tokens (batch, heads, query), weighted by attention."""
         # padding has no attention, so its distances do not count
-        places = torch.arange(self.attention.shape[-1], device=self.attention.device)
-        apart = (places[:, None] - places).abs().to(self.attention.dtype)
+        positions = torch.arange(self.attention.shape[-1], device=self.attention.device)
+        apart = (positions[:, None] - positions).abs().to(self.attention.dtype)
         return torch.einsum("bhqk,qk->bhq", self.attention, apart)
 
     def largest(self, barred: Tensor) -> Tensor:
@@ -155,8 +155,8 @@ class FirstChoices:
         attention, given = self._layer.attention, self._candidates
         _, heads, width, _ = attention.shape
         if attention.device.type == "cpu" and width <= WIDEST_PRODUCT:
-            places = torch.arange(given.starts.shape[1])
-            is_piece = (given.words[..., None] == places) & ~given.barred[..., None]
+            numbers = torch.arange(given.starts.shape[1])
+            is_piece = (given.words[..., None] == numbers) & ~given.barred[..., None]
             return sums_of(self._layer.attention, is_piece.float())
         columns = given.starts[:, None, None].expand(-1, heads, width, -1)
         to_words: Tensor = attention.gather(3, columns)

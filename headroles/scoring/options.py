@@ -89,12 +89,12 @@ class CorpusPart:
     @classmethod
     def accept(cls, given: Any) -> CorpusPart:
         """Read a text such as 2/8. Raises UsageError for any other."""
-        found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(given).strip())
-        if not found or not 1 <= int(found[1]) <= int(found[2]):
+        match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(given).strip())
+        if not match or not 1 <= int(match[1]) <= int(match[2]):
             raise UsageError(
                 f"the part {str(given)!r} is not valid; write 2/8 for the second of eight"
             )
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(match[1]), int(match[2]))
 
     def has(self, window: int) -> bool:
         """Tell whether the part has a window (from 0); windows are dealt out in turn."""

@@ -186,10 +186,10 @@ def _in_order(runs: list[_Run]) -> list[_Run]:
     """Order runs by the numbers of their parts. Raises UsageError unless they fit together."""
     first, by_number = runs[0], dict[int, _Run]()
     for run in runs:
-        if found := storage.differences(_settings(first), _settings(run)):
+        if differing := storage.differences(_settings(first), _settings(run)):
             raise UsageError(
-                f"{first.folder} and {run.folder} are not parts of one run: {found}; give parts of "
-                "one run"
+                f"{first.folder} and {run.folder} are not parts of one run: {differing}; "
+                "give parts of one run"
             )
         number = run.part.number
         if number in by_number:

@@ -227,7 +227,7 @@ class ScoringRun:
             model=structs.replace(encoder.description, **reader.description),
             corpus=structs.replace(corpus.record, skipped=dict(corpus.skipped)),
             options={
-                **{name: one for name, one in options.record().items() if name in _OPTIONS},
+                **{name: value for name, value in options.record().items() if name in _OPTIONS},
                 "relations": list(self.relations),
                 "device": encoder.device.type,
                 "batch_tokens": self.batch_tokens,
@@ -373,7 +373,7 @@ class ScoringRun:
         """
         record, corpus = self.record, self.corpus
         # the roles describe the file of frequencies by its content, so its path does not matter
-        options = {name: one for name, one in record.options.items() if name != "frequencies"}
+        options = {name: value for name, value in record.options.items() if name != "frequencies"}
         return {
             "corpus": {"sentences": corpus.record.sentences, "digest": corpus.content_digest()},
             **self._encoder.identity,

@@ -60,18 +60,18 @@ def about_length(record: Record) -> str:
 
 def warnings_of_run(record: Record) -> list[str]:
     """List warnings of a run; empty for scores made by hand."""
-    found = [*about_fit(record), *record.model.warnings, *_too_long(record)]
+    warnings = [*about_fit(record), *record.model.warnings, *_too_long(record)]
     if part := record.facts.get("part"):
-        found.append(
+        warnings.append(
             f"this is part {part['number']} of {part['of']} of the corpus; headroles merge joins "
             "all of them"
         )
     if record.model.dtype in ("bfloat16", "float16"):
-        found.append(
+        warnings.append(
             f"the model ran in {record.model.dtype}: answers near a limit may differ from those of "
             "float32"
         )
-    return found
+    return warnings
 
 
 def about_fit(record: Record) -> Iterator[str]:
@@ -99,11 +99,11 @@ def _of_language(record: Record) -> Iterator[str]:
 
 def _of_treebank(files: list[str]) -> str:
     """Return the language that the names of all files of Universal Dependencies begin with."""
-    found = {
-        one[1] if (one := re.match(r"([a-z]{2,3})_[a-z]+-ud-", Path(file).name)) else ""
+    languages = {
+        match[1] if (match := re.match(r"([a-z]{2,3})_[a-z]+-ud-", Path(file).name)) else ""
         for file in files
     }
-    return found.pop() if len(found) == 1 else ""
+    return languages.pop() if len(languages) == 1 else ""
 
 
 def _of_pieces(record: Record) -> Iterator[str]:

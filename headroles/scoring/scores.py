@@ -92,7 +92,7 @@ class HeadScores(Stored):
     def __post_init__(self, n_scores: int | None) -> None:
         """Make the record describe the arrays."""
         if n_scores is None:  # an example at a time saves memory
-            n_scores = sum(int(np.count_nonzero(~np.isnan(one))) for one in self.values)
+            n_scores = sum(int(np.count_nonzero(~np.isnan(scores))) for scores in self.values)
         layers, heads = self.values.shape[1:3]
         model = structs.replace(self.record.model, layers=layers, heads=heads)
         said = {**describe_scores(self.roles, self.score), "scores": n_scores}
@@ -115,7 +115,7 @@ class HeadScores(Stored):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays of examples that there are, by field."""
         named = ("lengths", "values", "counts", "offset_shares", "bounds")
-        return {name: one for name in named if (one := getattr(self, name)) is not None}
+        return {name: array for name in named if (array := getattr(self, name)) is not None}
 
     @property
     def as_fields(self) -> Fields:
@@ -170,7 +170,7 @@ class HeadScores(Stored):
             )
         has_score = np.asarray(~np.isnan(table).all(axis=(1, 2)))
         ids = tuple(f"example-{k}" for k in range(len(table)))
-        made = tuple(one if isinstance(one, Role) else role_of(one, BIAS) for one in roles)
+        made = tuple(role if isinstance(role, Role) else role_of(role, BIAS) for role in roles)
         limits = (
             None if bounds is None else np.tile(np.array(bounds, np.float32), (*has_score.shape, 1))
         )
@@ -209,9 +209,8 @@ class HeadScores(Stored):
         """Tell whether both have the same scores of the same examples, and the same record."""
         if not isinstance(other, HeadScores):
             return NotImplemented
-        return all(
-            _is_same(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)
-        )
+        names = (field.name for field in fields(self))
+        return all(_is_same(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -249,8 +248,8 @@ class HeadScores(Stored):
         Rounding is monotonic, so rounded values still lie between rounded bounds.
         """
         values, bounds = (
-            None if one is None else one.astype(np.float16).astype(np.float32)
-            for one in (self.values, self.bounds)
+            None if array is None else array.astype(np.float16).astype(np.float32)
+            for array in (self.values, self.bounds)
         )
         assert values is not None
         return replace(self, values=values, bounds=bounds)
@@ -268,17 +267,17 @@ class HeadScores(Stored):
     ) -> HeadScores:
         """Return the scores of the examples at ``rows``, in their order, for ``roles``, by id."""
         chosen = np.arange(self.n_examples) if rows is None else rows
-        places = [self.role_ids.index(role) for role in roles or self.role_ids]
-        arrays = {name: one[chosen] for name, one in self.arrays.items()}
-        arrays["values"] = arrays["values"][..., places]
+        columns = [self.role_ids.index(role) for role in roles or self.role_ids]
+        arrays = {name: array[chosen] for name, array in self.arrays.items()}
+        arrays["values"] = arrays["values"][..., columns]
         for name in arrays.keys() & {"counts", "offset_shares", "bounds"}:
-            arrays[name] = arrays[name][:, places]
+            arrays[name] = arrays[name][:, columns]
         fields_of_examples: dict[str, Any] = {
-            **{name: tuple(one[row] for row in chosen if one) for name, one in self.names.items()},
+            **{name: tuple(ids[row] for row in chosen if ids) for name, ids in self.names.items()},
             **arrays,
         }
         return replace(
-            self, **fields_of_examples, roles=tuple(self.roles[place] for place in places)
+            self, **fields_of_examples, roles=tuple(self.roles[column] for column in columns)
         )
 
     def of_head(self, head: tuple[int, int], role: str) -> Float32Array:
@@ -301,21 +300,21 @@ class HeadScores(Stored):
         columns = contrasts if set(contrasts) <= set(self.role_ids) else named
         if len(named) == 1:
             return named[0]
-        means = [pd.Series(self.column(one)[:, place]).mean() for one in columns]
+        means = [pd.Series(self.column(role)[:, place]).mean() for role in columns]
         return named[int(np.argmax(np.nan_to_num(means, nan=-np.inf)))]
 
     def _place_of(self, head: tuple[int, int]) -> int:
         """Return the place of a head among all. Raises UsageError for one that does not exist."""
         try:
-            places = tuple(map(operator.index, head))
+            numbers = tuple(map(operator.index, head))
         except TypeError:
-            places = ()
-        if len(places) != 2:
+            numbers = ()
+        if len(numbers) != 2:
             raise UsageError(f"the head is {as_given(head)}; give two whole numbers: (layer, head)")
-        for axis, place, n in zip(("layer", "head"), places, self.values.shape[1:3], strict=True):
-            if not 0 <= place < n:
-                raise UsageError(f"the {axis} is {place}; it must be 0 to {n - 1}")
-        return places[0] * self.n_heads + places[1]
+        for axis, number, n in zip(("layer", "head"), numbers, self.values.shape[1:3], strict=True):
+            if not 0 <= number < n:
+                raise UsageError(f"the {axis} is {number}; it must be 0 to {n - 1}")
+        return numbers[0] * self.n_heads + numbers[1]
 
     def encoded(self) -> bytes:
         """Encode as safetensors: the arrays, and names and record as JSON."""
@@ -331,14 +330,14 @@ class HeadScores(Stored):
         arrays, notes = storage.decode_arrays(content), storage.decode_notes(content)
         names = {name: tuple(notes[name]) for name in self.names}
         form, needed = (
-            {name: (one.dtype, one.shape[1:]) for name, one in some.items()}
+            {name: (array.dtype, array.shape[1:]) for name, array in some.items()}
             for some in (arrays, self.arrays)
         )
-        sizes = {len(one) for one in (*names.values(), *arrays.values())}
+        sizes = {len(array) for array in (*names.values(), *arrays.values())}
         if form != needed or len(sizes) > 1:
             raise ValueError(f"it holds {form} of {sizes} examples instead of {needed}")
-        found: dict[str, Any] = {**names, **arrays}
-        return replace(self, **found, record=Record.read(notes["record"]))
+        of_examples: dict[str, Any] = {**names, **arrays}
+        return replace(self, **of_examples, record=Record.read(notes["record"]))
 
     def write_files(self, folder: Path) -> list[str]:
         """Write ``scores.parquet`` and ``examples.parquet``."""
@@ -358,10 +357,10 @@ class HeadScores(Stored):
             ) from error
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray):
-        return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
-    return bool(one == other)
+def _is_same(first: Any, second: Any) -> bool:
+    if isinstance(first, np.ndarray):
+        return np.array_equal(first, second, equal_nan=first.dtype.kind == "f")
+    return bool(first == second)
 
 
 def describe_scores(roles: Sequence[Role], score: Score) -> dict[str, Any]:
@@ -376,7 +375,7 @@ def is_rounded(record: Record) -> bool:
 
 def _check_heads(values: Float32Array, removed: Sequence[tuple[int, int]]) -> None:
     """Raise ValueError for a head without a score that was not removed from the model."""
-    of_roles = [np.isnan(one).all(axis=0) for one in np.moveaxis(values, -1, 0)]
+    of_roles = [np.isnan(scores).all(axis=0) for scores in np.moveaxis(values, -1, 0)]
     empty = map(tuple, np.argwhere(np.all(of_roles, axis=0)).tolist())
     if any(head not in removed for head in empty):
         raise ValueError("heads without any score")

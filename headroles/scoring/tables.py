@@ -60,8 +60,8 @@ def read_fields(folder: Path, record: Record) -> Fields:
         for batch in group.to_batches()
     )
     read = _to_fields(batches, storage.read_table(folder / EXAMPLES_FILE), record)
-    if (found := read["n_scores"]) != (scores := record.facts["scores"]):
-        raise ValueError(f"{found} scores instead of {scores}")
+    if (n := read["n_scores"]) != (expected := record.facts["scores"]):
+        raise ValueError(f"{n} scores instead of {expected}")
     return read
 
 
@@ -83,7 +83,7 @@ def _to_fields(scores: Iterable[pa.RecordBatch], of_examples: pa.Table, record: 
         raise ValueError("examples without an id or a document")
     shape = len(ids), *record.shape
     values, counts, n_rows = _from_long(scores, ids, [role.id for role in roles], shape)
-    if n_rows != sum(int(np.count_nonzero(~np.isnan(one))) for one in values):
+    if n_rows != sum(int(np.count_nonzero(~np.isnan(of_example))) for of_example in values):
         raise ValueError("scores that occur twice")
     low, high = (_from_lists(of_examples, name, (len(roles),)) for name in _LISTS[:2])
     width = len(roles), len(OFFSETS)
@@ -118,7 +118,7 @@ def _examples_table(block: Fields) -> pa.Table:
             "document": list(block["documents"]),
             "tokens": pa.array(block["lengths"], pa.int32()),
             "digest": pa.array(list(block["digests"]) or [None] * len(ids), pa.string()),
-            **{name: _lists(one, *block["counts"].shape) for name, one in lists.items()},
+            **{name: _lists(values, *block["counts"].shape) for name, values in lists.items()},
         }
     )
 
@@ -138,8 +138,8 @@ def _from_lists(table: pa.Table, name: str, shape: tuple[int, ...]) -> Float32Ar
     column = table.column(name).combine_chunks()
     if column.null_count:
         return None
-    found: Float32Array = column.flatten().to_numpy().reshape(-1, *shape).astype(np.float32)
-    return found
+    lists: Float32Array = column.flatten().to_numpy().reshape(-1, *shape).astype(np.float32)
+    return lists
 
 
 def long_table(block: Fields, is_half: bool = False) -> pa.Table:
@@ -185,23 +185,23 @@ def _from_long(
     values = new_array((*shape, len(roles)), np.float32)
     values[...] = np.nan
     counts = np.zeros((shape[0], len(roles)), dtype=np.int64)
-    examples, places = ({name: k for k, name in enumerate(names)} for names in (ids, roles))
+    examples, columns = ({name: k for k, name in enumerate(names)} for names in (ids, roles))
     n_rows = 0
     for batch in batches:
         n_rows += batch.num_rows
         example = _decode(batch.column("example"), examples)
-        role = _decode(batch.column("role"), places)
+        role = _decode(batch.column("role"), columns)
         layer, head = (batch.column(name).to_numpy() for name in ("layer", "head"))
         score, count = (batch.column(name).to_numpy() for name in ("score", "count"))
-        if not np.isfinite(score).all() or any((one < 0).any() for one in (layer, head, count)):
+        if not np.isfinite(score).all() or any(map(np.any, (layer < 0, head < 0, count < 0))):
             raise ValueError("scores that are not finite, or negative layers, heads or counts")
         values[example, layer, head, role] = score
         counts[example, role] = count
     return values, counts, n_rows
 
 
-def _decode(column: Any, places: dict[str, int]) -> IntArray:
-    """Map a dictionary column to places; each distinct value is looked up once."""
-    table = np.array([places[name] for name in column.dictionary.to_pylist()], dtype=np.int64)
+def _decode(column: Any, numbers: dict[str, int]) -> IntArray:
+    """Map a dictionary column to numbers; each distinct value is looked up once."""
+    table = np.array([numbers[name] for name in column.dictionary.to_pylist()], dtype=np.int64)
     decoded: IntArray = table[column.indices.to_numpy()]
     return decoded

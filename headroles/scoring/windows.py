@@ -111,7 +111,7 @@ class PreparedBatch:
     """
 
     indices: list[int]
-    examples: list[EncodedExample]
+    examples: Sequence[EncodedExample]
     known: Mapping[Reach, Readout]
     inputs: dict[str, Tensor]
     readouts: dict[Reach, Readout]
@@ -129,15 +129,15 @@ class WindowScorer:
 
     def prepare(self, examples: Sequence[EncodedExample], indices: list[int]) -> PreparedBatch:
         """Prepare the batch of the examples at these indices; needs no device."""
-        own = [examples[index] for index in indices]
-        batch = PaddedBatch(own)
+        batch = PaddedBatch([examples[index] for index in indices])
         sieves = sieves_of(self.roles)
         known = {
             reach: make_readout(sieves, Scope(batch, reach, self.score))
             for reach in dict.fromkeys(self.reader.reaches)
         }
-        inputs = collate(own, self.encoder.tokenizer.pad_token_id or 0)
-        return PreparedBatch(indices, own, known, *as_tensors((inputs, known), self.encoder.device))
+        inputs = collate(batch.examples, self.encoder.tokenizer.pad_token_id or 0)
+        tensors = as_tensors((inputs, known), self.encoder.device)
+        return PreparedBatch(indices, batch.examples, known, *tensors)
 
     def launch(
         self,
@@ -162,26 +162,26 @@ class WindowScorer:
         launched: list[tuple[list[int], Callable[[], Float32Array]]] = []
         done = 0
         batches = one_ahead(map(make, self.budget.batches(lengths)))
-        for batch, arrived in passes.run(batches, lambda one: to_host(self.read(one))):
-            own, readouts = batch.indices, list(batch.known.values())
+        for batch, arrived in passes.run(batches, lambda batch: to_host(self.read(batch))):
+            rows, readouts = batch.indices, list(batch.known.values())
             # the others have one entry for all layers: that of the layers with the widest reach
             widest = max(readouts, key=lambda readout: int(readout.counts.sum()))
-            counts[own] = np.max([readout.counts for readout in readouts], axis=0)
-            bounds[own] = bounds_of(readouts)
+            counts[rows] = np.max([readout.counts for readout in readouts], axis=0)
+            bounds[rows] = bounds_of(readouts)
             if widest.offset_shares is not None:
-                shares[own] = widest.offset_shares
+                shares[rows] = widest.offset_shares
             skipped.update(widest.skipped)
             controls.update(widest.controls)
             by_reach = {reach: readout.counts for reach, readout in batch.known.items()}
             values = partial(self._values, arrived, batch.examples, by_reach, widest.columns)
-            launched.append((own, values))
-            done += len(own)
+            launched.append((rows, values))
+            done += len(rows)
             report(done)
 
         def fetch() -> HeadScores:
             values = np.empty((n, self.reader.n_layers, self.reader.n_heads, len(self.roles)), "f4")
-            for own, values_of_batch in launched:
-                values[own] = values_of_batch()
+            for rows, values_of_batch in launched:
+                values[rows] = values_of_batch()
             return HeadScores(
                 ids=tuple(example.id for example in examples),
                 documents=tuple(example.document for example in examples),
