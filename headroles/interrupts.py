@@ -33,7 +33,7 @@ def exit_code(stop: KeyboardInterrupt) -> int:
 def _kinds() -> list[signal.Signals]:
     """List the signals that end a process; those that it ignores, as nohup asks, it goes on to."""
     known = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
-    return [one for one in known if one is not None and signal.getsignal(one) != signal.SIG_IGN]
+    return [kind for kind in known if kind is not None and signal.getsignal(kind) != signal.SIG_IGN]
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -206,15 +206,15 @@ def fields_of(group: type[Options]) -> tuple[Field, ...]:
 
 def _find_fields(group: type[Options]) -> tuple[Field, ...]:
     hints = get_type_hints(group, include_extras=True)
-    found = []
+    declared = []
     for field in fields(group):
         hint = hints[field.name]
         is_marked = get_origin(hint) is Annotated
         kind, marks = (hint.__origin__, hint.__metadata__) if is_marked else (hint, ())
         owners = (base for base in group.__mro__ if field.name in inspect.get_annotations(base))
         owner: Any = next(owners)
-        found.append(Field(field.name, _without_none(kind), marks, field.default, owner))
-    return tuple(sorted(found, key=lambda field: TITLES.index(field.title)))
+        declared.append(Field(field.name, _without_none(kind), marks, field.default, owner))
+    return tuple(sorted(declared, key=lambda field: TITLES.index(field.title)))
 
 
 def _without_none(kind: Any) -> Any:

@@ -253,16 +253,16 @@ class Record(Recorded, frozen=True, kw_only=True, omit_defaults=True):
     def plus(self, *others: Record) -> Record:
         """Return the record with the counts of ``others`` added, which are of other examples."""
         every = (self, *others)
-        pieces = [structs.asdict(one.corpus.pieces) for one in every if one.corpus.pieces]
+        pieces = [structs.asdict(record.corpus.pieces) for record in every if record.corpus.pieces]
         corpus = structs.replace(
             self.corpus,
-            examples=sum(one.corpus.examples for one in every),
-            skipped=_summed(one.corpus.skipped for one in every),
+            examples=sum(record.corpus.examples for record in every),
+            skipped=_summed(record.corpus.skipped for record in every),
             pieces=PieceCounts(**_summed(pieces)) if pieces else None,
         )
         counted = {
-            "scores": sum(one.facts.get("scores", 0) for one in every),
-            "controls": _summed(one.facts.get("controls", {}) for one in every),
+            "scores": sum(record.facts.get("scores", 0) for record in every),
+            "controls": _summed(record.facts.get("controls", {}) for record in every),
         }
         return structs.replace(self, corpus=corpus, facts={**self.facts, **counted})
 
@@ -275,8 +275,8 @@ class Record(Recorded, frozen=True, kw_only=True, omit_defaults=True):
 def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """Add counts by name."""
     total: Counter[str] = Counter()
-    for one in counts:
-        total.update(one)
+    for by_name in counts:
+        total.update(by_name)
     return dict(total)
 
 

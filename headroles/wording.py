@@ -52,11 +52,11 @@ def addressed(text: str) -> str:
     ...     addressed("pass `test='betting'`, or omit `test`")
     'pass --test betting, or omit --test'
     """
-    return _OPTION.sub(_as_flag if _of_flags.get() else lambda found: found[0].strip("`"), text)
+    return _OPTION.sub(_as_flag if _of_flags.get() else lambda match: match[0].strip("`"), text)
 
 
-def _as_flag(found: re.Match[str]) -> str:
-    name, value = found["name"], (found["value"] or "").strip("'\"")
+def _as_flag(match: re.Match[str]) -> str:
+    name, value = match["name"], (match["value"] or "").strip("'\"")
     flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
     if value == "False":
         return f"--no-{flag.removeprefix('--')}"
@@ -69,7 +69,7 @@ def printable(text: object) -> str:
     Control characters and the like become Python escapes; all else stays.
     """
     return _UNPRINTABLE.sub(
-        lambda found: found[0].encode("unicode_escape").decode("ascii"), str(text)
+        lambda match: match[0].encode("unicode_escape").decode("ascii"), str(text)
     )
 
 
@@ -81,13 +81,13 @@ def printable_lines(text: object) -> str:
 def json_lines(text: str) -> str:
     """Escape, in a JSON document of several lines, the characters that `printable` escapes."""
     return "\n".join(
-        _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n")
+        _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", line) for line in text.split("\n")
     )
 
 
 def has_halves(text: str) -> bool:
     """Tell whether a text has halves of characters (surrogates), which no encoding can write."""
-    return any("\ud800" <= one <= "\udfff" for one in text)
+    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def as_given(value: object) -> str:
@@ -135,7 +135,7 @@ def not_among(kind: str, name: object, known: Sequence[str], others: Sequence[st
     """
     near = get_close_matches(str(name), [*known, *others], n=1)
     hint = f"did you mean {near[0]!r}? There is" if near else "there is"
-    lengths = accumulate(len(one) + 2 for one in known)
+    lengths = accumulate(len(entry) + 2 for entry in known)
     shown = known[: sum(length <= _LONGEST_LISTING for length in lengths)]
     more = [f"and {len(known) - len(shown)} more"] if len(shown) < len(known) else []
     listing = ", ".join([*shown, *more]) or "none"

@@ -143,7 +143,7 @@ def plain(content: Any) -> Any:
     """Return ``content`` as JSON has it: structs as objects, tuples as lists, NaN as None."""
     if isinstance(content, msgspec.Struct):
         leaves_out = content.__struct_config__.omit_defaults
-        values = ((one, getattr(content, one.name)) for one in _fields_of(type(content)))
+        values = ((field, getattr(content, field.name)) for field in _fields_of(type(content)))
         return {
             field.encode_name: plain(value)
             for field, value in values

@@ -247,10 +247,10 @@ def _state(folder: Path, had_results: bool) -> str:
     """Say what ``folder`` holds if the run ends now."""
     if not (folder / HIDDEN / _NEW).exists():
         return f"the results in {folder} are the new ones"
-    found = [f"the results in {folder} are unchanged"] * had_results
+    clauses = [f"the results in {folder} are unchanged"] * had_results
     if parts_in(folder).count:
-        found.append(
+        clauses.append(
             f"the finished work is saved in {folder}; to continue, run the same command with "
             "--resume"
         )
-    return ", and ".join(found) or f"nothing was written to {folder}"
+    return ", and ".join(clauses) or f"nothing was written to {folder}"

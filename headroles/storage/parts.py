@@ -67,15 +67,15 @@ class Parts:
                     f"the settings of the unfinished run saved in {self.place} cannot be read; run "
                     "the command with --no-resume to start anew"
                 ) from error
-            found = differences(saved, json.loads(encoded))  # tuples are lists then
-            if found and is_first:
+            other = differences(saved, json.loads(encoded))  # tuples are lists then
+            if other and is_first:
                 raise StorageError(
-                    f"the unfinished run saved in {self.place} has other settings: {found}; run it "
+                    f"the unfinished run saved in {self.place} has other settings: {other}; run it "
                     "with its first options, or run the command with --no-resume to start anew"
                 )
-            if found:
+            if other:
                 raise StorageError(
-                    f"this process has other settings than the first one: {found}; "
+                    f"this process has other settings than the first one: {other}; "
                     "give all processes the same command, packages and model"
                 )
         if is_first:

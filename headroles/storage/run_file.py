@@ -159,8 +159,8 @@ def check_files(folder: Path, digests: Mapping[str, str]) -> None:
     """Raise StorageError if any of these files is missing or was changed."""
     for name, digest in digests.items():
         with read_from(folder / name):
-            found = _digest(folder / name)
-        if found != digest:
+            actual = _digest(folder / name)
+        if actual != digest:
             raise StorageError(
                 f"{folder / name} was changed after headroles wrote it, or belongs to another run "
                 f"than {RUN_FILE} beside it; make the results again"
