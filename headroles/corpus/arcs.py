@@ -23,7 +23,7 @@ def read_arcs(paths: PathLike | Iterable[PathLike], options: ArcsOptions) -> Cor
     """Return the corpus of sequences of tokens with arcs between them, from JSON lines.
 
     A line is an object with ``tokens``, a list of texts, and ``arcs``, a list of ``[from, to,
-    label]``: places of tokens from 0, with any number of arcs for each token. ``id`` (else FILE-N)
+    label]``: indices of tokens from 0, with any number of arcs for each token. ``id`` (else FILE-N)
     and ``document`` (else one for each line) name the sequence. An arc counts as one from a
     dependent to its governor: roles have both directions, and contrasts with other tokens at the
     same distance that no such arc joins.
@@ -67,7 +67,7 @@ def words_alone(words: Iterable[str]) -> Sentence:
 
 
 def sequence_of(record: Mapping[str, Any], place: str, least_distance: int) -> Sentence:
-    """Return the tokens and arcs of an object; arcs shorter than ``least_distance`` are left out.
+    """Return the tokens and arcs of an object; arcs shorter than ``least_distance`` are ignored.
 
     Raises CorpusError that names ``place`` for an object that is no such sequence.
     """

@@ -164,9 +164,9 @@ class Pipeline:
     def parse(
         self, texts: Iterable[tuple[str, T]], whole: bool, n_processes: int = 1
     ) -> Iterator[tuple[Sentence | None, T]]:
-        """Parse texts; yield the sentences of each, or each as one, with what came beside it."""
-        for doc, beside in self.nlp.pipe(texts, as_tuples=True, n_process=n_processes):
-            yield from ((sentence_of(span), beside) for span in ([doc] if whole else doc.sents))
+        """Parse texts; yield the sentences of each, or each as one, with its context."""
+        for doc, context in self.nlp.pipe(texts, as_tuples=True, n_process=n_processes):
+            yield from ((sentence_of(span), context) for span in ([doc] if whole else doc.sents))
 
     def parse_rows(
         self, rows: Iterable[Sequence[str]], prefix: str, skipped: Skipped, n_processes: int = 1

@@ -52,7 +52,7 @@ def permute_within(
             continue
         centred: FloatArray = numbers[in_stratum] - numbers[in_stratum].mean()
         observed += centred[marks[in_stratum]].sum()
-        # the places of the smallest of random numbers are a random subset
+        # the indices of the smallest of random numbers are a random subset
         order = rng.random((n_resamples, len(centred))).argpartition(count - 1, axis=1)[:, :count]
         drawn += centred[order].sum(axis=1)
         n_marked += count

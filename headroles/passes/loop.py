@@ -27,7 +27,7 @@ class HasIndices(Protocol):
 
     @property
     def indices(self) -> list[int]:
-        """Their places among all examples."""
+        """Their indices among all examples."""
 
 
 B = TypeVar("B", bound=HasIndices)
@@ -42,7 +42,7 @@ class Budget:
 
     @classmethod
     def of(cls, device: torch.device, tokens: int | None) -> Budget:
-        """Allow that many tokens, by default what fits the device."""
+        """Allow that many tokens, by default as many as fit the device."""
         return cls(tokens or _TOKENS.get(device.type, 4096))
 
     def most(self, width: int) -> int:
@@ -140,7 +140,7 @@ class Passes(Generic[B]):
 
 @dataclass(frozen=True)
 class ExampleBatch:
-    """Examples that run together: their places among all, and the inputs of the model."""
+    """Examples that run together: their indices among all, and the inputs of the model."""
 
     indices: list[int]
     examples: list[EncodedExample]

@@ -264,11 +264,11 @@ class BorrowedLinks(FindLinks):
         return [link for link in self.find.of_pair(first, lender) if link[:2] not in real]
 
     def joined_in(self, sentence: Sentence) -> set[frozenset[int]]:
-        """Return the pairs of words that a borrowed link or one of their own joins."""
+        """Return the pairs of words that a borrowed link or a link of the sentence joins."""
         return super().joined_in(sentence) | self.find.joined_in(sentence)
 
     def joined_across(self, first: Sentence, second: Sentence) -> set[tuple[int, int]]:
-        """Return such pairs of a word of each sentence."""
+        """Return such pairs with one word in each sentence."""
         return super().joined_across(first, second) | self.find.joined_across(first, second)
 
 

@@ -36,11 +36,11 @@ FORTH, BACK = DIRECTIONS = (0, 1)
 """Direction in which a link is followed: from its first word to its second, or back."""
 
 Link: TypeAlias = tuple[int, int, int]
-"""Places of the first word and of the second, and the number of the label."""
+"""Indices of the first word and of the second, and the number of the label."""
 
 
 def expand(sizes: IntArray) -> tuple[IntArray, IntArray]:
-    """Return, for sets of these sizes, the set of every member and its place within the set."""
+    """Return, for sets of these sizes, the set of every member and its index within the set."""
     owner = np.repeat(np.arange(len(sizes)), sizes)
     return owner, np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
@@ -116,7 +116,7 @@ def _by_sum(layer: Layer, pairs: Array, weights: Array) -> Array:
 class LinkTable(NamedTuple):
     """The L links of a batch between words with pieces, ordered by example.
 
-    ``owners`` (L,) are the places of their examples in the batch. ``first`` and ``second`` (L, 2)
+    ``owners`` (L,) are the indices of their examples in the batch. ``first`` and ``second`` (L, 2)
     hold the first piece and the number of pieces of each end. ``labels`` (L,) are numbers of
     labels. ``n_lost`` links had a word without pieces.
     """
@@ -139,19 +139,19 @@ class FindLinks(ABC):
         """Return the links of a sentence."""
 
     def of_pair(self, first: Sentence, second: Sentence) -> Sequence[Link]:
-        """Return the links from words of one sentence to words of the next, by places in each."""
+        """Return the links from words of one sentence to words of the next, by indices in each."""
         return ()
 
     def joined_in(self, sentence: Sentence) -> set[frozenset[int]]:
-        """Return the pairs of words of a sentence that are not to be taken for unrelated."""
+        """Return the pairs of related words of a sentence, which are no controls."""
         return {frozenset(link[:2]) for link in self.of_sentence(sentence)}
 
     def joined_across(self, first: Sentence, second: Sentence) -> set[tuple[int, int]]:
-        """Return such pairs of a word of each sentence."""
+        """Return such pairs with one word in each sentence."""
         return {link[:2] for link in self.of_pair(first, second)}
 
     def joined(self, batch: PaddedBatch) -> BoolArray:
-        """Mark (B, N, N) the pieces of words that are not unrelated, in either direction."""
+        """Mark (B, N, N) the pieces of related words, in either direction."""
         joined = np.zeros((batch.size, *[batch.width] * 2), dtype=bool)
         for row, example in enumerate(batch.examples):
             words = np.zeros((len(example.starts) + 1,) * 2, dtype=bool)  # the last: no word
@@ -273,8 +273,8 @@ class PairsOfExamples(NamedTuple):
 class Pieces(NamedTuple):
     """All pairs of pieces of all links that are within reach.
 
-    A batch of L links has 2 L of these: forth, and after them back. The pairs (P,) ``at`` their
-    places belong to ``links`` and have ``weights`` in the values of these.
+    A batch of L links has 2 L of these: forth, and after them back. The pairs ``at`` (P,) belong
+    to ``links`` and have ``weights`` in the values of these.
 
     For each link (2 L,): the ``limits`` (3, 2 L) of its value, which are its constant, its least
     and its greatest value, and ``is_scored``, whether any of its pairs is within reach.

@@ -349,7 +349,7 @@ class Evenness(RowWise):
 def sets_of_sentences(
     batch: PaddedBatch, find: Callable[[Sentence], Collection[int]]
 ) -> list[Shared]:
-    """Make each sentence's words look for the words whose places ``find`` returns for it."""
+    """Make each sentence's words look for the words whose indices ``find`` returns."""
     queries, keys = np.zeros((2, 2, batch.size, batch.width), dtype=bool)
     for row, example in enumerate(batch.examples):
         for segment, (before, sentence) in enumerate(placed_sentences(example)):

@@ -30,7 +30,7 @@ LISTED = "misc:arcs"
 
 
 class Arc(NamedTuple):
-    """A dependent and its governor, both as places in the sentence from 0, and the arc's label."""
+    """A dependent and its governor, both as indices in the sentence from 0, and the arc's label."""
 
     dependent: int
     governor: int
@@ -103,7 +103,7 @@ def count_arcs(source: str, sentences: Iterable[Sentence]) -> Counter[str]:
 class Arcs(FindLinks):
     """Finder of the arcs of some ``relations``: links from the dependent to its governor.
 
-    Labels are places in ``relations``. Subtypes are ignored unless ``keep_subtypes``.
+    Labels are indices in ``relations``. Subtypes are ignored unless ``keep_subtypes``.
     """
 
     relations: tuple[str, ...]

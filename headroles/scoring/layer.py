@@ -101,18 +101,18 @@ class FirstChoices:
     def __init__(self, layer: AttentionLayer, candidates: Candidates | None) -> None:
         self._layer = layer
         self._candidates: Any = candidates
-        self._found: dict[str, ChoiceLayer] = {}
+        self._by_kind: dict[str, ChoiceLayer] = {}
 
     def among(self, kind: str | None) -> AttentionLayer | ChoiceLayer:
         """Return the layer with first choices among ``kind``; with attention without any."""
         if kind is None or self._candidates is None:
             return self._layer
-        if kind not in self._found:
-            self._found[kind] = ChoiceLayer(self._choose(kind), self._layer.key_sets)
-        return self._found[kind]
+        if kind not in self._by_kind:
+            self._by_kind[kind] = ChoiceLayer(self._choose(kind), self._layer.key_sets)
+        return self._by_kind[kind]
 
     def _choose(self, kind: str) -> Tensor:
-        """Return the chosen keys (batch, heads, query); for words, as places of first pieces."""
+        """Return the chosen keys (batch, heads, query); for words, as indices of first pieces."""
         attention, given = self._layer.attention, self._candidates
         if kind == EVERY:
             return first_largest(attention)
@@ -162,7 +162,7 @@ class FirstChoices:
         to_words: Tensor = attention.gather(3, columns)
         for examples, tokens, words in given.extra_pieces:
             to_words[examples, :, :, words] += attention[examples, :, :, tokens]
-        # no attention to places beyond the words of an example
+        # no attention beyond the words of an example
         return to_words.mul_(given.n_pieces.clamp_max(1)[:, None, None])
 
 
@@ -178,7 +178,7 @@ _WIDE = 64
 
 
 def first_largest(weights: Tensor, barred: Tensor | None = None, axis: int = -1) -> Tensor:
-    """Return the places of the largest entries of ``weights`` (..., m, n), first of ties.
+    """Return the indices of the largest entries of ``weights`` (..., m, n), first of ties.
 
     They are the largest of rows, or with the ``axis`` -2 of columns. Entries are float32 and not
     negative; ``barred`` entries, of a shape that broadcasts, rank after all others. The result is

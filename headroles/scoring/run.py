@@ -292,7 +292,7 @@ class ScoringRun:
     def _score(self, saved: OpenParts | None, numbers: list[int]) -> Iterator[HeadScores]:
         """Yield the scores of the windows of this process, which are saved.
 
-        ``numbers`` are filled with those of all windows of the run. A window is fetched once the
+        ``numbers`` receives the numbers of all windows of the run. A window is fetched once the
         next one is launched, so that a device need not wait.
         """
         waiting: Callable[[], HeadScores] | None = None
@@ -307,7 +307,7 @@ class ScoringRun:
     def _encoded(
         self, saved: OpenParts | None, numbers: list[int]
     ) -> Iterator[Callable[[], Callable[[], HeadScores]]]:
-        """Yield, for each window of this process, the function that launches it: cut already."""
+        """Cut each window of this process into word pieces; yield the function that launches it."""
         for window in windows_of(self.corpus, self.options.pairing, self._n_examples_at_once):
             number = window.number
             if not self._sharing.has(number):

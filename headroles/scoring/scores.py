@@ -103,7 +103,7 @@ class HeadScores(Stored):
 
     @cached_property
     def facts(self) -> ScoreFacts:
-        """What the record says of the scores."""
+        """Facts of the record about the scores."""
         return ScoreFacts.read(self.record.facts)
 
     @property
@@ -113,18 +113,18 @@ class HeadScores(Stored):
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays of examples that there are, by field."""
+        """The arrays of examples that are not None, by field."""
         named = ("lengths", "values", "counts", "offset_shares", "bounds")
         return {name: array for name in named if (array := getattr(self, name)) is not None}
 
     @property
     def as_fields(self) -> Fields:
-        """What tables hold: names, arrays and roles, by field."""
+        """The content of tables: names, arrays and roles, by field."""
         return {**self.names, **self.arrays, "roles": self.roles}
 
     @classmethod
     def joined(cls, parts: Sequence[HeadScores], record: Record) -> HeadScores:
-        """Join scores of the same roles; what is unknown in one part is unknown in the whole."""
+        """Join scores of the same roles, without fields that a part lacks."""
         joined: dict[str, Any] = dict.fromkeys(("offset_shares", "bounds"))
         for name in parts[0].names:
             joined[name] = tuple(chain.from_iterable(part.names[name] for part in parts))
@@ -304,7 +304,7 @@ class HeadScores(Stored):
         return named[int(np.argmax(np.nan_to_num(means, nan=-np.inf)))]
 
     def _place_of(self, head: tuple[int, int]) -> int:
-        """Return the place of a head among all. Raises UsageError for one that does not exist."""
+        """Return the index of a head among all. Raises UsageError for one that does not exist."""
         try:
             numbers = tuple(map(operator.index, head))
         except TypeError:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Fields: TypeAlias = dict[str, Any]
-"""A block of scores: the fields of `HeadScores`, those of which there are none left out."""
+"""A block of scores: the fields of `HeadScores` that are not None."""
 
 SCORES_FILE = "scores.parquet"
 EXAMPLES_FILE = "examples.parquet"

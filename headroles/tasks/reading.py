@@ -196,7 +196,7 @@ def _number(file: str, line: int, label: str) -> float:
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """Examples that run together: their places in the task, and the inputs of the model."""
+    """Examples that run together: their indices in the task, and the inputs of the model."""
 
     indices: list[int]
     inputs: dict[str, Tensor]

@@ -119,7 +119,7 @@ class TaskRun:
         ]
 
     def record(self, options: TaskOptions, **study: Any) -> Record:
-        """Return the record of results of this run, with what the ``study`` adds."""
+        """Return the record of results of this run, with the additions of the ``study``."""
         task, metrics = self.task, list(self.metrics)
         return Record.now(
             model=structs.replace(self.encoder.description, **self.sites.description),

@@ -1,1 +1,1 @@
-"""Heads: their projections, gates and removal, and the training of what is left."""
+"""Heads: their projections, gates and removal, and the training of the remaining heads."""

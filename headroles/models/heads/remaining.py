@@ -55,7 +55,7 @@ def removed_heads(config: Any) -> list[Head]:
 def remaining_heads(
     config: Any, n_heads: int, n_layers: int | None = None
 ) -> tuple[tuple[int, ...], ...]:
-    """Return, for each layer, the numbers of the heads that are left of ``n_heads``."""
+    """Return, for each layer, the numbers of the heads that remain of ``n_heads``."""
     pruned = pruned_heads(config)
     n_layers = config.num_hidden_layers if n_layers is None else n_layers
     return tuple(

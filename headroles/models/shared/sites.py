@@ -84,7 +84,7 @@ def reading_inputs(
 ) -> Iterator[Callable[[Mapping[str, Tensor]], list[tuple[int, Sums]]]]:
     """Yield a function that runs the encoder on a batch, and sums the inputs of each site.
 
-    It returns the place of a site and the sums of real tokens, once for each of its layers.
+    It returns the index of a site and the sums of real tokens, once for each of its layers.
     """
     sums: list[tuple[int, Sums]] = []
     mask = torch.zeros(0)
