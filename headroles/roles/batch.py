@@ -114,8 +114,8 @@ class PaddedBatch(Cached):
         return np.asarray(self.in_words & (self.words != before))
 
     @cached_property
-    def word_places(self) -> IntArray:
-        """(B, N): place of each token's word among the words with pieces, -1 outside of words."""
+    def word_ranks(self) -> IntArray:
+        """(B, N): rank of each token's word among the words with pieces, -1 outside of words."""
         return np.where(self.in_words, np.cumsum(self.first_pieces, axis=1) - 1, -1)
 
     @cached_property
@@ -125,8 +125,8 @@ class PaddedBatch(Cached):
 
     def count_in_words(self, tokens: BoolArray) -> IntArray:
         """Count, of each token's word, the pieces that are among ``tokens`` (B, N)."""
-        n_words = int(self.word_places.max(initial=0)) + 1
-        ids = np.arange(self.size)[:, None] * n_words + np.maximum(self.word_places, 0)
+        n_words = int(self.word_ranks.max(initial=0)) + 1
+        ids = np.arange(self.size)[:, None] * n_words + np.maximum(self.word_ranks, 0)
         pieces = np.bincount(ids[tokens & self.in_words], minlength=self.size * n_words)
         return np.asarray(pieces[ids])
 
@@ -202,7 +202,7 @@ class Candidates:
 
 def find_candidates(batch: PaddedBatch) -> Candidates:
     """Find the candidates of a batch."""
-    columns = batch.word_places
+    columns = batch.word_ranks
     example, token = np.nonzero(batch.first_pieces)
     n_words = max(1, int(columns.max(initial=0)) + 1)
     word = columns[example, token]
