@@ -104,10 +104,10 @@ class PowerAnalysis(Result):
         needed, pilot = _enough_for(0.9, self.frame), self.facts["examples"]
         size, record = "no number of examples", self.record.sources["pilot"]
         if np.isfinite(needed):
-            size = f"{needed:,.0f} examples"
+            size = f"{_rounded(needed)} examples"
             if not record.is_by_hand:  # of a corpus like the pilot's
                 texts = (record.corpus.sentences, record.corpus.documents)
-                sentences, documents = (_whole(needed / pilot * n) for n in texts)
+                sentences, documents = (_rounded(needed / pilot * n) for n in texts)
                 size += f", about {sentences} sentences in {documents} documents"
         yield (
             "No head can be planned for with this pilot."
@@ -117,7 +117,7 @@ class PowerAnalysis(Result):
             f"{pilot}."
         )
         order = self.summary().sort_values("nine_tenths", ascending=False, kind="stable")
-        cells = order[[*SHARES]].map(_whole)
+        cells = order[[*SHARES]].map(_rounded)
         rows = tuple((in_words(str(role)), *shares) for role, *shares in cells.itertuples())
         yield Grid(("Examples to decide of", "half the heads", "nine tenths", "all"), rows)
         yield "The means of the pilot are uncertain: take these numbers as lower bounds."
@@ -286,10 +286,15 @@ def _enough_for(share: float, rows: pd.DataFrame) -> float:
     return float(needed[int(np.ceil(share * len(needed))) - 1]) if len(needed) else np.nan
 
 
-def _whole(number: float) -> str:
+def _rounded(number: float) -> str:
+    """Write a number with three significant digits, as pilots know no more.
+
+    >>> _rounded(384_039), _rounded(93.0), _rounded(np.nan), _rounded(np.inf)
+    ('384,000', '93', '-', '>1,000,000')
+    """
     if np.isnan(number):
         return "-"
-    return f">{OUT_OF_REACH:,}" if number > OUT_OF_REACH else f"{int(number):,}"
+    return f">{OUT_OF_REACH:,}" if number > OUT_OF_REACH else f"{float(f'{number:.3g}'):,.0f}"
 
 
 def draw_power(plan: PowerAnalysis, ax: Axes | None = None) -> Axes:

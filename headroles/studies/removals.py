@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,6 +67,15 @@ def without_each(sets: Iterable[Iterable[Head]], shape: tuple[int, int]) -> torc
 def sorted_by(values: FloatArray, heads: Iterable[Head]) -> list[Head]:
     """Return heads by values (layers, heads), the smallest first; ties by layer and number."""
     return sorted(heads, key=lambda head: (values[head], head))
+
+
+def at_most(room: Mapping[int, int], heads: Iterable[Head]) -> Iterator[Head]:
+    """Yield heads in their order, of each layer as many as there is room for."""
+    left = Counter(room)
+    for head in heads:
+        if left[head[0]]:
+            left[head[0]] -= 1
+            yield head
 
 
 def rises_of(run: TaskRun, units: Sequence[Sequence[Head]]) -> FloatArray:

@@ -27,10 +27,7 @@ from headroles.studies.classification.role_table import (
     split_roles,
     unit_of,
 )
-from headroles.studies.heads import (
-    HeadColumns,
-    RoleHypotheses,
-)
+from headroles.studies.heads import HeadColumns, RoleHypotheses
 from headroles.studies.options import ThresholdOptions
 from headroles.testing.evidence import find_replicated, of_bets
 from headroles.testing.options import LevelOptions
@@ -99,7 +96,7 @@ class Replication(_OfSets):
         *"layer head role sets shown_in at_least mean beyond_distance".split(),
         *"log_e p_adjusted replicated".split(),
     )
-    views: ClassVar[tuple[str, ...]] = ("long", "heads", "counts", "sets")
+    views: ClassVar[tuple[str, ...]] = ("long", "heads")
 
     def axes(self) -> Combinations:
         """Return the axes: all heads and roles, by numbers of sets."""
@@ -112,20 +109,6 @@ class Replication(_OfSets):
         by_head = self.frame.assign(at_least=shown).groupby(["layer", "head", "role"], sort=False)
         heads: pd.DataFrame = by_head.agg({"at_least": "max", "shown_in": "first"}).reset_index()
         return heads
-
-    def sets(self) -> pd.DataFrame:
-        """Count heads that each set shows by itself: a row per role, a column per set."""
-        heads = self.heads()
-        named = heads["shown_in"].str.split(", ")
-        shown = {name: [name in names for names in named] for name in self.facts["names"]}
-        return pd.DataFrame(shown).groupby(heads["role"], sort=False).sum()
-
-    def counts(self) -> pd.DataFrame:
-        """Count heads: a row per role, a column per number of sets."""
-        counts = self.frame.pivot_table(
-            index="role", columns="at_least", values="replicated", aggfunc="sum", sort=False
-        )
-        return counts.astype(int).rename_axis(columns=None)
 
     def everywhere(self) -> pd.DataFrame:
         """Return heads with roles in all sets, no role counted in two ways.

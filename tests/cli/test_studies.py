@@ -336,8 +336,8 @@ def test_one_model_over_two_corpora(
     table = Replication.load(out)
     assert set(table.frame["at_least"]) == {1, 2}
     assert len(table) == 2 * 3 * 4 * len(set(table.frame["role"]))
-    exported = run_well("export", out, "--view", "counts", "--format", "csv").stdout
-    assert exported.startswith("role,1,2")
+    exported = run_well("export", out, "--view", "heads", "--format", "csv").stdout
+    assert exported.startswith("layer,head,role,at_least,shown_in")
     again = ("replicate", *folders, "--out", out, "--overwrite")
     summary = json.loads(run_well(*again, "--json").stdout)
     assert summary["facts"]["names"] == ["small", "sample"]

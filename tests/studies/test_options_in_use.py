@@ -209,7 +209,7 @@ STUDIES = {
 }
 OF_THE_TASK = {"masked_share", "mask_seed"}
 """Options of masked language models (tests/tasks)."""
-READ_FROM_RECORDS = {"redundancy": {"alpha"}, "importance": {"reliability"}}
+READ_FROM_RECORDS = {"redundancy": {"alpha"}}
 """Options that results take from their records."""
 OF_THE_MODEL = ("objective", "dtype")
 """Choices that ask for another model, or another machine."""

@@ -29,6 +29,7 @@ from headroles.studies.removals import (
     LESS,
     MORE,
     RoleOptions,
+    at_most,
     heads_by_role,
     rises_of,
     without_each,
@@ -302,13 +303,7 @@ def n_sets_like(chosen: Iterable[Head], heads: Iterable[Head]) -> int:
 
 def draw_like(chosen: Iterable[Head], order: Iterable[Head]) -> tuple[Head, ...]:
     """Return the first heads of an order, as many of each layer as ``chosen`` has."""
-    left = Counter(layer for layer, _ in chosen)
-    drawn = []
-    for head in order:
-        if left[head[0]]:
-            left[head[0]] -= 1
-            drawn.append(head)
-    return tuple(sorted(drawn))
+    return tuple(sorted(at_most(Counter(layer for layer, _ in chosen), order)))
 
 
 def enough_draws(options: ByRoleOptions) -> int:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-from msgspec import Meta
 from scipy import stats
 
 from headroles.arrays import FloatArray
@@ -41,7 +40,7 @@ USES = {
 """What to use each estimator for, and its unit."""
 _TABULATED, _DRAWN = 5, 10
 """Most important heads whose values are tabulated, and whose ranks are drawn."""
-_RELIABLE, _SPLITS = 0.8, 50
+_RELIABLE, _WANTED, _SPLITS = 0.8, 0.9, 50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +59,6 @@ class RankingOptions(Options):
 @dataclass(frozen=True, kw_only=True)
 class ImportanceOptions(RankingOptions, RunOptions):
     """Options of the estimation of importance."""
-
-    reliability: Annotated[float, Meta(gt=0, lt=1)] = 0.9
-    """Reliability of the order for which to report the needed examples."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -129,14 +125,14 @@ class Importance(ExamplesResult):
         """Return how far the order of heads by each estimator holds for other examples.
 
         Columns: ``split_half``, the rank correlation of the orders in random halves of the
-        examples; ``full``, expected for all examples, and ``examples_needed`` for an order of the
-        wanted reliability, both by the formula of Spearman (1910) and Brown (1910). NaN for fewer
+        examples; ``full``, expected for all examples, and ``examples_needed`` for an order of
+        reliability 0.9, both by the formula of Spearman (1910) and Brown (1910). NaN for fewer
         than 3 heads or 4 examples; infinite where no number of examples is enough.
         """
         halves = pd.Series(self.facts["split_half"], dtype=float).rename_axis("estimator")
         full = (2 * halves / (1 + halves)).where(~(halves <= -1), -1.0)
-        n, wanted = self.record.task.examples, self.options.reliability
-        needed = np.ceil(n * wanted * (1 - full) / (full * (1 - wanted)))
+        n, wanted = self.record.task.examples, _WANTED
+        needed = (n * wanted * (1 - full) / (full * (1 - wanted))).apply(np.ceil)
         needed = needed.where(full.isna() | ((full > 0) & (full < 1)), np.inf)
         return pd.DataFrame({"split_half": halves, "full": full, "examples_needed": needed})
 

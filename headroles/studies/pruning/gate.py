@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, count, islice
 from math import log
 from pathlib import Path
@@ -38,6 +40,8 @@ from headroles.tasks.reading import TaskBatch
 from headroles.tasks.running import TaskRun, keep_parts, open_run, without_gradients
 
 _STABLE = 0.5
+_RATE = 0.1
+"""Learning rate of the gates."""
 _START = 3.0
 """Log alpha of every gate at the start: the gate is exactly 1 at 90 % of the draws."""
 _SHARE_OF_DESCENT = 2 / 3
@@ -68,8 +72,6 @@ class GateOptions(UpdateOptions, TestSetOptions):
     """
     updates: Annotated[int, Meta(ge=3)] = 300
     """Updates of the gates."""
-    gate_rate: Annotated[float, Meta(gt=0, lt=1000)] = 0.1
-    """Learning rate of the gates."""
     weights: Literal["frozen", "trained"] = "frozen"
     """Whether the weights of the model are frozen or trained together with the gates."""
     weight_rate: Annotated[float, Meta(gt=0, lt=1000)] = 2e-5
@@ -100,11 +102,10 @@ class Gating(Pruning):
 
     ``frame`` has a row for each seed and head: the learnt ``log_alpha`` of its gate, and whether
     the seed keeps it. The view ``seeds`` has the loss on the task of the heads that each seed
-    keeps, and the number of heads that the rule of Voita et al. (2019) keeps; ``agreement`` the
-    number of seeds that keep each head. The model has the heads of ``facts["chosen_seed"]``. Other
-    facts are those of `Pruning`, and ``overlap``, the share of the kept heads that two seeds have
-    in common (mean over pairs; None for one seed), beside ``overlap_by_chance``, if every seed kept
-    as many heads at random.
+    keeps, and the number of heads that the rule of Voita et al. (2019) keeps. The model has the
+    heads of ``facts["chosen_seed"]``. Other facts are those of `Pruning`, and ``overlap``, the
+    share of the kept heads that two seeds have in common (mean over pairs; None for one seed),
+    beside ``overlap_by_chance``, if every seed kept as many heads at random.
     """
 
     kind: ClassVar[str] = "gating"
@@ -116,30 +117,24 @@ class Gating(Pruning):
         "log_alpha": Column(NUMBER),
         "kept": Column(FLAG),
     }
-    views: ClassVar[tuple[str, ...]] = ("long", "seeds", "agreement")
+    views: ClassVar[tuple[str, ...]] = ("long", "seeds")
 
     @property
     def seeds(self) -> pd.DataFrame:
         """The loss, and the number of heads that the rule keeps, of each seed."""
         return pd.DataFrame(self.facts["seeds"])
 
-    @property
-    def agreement(self) -> pd.DataFrame:
-        """The number of seeds that keep each head."""
-        counts = self.frame.groupby(["layer", "head"])["kept"].sum()
-        return counts.rename("seeds").reset_index()
-
     def summarize(self) -> Iterator[Shown]:
         """Describe the pruned model, and how far seeds agree on the heads to keep."""
         yield from super().summarize()
         overlap, chance = self.facts["overlap"], self.facts["overlap_by_chance"]
-        n_seeds = len(self.seeds)
         if overlap is None:
             yield Warned("One seed does not show how stable the choice is. Pass more `seeds`.")
             return
+        in_all = self.frame.groupby(["layer", "head"])["kept"].all().sum()
         yield (
             f"Two seeds share {overlap:.0%} of the heads that they keep, {chance:.0%} by chance; "
-            f"all {n_seeds} keep {(self.agreement['seeds'] == n_seeds).sum()} heads."
+            f"all {len(self.seeds)} keep {in_all} heads."
         )
         if (overlap - chance) / (1 - chance) < _STABLE:
             yield Warned("This set of heads is sufficient; other sets work about as well.")
@@ -249,23 +244,20 @@ def _learn(
     run: TaskRun, options: GateOptions, parts: OpenParts | None
 ) -> tuple[list[LearntGates], LearntGates]:
     """Return the gates of each seed, and the best, whose weights the model gets."""
-    network, trained = run.encoder.model, options.weights == "trained"
-    whole = best = deepcopy(network.state_dict()) if trained else None
+    network, learnt = run.encoder.model, list[LearntGates]()
+    whole = best = deepcopy(network.state_dict()) if options.weights == "trained" else None
     progress = Progress(options.on_progress)
     progress.expect(options.updates * options.seeds)
-    learnt: list[LearntGates] = []
-    chosen = 0
-    for number in range(options.seeds):
+    for seed in range(options.seed, options.seed + options.seeds):
         if whole is not None:
             network.load_state_dict(whole)
-        report = progress.start(options.updates)
-        learnt.append(learn_gates(run, options, options.seed + number, report, parts))
-        if learnt[number].loss <= learnt[chosen].loss:
-            chosen = number
-            best = deepcopy(network.state_dict()) if trained else None
+        learnt.append(learn_gates(run, options, seed, progress.start(options.updates), parts))
+        chosen = min(reversed(learnt), key=lambda gates: gates.loss)
+        if whole is not None and chosen is learnt[-1]:
+            best = deepcopy(network.state_dict())
     if best is not None:
         network.load_state_dict(best)
-    return learnt, learnt[chosen]
+    return learnt, chosen
 
 
 def learn_gates(
@@ -290,14 +282,16 @@ def learn_gates(
     draws = torch.rand(options.updates, len(heads), generator=generator)
     indices = tuple(torch.tensor(axis, device=device) for axis in zip(*heads, strict=True))
     all_open = torch.ones(run.shape, device=device)
-    learnt = [{"params": [log_alpha], "lr": options.gate_rate}]
+    learnt = [{"params": [log_alpha], "lr": _RATE}]
     weights: list[Tensor] = []
     if options.weights == "trained":
         weights = [values for values in model.parameters() if values.requires_grad]
         learnt.append({"params": weights, "lr": options.weight_rate})
     with nullcontext() if weights else without_gradients(model):
         adam = torch.optim.Adam(learnt)
-        state = _SavedState(adam, parts, f"gates-{seed}")
+        name, saved_at, n_done = f"gates-{seed}", time.monotonic(), 0
+        if parts is not None and name in parts:
+            n_done = parts.read(name, partial(_take_up, adam))
         groups, rng = run.groups(options.update_examples), np.random.default_rng(seed)
         passes = (rng.permutation(len(groups)) for _ in count())  # over all, in new orders
         steps = zip(
@@ -306,15 +300,19 @@ def learn_gates(
             draws,
             strict=False,
         )
-        for batches, target, uniform in islice(steps, state.n_updates, None):
+        for n_updates, step in enumerate(islice(steps, n_done, None), 1 + n_done):
+            batches, target, uniform = step
             values = draw_gates(log_alpha, uniform.to(device))
             adam.zero_grad()
             _set_gradients(run, batches, all_open.index_put(indices, values), weights)
             adam.step()
             with torch.no_grad():
                 log_alpha += shift_to(log_alpha, target)
-            state.count_update(options.updates)
-            on_update(state.n_updates)
+            is_due = time.monotonic() - saved_at >= SECONDS_BETWEEN
+            if parts is not None and (is_due or n_updates == options.updates):
+                parts.write(name, _saved(adam, n_updates))
+                saved_at = time.monotonic()
+            on_update(n_updates)
     log_alpha = log_alpha.detach().cpu()
     order = torch.argsort(log_alpha, descending=True, stable=True).tolist()
     kept = {heads[number] for number in order[: options.n_kept]}
@@ -348,56 +346,45 @@ def _set_gradients(
         )
     if not torch.isfinite(loss):
         raise ModelError(
-            "the loss is not finite while gates are learnt; lower the learning rates, and run the "
-            f"model in float32 (it ran in {run.encoder.model.dtype})"
+            "the loss is not finite while gates are learnt; run the model in float32 (it ran in "
+            f"{run.encoder.model.dtype}), and lower `weight_rate` of trained weights"
         )
     gates.backward(of_gates)  # type: ignore[no-untyped-call]
     for values, gradient in zip(weights, of_weights, strict=True):
         values.grad = gradient
 
 
-class _SavedState:
-    """The state of ``adam`` with the numbers that it updates, kept in ``parts`` under ``name``.
+def _numbers(adam: torch.optim.Adam) -> list[Tensor]:
+    """Return the numbers that ``adam`` updates."""
+    return [values for group in adam.param_groups for values in group["params"]]
 
-    A state that was saved there is loaded: resumed updates are the same to the bit if the caller
-    draws the same random numbers. Without ``parts`` nothing is saved.
+
+def _saved(adam: torch.optim.Adam, n_updates: int) -> bytes:
+    """Encode the numbers that ``adam`` has updated, with its state."""
+    state = {"n_updates": torch.tensor(n_updates)}
+    for number, values in enumerate(_numbers(adam)):
+        for name, own in {"values": values.detach(), **adam.state[values]}.items():
+            state[f"{number} {name}"] = own.contiguous()
+    return save(state)
+
+
+def _take_up(adam: torch.optim.Adam, content: bytes) -> int:
+    """Load numbers and state that `_saved` encoded; return the number of updates so far.
+
+    Resumed updates are the same to the bit if the caller draws the same random numbers.
     """
-
-    def __init__(self, adam: torch.optim.Adam, parts: OpenParts | None, name: str) -> None:
-        """Load a state. Raises StorageError for a state that is unreadable or of other numbers."""
-        self.n_updates = 0
-        self._adam, self._parts, self._name = adam, parts, name
-        self._numbers: list[Tensor] = [
-            values for group in adam.param_groups for values in group["params"]
-        ]
-        if parts is not None and name in parts:
-            parts.read(name, lambda content: self._take_up(load(content)))
-        self._saved_at = time.monotonic()
-
-    def count_update(self, n_all: int) -> None:
-        """Count an update; save the state now and then, and after the last of ``n_all``."""
-        self.n_updates += 1
-        is_due = time.monotonic() - self._saved_at >= SECONDS_BETWEEN
-        if self._parts is not None and (is_due or self.n_updates == n_all):
-            state = {"n_updates": torch.tensor(self.n_updates)}
-            for number, values in enumerate(self._numbers):
-                state[f"{number} values"] = values.detach().contiguous()
-                for name, moment in self._adam.state[values].items():
-                    state[f"{number} {name}"] = moment.contiguous()
-            self._parts.write(self._name, save(state))
-            self._saved_at = time.monotonic()
-
-    def _take_up(self, state: dict[str, Tensor]) -> None:
-        self.n_updates = int(state.pop("n_updates"))
-        of_adam: dict[int, dict[str, Tensor]] = {}
-        for key, values in state.items():
-            place, name = key.split()
-            of_adam.setdefault(int(place), {})[name] = values
-        with torch.no_grad():
-            for number, values in enumerate(self._numbers):
-                values.copy_(of_adam[number].pop("values"))
-        groups = self._adam.state_dict()["param_groups"]
-        self._adam.load_state_dict({"state": of_adam, "param_groups": groups})
+    state = load(content)
+    n_updates = int(state.pop("n_updates"))
+    of_numbers: dict[int, dict[str, Tensor]] = defaultdict(dict)
+    for key, values in state.items():
+        number, name = key.split()
+        of_numbers[int(number)][name] = values
+    with torch.no_grad():
+        for place, values in enumerate(_numbers(adam)):
+            values.copy_(of_numbers[place].pop("values"))
+    groups = adam.state_dict()["param_groups"]
+    adam.load_state_dict({"state": of_numbers, "param_groups": groups})
+    return n_updates
 
 
 # The hard concrete distribution of Louizos et al. (2018): a number between 0 and 1 with the odds
@@ -423,9 +410,7 @@ def p_one(log_alpha: Tensor) -> Tensor:
 
 
 def is_open(log_alpha: Tensor) -> Tensor:
-    """Tell whether 1 is likelier than 0, by which Voita et al. (2019) decide on a head at the
-    end.
-    """
+    """Tell whether 1 is likelier than 0: by this rule Voita et al. (2019) keep a head."""
     return p_one(log_alpha) > 1 - p_nonzero(log_alpha)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 import numpy as np
@@ -18,7 +19,7 @@ from headroles.options import Convert, Seed, fields_of, split_names
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.importance import RankingOptions, normalise, values_of
 from headroles.studies.options import read_head
-from headroles.studies.removals import RoleOptions, rises_of, sorted_by, without
+from headroles.studies.removals import RoleOptions, at_most, rises_of, sorted_by, without
 from headroles.tasks.options import RunOptions
 from headroles.tasks.outcomes import Derivatives
 from headroles.tasks.running import TaskRun
@@ -132,44 +133,60 @@ def choose_heads(
     """
     units = heads if isinstance(heads, Mapping) else {head: [head] for head in heads}
     firsts = list(units)
-    _check(n_removed, firsts, options)
+    room = _room(n_removed, firsts, options)
+    places = np.random.default_rng(options.seed).permutation(len(firsts))
+    ordered = [firsts[place] for place in places]
     if order in BY_LAYER:
-        ordered = _by_layer(order, n_removed, firsts, options)
-    elif order == "random":
-        ordered = _shuffled(firsts, options)
-    elif order == "random_per_layer":
-        turns: Counter[int] = Counter()  # one head of every layer, then another, and so on
-        numbered = []
-        for head in _shuffled(firsts, options):
-            numbered.append((turns[head[0]], head))
-            turns[head[0]] += 1
-        ordered = [head for _, head in sorted(numbered, key=lambda pair: pair[0])]
+        layers = order_layers(order, 1 + max(room))
+        ordered = [head for layer in layers for head in ordered if head[0] == layer]
+    elif order == "random_per_layer":  # one head of every layer, then another, and so on
+        of_layer = {layer: [head for head in ordered if head[0] == layer] for layer in room}
+        ordered = sorted(ordered, key=lambda head: of_layer[head[0]].index(head))
     elif order in BY_ROLE:
         having = set(RoleTable.load(str(options.roles_from)).heads_with(str(options.role)))
         is_last = order == "without_role"
-        ordered = sorted(_shuffled(firsts, options), key=lambda head: (head in having) == is_last)
-    elif run is None:
-        raise UsageError(f"the order {order} needs a task; name its file after the model")
-    elif order == "ablation":
+        ordered = sorted(ordered, key=lambda head: (head in having) == is_last)
+    elif order in BY_TASK:
+        if run is None:
+            raise UsageError(f"the order {order} needs a task; name its file after the model")
+        if order in BY_ESTIMATE:
+            return _by_importance(order, run, n_removed, units, options, room)
         ordered = sorted_by(rises_of(run, list(units.values())), firsts)
-    else:
-        steps = 1 if order == "importance" else min(options.steps, n_removed)
-        ordered = _by_importance(run, n_removed, units, options, steps)
-    return _walk(ordered, n_removed, firsts, options)
+    chosen = _first(n_removed, ordered, options, room)
+    if len(chosen) < n_removed:
+        raise UsageError(
+            f"{n_removed} heads cannot be removed from layers of which no two are adjacent; remove "
+            f"{len(chosen)} at most in the order {order}"
+        )
+    return chosen
+
+
+def _first(
+    n_removed: int, order: Iterable[Head], options: SelectionOptions, room: Mapping[int, int]
+) -> list[Head]:
+    """Return the first ``n_removed`` heads of an order that may be removed."""
+    free = (head for head in order if head not in (options.protect or ()))
+    return list(islice(at_most(room, free), n_removed))
 
 
 def _by_importance(
-    run: TaskRun, n_removed: int, units: Units, options: SelectionOptions, steps: int
+    order: str,
+    run: TaskRun,
+    n_removed: int,
+    units: Units,
+    options: SelectionOptions,
+    room: Mapping[int, int],
 ) -> list[Head]:
     """Return the least important heads, estimated again after each step."""
+    steps = 1 if order == "importance" else min(options.steps, n_removed)
     removed: list[Head] = []
     for step in range(1, steps + 1):
         gates = without([head for first in removed for head in units[first]], run.shape)
         derivatives = _summed(run.derivatives(gates=gates), units)
         means = values_of(derivatives, options.estimator).mean(0).reshape(run.shape)
         left = [head for head in units if head not in removed]
-        order = [*removed, *sorted_by(normalise(means, options.normalisation), left)]
-        removed = _walk(order, round(n_removed * step / steps), list(units), options)
+        ordered = [*removed, *sorted_by(normalise(means, options.normalisation), left)]
+        removed = _first(round(n_removed * step / steps), ordered, options, room)
     return removed
 
 
@@ -178,39 +195,20 @@ def _summed(derivatives: Derivatives, units: Units) -> Derivatives:
 
     Sums by token are of absolute values, and so an upper bound.
     """
-    layers = {unit[0][0]: [layer for layer, _ in unit] for unit in units.values() if len(unit) > 1}
-    if not layers:
-        return derivatives
+    groups = {unit[0][0]: [layer for layer, _ in unit] for unit in units.values()}
     summed = {name: getattr(derivatives, name).copy() for name in ("by_gate", "by_token")}
-    for first, group in layers.items():
-        for values in summed.values():
-            values[:, first] = values[:, group].sum(1)
+    for values in summed.values():
+        for first, layers in groups.items():
+            values[:, first] = values[:, layers].sum(1)
     return replace(derivatives, **summed)
 
 
-def _walk(
-    order: Iterable[Head], n_removed: int, heads: Sequence[Head], options: SelectionOptions
-) -> list[Head]:
-    """Return the first ``n_removed`` heads of an order that may be removed."""
-    left = Counter(layer for layer, _ in heads)
-    chosen: list[Head] = []
-    for head in order:
-        if len(chosen) == n_removed:
-            break
-        if head not in (options.protect or ()) and left[head[0]] > options.at_least:
-            left[head[0]] -= 1
-            chosen.append(head)
-    if len(chosen) < n_removed:
-        raise UsageError(
-            f"{n_removed} heads cannot be removed: protected heads, the heads that every layer "
-            f"keeps ({options.at_least}) and the order leave {len(chosen)}; remove fewer"
-        )
-    return chosen
+def _room(n_removed: int, heads: Sequence[Head], options: SelectionOptions) -> dict[int, int]:
+    """Return how many heads each layer may lose.
 
-
-def _check(n_removed: int, heads: Sequence[Head], options: SelectionOptions) -> None:
-    """Raise UsageError for protected heads that are not there, and for too many to remove."""
-    protected = set(options.protect or ())
+    Raises UsageError for protected heads that are not there, and for too many to remove.
+    """
+    protected, sizes = set(options.protect or ()), Counter(layer for layer, _ in heads)
     for layer, number in sorted(protected.difference(heads)):
         present = [str(head) for at, head in heads if at == layer]
         has = f"the heads {', '.join(present)} there" if present else "no heads in that layer"
@@ -218,58 +216,32 @@ def _check(n_removed: int, heads: Sequence[Head], options: SelectionOptions) -> 
             f"the head {layer}-{number} is to be protected, but the model has {has}; layers "
             "and heads count from 0"
         )
-    sizes = Counter(layer for layer, _ in heads)
-    free = Counter(head[0] for head in heads if head not in protected)
-    most = sum(min(free[at], max(0, size - options.at_least)) for at, size in sizes.items())
-    if n_removed > most:
+    kept = Counter(layer for layer, _ in protected)
+    room = {at: size - min(size, max(kept[at], options.at_least)) for at, size in sizes.items()}
+    if n_removed > (most := sum(room.values())):
         raise UsageError(
             f"{n_removed} heads cannot be removed: every layer keeps {options.at_least} "
             f"(`at_least`) and {len(protected)} are protected (`protect`), so that {most} of "
             f"{len(heads)} may go; keep at least {len(heads) - most}"
         )
+    return room
 
 
-def _by_layer(
-    order: str, n_removed: int, heads: Sequence[Head], options: SelectionOptions
-) -> list[Head]:
-    """Return the heads of whole layers, shuffled within each layer."""
-    sizes = Counter(layer for layer, _ in heads)
-    n_layers = max(sizes) + 1
-    shuffled = _shuffled(heads, options)
-    for n_chosen in range(n_layers + 1):
-        layers = choose_layers(order, n_layers, n_chosen)
-        if sum(sizes[layer] for layer in layers) >= n_removed:
-            break
-    return [head for layer in layers for head in shuffled if head[0] == layer]
+def order_layers(order: str, n_layers: int) -> list[int]:
+    """Return layers in the order of their removal.
 
-
-def choose_layers(order: str, n_layers: int, n_chosen: int) -> list[int]:
-    """Return ``n_chosen`` layers in the order of their removal.
-
-    ``bottom`` and ``top`` are the first and the last; ``middle`` starts at (L - k) // 2;
-    ``both_ends`` are ceil(k / 2) from the bottom and floor(k / 2) from the top; no two of
-    ``alternate`` are adjacent, so that they are half of all at most. Budhraja et al. (2020) name
-    these strategies; the definitions are ours.
-
-    Raises UsageError for more than half of the layers of ``alternate``.
+    ``bottom`` begins with the first layer, ``top`` with the last, ``middle`` with those in the
+    middle, the lower of two first; ``both_ends`` takes the first, the last, the second, the last
+    but one, and so on; ``alternate`` every second layer, no two of which are adjacent. Budhraja et
+    al. (2020) name these strategies; the definitions are ours.
     """
-    layers, middle = list(range(n_layers)), (n_layers - 1) / 2
-    if order in ("bottom", "top"):
-        return layers[:: 1 if order == "bottom" else -1][:n_chosen]
-    if order == "middle":
-        start = (n_layers - n_chosen) // 2
-        return sorted(layers[start : start + n_chosen], key=lambda layer: abs(layer - middle))
-    if order == "both_ends":
-        ends = [*layers[: -(-n_chosen // 2)], *layers[n_layers - n_chosen // 2 :]]
-        return sorted(ends, key=lambda layer: min(layer, n_layers - 1 - layer))
-    if n_chosen > n_layers // 2:
-        raise UsageError(
-            f"{n_chosen} of {n_layers} layers cannot be chosen so that no two are adjacent; remove "
-            "half of the heads at most in the order alternate"
-        )
-    return layers[1::2][:n_chosen]
-
-
-def _shuffled(heads: Sequence[Head], options: SelectionOptions) -> list[Head]:
-    order = np.random.default_rng(options.seed).permutation(len(heads))
-    return [heads[place] for place in order]
+    layers, last = range(n_layers), n_layers - 1
+    if order == "alternate":
+        return [*layers[1::2]]
+    first = {
+        "bottom": lambda layer: layer,
+        "top": lambda layer: -layer,
+        "middle": lambda layer: abs(2 * layer - last),
+        "both_ends": lambda layer: min(layer, last - layer),
+    }[order]
+    return sorted(layers, key=first)

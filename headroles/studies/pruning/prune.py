@@ -205,8 +205,15 @@ class Pruning(Result):
                 f"Fine-tuned on {tuning['examples']} examples with the heads masked, "
                 f"{tuning['updates']} updates of {tuning['update_examples']}."
             )
-        if len(self.compensation):
-            yield from self._about_compensation(self.compensation)
+        if len(rows := self.compensation):
+            weights, change = rows["weight_change"], rows["importance_change"].mean()
+            n_more, n_less = (int((rows["answer"] == answer).sum()) for answer in (MORE, LESS))
+            yield (
+                "Compared with the whole model fine-tuned alike, weights of heads differ by "
+                f"{weights.mean():.1%} ({weights.min():.1%} to {weights.max():.1%}), and "
+                f"importance by {change:+.4f} on average: by more than that in {n_more} of "
+                f"{len(rows)} heads, by less in {n_less} (false discovery rate 0.05)."
+            )
 
     def _about_task(self) -> Iterator[Shown]:
         facts, tuning, change = self.facts, self.facts["fine_tuning"], self.facts["loss_change"]
@@ -224,16 +231,6 @@ class Pruning(Result):
         if change["ci_low"] is not None:
             subject = "Only the loss was tested: it" if len(facts["before"]) > 1 else "The loss"
             yield f"{subject} changes by {describe_loss_change(change)}."
-
-    def _about_compensation(self, rows: pd.DataFrame) -> Iterator[Shown]:
-        weights, change = rows["weight_change"], rows["importance_change"].mean()
-        n_more, n_less = (int((rows["answer"] == answer).sum()) for answer in (MORE, LESS))
-        yield (
-            f"Compared with the whole model fine-tuned alike, weights of heads differ by "
-            f"{weights.mean():.1%} ({weights.min():.1%} to {weights.max():.1%}), and importance by "
-            f"{change:+.4f} on average: by more than that in {n_more} of {len(rows)} heads, by "
-            f"less in {n_less} (false discovery rate 0.05)."
-        )
 
     def next_steps(self, folder: Path) -> Iterator[str]:
         """Name the page, and the function that loads what transformers alone cannot load."""
@@ -292,9 +289,12 @@ def prune_heads(
     with claimed if folder is None else nullcontext(folder) as folder:
         opened: TaskRun | None = None  # whose model the others share
         runs: list[TaskRun | None] = []
-        tuning_options = replace(options, examples=options.fine_tune_examples)
-        files = (task, test, options.fine_tune_on)
-        for file, reading in zip(files, (options, options.of_test(), tuning_options), strict=True):
+        for file, examples in (
+            (task, options.examples),
+            (test, options.test_examples),
+            (options.fine_tune_on, options.fine_tune_examples),
+        ):
+            reading = replace(options, examples=examples)
             if file is not None:
                 opened = opened.over(file, reading) if opened else open_run(model, file, reading)
             runs.append(None if file is None else opened)
@@ -456,9 +456,7 @@ def fine_tune(
 GradientsOf: TypeAlias = Callable[[int, Sequence[Tensor]], Sequence[Tensor | None]]
 """Function from the number of an update's group and the weights to the gradients of its loss."""
 HeadState: TypeAlias = tuple[Mapping[Head, Tensor], FloatArray]
-"""Weights of each head of a fine-tuned model, as a vector, and importances of heads (examples,
-layers, heads): absolute derivatives of the loss by gates.
-"""
+"""Weights of each head, as a vector, and absolute importances (examples, layers, heads)."""
 
 
 def train_weights(

@@ -24,7 +24,6 @@ from headroles.results.shown import Grid, Shown, Warned
 from headroles.studies.importance.importance import ESTIMATORS, NORMALISATIONS
 from headroles.studies.pruning.orders import (
     BY_ESTIMATE,
-    BY_LAYER,
     BY_ROLE,
     BY_TASK,
     ORDERS,
@@ -243,10 +242,9 @@ def find_pruning_curves(
 ) -> PruningCurves:
     """Measure a task with more and more heads removed, in several orders.
 
-    Every order is one sequence of heads, of which longer and longer parts are removed (groups of
-    layers are found anew for each share). Each of several draws finds all orders anew: orders of
-    importance with other examples of ``task``, random orders with other heads. The model is not
-    trained after the removal.
+    Every order is one sequence of heads, of which longer and longer parts are removed. Each of
+    several draws finds all orders anew: orders of importance with other examples of ``task``,
+    random orders with other heads. The model is not trained after the removal.
 
     Args:
         model: a folder or hub id, with the head that was trained for the task; or a loaded model.
@@ -380,11 +378,9 @@ def find_points(
         for draw in range(options.draws):
             drawn = replace(chosen, seed=options.seed + draw)
             run = runs[draw] if name in BY_TASK else None
-            # Groups of more layers need not include those of fewer.
-            lengths = counts if name in BY_LAYER else [max(counts)]
-            paths = [choose_heads(name, length, heads, drawn, run) for length in lengths]
-            for place, (share, count) in enumerate(zip(options.shares, counts, strict=True)):
-                removed = tuple(paths[place % len(paths)][:count])
+            path = tuple(choose_heads(name, max(counts), heads, drawn, run))
+            for share, count in zip(options.shares, counts, strict=True):
+                removed = path[:count]
                 setting = numbers.setdefault(frozenset(removed), len(numbers))
                 points.append((order, share, drawn.seed, removed, setting))
     columns = ["order", "share", "seed", "removed", "setting"]

@@ -139,7 +139,7 @@ def test_a_folder_that_is_a_model(classifier: Path, labelled: Path, tmp_path: Pa
     assert len(kept) == 5
     assert not [row for row in kept if [row["layer"], row["head"]] in facts["removed"]]
     assert facts["after"]["loss"] == near(best["loss"])
-    assert Gating.load(out).agreement["seeds"].sum() == 15
+    assert Gating.load(out).frame["kept"].sum() == 15
     assert facts["overlap_by_chance"] == pytest.approx(5 / 12)
     # Gates can be learnt of what is left.
     found = gate_heads(out, labelled, again, keep=2, seeds=1, updates=4)
@@ -151,7 +151,7 @@ def test_models_whose_gates_cannot_be_learnt(tmp_path: Path, labelled: Path) -> 
     model = make_task_model()
     model.classifier.bias.data.fill_(torch.nan)
     opened = open_run(save(model, tmp_path / "model"), labelled, TaskOptions())
-    with pytest.raises(ModelError, match="not finite while gates are learnt; lower"):
+    with pytest.raises(ModelError, match="not finite while gates are learnt; run the model"):
         learn_gates(opened, GateOptions(keep=2), 0)
     albert = make_task_model(AlbertForSequenceClassification, embedding_size=16)
     folder = save(albert, tmp_path / "albert")

@@ -37,7 +37,7 @@ from headroles.errors import ModelError, UsageError
 from headroles.models.heads.gates import weights_of_heads
 from headroles.models.heads.remaining import removed_heads
 from headroles.models.heads.surgery import heads_of, remove_heads
-from headroles.studies.pruning.orders import choose_heads, choose_layers
+from headroles.studies.pruning.orders import choose_heads, order_layers
 from headroles.studies.pruning.prune import (
     PruneOptions,
     Pruning,
@@ -76,10 +76,11 @@ def chosen(order: str, n_removed: int, **options: object) -> list[tuple[int, int
         ("both_ends", 2, {0, 11}),
         ("both_ends", 6, {0, 1, 2, 9, 10, 11}),
         ("alternate", 4, {1, 3, 5, 7}),
+        ("alternate", 12, {1, 3, 5, 7, 9, 11}),
     ],
 )
 def test_layers(order: str, n_chosen: int, layers: set[int]) -> None:
-    assert set(choose_layers(order, 12, n_chosen)) == layers
+    assert set(order_layers(order, 12)[:n_chosen]) == layers
 
 
 @pytest.mark.parametrize(
