@@ -50,11 +50,6 @@ def sentence(name: str, *relations: str, document: str = "d", word: str = "w") -
     return Sentence(name, document, 0, words, governors, ("root", *relations))
 
 
-def digest(corpus: Corpus) -> str:
-    with prepared(corpus) as read_through:
-        return read_through.record.digest
-
-
 def test_counts(treebank: Path) -> None:
     with prepared(read_conllu(treebank)) as corpus:
         assert corpus.relations == Counter(nsubj=5, punct=3, amod=2, obj=2)
@@ -94,12 +89,14 @@ def test_spool_keeps_every_character(word: str) -> None:
 )
 def test_content_and_not_the_file_makes_the_digest(tmp_path: Path, text: str) -> None:
     same = conllu_sentence(CAT, "a") + conllu_sentence(DOG, "b")
-    files = [tmp_path / f"{k}.conllu" for k in range(3)]
-    for file, content in zip(files, (same, same, text), strict=True):
+    digests = []
+    for number, content in enumerate((same, same, text)):
+        file = tmp_path / f"{number}.conllu"
         file.write_text(content, encoding="utf-8")
-    first, again, other = map(digest, map(read_conllu, files))
-    assert first == again != other
-    assert len(first) == 64
+        with prepared(read_conllu(file)) as corpus:
+            digests.append(corpus.record.digest)
+    assert digests[0] == digests[1] != digests[2]
+    assert len(digests[0]) == 64
 
 
 def test_corpora_without_sentences(tmp_path: Path) -> None:
@@ -139,12 +136,6 @@ def test_two_schemes_are_refused_with_the_sentences_that_show_them() -> None:
         pass
 
 
-@st.composite
-def governor_tuples(draw: st.DrawFn) -> tuple[int, ...]:
-    n = draw(st.integers(0, 7))
-    return tuple(draw(st.lists(st.integers(ROOT, n - 1), min_size=n, max_size=n)))
-
-
 def ancestors(governors: tuple[int, ...], word: int) -> list[int]:
     """Every word met on the way up, as many steps as there are words."""
     met = []
@@ -156,20 +147,17 @@ def ancestors(governors: tuple[int, ...], word: int) -> list[int]:
     return met
 
 
-@given(governor_tuples())
-def test_cycle_is_the_one_that_the_first_lost_word_runs_into(governors: tuple[int, ...]) -> None:
+@given(st.integers(0, 7).flatmap(lambda n: st.tuples(*[st.integers(ROOT, n - 1)] * n)))
+def test_cycles_and_defects_are_those_of_walks_to_the_root(governors: tuple[int, ...]) -> None:
+    """The cycle is the one that the first lost word runs into; a tree has one root above all."""
     above = [ancestors(governors, word) for word in range(len(governors))]
     on_cycle = {word for word, met in enumerate(above) if word in met}
     lost = [met for met in above if on_cycle & set(met)]
     expected = tuple(sorted(on_cycle & set(lost[0]))) if lost else ()
     assert find_cycle(governors) == expected
-
-
-@given(governor_tuples())
-def test_no_defect_exactly_if_one_root_is_above_all(governors: tuple[int, ...]) -> None:
     roots = [word for word, governor in enumerate(governors) if governor == ROOT]
     is_tree = len(roots) == 1 and all(
-        word in roots or roots[0] in ancestors(governors, word) for word in range(len(governors))
+        word in roots or roots[0] in met for word, met in enumerate(above)
     )
     assert (tree_defect(governors) is None) == (is_tree or not governors)
 
@@ -188,14 +176,6 @@ def test_long_chains_take_linear_time(ends_in_cycle: bool) -> None:
     assert find_cycle(governors) == ((n_words - 2, n_words - 1) if ends_in_cycle else ())
 
 
-def sentences(places: str) -> list[Sentence]:
-    """A sentence for each document and position, as in ``a0 a1``."""
-    return [
-        Sentence(place, place[0], int(place[1]), ("x",), (ROOT,), ("root",))
-        for place in places.split()
-    ]
-
-
 @pytest.mark.parametrize(
     ("places", "expected"),
     [
@@ -211,9 +191,10 @@ def sentences(places: str) -> list[Sentence]:
     ],
 )
 def test_adjacent_sentences_of_a_document_are_paired(places: str, expected: str) -> None:
-    paired = make_examples(sentences(places), "adjacent")
-    assert [example.id for example in paired] == expected.split()
-    alone = [(example.id, example.document) for example in make_examples(sentences(places), "none")]
+    """The sentences are named by document and position."""
+    given = [Sentence(one, one[0], int(one[1]), ("x",), (-1,), ("root",)) for one in places.split()]
+    assert [example.id for example in make_examples(given, "adjacent")] == expected.split()
+    alone = [(example.id, example.document) for example in make_examples(given, "none")]
     assert alone == [(place, place[0]) for place in places.split()]
 
 
@@ -221,19 +202,18 @@ def test_adjacent_sentences_of_a_document_are_paired(places: str, expected: str)
     ("path", "options", "message"),
     [
         ("x.conllu", {"text_columns": [0]}, "text must be parsed; name a spaCy pipeline"),
-        ("x.txt", {}, "text must be parsed; name a spaCy pipeline with parser"),
-        ("x.TSV", {}, "text must be parsed; name a spaCy pipeline with parser"),
-        ("x.csv", {}, "text must be parsed; name a spaCy pipeline with parser"),
+        *(
+            (name, {}, "text must be parsed; name a spaCy pipeline with parser")
+            for name in ("x.txt", "x.TSV", "x.csv", "x.txt.gz")
+        ),
         ("x.conllu", {"parser": "p"}, "a treebank is parsed already; omit parser"),
         ("x.conll", {"parser": "p"}, "a treebank is parsed already; omit parser"),
         ("x.tsv", {"parser": "p"}, "no text columns were given"),
         ("x.tsv", {"parser": "p", "text_columns": [0, 1, 2]}, "3 text columns were given"),
         ("x.tsv", {"parser": "p", "text_columns": []}, "0 text columns were given"),
         ("x.conllu", {"on_bad_sentence": "drop"}, "on_bad_sentence is 'drop'"),
-        ("x.txt.gz", {}, "text must be parsed; name a spaCy pipeline with parser"),
         ("x.cupt.xz", {"parser": "p"}, "a treebank is parsed already; omit parser"),
-        ("x.conllu", {"header": True}, "header applies to tables"),
-        ("x.conllu", {"header": False}, "header applies to tables"),
+        *(("x.conllu", {"header": one}, "header applies to tables") for one in (True, False)),
         ("x.conllu", {"lines": True}, "lines applies to plain text"),
         ("x.tsv", {"parser": "p", "text_columns": [0], "lines": True}, "lines applies to plain"),
         ("x.txt", {"parser": "p", "documents": "sent_id"}, "documents applies"),

@@ -36,10 +36,6 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def give_input(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
-
-
 def ids(*paths: Path | str) -> list[str]:
     return [sentence.id for sentence in read_conllu(paths)]
 
@@ -75,7 +71,7 @@ def test_standard_input_is_read_as_often_as_asked(
 ) -> None:
     """What is kept of it goes with the corpus."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    give_input(monkeypatch, pack(TEXT))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(pack(TEXT))))
     corpus = read_conllu("-")
     assert corpus.source["files"] == ["standard input"]
     for _ in range(2):
@@ -84,7 +80,7 @@ def test_standard_input_is_read_as_often_as_asked(
     del corpus
     gc.collect()
     assert not list(tmp_path.iterdir())
-    give_input(monkeypatch, b"1\tx\n")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"1\tx\n")))
     with pytest.raises(CorpusError, match=r"standard input, line 1: .* 2 tab-separated columns"):
         list(read_conllu("-"))
 
@@ -121,8 +117,7 @@ def test_a_folder_without_treebanks(tmp_path: Path) -> None:
         (["{}/t.conllu", "{}"], r"t\.conllu was given twice; give every file once"),
         (["{0}/t.conllu", "{0}/../{0.name}/t.conllu"], "was given twice; give every file once"),
         (["-", "-"], "- was given twice"),
-        (["x" * 300], "xxx.* cannot be read: File name too long"),
-        (["x" * 5000], "xxx.* cannot be read: File name too long"),
+        *((["x" * n], "xxx.* cannot be read: File name too long") for n in (300, 5000)),
         (["\ud800.conllu"], "cannot be read: .*surrogates not allowed"),
     ],
 )
@@ -164,8 +159,7 @@ def test_files_of_one_name_give_their_sentences_different_ids(tmp_path: Path) ->
 def test_names_that_are_not_utf8_can_be_written_down(tmp_path: Path) -> None:
     file = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9\x1b.conllu"))
     file.write_bytes(conllu_sentence(CAT).encode())
-    corpus = read_conllu(file)
-    (sentence,) = corpus
+    (sentence,) = corpus = read_conllu(file)
     assert sentence.id == r"caf\udce9\x1b-1"
     for text in (sentence.id, sentence.document, *corpus.source["files"]):
         assert text.encode()
@@ -201,16 +195,14 @@ def rows_of(path: Path) -> list[list[str]]:
     return [cells for _, cells in read_all(path)]
 
 
-def save_as_data_set(file: Path) -> None:
-    pytest.importorskip("datasets").Dataset.from_pandas(TABLE).save_to_disk(str(file))
-
-
 SAVED: dict[str, Callable[[Path], object]] = {
     "a.csv": lambda file: TABLE.to_csv(file, index=False),
     "b.csv": lambda file: TABLE.to_csv(file, index=False, sep=";"),
     "c.jsonl": lambda file: TABLE.to_json(file, orient="records", lines=True),
     "d.parquet": TABLE.to_parquet,
-    "saved": save_as_data_set,
+    "saved": lambda file: (
+        pytest.importorskip("datasets").Dataset.from_pandas(TABLE).save_to_disk(str(file))
+    ),
 }
 
 

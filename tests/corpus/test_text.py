@@ -80,14 +80,17 @@ def test_text_without_words(tmp_path: Path, nlp: Any, content: str, message: str
 
 
 def test_white_space_tokens_are_no_words_and_their_dependents_move_up() -> None:
+    blank = spacy.blank("en")
     doc = spacy.tokens.Doc(
-        spacy.blank("en").vocab,
-        words=["\n", "dogs", " ", "big", "sleep"],
-        heads=[4, 4, 1, 2, 4],
-        deps=["dep", "nsubj", "dep", "amod", "ROOT"],
+        blank.vocab,
+        words=["\n", "dogs", " ", "big", "sleep", "Hi"],
+        heads=[4, 4, 1, 2, 4, 5],
+        deps=["dep", "nsubj", "dep", "amod", "ROOT", "ROOT"],
     )
+    first, second = make_corpus([doc, blank(" ")])
     tree = ("dogs", "big", "sleep"), (2, 0, ROOT), ("nsubj", "amod", "ROOT")
-    assert parsing.sentence_of(doc) == Sentence("", "", 0, *tree)
+    assert first == Sentence("doc-1.1", "doc 1", 0, *tree)
+    assert second == Sentence("doc-1.2", "doc 1", 1, ("Hi",), (ROOT,), ("ROOT",))
     assert parsing.sentence_of(doc[2:3]) is None
 
 
@@ -287,8 +290,16 @@ ROWS: dict[str, Any] = {
 FRAME = pd.DataFrame(ROWS)
 
 
-@pytest.mark.parametrize("columns", [["one"], ["one", "other"]])
-def test_rows_are_read_as_tab_separated_ones(columns: list[str], tmp_path: Path, nlp: Any) -> None:
+@pytest.mark.parametrize(
+    ("columns", "ids"),
+    [(["one"], ["row-1", "row-2"]), (["one", "other"], ["row-1.1+row-1.2", "row-2.1+row-2.2"])],
+)
+def test_rows_are_read_as_tab_separated_ones_and_are_no_neighbours(
+    columns: list[str], ids: list[str], tmp_path: Path, nlp: Any
+) -> None:
+    corpus = make_corpus(FRAME, parser=nlp, text_columns=columns, documents=[7, 7])
+    assert {s.document for s in corpus} == {"7"}
+    assert [one.id for one in make_examples(corpus, "adjacent")] == ids
     file = tmp_path / "row.tsv"
     FRAME.to_csv(file, sep="\t", index=False)
     expected = read_pairs(file, nlp, columns)
@@ -301,16 +312,6 @@ def test_rows_are_read_as_tab_separated_ones(columns: list[str], tmp_path: Path,
     assert len({s.document for s in corpus}) == 2
 
 
-def test_rows_of_one_document_are_no_neighbours(nlp: Any) -> None:
-    for columns, ids in (
-        (["one", "other"], ["row-1.1+row-1.2", "row-2.1+row-2.2"]),
-        (["one"], ["row-1", "row-2"]),
-    ):
-        corpus = make_corpus(FRAME, parser=nlp, text_columns=columns, documents=[7, 7])
-        assert {s.document for s in corpus} == {"7"}
-        assert [one.id for one in make_examples(corpus, "adjacent")] == ids
-
-
 def test_docs_have_the_trees_of_their_texts(nlp: Any) -> None:
     texts = [" ".join(text.split()) for text in TEXTS]
     corpus = as_corpus(nlp.pipe(texts))
@@ -321,19 +322,6 @@ def test_docs_have_the_trees_of_their_texts(nlp: Any) -> None:
     assert first.lemmas[3] == "chase"
     with prepared(corpus) as ready:
         assert ready.record.scheme == "clear"
-
-
-def test_docs_by_hand() -> None:
-    doc = spacy.tokens.Doc(
-        spacy.blank("en").vocab,
-        words=["Dogs", " ", "sleep", "Hi"],
-        heads=[2, 0, 2, 3],
-        deps=["nsubj", "dep", "root", "root"],
-    )
-    empty = spacy.blank("en")(" ")
-    first, second = make_corpus([doc, empty])
-    assert first == Sentence("doc-1.1", "doc 1", 0, ("Dogs", "sleep"), (1, ROOT), ("nsubj", "root"))
-    assert second == Sentence("doc-1.2", "doc 1", 1, ("Hi",), (ROOT,), ("root",))
 
 
 def test_triples_are_sentences_of_their_own_documents() -> None:

@@ -31,16 +31,6 @@ def clusters() -> NDArray[np.str_]:
     return np.random.default_rng(6).permutation(np.repeat(names, sizes))
 
 
-@pytest.fixture
-def hopeless() -> NDArray[np.float64]:
-    """12 examples x 4 tests: nothing there, one value, all alike, and one that can be tested."""
-    data = np.full((12, 4), np.nan)
-    data[3, 1] = 5
-    data[:, 2] = 4
-    data[:, 3] = np.random.default_rng(7).normal(4, 1, size=12)
-    return data
-
-
 def one_sample_t(
     values: Any,
     threshold: Any,
@@ -53,14 +43,9 @@ def one_sample_t(
     sample = Sample.of(values, clusters, ddof)
     tested = t_test(sample, threshold, alternative=alternative)
     intervals = t_interval(sample, confidence=confidence)
-    return SimpleNamespace(
-        **vars(sample.moments),
-        effect_size=tested.effect_size,
-        statistic=tested.statistic,
-        p_value=tested.p_value,
-        ci_low=intervals.ci_low,
-        ci_high=intervals.ci_high,
-    )
+    found = vars(sample.moments) | vars(tested) | vars(intervals)
+    del found["moments"]
+    return SimpleNamespace(**found)
 
 
 def crossed_t(values: Any, confidence: float = 0.95) -> SimpleNamespace:
@@ -86,12 +71,8 @@ def required_examples(
     pilot = one_sample_t(values, threshold, clusters=clusters)
     can, promising = pilot.status == OK, (pilot.status == OK) & (pilot.effect_size > 0)
     needed = np.where(can, np.inf, np.nan)
-    of_each = (
-        pilot.effect_size,
-        np.broadcast_to(alpha, can.shape),
-        design_effect(pilot),  # type: ignore[arg-type]
-        pilot.n / (pilot.df + 1),
-    )
+    levels = np.broadcast_to(alpha, can.shape)
+    of_each = (pilot.effect_size, levels, design_effect(pilot), pilot.n / (pilot.df + 1))
     effect, level, design, size = (column[promising] for column in of_each)
     needed[promising] = smallest_n(effect, level, power, design, size)
     return needed

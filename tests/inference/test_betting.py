@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations, permutations, product
 from typing import Any
 
@@ -113,14 +114,8 @@ def test_what_cannot_be_tested() -> None:
     values = np.array([[np.nan, 0.5], [np.nan, np.nan], [0.5, 0.5]])
     found = betting_test(values, 0.2, unit_bounds(3, 2))
     assert np.isnan(found.p_value).tolist() == [True, False]
-    unknown = Bounds(
-        np.full((3, 1), np.nan),
-        np.full((3, 1), np.nan),
-        np.zeros(1),
-        np.ones(1),
-        np.zeros(2, dtype=np.intp),
-        1,
-    )
+    nothing = np.full((3, 1), np.nan)
+    unknown = replace(unit_bounds(3, 2), low=nothing, high=nothing)
     assert np.isnan(betting_test(values, 0.2, unknown).p_value).all()
 
 
@@ -135,9 +130,8 @@ def test_what_cannot_be_tested() -> None:
     ],
 )
 def test_bad_bounds(change: dict[str, Any], message: str) -> None:
-    given = {**vars(unit_bounds(5, 2)), **change}
     with pytest.raises(StatisticsError, match=message):
-        betting_test(np.full((5, 2), 0.5), 0.4, Bounds(**given))
+        betting_test(np.full((5, 2), 0.5), 0.4, replace(unit_bounds(5, 2), **change))
 
 
 @pytest.mark.parametrize(

@@ -51,10 +51,8 @@ def test_limits_solve_the_equation(clusters: NDArray[np.str_]) -> None:
     sample = Sample.of(shares, clusters)
     found, moments = wilson_interval(sample), sample.moments
     for column in range(3):
-        m, error, df = (
-            float(own[column]) for own in (moments.mean, moments.standard_error, moments.df)
-        )
-        n, t = m * (1 - m) / error**2, stats.t.ppf(0.975, df)
+        m, t = moments.mean[column], stats.t.ppf(0.975, moments.df[column])
+        n = m * (1 - m) / moments.standard_error[column] ** 2
 
         def gap(p: float, m: float = m, n: float = n, t: float = t) -> float:
             return (m - p) ** 2 - t**2 * p * (1 - p) / n
@@ -130,10 +128,8 @@ def test_differences_never_leave_their_range_and_need_two_clusters() -> None:
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.4])
 def test_differences_are_held_as_often_as_they_say(share: float) -> None:
     """Documents of 1 to 9 pairs, some with more differences: 95%, or more where these are few."""
-    rng, codes = (
-        np.random.Generator(np.random.SFC64(5)),
-        np.repeat(range(30), np.arange(30) % 9 + 1),
-    )
+    rng = np.random.Generator(np.random.SFC64(5))
+    codes = np.repeat(range(30), np.arange(30) % 9 + 1)
     n, held, widths = 300, 0, []
     for _ in range(n):
         differs = rng.random(len(codes)) < rng.beta(2 * share, 2 - 2 * share, 30)[codes]
@@ -184,20 +180,24 @@ def test_required_examples_equal_statsmodels(alpha: float, power: float) -> None
             assert n == np.ceil(exact)
 
 
-def test_no_number_is_enough_or_known(hopeless: Array) -> None:
-    needed = required_examples(np.column_stack([hopeless, hopeless[:, 3] - 5]), 3, 0.05)
+def test_no_number_is_enough_or_known() -> None:
+    """Nothing there, one value, all alike, one column that can be tested, one below 3."""
+    data = np.full((12, 5), np.nan)
+    data[3, 1], data[:, 2] = 5, 4
+    data[:, 3] = np.random.default_rng(7).normal(4, 1, size=12)
+    data[:, 4] = data[:, 3] - 5
+    needed = required_examples(data, 3, 0.05)
     assert np.isnan(needed[:3]).all()
     assert np.isfinite(needed[3])
     assert needed[4] == np.inf
 
 
-def in_clusters(n_clusters: int = 20, size: int = 5, n_tests: int = 3) -> tuple[Array, list[str]]:
+def in_clusters() -> tuple[Array, list[str]]:
     """Columns whose clusters differ, and the labels of the clusters."""
     rng = np.random.default_rng(3)
-    clusters = np.repeat(np.arange(n_clusters), size)
-    own = 0.5 * rng.normal(size=(len(clusters), n_tests))
-    data = 0.5 + rng.normal(size=(n_clusters, n_tests))[clusters] + own
-    return data, [f"d{group}" for group in clusters]
+    clusters = np.repeat(np.arange(20), 5)
+    own = 0.5 * rng.normal(size=(100, 3))
+    return 0.5 + rng.normal(size=(20, 3))[clusters] + own, [f"d{group}" for group in clusters]
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.05 / 1440])
@@ -236,8 +236,7 @@ def test_required_examples_in_clusters_by_going_through_all(alpha: float) -> Non
 
 
 def test_design_effect_below_one_is_not_believed() -> None:
-    data = with_effects([0.5], n=20)
-    data = np.sort(data, axis=0)
+    data = np.sort(with_effects([0.5], n=20), axis=0)
     clusters = np.minimum(np.arange(20), 19 - np.arange(20))  # smallest with largest
     pilot = one_sample_t(data, 0, clusters=clusters)
     assert (pilot.standard_error < pilot.sd / np.sqrt(20)).all()
