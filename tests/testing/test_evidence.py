@@ -1,4 +1,4 @@
-"""Tests in both directions against scipy and statsmodels."""
+"""Answers, and tests in both directions against scipy and statsmodels."""
 
 from __future__ import annotations
 
@@ -16,16 +16,24 @@ from statsmodels.stats.weightstats import ttost_paired
 
 from headroles import assign_roles
 from headroles.arrays import FloatArray
+from headroles.errors import StatisticsError
 from headroles.inference import CORRECTIONS, Alternative, Bounds, Sample
-from headroles.testing.answers import ANSWERS, answer
+from headroles.testing.answers import ANSWERS, answer, answers
 from headroles.testing.catalogue import BETTING
-from headroles.testing.evidence import find_equivalence, find_p_values
+from headroles.testing.evidence import (
+    PValues,
+    corrected_together,
+    find_equivalence,
+    find_p_values,
+    in_at_least,
+)
 from headroles.testing.hypotheses import Hypotheses, size_of_scores
 from headroles.testing.notes import FEW, find_notes, find_warnings, is_skewed
-from headroles.testing.options import TestOptions
+from headroles.testing.options import CorrectionOptions, TestOptions
 from tests.conftest import make_scores
 
-STATSMODELS_NAMES = {"hochberg": "simes-hochberg"}
+SIDES: tuple[Alternative, ...] = ("greater", "less")
+DOCUMENTS = [f"d{k // 3}" for k in range(24)]
 
 
 def values_of(
@@ -93,16 +101,10 @@ def outcome_of(asked: Any) -> SimpleNamespace:
     )
 
 
-SIDES: tuple[Alternative, ...] = ("greater", "less")
-
-
 def columns_of(asked: Any) -> list[FloatArray]:
     """The values of each test that are there."""
     table = asked.values.astype(float)
     return [column[~np.isnan(column)] for column in table.T]
-
-
-DOCUMENTS = [f"d{k // 3}" for k in range(24)]
 
 
 class TestOracles:
@@ -124,17 +126,16 @@ class TestOracles:
         values = values_of(heads=5)
         values[1:, 0, 0] = np.nan  # untestable: these do not count
         found = outcome_of(question(values, correction=correction))
-        above, below = (
+        for p, adjusted in (
             (found.p_above, found.p_above_adjusted),
             (found.p_below, found.p_below_adjusted),
-        )
-        for p, adjusted in (above, below):
+        ):
             assert np.isnan(p).sum() == 3
             made = ~np.isnan(p)
             np.testing.assert_array_equal(made, ~np.isnan(adjusted))
             expected = p[made]
             if correction != "none":
-                method = STATSMODELS_NAMES.get(correction, correction)
+                method = "simes-hochberg" if correction == "hochberg" else correction
                 expected = multipletests(p[made], method=method)[1]
             np.testing.assert_allclose(adjusted[made], expected)
 
@@ -189,10 +190,11 @@ class TestAnswers:
         levels = np.array([-0.9, 0.0, 0.2, 0.9]).reshape(1, 4, 1)
         values = np.broadcast_to(levels, (2 * n, 1, 4, 1))
         documents = [f"d{k % n}" for k in range(2 * n)]
-        asked = question(values, documents, threshold=0.2, bound=1)
-        betting = question(values, documents, threshold=0.2, bound=1, test="betting")
-        found = outcome_of(asked).answer.tolist()
-        assert found == outcome_of(betting).answer.tolist()
+        found, betting = (
+            outcome_of(question(values, documents, 0.2, bound=1, test=test)).answer.tolist()
+            for test in ("t", "betting")
+        )
+        assert found == betting
         assert found[2] == "undecided"
         assert (found[0] == "no") == (n > 2)
 
@@ -242,12 +244,13 @@ def warnings_of(values: Any, documents: list[str] | None = None, **options: Any)
 @pytest.mark.parametrize("n_documents", [FEW - 1, FEW])
 def test_few_documents_or_examples_are_warned_of(n_documents: int) -> None:
     values = np.random.default_rng(0).normal(3, 1, (n_documents, 1, 2, 1))
-    warned = warnings_of(values, [f"d{k}" for k in range(n_documents)])
-    assert len(warned) == (n_documents < FEW)
-    assert all(text.startswith("fewer than 20 documents: tests") for text in warned)
-    warned = warnings_of(values)
-    assert len(warned) == (n_documents < FEW)
-    assert all(text.startswith("fewer than 20 examples: tests") for text in warned)
+    for documents, units in (
+        ([f"d{k}" for k in range(n_documents)], "documents"),
+        (None, "examples"),
+    ):
+        warned = warnings_of(values, documents)
+        assert len(warned) == (n_documents < FEW)
+        assert all(text.startswith(f"fewer than 20 {units}: tests") for text in warned)
     assert all("document" not in text and "test=" not in text for text in warned)
     values = np.random.default_rng(0).normal(3, 1, (30, 1, 2, 1))
     for few in (2, 5, 6):
@@ -356,8 +359,7 @@ class TestBetting:
     def test_a_column_without_variance_is_tested(self) -> None:
         asked = self.asked()
         assert asked.hypotheses.moments.status[0] == "degenerate"
-        found = outcome_of(asked)
-        assert found.answer.tolist() == ["no", "no", "undecided", "yes"]
+        assert outcome_of(asked).answer.tolist() == ["no", "no", "undecided", "yes"]
         few = question(np.full((4, 1, 1, 1), 0.1), None, 0.5, bound=1, test="betting")
         assert outcome_of(few).answer.tolist() == ["undecided"]
         assert outcome_of(question(few.values[:, :, None, None], None, 0.5)).answer == "undecided"
@@ -395,9 +397,9 @@ def test_both_directions_together_keep_the_false_discovery_rate() -> None:
     shares = []
     for _ in range(150):
         asked = question(rng.normal(means, 1, (25, 200)).reshape(25, 1, 200, 1))
-        answers = outcome_of(asked).answer
-        wrong = np.where(means > 3, answers == "no", answers == "yes")
-        shares.append(wrong.sum() / max(1, np.isin(answers, ["yes", "no"]).sum()))
+        said = outcome_of(asked).answer
+        wrong = np.where(means > 3, said == "no", said == "yes")
+        shares.append(wrong.sum() / max(1, np.isin(said, ["yes", "no"]).sum()))
     assert np.mean(shares) <= 0.05
 
 
@@ -410,8 +412,59 @@ def test_hits_that_do_not_vary_are_seldom_answered_wrongly(n: int) -> None:
     for _ in range(20):
         hits = (rng.random((n, 200)) < true).astype(np.float32)
         asked = question(hits[:, None, :, None], threshold=0.3, bound=1)
-        alike, answers = asked.hypotheses.is_alike, outcome_of(asked).answer
-        decided += int((alike & np.isin(answers, ["yes", "no"])).sum())
-        wrong += int((alike & (answers == np.where(true > 0.3, "no", "yes"))).sum())
+        alike, said = asked.hypotheses.is_alike, outcome_of(asked).answer
+        decided += int((alike & np.isin(said, ["yes", "no"])).sum())
+        wrong += int((alike & (said == np.where(true > 0.3, "no", "yes"))).sum())
     assert wrong <= 1
     assert (decided > 0) == (n > 8)
+
+
+def p_values(adjusted: list[float], by_bound: float = np.nan) -> PValues:
+    p = np.array(adjusted)
+    return PValues(p, p, p, np.zeros(len(p)), np.full(len(p), by_bound))
+
+
+def test_every_answer() -> None:
+    above = p_values([0.05, 0.051, 1.0, np.nan, 0.01])
+    below = p_values([1.0, 0.9, 0.05, np.nan, 0.99])
+    expected = ["yes", "undecided", "no", "untestable", "yes"]
+    assert answer(above, below, 0.05).tolist() == expected
+    assert set(expected) == set(ANSWERS)
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "expected"), [(0.01, 1.0, "yes"), (1.0, 0.01, "no"), (1.0, 0.3, "undecided")]
+)
+def test_a_bound_answers_where_no_test_was_made(above: float, below: float, expected: str) -> None:
+    sides = (p_values([np.nan], bound) for bound in (above, below))
+    assert answer(*sides, 0.05).tolist() == [expected]
+
+
+def test_words_follow_the_direction_and_there_is_one() -> None:
+    found = answers([True, True, True, True, False], [2, -1, 0, np.nan, 1], ("more", "less"))
+    assert found.tolist() == ["more", "less", "undecided", "undecided", "undecided"]
+    assert answers([], []).shape == (0,)
+    both = p_values([0.5, 0.01])
+    with pytest.raises(StatisticsError, match="test 1 is rejected in both directions"):
+        answer(both, both, 0.05)
+
+
+def test_in_at_least_is_the_partial_conjunction_of_bonferroni() -> None:
+    found = p_values([0.01, 0.3, 0.02, np.nan])
+    assert in_at_least(found, 1).single[0] == pytest.approx(0.04)
+    assert in_at_least(found, 2).single[0] == pytest.approx(0.06)
+    assert in_at_least(found, 4).single[0] == 1  # what was not tested is no evidence
+    assert np.isnan(in_at_least(p_values([np.nan]), 1).single[0])
+    alike = Hypotheses.of(np.ones((30, 1)), 0.5, size=1)
+    tested = find_p_values(alike, CorrectionOptions(), "greater")
+    assert np.isnan(tested.single[0])
+    assert in_at_least(tested, 1).single[0] == pytest.approx((1 / 1.5) ** 30)
+
+
+def test_tests_of_different_kinds_are_corrected_together() -> None:
+    single = [0.01, 0.04, 0.03, 0.2]
+    parts = [p_values([single[0], single[1]]), p_values([single[2]]), p_values([np.nan, single[3]])]
+    found = corrected_together(parts, CorrectionOptions())
+    oracle = multipletests([0.01, 0.04, 0.03, 0.2], method="fdr_bh")[1]
+    assert found.adjusted[[0, 1, 2, 4]] == pytest.approx(oracle)
+    assert np.isnan(found.adjusted[3])
