@@ -250,8 +250,9 @@ def plain_page(
     summary, details = _parts(result.summarize()), _parts(result.details())
     said = tuple(answer) or tuple(str(part) for part in summary if _kind(part) == "str")
     summary = tuple(part for part in summary if part not in said)
-    if head_map:  # it has the rows of the frame, by head
-        details = details[2:] if details[:1] == ("Long",) else details
+    details = tuple(part for part in details if part != addressed(" ".join(result.method()[0])))
+    if head_map and "Long" in details:  # the last table, whose rows the map has by head
+        details = details[: details.index("Long")]
     sections = (
         Section("Summary", summary, is_open=True),
         Section("What to be careful about", tuple(map(Warned, result.warnings)), is_open=True),

@@ -6,7 +6,6 @@ from headroles.studies.classification.figures import draw_head as draw_head
 from headroles.studies.classification.figures import draw_heads as draw_heads
 from headroles.studies.classification.figures import draw_role as draw_role
 from headroles.studies.classification.figures import draw_roles as draw_roles
-from headroles.studies.classification.figures import draw_scores as draw_scores
 from headroles.studies.comparison.figures import draw_changed_heads as draw_changed_heads
 from headroles.studies.comparison.figures import draw_changes as draw_changes
 from headroles.studies.comparison.figures import draw_trajectory as draw_trajectory

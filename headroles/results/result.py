@@ -129,14 +129,23 @@ class Result(Stored):
         return ()
 
     def details(self) -> Iterable[Shown]:
-        """Yield all tables of `views`, whole."""
-        for name in self.views:
-            if not len(table := _flat(self.view(name))):
+        """Yield the method, and the tables of `views`: the shortest first, the long one last."""
+        if sentences := self.method()[0]:
+            yield " ".join(sentences)
+        tables = {name: _flat(self.view(name)) for name in self.views}
+        names = sorted(self.views[1:], key=lambda name: len(tables[name]))
+        for name in (*names, self.views[0]):
+            if not len(table := tables[name]):
                 continue
-            yield name.replace("_", " ").capitalize()
             shown = table.apply(readable).astype(str)
-            if name == "long" and sum(_widths(shown)) > WIDE:
+            if is_wide := sum(_widths(shown)) > WIDE:
                 shown = for_paper(table).apply(readable).astype(str)
+            title = name.replace("_", " ").capitalize()
+            if sum(_widths(shown)) > WIDE:
+                yield f"{title}: {table.shape[1]} columns, for `headroles export --view {name}`."
+                continue
+            yield title
+            if is_wide:
                 yield f"These columns tell most; files of the folder have all {table.shape[1]}."
             rows = shown.itertuples(index=False, name=None)
             yield Grid(tuple(map(str, shown.columns)), tuple(rows))

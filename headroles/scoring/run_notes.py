@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from headroles.encoding import TOO_LONG
-from headroles.record import PieceCounts, Record, RecordedCorpus
+from headroles.record import PieceCounts, Record
 from headroles.results.shown import Shown, Warned
-from headroles.roles import BIAS
 from headroles.scoring.options import HALF
 from headroles.storage import plain
 from headroles.wording import listed
@@ -22,40 +21,6 @@ MUCH = 0.1
 
 _MANY_PIECES, _FEWEST_WORDS = 1.8, 100
 """Word pieces per word beyond which a warning is given, from so many words on."""
-
-
-def describe_folders(corpus: RecordedCorpus) -> Iterator[str]:
-    """Yield, for each folder of a corpus, how many files were read and which ignored."""
-    for folder in corpus.folders:
-        left = ""
-        if folder.n_left:
-            left = f", {folder.n_left} ignored: {listed(folder.left, 8)}"
-        yield f"{folder.folder}: {folder.taken} files read{left}"
-
-
-def describe_pieces(record: Record) -> Iterator[str]:
-    """Describe the number of word pieces, and how much of the text the tokenizer does not know."""
-    if counts := record.corpus.pieces:
-        pieces, words = counts.unknown_shares
-        without = counts.pieceless_share
-        length = record.corpus.mean_length
-        yield (
-            f"{counts.pieces} from {counts.words} words"
-            + f", {length:.0f} an example" * (length > 0)
-            + f"; unknown: {pieces:.1%} of the pieces, {words:.1%} of the words"
-            + f"; without a piece: {without:.1%} of the words" * (without > 0)
-        )
-
-
-def about_length(record: Record) -> str:
-    """Warn that bias scores grow with the length of examples; empty for other scores."""
-    length = record.corpus.mean_length
-    if record.facts.get("score") != BIAS.name or not length:
-        return ""
-    return (
-        f"Bias scores grow with the length of examples (here {length:.0f} word pieces on average). "
-        "To compare corpora, score with `score='excess'`."
-    )
 
 
 def warnings_of_run(record: Record) -> list[str]:
@@ -156,10 +121,14 @@ def describe_run(record: Record) -> str:
     lines = [
         f"model   {model.model} ({model.family}, {model.layers} layers x {model.heads} heads)",
         f"corpus  {listed(corpus.files) or 'sentences in memory'}",
-        *(f"        {line}" for line in describe_folders(corpus)),
-        f"        {corpus.sentences} sentences, {corpus.documents} documents, "
-        f"{corpus.examples} examples scored ({corpus.scheme} relations)",
     ]
+    for folder in corpus.folders:
+        left = f", {folder.n_left} ignored: {listed(folder.left, 8)}" if folder.n_left else ""
+        lines.append(f"        {folder.folder}: {folder.taken} files read{left}")
+    lines.append(
+        f"        {corpus.sentences} sentences, {corpus.documents} documents, "
+        f"{corpus.examples} examples scored ({corpus.scheme} relations)"
+    )
     if n_multiword := corpus.multiword_tokens:
         lines.append(
             f'        {n_multiword} contractions were split as in the treebank (German "im" = '
@@ -171,17 +140,18 @@ def describe_run(record: Record) -> str:
         )
     if absent := record.facts.get("absent_relations"):
         lines.append(f"        no arcs of the default relations {', '.join(absent)}")
-    skipped = [f"{reason}: {count}" for reason, count in corpus.skipped.items()]
-    lines += [f"pieces  {line}" for line in describe_pieces(record)]
+    if counts := corpus.pieces:
+        (pieces, words), without = counts.unknown_shares, counts.pieceless_share
+        lines.append(
+            f"pieces  {counts.pieces} from {counts.words} words"
+            + f", {corpus.mean_length:.0f} an example" * (corpus.mean_length > 0)
+            + f"; unknown: {pieces:.1%} of the pieces, {words:.1%} of the words"
+            + f"; without a piece: {without:.1%} of the words" * (without > 0)
+        )
     if record.options.get("precision") == HALF:
         lines.append(f"scores  rounded to {HALF}, each by at most one part in 2,048")
-    lines.append(f"skipped {', '.join(skipped) if skipped else 'nothing'}\n")
-    return "\n".join(lines)
-
-
-def facts_of_run(record: Record) -> dict[str, Any]:
-    """Return the description of a run for scripts."""
-    return {name: plain(getattr(record, name)) for name in ("model", "corpus", "options")}
+    skipped = ", ".join(f"{reason}: {count}" for reason, count in corpus.skipped.items())
+    return "\n".join([*lines, f"skipped {skipped or 'nothing'}\n"])
 
 
 @dataclass(frozen=True)
@@ -197,7 +167,8 @@ class RunSummary:
 
     def to_json(self) -> dict[str, Any]:
         """Return the summary for scripts."""
-        return {**facts_of_run(self.record), "warnings": warnings_of_run(self.record)}
+        facts = {name: getattr(self.record, name) for name in ("model", "corpus", "options")}
+        return {**plain(facts), "warnings": warnings_of_run(self.record)}
 
     def details(self, *_: object) -> tuple[()]:
         """Return no more than is shown."""

@@ -21,10 +21,10 @@ from headroles.roles import BIAS, Role, contrast_of, find_role, in_words, is_arc
 from headroles.scoring.scores import HeadScores
 from headroles.studies.classification.role_table import (
     NOT_CONTROLLED,
+    RoleGroups,
     digits,
     error_rate,
     heads_in,
-    split_roles,
     unit_of,
 )
 from headroles.studies.heads import HeadColumns, RoleHypotheses
@@ -116,9 +116,9 @@ class Replication(_OfSets):
         Rows have ``layer, head, role, mean, beyond_distance``, the smallest among the sets. Heads
         farthest beyond distance come first, then heads with the largest means.
         """
-        others, arcs = split_roles(list(self.frame["role"].unique()))
+        groups = RoleGroups.of(list(self.frame["role"].unique()))
         is_shown = self.frame["replicated"] & (self.frame["at_least"] == len(self.facts["names"]))
-        rows = self.frame[is_shown & self.frame["role"].isin([*others, *arcs])]
+        rows = self.frame[is_shown & self.frame["role"].isin([*groups.others, *groups.single])]
         rows = rows[["layer", "head", "role", "mean", "beyond_distance"]]
         return rows.sort_values(["beyond_distance", "mean"], ascending=False, kind="stable")
 

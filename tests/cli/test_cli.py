@@ -19,6 +19,7 @@ from rich.console import Console
 from headroles import HeadScores, PowerAnalysis, RoleTable, power_analysis
 from headroles.cli import console
 from headroles.corpus import make_corpus
+from headroles.results.formats import to_records
 from headroles.storage import plain
 from headroles.wording import addressed, speaking_of_flags
 from tests.commands import contents, names, record_in, run, run_well
@@ -156,31 +157,26 @@ def test_a_report_of_earlier_results_is_a_warning(classified: Path, out: Path) -
     assert "earlier results" not in run("assign", out).stderr
 
 
-class TestJson:
-    @pytest.mark.parametrize("command", ["classify", "score"])
-    def test_is_all_that_is_printed(
-        self, bert_folder: Path, treebank: Path, out: Path, command: str
-    ) -> None:
-        result = run_well(command, bert_folder, treebank, "--out", out, "--json")
-        summary = json.loads(result.stdout)
-        stored = plain(HeadScores.load(out).record)
-        assert summary["out"] == str(out)
-        for key in ("model", "corpus", "options"):
-            assert summary[key] == stored[key]
-        assert ("assigned" in summary) == (command == "classify")
-
-    def test_tells_the_assigned_roles(self, classified: Path, tmp_path: Path) -> None:
-        folder = HeadScores.load(classified).save(tmp_path / "scored")
-        summary = json.loads(run_well("assign", folder, "--threshold", 0.8, "--json").stdout)
-        table = RoleTable.load(folder)
-        assert summary["tests"]["threshold"] == 0.8
-        having = [of_role["yes"] for of_role in summary["answers_per_role"].values()]
-        assert sum(having) == len(summary["assigned"]) > 0
-        assert summary["answers_per_role"] == table.answers().to_dict(orient="index")
+@pytest.mark.parametrize(
+    ("command", "kind", "facts"),
+    [
+        ("classify --threshold 0.8", RoleTable, ("options", "facts")),
+        ("score", HeadScores, ("model", "corpus", "options")),
+    ],
+)
+def test_json_is_all_that_is_printed(
+    bert_folder: Path, treebank: Path, out: Path, command: str, kind: Any, facts: tuple[str, ...]
+) -> None:
+    result = run_well(*command.split(), bert_folder, treebank, "--out", out, "--json")
+    printed, made = json.loads(result.stdout), kind.load(out)
+    assert printed["out"] == str(out)
+    for name in facts:
+        assert printed[name] == plain(getattr(made.record, name))
+    if kind is RoleTable:
+        assert printed["facts"]["threshold"] == 0.8
+        assert printed["rows"] == to_records(made.frame)
         with speaking_of_flags():
-            assert summary["warnings"] == list(map(addressed, table.record.warnings))
-        for entry in summary["assigned"]:
-            assert (entry["layer"], entry["head"]) in table.heads_with(entry["role"])
+            assert printed["warnings"] == list(map(addressed, made.warnings))
 
 
 def test_show_prints_the_summary_of_any_results_again(
@@ -195,7 +191,8 @@ def test_show_prints_the_summary_of_any_results_again(
     summary = repr(RoleTable.load(out)).rpartition("\n")[0]  # its last line is for Python
     assert run_well("show", out).stdout.rstrip() == summary.rstrip()
     with speaking_of_flags():
-        assert run_well("show", out, "--full").stdout.rstrip() == RoleTable.load(out).in_full()
+        full = RoleTable.load(out).in_full()
+    assert run_well("show", out, "--full").stdout.rstrip() == full.rstrip()
     facts = json.loads(run_well("show", out, "--json").stdout)
     assert {**facts, "out": str(out)} == json.loads(run_well("assign", out, "--json").stdout)
     refused = run("show", tmp_path)

@@ -67,14 +67,6 @@ def test_a_head_has_its_intervals(table: hr.RoleTable) -> None:
     assert [bar[1][0] for bar in bars] == pytest.approx(rows["ci_high"][rows["assigned"]])
 
 
-def test_scores_are_all_counted(scores: hr.HeadScores) -> None:
-    ax = report.draw_scores(scores, 1, 0, "local")
-    assert sum(bar.get_height() for bar in ax.patches) == 40
-    mean, threshold = (line.get_xdata()[0] for line in ax.lines)
-    assert mean == pytest.approx(scores.values[:, 1, 0, 0].mean())
-    assert threshold == 3
-
-
 def test_arrows_go_from_before_to_after(shifts: hr.RoleComparison) -> None:
     first = shifts.checkpoints[0]
     ax = report.draw_changes(shifts, "local", first)
@@ -101,11 +93,6 @@ def test_a_trajectory_has_all_checkpoints(shifts: hr.RoleComparison) -> None:
     [
         ("table", lambda of: report.draw_role(of, "locl"), "no role 'locl'; did you mean 'local'"),
         ("table", lambda of: report.draw_head(of, 7, 0), "no means of head 7-0"),
-        (
-            "scores",
-            lambda of: report.draw_scores(of, 0, 3, "local"),
-            "the head is 3; it must be 0 to 2",
-        ),
         ("shifts", lambda of: report.draw_changes(of, "local", "yesterday"), "no checkpoint"),
         ("importance", lambda of: report.draw_importance(of, "tailor"), "did you mean 'taylor'"),
         ("replication", lambda of: report.draw_replication(of, "locl"), "no role 'locl'"),

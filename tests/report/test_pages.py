@@ -63,16 +63,11 @@ def folder(scores: HeadScores, table: RoleTable, tmp_path: Path) -> Path:
 
 
 def test_heads_that_are_gone_do_not_count(scores: HeadScores, tmp_path: Path) -> None:
-    """They are no heads of the model, and too few examples are not what is wrong with them."""
     values = scores.values.copy()
     values[:, 0, 1] = np.nan
     made = assign_roles(changed(replace(scores, values=values), model={"removed_heads": [[0, 1]]}))
     page = make_report(made.save(tmp_path / "out"))
     assert tables_of(page)[0].columns[0] == "What the 5 heads attend to"
-    assert [one for one in texts_of(page) if "untestable" in one] == [
-        "8 pairs of head and role are untestable: fewer than two examples (5); "
-        "the head was removed from the model (3)."
-    ]
 
 
 def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> None:
@@ -171,10 +166,9 @@ def test_what_goes_beyond_position_is_told_by_how_far(tmp_path: Path) -> None:
     assert any(one.startswith(positional) for one in texts_of(page))
     assert page.answer[0].startswith("2 of the 4 heads attend to syntactic partners, more than")
     assert "The clearest is 0-1, word \u2192 its governor: 5.0 times" in page.answer[0]
-    heads, best, *_, strongest = tables_of(page)[:4]
+    heads, best = tables_of(page)[:2]
     assert heads.rows[0][:4] == ("syntactic partners", "2", "0-1 0-2", "0-1")
     assert best.rows[0][:2] == ("word -> its governor", "0-1")
-    assert [row[:2] for row in strongest.rows] == [(in_words(role), "0-1"), (in_words(role), "0-2")]
     counts = np.asarray(draw_heads(table).axes[0].collections[0].get_array())
     assert counts.tolist() == [[0, 1, 1, 0]]
 

@@ -37,7 +37,7 @@ from headroles.studies.heads import (
     note_removed,
     scores_of,
 )
-from headroles.testing.answers import YES
+from headroles.testing.answers import NO, YES
 from headroles.testing.notes import find_notes, find_warnings
 
 _MUCH = 0.1  # share of sentences without a document that is reported
@@ -187,8 +187,12 @@ def _frame(
         }
     )
     notes = find_notes(means, _window_notes(scores, columns), options.tests.test)
-    between = np.where((answered.notes != "") & (notes != ""), "; ", "")
-    frame["note"] = answered.notes + between + notes
+    is_against = frame["answer"].map({YES: NO, NO: YES}) == frame["certified"]
+    against = np.where(
+        is_against, "the certified answer, for certified_mean, is " + frame["certified"], ""
+    )
+    noted = zip(answered.notes, notes, against, strict=True)
+    frame["note"] = ["; ".join(filter(None, texts)) for texts in noted]
     note_removed(frame, scores.record)
     return frame
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import pandas as pd
+from typing import Any
 
 from headroles.corpus import Corpus, Sentence, Skipped, as_corpus
 from headroles.models.loading.encoder import Attending, load_encoder
@@ -56,19 +55,11 @@ class Classification:
         """Read back what `save` wrote. Raises StorageError where that is not possible."""
         return cls(HeadScores.load(folder), RoleTable.load(folder))
 
-    def in_full(self) -> str:
-        """Return the summary of the role table with whole warnings, and all details, as text."""
-        return self.roles.in_full()
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """The rows of the role table."""
-        return self.roles.frame
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Cautions about the role table, a sentence each."""
-        return self.roles.warnings
+    def __getattr__(self, name: str) -> Any:
+        """Return what the role table has."""
+        if name.startswith("_"):  # what copies ask for before they have a table
+            raise AttributeError(name)
+        return getattr(self.roles, name)
 
     def __repr__(self) -> str:
         return repr(self.roles)

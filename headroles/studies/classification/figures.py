@@ -1,4 +1,4 @@
-"""Figures, map and page of role tables; figures of scores."""
+"""Figures, map and page of role tables."""
 
 from __future__ import annotations
 
@@ -40,10 +40,7 @@ from headroles.studies.classification.role_table import (
     by_strength,
     digits,
     heads_in,
-    pairs_among,
-    split_roles,
     unit_of,
-    with_interval,
 )
 from headroles.studies.inspection.again import LARGEST, ExampleOptions, Wanted
 from headroles.studies.inspection.examples import quote
@@ -56,9 +53,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
-
-    from headroles.scoring.scores import HeadScores
-
 
 CERTIFIED = "yes, certified"
 """The kind of "yes" that is marked apart."""
@@ -236,9 +230,9 @@ def draw_heads(table: RoleTable) -> Figure:
     1
     """
     rows, sizes = table.frame[table.frame["assigned"]], _sizes_of(table)
-    others, pairs = split_roles(table.roles, pairs_among(table.frame))
+    others, pairs = table.groups.others, table.groups.pairs
     others = [role for role in others if not role.startswith("delimiter")] or others
-    kind = "syntactic roles" if all(map(is_arc, pairs)) else "roles of pairs of words"
+    kind = "syntactic roles" if table.groups.are_arcs else "roles of pairs of words"
     groups = {f"{kind} of each head": pairs, "other roles, special tokens aside": others}
     groups = {title: roles for title, roles in groups.items() if roles}
     layers, heads = sizes
@@ -339,45 +333,6 @@ def draw_head(table: RoleTable, layer: int, head: int, ax: Axes | None = None) -
     return ax
 
 
-def draw_scores(
-    scores: HeadScores,
-    layer: int,
-    head: int,
-    role: str,
-    threshold: float | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw the distribution over examples of a head's scores, with mean and threshold.
-
-    Without ``threshold``, that of the role. Raises UsageError for a head or role that the scores do
-    not have, and where no example has a score.
-
-    With ``scores`` as `score_heads` returns them:
-
-    >>> from headroles.report import draw_scores
-    >>> draw_scores(scores, layer=0, head=1, role="local").get_ylabel()
-    'examples'
-    """
-    role = scores.role_of((layer, head), role)
-    values = scores.of_head((layer, head), role)
-    values = values[~np.isnan(values)].astype(np.float64)
-    if not len(values):
-        raise UsageError(f"no example has a score of head {layer}-{head} for {role}")
-    limit = scores.roles[scores.role_ids.index(role)].threshold(scores.score, threshold)
-    ax = new_axes(ax, 6, 3.4)
-    ax.hist(
-        values, bins=min(50, max(5, int(np.sqrt(len(values))))), color="0.75", edgecolor="white"
-    )
-    ax.axvline(values.mean(), color=DARK, linewidth=2, label=f"mean {values.mean():.3g}")
-    ax.axvline(
-        limit, color=THRESHOLD, linestyle="dotted", linewidth=2, label=f"threshold {limit:g}"
-    )
-    ax.set(xlabel=f"{scores.score.name} score of an example", ylabel="examples")
-    set_title(ax, f"head {layer}-{head}, {role_label(role)}: {len(values)} examples")
-    legend_below(ax)
-    return ax
-
-
 def role_page(table: RoleTable, folder: Path, options: ReportOptions) -> Page:
     """Make the page of a role table, with sentences if scores and corpus are there.
 
@@ -404,30 +359,30 @@ def role_page(table: RoleTable, folder: Path, options: ReportOptions) -> Page:
 
 def _findings(table: RoleTable) -> Iterator[str]:
     """Yield three sentences: on roles of pairs of words, on other roles, on controls."""
-    has, pairs, score = table.strongest(), pairs_among(table.frame), table.facts["score"]
-    others, single = split_roles(table.roles, pairs)
-    arcs = has[has.index.isin(single)]
-    if pairs:
-        rows = table.frame[table.frame["assigned"] & table.frame["role"].isin(pairs)]
-        partners = "syntactic partners" if all(map(is_arc, pairs)) else "the other word of pairs"
-        beyond = table.frame["beyond_distance"].notna().any()
-        text = f"{len(heads_in(rows))} of the {table.n_heads} heads attend to {partners}"
-        text += ", more than distance explains" * bool(beyond)
-        for best in arcs.reset_index().head(1).to_dict("records"):
+    (arcs, others), score = table.strongest, table.facts["score"]
+    is_controlled = bool(table.frame["beyond_distance"].notna().any())
+    if table.groups.pairs:
+        n_heads = table.controls["heads"].iloc[0]
+        partners = "syntactic partners" if table.groups.are_arcs else "the other word of pairs"
+        text = f"{n_heads} of the {table.n_heads} heads attend to {partners}"
+        text += ", more than distance explains" * is_controlled
+        for best in arcs.reset_index()[:1].to_dict("records"):
             text += (
                 f". The clearest is {head_name((best['layer'], best['head']))}, "
-                f"{role_label(best['role'])}: {best['mean']:{digits(score)}} "
-                f"{unit_of(score).replace('x uniform', 'times uniform attention')}"
+                f"{role_label(best['role'])}: {best['mean']:{digits(score)}} {_unit(score)}"
             )
-            if beyond:
+            if is_controlled:
                 text += f", {best['beyond_distance']:{digits(score)}} of it beyond distance"
         yield f"{text}."
-    counts: Any = has["heads"].map(len)
-    rest = [f"{counts[role]} to {in_words(role)}" for role in others if role in has.index]
+    rest = [f"{len(row['heads'])} to {in_words(str(role))}" for role, row in others.iterrows()]
     yield f"Heads attend also: {', '.join(rest)}." if rest else "No head was shown another role."
     yield from about_controls(table)
-    if pairs and not beyond:
+    if table.groups.pairs and not is_controlled:
         yield NOT_CONTROLLED
+
+
+def _unit(score: str) -> str:
+    return unit_of(score).replace("x uniform", "times uniform attention")
 
 
 def _sentences(table: RoleTable, folder: Path, options: ReportOptions) -> Section:
@@ -452,20 +407,19 @@ def _sentences(table: RoleTable, folder: Path, options: ReportOptions) -> Sectio
         if of_row and left > 0:
             head = head_name((row["layer"], row["head"]))
             title = f"{role_label(row['role'])}: head {head}"
-            text = f"Mean {with_interval(row)}, threshold {row['threshold']:.3g}."
+            mean = "{mean:.3g} ({ci_low:.3g} to {ci_high:.3g})".format_map(row)
+            text = f"Mean {mean}, threshold {row['threshold']:.3g}."
             parts.append(Sentences(title, text, head, of_row))
     return Section("Sentences", tuple(parts))
 
 
 def _strongest_of_heads(table: RoleTable) -> Iterator[dict[Any, Any]]:
     """Yield the rows of every head: of its roles farthest beyond distance, or of its strongest."""
-    ranked, pairs = by_strength(table.frame[table.frame["assigned"]]), pairs_among(table.frame)
-    _, single = split_roles(table.roles, pairs)
-    of_arcs = ranked[ranked["role"].isin(single)].groupby(["layer", "head"]).head(_ROLES_OF_HEAD)
+    ranked, by_head = by_strength(table.frame[table.frame["assigned"]]), ["layer", "head"]
+    of_arcs = ranked[ranked["role"].isin(table.groups.single)].groupby(by_head).head(_ROLES_OF_HEAD)
     yield from of_arcs.to_dict("records")
-    known = set(heads_in(of_arcs))
-    rows = ranked[~ranked["role"].isin(pairs)].drop_duplicates(["layer", "head"])
-    for row in rows.to_dict("records"):
+    known, others = heads_in(of_arcs), ranked[~ranked["role"].isin(table.groups.pairs)]
+    for row in others.drop_duplicates(by_head).to_dict("records"):
         if (row["layer"], row["head"]) not in known:
             yield row
 
@@ -476,18 +430,16 @@ def role_map(table: RoleTable) -> HeadMap:
     Roles of pairs that heads have come first, farthest beyond distance first, then other roles by
     the number of their heads.
     """
-    _, single = split_roles(table.roles, pairs_among(table.frame))
-    first = [str(role) for role in table.strongest().index if role in single]
+    first = table.strongest[0].index
     counts = table.frame.groupby("role", sort=False)["assigned"].sum().drop(first)
     order = [*first, *counts.sort_values(ascending=False, kind="stable").index]
     score = table.facts["score"]
-    unit = unit_of(score).replace("x uniform", "times uniform attention")
     frame = table.frame.sort_values("role", key=lambda role: role.map(order.index), kind="stable")
     frame = frame.assign(
         view=frame["role"],
         words=frame["role"].map(role_label),
         group=frame["role"].map(group_of),
-        unit=unit,
+        unit=_unit(score),
         line=frame.groupby("role")["threshold"].transform("median"),
         value=frame["mean"],
         mark=shown_answers(frame).map(_SIGNS),

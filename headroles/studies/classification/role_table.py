@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypedDict
 
@@ -15,15 +16,14 @@ from headroles.errors import UsageError
 from headroles.options import Options
 from headroles.record import Record
 from headroles.results.columns import TEXT, Column, one_of
-from headroles.results.formats import to_records
 from headroles.results.result import Result
 from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
 from headroles.role_names import GROUP, POOLED, relation_of
 from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles, in_words, is_arc, is_own
 from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
-from headroles.scoring.run_notes import about_fit, about_length, describe_run, facts_of_run
+from headroles.scoring.run_notes import about_fit
 from headroles.studies.classification.options import AssignOptions
-from headroles.testing.answers import NO, POSITIONAL, ROLE_ANSWERS, UNTESTABLE, YES
+from headroles.testing.answers import POSITIONAL, ROLE_ANSWERS, UNTESTABLE
 from headroles.testing.catalogue import TESTS
 from headroles.testing.options import CorrectionOptions, describe_correction
 from headroles.wording import head_name, listed, named_heads
@@ -59,13 +59,38 @@ _DEFINITIONS = {
 _PARTS = {"delimiter": ("delimiter:cls", "delimiter:sep")}
 """Roles that add nothing to their parts."""
 _MOST_ROLES, _MOST_RELATIONS, _MOST_MISSING = 5, 5, 3  # in the summary, which fits on a screen
-_STRONGEST = 3  # heads of a role in the details
-_FACTS = ["layer", "head", "role", "mean", "beyond_distance", "p_adjusted"]
 _OPTIONAL = [
     *("beyond_distance", "beyond_low", "beyond_high", "p_beyond", "offset", "offset_share"),
     *("evenness", "mean_trees", "mean_words", "mean_weights"),
 ]
 _NOT_OF_ASSIGNED = ["assigned", "answer", "p_below", "p_below_adjusted", "df", "certified_mean"]
+
+
+@dataclass(frozen=True)
+class RoleGroups:
+    """Roles, sorted so that no two of ``single`` and ``others`` count the same attention.
+
+    ``pairs`` are all roles of pairs of words; ``single`` of these the single relations, if any;
+    ``others`` are without sums of their parts.
+    """
+
+    pairs: list[str]
+    single: list[str]
+    others: list[str]
+
+    @classmethod
+    def of(cls, roles: Sequence[str], pairs: Sequence[str] | None = None) -> RoleGroups:
+        """Sort ``roles``; of pairs are those named, by default arcs."""
+        pairs = [role for role in roles if (is_arc(role) if pairs is None else role in pairs)]
+        single = [role for role in pairs if relation_of(role) != POOLED] or pairs
+        rest = (role for role in roles if role not in pairs)
+        others = [role for role in rest if not set(_PARTS.get(role, ("",))) <= set(roles)]
+        return cls(pairs, single, others)
+
+    @property
+    def are_arcs(self) -> bool:
+        """Whether all roles of pairs are arcs, rather than a user's own."""
+        return all(map(is_arc, self.pairs))
 
 
 class RoleFacts(TypedDict):
@@ -187,9 +212,9 @@ class RoleTable(Result):
         wide = by_head[value].unstack("role")  # noqa: PD010
         return wide.reindex(columns=list(self.roles)).rename_axis(columns=None).reset_index()
 
-    def answers(self, column: str = "answer") -> pd.DataFrame:
-        """Count heads by answer, or by certified one: a row per role, a column per answer."""
-        counts = pd.crosstab(self.frame["role"], self.frame[column])
+    def answers(self) -> pd.DataFrame:
+        """Count heads by answer: a row per role, a column per answer."""
+        counts = pd.crosstab(self.frame["role"], self.frame["answer"])
         counts = counts.reindex(index=self.roles, columns=ROLE_ANSWERS, fill_value=0)
         return counts.rename_axis(index="role", columns=None)
 
@@ -234,16 +259,24 @@ class RoleTable(Result):
         named = find_roles(role, self.roles)
         return heads_in(self.frame[self.frame["assigned"] & self.frame["role"].isin(named)])
 
-    def strongest(self) -> pd.DataFrame:
-        """Return the row of the strongest head with each role that heads have, strongest first.
+    @cached_property
+    def groups(self) -> RoleGroups:
+        """The roles of the table, sorted."""
+        return RoleGroups.of(self.roles, pairs_among(self.frame))
 
-        The index is the role, and ``heads`` has all heads with it. Heads of pairs of words come
-        first, and are ranked by their attention beyond distance.
+    @cached_property
+    def strongest(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Rows of the strongest head with each role that heads have: of single pairs, of others.
+
+        The index is the role, and ``heads`` has all heads with it. Roles of pairs of words are
+        ranked by their attention beyond distance; others stand in the order of the table.
         """
         rows = by_strength(self.frame[self.frame["assigned"]])
         heads = {role: heads_in(having) for role, having in rows.groupby("role")}
         first = rows.drop_duplicates("role").set_index("role")
-        return first.assign(heads=pd.Series(heads, dtype=object))
+        first = first.assign(heads=pd.Series(heads, dtype=object))
+        others = [role for role in self.groups.others if role in heads]
+        return first[first.index.isin(self.groups.single)], first.loc[others]
 
     def clearest_role(self, name: str | None = None) -> str:
         """Return the role that a user names; of several, such as both directions of a relation, the
@@ -253,79 +286,90 @@ class RoleTable(Result):
         Raises UsageError for a role that the table does not have.
         """
         if name is None:
-            _, single = split_roles(self.roles, pairs_among(self.frame))
-            arcs = [str(role) for role in self.strongest().index if role in single]
-            return arcs[0] if arcs else super().clearest_role()
+            return next(iter(map(str, self.strongest[0].index)), super().clearest_role())
         rows = by_strength(self.frame[self.frame["role"].isin(find_roles(name, self.roles))])
         return str(rows.sort_values("assigned", ascending=False, kind="stable")["role"].iloc[0])
 
-    # What the table says, to people, papers and scripts.
+    # What the table says, to people and papers.
 
     def summarize(self) -> Iterator[Shown]:
         """Summarise in some twenty lines the heads of each role, with cautions."""
-        score, pairs, has = self.facts["score"], pairs_among(self.frame), self.strongest()
-        others, single = split_roles(self.roles, pairs)
-        offset_margin = self.options.offset_margin * bool(self.facts["offsets"])
-        level = about_level(self.options.tests, self.facts, offset_margin)
-        cautions = list(self.record.warnings)
+        groups, (arcs, roles), cautions = self.groups, self.strongest, [*self.record.warnings]
         if (doubt := next(about_fit(self.scored), "")) in cautions:
             cautions.remove(doubt)
             yield Warned(doubt)
-        yield "\n".join((*_about_run(self.scored), level, *_about_gaps(self)))
-        roles = has.loc[[role for role in others if role in has.index]]
-        arcs = has[has.index.isin(single)]
-        is_positional = (self.frame["answer"] == POSITIONAL) & self.frame["role"].isin(single)
-        positional = self.frame[is_positional].nlargest(1, "mean")
-        grid = self._heads_grid(roles, arcs, pairs, bool(len(arcs) or len(positional)))
+        yield "\n".join(self._about_run())
+        frame = self.frame[self.frame["role"].isin(groups.single)]
+        positional = frame[frame["answer"] == POSITIONAL]
+        grid = self._heads_grid(has_pairs=bool(len(arcs) or len(positional)))
         yield grid if grid.rows else "No head was shown to have a role."
-        named = [*others, *filter(is_own, single)]
-        if lacking := [in_words(role) for role in named if role not in has.index]:
+        named = [*groups.others, *filter(is_own, groups.single)]
+        if lacking := [in_words(role) for role in named if role not in {*arcs.index, *roles.index}]:
             more = f"; and {len(lacking) - _MOST_MISSING} more" * (len(lacking) > _MOST_MISSING)
             yield f"No head attends to: {'; '.join(lacking[:_MOST_MISSING])}{more}."
         if len(roles) > _MOST_ROLES:
             yield f"Heads have {len(roles) - _MOST_ROLES} more roles: {SEE_FULL}"
         yield from about_controls(self)
         if len(arcs):
-            yield from self._arcs_grid(arcs, pairs)
-        for row in positional.to_dict("records"):
+            yield from self._arcs_grid(arcs)
+        for row in positional.nlargest(1, "mean").to_dict("records"):
+            left = len(heads_in(positional)) - 1
             yield (
                 f"Positional, not counted: {row['layer']}-{row['head']} ({in_words(row['role'])} "
-                f"{row['mean']:{digits(score)}}): as much to any word that far away."
+                f"{row['mean']:{digits(self.facts['score'])}}){f', {left} more' * (left > 0)}: as "
+                "much to any word that far."
             )
         yield from map(Warned, cautions)
 
-    def _heads_grid(
-        self, roles: pd.DataFrame, arcs: pd.DataFrame, pairs: Sequence[str], has_pairs: bool
-    ) -> Grid:
-        """Return a row for each role that heads have: their number, names, and the strongest."""
-        score, n_layers = self.facts["score"], self.scored.model.layers
-
-        def row(words: str, heads: list[Head], strongest: pd.DataFrame) -> tuple[str, ...]:
-            best = Grid.of(strongest[:1], {"": "{layer}-{head}", " ": f"{{mean:{digits(score)}}}"})
-            return (
-                words,
-                str(len(heads)),
-                named_heads(heads, n_layers),
-                *next(iter(best.rows), ("", "")),
+    def _about_run(self) -> Iterator[str]:
+        """Name model, corpus, level of tests, skipped examples, and roles that no example has."""
+        record, corpus = self.scored, self.scored.corpus
+        named, skipped = "Heads are named layer-head, counted from 0.", corpus.skipped.items()
+        if record.is_by_hand:
+            yield f"Scores made by hand. {named}"
+        else:
+            over = listed([Path(name).name for name in corpus.files]) or "sentences in memory"
+            documents = f"{corpus.documents} document{'s' * (corpus.documents != 1)}"
+            yield (
+                f"{record.model.name} ({record.model.family}, {record.model.layers} layers x "
+                f"{record.model.heads} heads) over {over}:"
             )
+            yield (
+                f"{corpus.sentences} {_texts(record)}, {documents}, {corpus.examples} examples. "
+                f"{named}"
+            )
+        offset_margin = self.options.offset_margin * bool(self.facts["offsets"])
+        yield about_level(self.options.tests, self.facts, offset_margin)
+        yield from (f"Skipped {reason}: {count}." for reason, count in skipped)
+        absent: dict[str, list[str]] = {}
+        for role, reason in self.facts["left_out"].items():
+            absent.setdefault(reason, []).append(in_words(role))
+        for reason, roles in absent.items():
+            yield f"No example has {listed(roles)}" + (f": {reason}." if reason else ".")
 
-        rows = []
-        if has_pairs:
-            heads = heads_in(self.frame[self.frame["assigned"] & self.frame["role"].isin(pairs)])
-            partners = "syntactic partners" if all(map(is_arc, pairs)) else "words of pairs"
-            rows.append(row(partners, heads, arcs))
-        for role in roles.index[:_MOST_ROLES]:
-            rows.append(row(in_words(role), roles.loc[role, "heads"], roles.loc[[role]]))
+    def _heads_grid(self, has_pairs: bool) -> Grid:
+        """Return a row for each role that heads have: their number, names, and the strongest."""
+        (arcs, others), score = self.strongest, self.facts["score"]
+        pairs = self.frame["assigned"] & self.frame["role"].isin(self.groups.pairs)
+        partners = "syntactic partners" if self.groups.are_arcs else "words of pairs"
+        groups = [(partners, heads_in(self.frame[pairs]), arcs)] * has_pairs
+        for role in others.index[:_MOST_ROLES]:
+            groups.append((in_words(role), others.loc[role, "heads"], others.loc[[role]]))
+        cells, rows = {"": "{layer}-{head}", " ": f"{{mean:{digits(score)}}}"}, []
+        for words, heads, strongest in groups:
+            named = named_heads(heads, self.scored.model.layers)
+            best = next(iter(Grid.of(strongest[:1], cells).rows), ("", ""))
+            rows.append((words, str(len(heads)), named, *best))
         title = f"What the {self.n_heads} heads attend to"
         columns = (title, "heads", "which", "strongest", unit_of(score))
         return Grid(columns, tuple(rows), left=frozenset(["which", "strongest"]))
 
-    def _arcs_grid(self, arcs: pd.DataFrame, pairs: Sequence[str]) -> Iterator[Shown]:
+    def _arcs_grid(self, arcs: pd.DataFrame) -> Iterator[Shown]:
         """Tabulate the strongest head of each relation, farthest beyond distance first."""
         score = self.facts["score"]
         relations = [relation_of(role) if is_arc(role) else role for role in map(str, arcs.index)]
         best = arcs.assign(words=arcs.index.map(in_words))[~pd.Index(relations).duplicated()]
-        kind = "Syntactic heads" if all(map(is_arc, pairs)) else "Heads of pairs of words"
+        kind = "Syntactic heads" if self.groups.are_arcs else "Heads of pairs of words"
         of = f"the best of {_MOST_RELATIONS} of {len(best)} relations"
         title = f"{kind}, {of if len(best) > _MOST_RELATIONS else 'the best of each relation'}"
         cells = {title: "{words}", "head": "{layer}-{head}"}
@@ -337,77 +381,10 @@ class RoleTable(Result):
         if not is_controlled:
             yield NOT_CONTROLLED
 
-    def details(self) -> Iterator[Shown]:
-        """Describe the tests, tabulate answers by role and layer, and name missing values."""
-        tests, frame, facts = self.options.tests, self.frame, self.facts
-        yield describe_run(self.scored)
-        yield "\n".join(self._rule())
-        yield f"Intervals of {100 * (1 - tests.alpha):g} %: t, for each head separately."
-        yield "Heads by layer and by answer"
-        yield self._answers_grid()
-        given, certified = frame["answer"], frame["certified"]
-        if (certified != "").any():
-            against = (given == YES) & (certified == NO) | (given == NO) & (certified == YES)
-            rows: Any = frame[against].itertuples()
-            named = listed([f"{row.layer}-{row.head} {row.role}" for row in rows], 8)
-            contradicted = f"; {against.sum()} against the answer given: {named}" * bool(named)
-            yield f"Certified: by betting and e-BH, for any distribution of scores{contradicted}."
-        if frame["assigned"].any():
-            yield "Strongest heads of each role, those of pairs by what is beyond distance"
-            yield self._strongest_grid()
-        if caution := about_length(self.scored):
-            yield caution
-        untested = frame["note"][given == UNTESTABLE]
-        causes = untested.str.removeprefix(f"{UNTESTABLE}: ").value_counts()
-        if len(causes):
-            named = "; ".join(f"{cause} ({n})" for cause, n in causes.items())
-            yield f"{len(untested)} pairs of head and role are untestable: {named}."
-        if changing := [role for role, halves in facts["offsets"].items() if len({*halves}) > 1]:
-            yield f"The best offset differs between halves of the documents: {', '.join(changing)}."
-
-    def _answers_grid(self) -> Grid:
-        """Return for each role the numbers of examples, and of heads by layer and by answer."""
-        by_role = self.frame.groupby("role", sort=False)
-        sizes = by_role[["n", "n_clusters"]].max().set_axis(["examples", "clusters"], axis=1)
-        layers = self.frame.pivot_table(
-            "assigned", "role", "layer", aggfunc="sum", sort=False, fill_value=0
-        )
-        answers, certified = self.answers(), self.answers("certified")[[YES, NO]]
-        rare = [name for name in (POSITIONAL, UNTESTABLE) if not answers[name].any()]
-        is_certified = (self.frame["certified"] != "").any()
-        joined = pd.concat(
-            [
-                sizes.drop(columns=["clusters"] * (self.facts["clustered_by"] == "none")),
-                layers.astype(int).astype(str).replace("0", "."),
-                answers.drop(columns=rare),
-                certified.add_prefix("certified ") if is_certified else certified[[]],
-            ],
-            axis=1,
-        ).astype(str)
-        rows = tuple(joined.itertuples(name=None))
-        return Grid(("role", *map(str, joined.columns)), rows, bold=YES)
-
-    def _strongest_grid(self) -> Grid:
-        """Return the three strongest heads of each role, with the intervals of their means."""
-        ranked = by_strength(self.frame[self.frame["assigned"]])
-        strongest = pd.concat(ranked[ranked["role"] == role][:_STRONGEST] for role in self.roles)
-        beyond = ("beyond_distance", "beyond_low", "beyond_high")
-        rows = [
-            {
-                "role": in_words(row["role"]),
-                "head": head_name((row["layer"], row["head"])),
-                "mean and interval": with_interval(row),
-                "of it beyond distance": with_interval(row, *beyond),
-                "certified": row["certified"],
-            }
-            for row in strongest.to_dict("records")
-        ]
-        columns = {name: f"{{{name}}}" for name in rows[0] if any(row[name] for row in rows)}
-        return Grid.of(pd.DataFrame(rows), columns)
-
-    def _rule(self) -> Iterator[str]:
-        """State which means give a head a role, and the tests that show it."""
+    def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return sentences on score, tests and controls, and the work to cite."""
         tests, facts, margin = self.options.tests, self.facts, self.options.offset_margin
+        definition, work = _DEFINITIONS[facts["score"]]
         beyond = ""
         if facts["offsets"]:
             beyond = f", and of arcs {margin:g} above that of the best fixed offset"
@@ -419,46 +396,28 @@ class RoleTable(Result):
         n_tests = (self.frame["answer"] != UNTESTABLE).sum()
         correction = describe_correction(tests.correction).replace("fdr_bh", "Benjamini-Hochberg")
         correction = correction.replace("all tests", f"all {n_tests} tests")
-        yield (
+        rule = (
             f"A head has a role if its mean score is above {facts['threshold']:g}{beyond} "
             f"({TESTS[tests.test].words} of {units}, alpha {tests.alpha:g}, {correction})."
         )
         if facts["distance_margin"]:
-            yield (
-                "Of roles of arcs, its score on arcs also has to exceed that on other words at the "
-                f"same distance by more than {facts['distance_margin']:g} "
-                "(intersection-union test)."
+            rule += (
+                " Of roles of arcs, its score on arcs also has to exceed that on other words at "
+                f"the same distance by more than {facts['distance_margin']:g} (intersection-union "
+                "test)."
             )
-
-    def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return sentences on score and tests, and the work to cite."""
-        sentence, work = _DEFINITIONS[self.facts["score"]]
-        return (sentence, *self._rule(), *about_controls(self)), (work,)
+        return (definition, rule, *about_controls(self)), (work,)
 
     def next_steps(self, folder: Path) -> Iterator[str]:
         """Name commands that show more of the table in ``folder``."""
         yield f"See:     headroles report {folder}  (all tables and pictures, in one HTML file)"
-        others, single = split_roles(self.roles, pairs_among(self.frame))
-        has = self.strongest()
-        arcs = [role for role in has.index if role in single]
-        for role in [*arcs, *(role for role in others if role in has.index)][:1]:
-            head = head_name((has.loc[role, "layer"], has.loc[role, "head"]))
+        arcs, others = self.strongest
+        for best in (arcs if len(arcs) else others)[:1].reset_index().to_dict("records"):
+            head, role = head_name((best["layer"], best["head"])), best["role"]
             words = [f"headroles examples {folder} --head {head} --role {role}"]
             if is_own(role):
                 words += ["--roles", ":".join(role.split(":")[:2])]
             yield f"         {' '.join(words)}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the result for scripts, with the heads of every role."""
-        return {
-            **facts_of_run(self.scored),
-            "tests": {**self.options.record(), **self.record.facts},
-            "warnings": list(self.warnings),
-            "answers_per_role": self.answers().to_dict(orient="index"),
-            "certified_per_role": self.answers("certified").to_dict(orient="index"),
-            "controls": to_records(self.controls),
-            "assigned": to_records(self.frame[self.frame["assigned"]][_FACTS]),
-        }
 
 
 # Rows of a table.
@@ -466,12 +425,11 @@ class RoleTable(Result):
 
 def about_controls(table: RoleTable) -> Iterator[str]:
     """Say in a sentence how many heads would be called syntactic in each control."""
-    pairs = pairs_among(table.frame)
     named = [name for name in CONTROLS_IN_WORDS if name in table.facts["controls"]]
-    if not pairs or not named:
+    if not table.groups.pairs or not named:
         return
     counts, texts = table.controls.iloc[0], _texts(table.scored)
-    called = "be called syntactic" if all(map(is_arc, pairs)) else "have roles of pairs"
+    called = "be called syntactic" if table.groups.are_arcs else "have roles of pairs"
     (first, n), *others = (
         (CONTROLS_IN_WORDS[name].format(texts), int(counts[name])) for name in named
     )
@@ -499,19 +457,6 @@ def pairs_among(frame: pd.DataFrame) -> list[str]:
     return [role for role in frame["role"].unique() if is_arc(role) or role in beyond]
 
 
-def split_roles(
-    roles: Sequence[str], pairs: Sequence[str] | None = None
-) -> tuple[list[str], list[str]]:
-    """Split roles into others and those of pairs, so that no two count the same attention."""
-    arcs = [role for role in roles if (is_arc(role) if pairs is None else role in pairs)]
-    others = [
-        role
-        for role in roles
-        if role not in arcs and not set(_PARTS.get(role, ("",))) <= set(roles)
-    ]
-    return others, [role for role in arcs if relation_of(role) != POOLED] or arcs
-
-
 def count_controls(
     frame: pd.DataFrame, controls: Mapping[str, Mapping[str, Sequence[Head]]]
 ) -> pd.DataFrame:
@@ -536,35 +481,9 @@ def count_controls(
 # Words, in studies of roles too.
 
 
-def _about_run(record: Record) -> Iterator[str]:
-    """Name the model and the corpus."""
-    corpus, named = record.corpus, "Heads are named layer-head, counted from 0."
-    if record.is_by_hand:
-        yield f"Scores made by hand. {named}"
-        return
-    over = listed([Path(name).name for name in corpus.files]) or "sentences in memory"
-    documents = f"{corpus.documents} document{'s' * (corpus.documents != 1)}"
-    yield (
-        f"{record.model.name} ({record.model.family}, {record.model.layers} layers x "
-        f"{record.model.heads} heads) over {over}:"
-    )
-    yield f"{corpus.sentences} {_texts(record)}, {documents}, {corpus.examples} examples. {named}"
-
-
 def _texts(record: Record) -> str:
     """Name the units of a corpus: the texts of a file of tokens and arcs, or sentences."""
     return "texts" if record.corpus.format == "arcs" else "sentences"
-
-
-def _about_gaps(table: RoleTable) -> Iterator[str]:
-    """Report skipped examples, and roles that no example has."""
-    for reason, count in table.scored.corpus.skipped.items():
-        yield f"Skipped {reason}: {count}."
-    by_reason: dict[str, list[str]] = {}
-    for role, reason in table.facts["left_out"].items():
-        by_reason.setdefault(reason, []).append(in_words(role))
-    for reason, roles in by_reason.items():
-        yield f"No example has {listed(roles)}" + (f": {reason}." if reason else ".")
 
 
 def about_level(
@@ -606,10 +525,3 @@ def digits(score: str) -> str:
     if SCORES[score].of_first_choice:
         return ".0%"
     return ".1f" if SCORES[score].threshold >= 1 else ".2f"
-
-
-def with_interval(
-    row: Mapping[Any, Any], value: str = "mean", low: str = "ci_low", high: str = "ci_high"
-) -> str:
-    """Write a value of a row with its interval; nothing if it is missing."""
-    return "" if np.isnan(row[value]) else f"{row[value]:.3g} ({row[low]:.3g} to {row[high]:.3g})"

@@ -21,7 +21,7 @@ from headroles.roles import BIAS, in_words, is_arc
 from headroles.scoring.scores import HeadScores
 from headroles.studies.classification.assignment import assign_roles
 from headroles.studies.classification.options import AssignOptions
-from headroles.studies.classification.role_table import NOT_CONTROLLED, about_level, split_roles
+from headroles.studies.classification.role_table import NOT_CONTROLLED, RoleGroups, about_level
 from headroles.studies.comparison.joining import join_scores
 from headroles.studies.comparison.options import CompareOptions
 from headroles.studies.heads import (
@@ -301,9 +301,10 @@ def rows_counted_once(frame: pd.DataFrame) -> pd.DataFrame:
 
     The column ``group`` is the role in words; all roles of arcs are one group.
     """
-    others, arcs = split_roles(list(frame["role"].unique()))
-    rows = frame[frame["role"].isin([*others, *arcs])]
-    return rows.assign(group=rows["role"].map(in_words).mask(rows["role"].isin(arcs), SYNTACTIC))
+    groups = RoleGroups.of(list(frame["role"].unique()))
+    rows = frame[frame["role"].isin([*groups.others, *groups.single])]
+    is_arc = rows["role"].isin(groups.single)
+    return rows.assign(group=rows["role"].map(in_words).mask(is_arc, SYNTACTIC))
 
 
 def _about_sides(shifts: RoleComparison, has_offsets: bool) -> Iterator[str]:
