@@ -58,8 +58,7 @@ def words_alone(words: Iterable[str]) -> Sentence:
     Raises UsageError for no words, or a text in their place, CorpusError for a word that is none.
     """
     if isinstance(words, str | bytes) or not isinstance(words, Iterable):
-        given = shortened(repr(words))
-        raise UsageError(f"the sentence is {given}; give its words, in a list")
+        raise UsageError(f"the sentence is {shortened(repr(words))}; give its words, in a list")
     if not (tokens := list(words)):
         raise UsageError("the sentence has no words; give another")
     named = dict.fromkeys(("id", "document"), "tokens")

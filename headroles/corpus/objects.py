@@ -182,8 +182,7 @@ def _of_mappings(mappings: Sequence[Any], least_distance: int) -> Items:
         name = f"arcs-{item + 1}"
         if not isinstance(mapping, Mapping):
             raise CorpusError(f"item {item + 1} is a {type(mapping).__name__}; give a mapping")
-        given = {"id": name, "document": name, **mapping}
-        yield item, sequence_of(given, name, least_distance)
+        yield item, sequence_of({"id": name, "document": name, **mapping}, name, least_distance)
 
 
 def _of_sentences(sentences: Sequence[Any], _: int) -> Items:

@@ -87,14 +87,13 @@ def as_corpus(given: object) -> Corpus:
     """
     if isinstance(given, Corpus):
         return given
-    if isinstance(given, str | os.PathLike):
-        return _treebank([given])
+    paths = [given] if isinstance(given, str | os.PathLike) else given
     if (
-        isinstance(given, Sequence)
-        and given
-        and all(isinstance(item, str | os.PathLike) for item in given)
+        isinstance(paths, Sequence)
+        and paths
+        and all(isinstance(path, str | os.PathLike) for path in paths)
     ):
-        return _treebank(given)
+        return _treebank(paths)
     return make_corpus(given)  # type: ignore[arg-type]  # which checks its argument
 
 

@@ -213,8 +213,7 @@ def load_pipeline(parser: str | OsPathLike[str] | Language) -> Pipeline:
 
 def is_from_spacy(given: object, module: str, name: str) -> bool:
     """Tell whether ``given`` is an instance of a spaCy class, without importing spaCy."""
-    loaded = sys.modules.get(f"spacy.{module}")
-    return isinstance(given, getattr(loaded, name, ()))
+    return isinstance(given, getattr(sys.modules.get(f"spacy.{module}"), name, ()))
 
 
 def _load(name: str | OsPathLike[str]) -> Language:

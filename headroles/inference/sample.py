@@ -155,8 +155,7 @@ def describe(data: FloatArray, codes: IndexArray, ddof: int, resolution: float) 
     moments.sd[:] = sd
     if n_clusters < 2:
         return moments
-    error = _standard_error(data, codes, n_clusters, moments.mean, sd, ddof)
-    moments.standard_error[:] = error
+    moments.standard_error[:] = _standard_error(data, codes, n_clusters, moments.mean, sd, ddof)
     moments.df[:] = _degrees_of_freedom(codes)
     moments.set_status(resolution)
     return moments

@@ -98,8 +98,7 @@ def own_roles(name: str, context: Context, with_contrasts: bool) -> Iterator[Rol
         )
     find = Finder(name, function, kind=type(first))
     if find.kind is int:
-        sets = partial(sets_of_sentences, find=find.of)
-        yield Role(name, "words", sieve=Sets(sets, WORDS))
+        yield Role(name, "words", sieve=Sets(partial(sets_of_sentences, find=find.of), WORDS))
         return
     yield from _of_pairs(find, with_contrasts)
 

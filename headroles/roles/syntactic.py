@@ -282,8 +282,7 @@ def absent_defaults(options: SyntacticOptions, scheme: str, chosen: Sequence[str
     """List default relations that the corpus lacks; empty if relations were named."""
     if options.relations is not None or options.arcs.startswith(MISC):
         return []
-    defaults = DEFAULT_RELATIONS.get(scheme, ())
-    return [relation for relation in defaults if relation not in chosen]
+    return [name for name in DEFAULT_RELATIONS.get(scheme, ()) if name not in chosen]
 
 
 def _absent(relation: str, present: Counter[str]) -> str:

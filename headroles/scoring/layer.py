@@ -212,8 +212,7 @@ class ChoiceLayer:
         """Return 1 where a pair (batch, P) of query * N + key is a choice, as (batch, heads, P)."""
         width = self.chosen.shape[-1]
         queries = (pairs // width)[:, None].expand(-1, self.chosen.shape[1], -1)
-        hits = self.chosen.gather(2, queries) == (pairs % width)[:, None]
-        return hits.to(self.key_sets.dtype)
+        return (self.chosen.gather(2, queries) == (pairs % width)[:, None]).to(self.key_sets.dtype)
 
     @cached_property
     def masses(self) -> Tensor:

@@ -80,8 +80,7 @@ def find_team() -> Team | None:
     import torch
 
     # gloo runs on the CPU: processes only wait for one another, which must not occupy a device
-    is_cpu = not torch.cuda.is_available()
-    state = PartialState(cpu=is_cpu, backend="gloo", timeout=_PATIENCE)
+    state = PartialState(cpu=not torch.cuda.is_available(), backend="gloo", timeout=_PATIENCE)
     return Team(state.process_index, state.num_processes, state)
 
 

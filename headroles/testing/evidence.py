@@ -134,8 +134,7 @@ def find_replicated(
     (`partial_conjunction`), and the combined one the ``statistic``; ``independent`` says whether
     the sets share no example.
     """
-    combined = inference.partial_conjunction(log_e, at_least, independent)
-    return of_bets(combined, options)
+    return of_bets(inference.partial_conjunction(log_e, at_least, independent), options)
 
 
 def in_at_least(single_tests: PValues, at_least: int) -> PValues:

@@ -282,8 +282,8 @@ def saved_whole(model: PreTrainedModel) -> PreTrainedModel:
         kind: type[Any] = type(model)
         if kind not in _KINDS:
             # transformers looks at the source of the module that a class says it is from.
-            module = {"__module__": kind.__module__}
-            _KINDS[kind] = type(kind.__name__, (_SavedWhole, kind), module)
+            namespace = {"__module__": kind.__module__}
+            _KINDS[kind] = type(kind.__name__, (_SavedWhole, kind), namespace)
         model.__class__ = _KINDS[kind]
     return model
 

@@ -313,8 +313,7 @@ def _without_decoder(
             kept = {key: other for key, other in tied.items() if not key.startswith("decoder.")}
             setattr(self, name, kept)
 
-    namespace = {"__init__": make, "__module__": kind.__module__}
-    return type(kind.__name__, (kind,), namespace)
+    return type(kind.__name__, (kind,), {"__init__": make, "__module__": kind.__module__})
 
 
 def class_among(auto: Any, config: PreTrainedConfig) -> type[PreTrainedModel]:
