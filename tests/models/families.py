@@ -160,3 +160,12 @@ def make_model(kind: str, *given: Any, **named: Any) -> PreTrainedModel:
     """The same, ready to be read; of some the encoder alone."""
     made = make_whole(kind, *given, **named)
     return encoder_of(made) if kind in HALVES else made
+
+
+def randomise_biases(model: PreTrainedModel, deviation: float) -> PreTrainedModel:
+    """Return ``model`` with biases that are not 0, so that a lost one would show."""
+    generator = torch.Generator().manual_seed(1)
+    for name, values in model.named_parameters():
+        if "bias" in name:
+            torch.nn.init.normal_(values, std=deviation, generator=generator)
+    return model

@@ -27,6 +27,7 @@ from tests.conftest import change_json, make_bert, make_tokenizer
 from tests.models.families import make_model, make_whole
 from tests.rounding import assert_same_outputs
 
+GENERATION = "ForConditionalGeneration"
 QUERY = "encoder.layer.1.attention.self.query.weight"
 
 
@@ -36,45 +37,43 @@ def folder(bert_folder: Path, tmp_path: Path) -> Path:
     return shutil.copytree(bert_folder, tmp_path / "spoilt")
 
 
-@pytest.fixture
-def offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-
-
-def change_weights(folder: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
-    file = folder / "model.safetensors"
-    weights = load_file(file)
-    change(weights)
-    save_file(weights, file, metadata={"format": "pt"})
-
-
-def change_config(folder: Path, **changes: object) -> None:
-    change_json(folder / "config.json", **changes)
-
-
 Spoil = Callable[[Path], object]
+
+
+def with_weights(change: Callable[[dict[str, Tensor]], object]) -> Spoil:
+    """Change the weights."""
+
+    def spoil(folder: Path) -> None:
+        weights = load_file(folder / "model.safetensors")
+        change(weights)
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+    return spoil
+
+
+def changed(name: str, change: Callable[[bytes], bytes]) -> Spoil:
+    def spoil(folder: Path) -> None:
+        before = (folder / name).read_bytes()
+        assert change(before) != before
+        (folder / name).write_bytes(change(before))
+
+    return spoil
 
 
 def cut(kept: int) -> Spoil:
     """Keep so many bytes of the weights, or all but so many."""
-
-    def spoil(folder: Path) -> None:
-        file = folder / "model.safetensors"
-        file.write_bytes(file.read_bytes()[:kept])
-
-    return spoil
+    return changed("model.safetensors", lambda content: content[:kept])
 
 
 def holding(*values: float) -> Spoil:
     """Put these numbers among the weights."""
     first = slice(len(values))
-    return lambda folder: change_weights(
-        folder, lambda weights: weights[QUERY][3, first].copy_(Tensor(values))
-    )
+    return with_weights(lambda weights: weights[QUERY][3, first].copy_(Tensor(values)))
 
 
 def saying(**changes: object) -> Spoil:
-    return lambda folder: change_config(folder, **changes)
+    """Change entries of the configuration; ``...`` removes one."""
+    return lambda folder: change_json(folder / "config.json", **changes)
 
 
 def written(name: str, content: str) -> Spoil:
@@ -96,10 +95,7 @@ SPOILT: list[tuple[Spoil, str]] = [
     (without("model.safetensors"), "weights of .*spoilt cannot be loaded"),
     *((cut(kept), NOT_LOADED) for kept in (0, 4, 1000, -1000)),
     (written("model.safetensors", "no weights at all" * 100), NOT_LOADED),
-    (
-        lambda folder: change_weights(folder, lambda weights: weights.pop(QUERY)),
-        rf"spoilt lacks weights .*\({QUERY}\)",
-    ),
+    (with_weights(lambda weights: weights.pop(QUERY)), rf"spoilt lacks weights .*\({QUERY}\)"),
     (saying(num_hidden_layers=5), r"encoder\.layer\.3\.[^,]+, [^,]+, [^,]+, \.\.\.\)"),
     (saying(intermediate_size=48), r"encoder\.layer\.0\.intermediate.* of another shape"),
     *(
@@ -152,10 +148,8 @@ class TestWeights:
             load_encoder(bert, options)
 
     def test_no_pooler_is_needed(self, bert_folder: Path, folder: Path) -> None:
-        change_weights(
-            folder,
-            lambda weights: [weights.pop(f"pooler.dense.{part}") for part in ("weight", "bias")],
-        )
+        pooler = ("pooler.dense.weight", "pooler.dense.bias")
+        with_weights(lambda weights: [*map(weights.pop, pooler)])(folder)
         loaded = [load_encoder(folder) for _ in range(2)]
         digests = {one.description.weights_sha256 for one in loaded}
         assert digests == {load_encoder(bert_folder).description.weights_sha256}
@@ -164,22 +158,19 @@ class TestWeights:
         assert all(torch.equal(again[name], values) for name, values in first.items())
 
     def test_weights_of_a_task_model(self, folder: Path) -> None:
-        torch.manual_seed(5)
-        config = hf.BertConfig.from_pretrained(folder)
-        task = hf.BertForSequenceClassification(config).eval()
+        task = hf.BertForSequenceClassification(make_bert(seed=5).config).eval()
         task.save_pretrained(folder)
-        loaded = load_encoder(folder)
-        assert isinstance(loaded.model, hf.BertModel)
-        assert torch.equal(loaded.model.get_parameter(QUERY), task.bert.get_parameter(QUERY))
-        assert weight_digest(loaded.model) == weight_digest(task.base_model)
+        loaded = load_encoder(folder).model
+        assert isinstance(loaded, hf.BertModel)
+        assert torch.equal(loaded.get_parameter(QUERY), task.bert.get_parameter(QUERY))
+        assert weight_digest(loaded) == weight_digest(task.bert)
 
     @pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16])
     def test_half_precision_is_loaded_as_float32(self, folder: Path, stored: torch.dtype) -> None:
         half = make_bert().to(stored)
         half.save_pretrained(folder)
         loaded = load_encoder(folder)
-        assert loaded.model.dtype == torch.float32
-        assert loaded.description.dtype == "float32"
+        assert (loaded.model.dtype, loaded.description.dtype) == (torch.float32, "float32")
         assert torch.equal(loaded.model.get_parameter(QUERY), half.get_parameter(QUERY).float())
 
 
@@ -194,7 +185,7 @@ class TestConfiguration:
         ran = folder / "ran"
         (folder / "theirs.py").write_text(f"open({str(ran)!r}, 'w')\nclass Theirs: pass\n")
         names = ("AutoConfig", "AutoModel", "AutoTokenizer")
-        change_config(folder, model_type=kind, auto_map=dict.fromkeys(names, "theirs.Theirs"))
+        saying(model_type=kind, auto_map=dict.fromkeys(names, "theirs.Theirs"))(folder)
         mapped = {"AutoTokenizer": ["theirs.Theirs", None]}
         change_json(folder / "tokenizer_config.json", auto_map=mapped)
         with suppress(ModelError):
@@ -204,7 +195,8 @@ class TestConfiguration:
             load_encoder(folder, ModelOptions(trust_remote_code=True))
         assert ran.exists()  # as it was asked for
 
-    def test_what_does_not_exist(self, offline: None) -> None:
+    def test_what_does_not_exist(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
         for name in ("/no/such/folder", "./no-such-model", "no/such/folder"):
             with pytest.raises(ModelError, match=f"^there is no folder {name}; check the path$"):
                 load_encoder(name)
@@ -272,9 +264,9 @@ class TestDigest:
         encoder.tokenizer(["a b"], truncation=True, max_length=3, padding="max_length")
         assert encoder.identity == before  # use does not change a tokenizer
         names = {"id2label": {"0": "no", "1": "yes"}, "label2id": {"no": 0, "yes": 1}}
-        change_config(folder, **names, transformers_version="5.0.0")
+        saying(**names, transformers_version="5.0.0")(folder)
         assert load_encoder(folder).identity == before
-        change_config(folder, hidden_act="relu")
+        saying(hidden_act="relu")(folder)
         after = load_encoder(folder).identity
         assert after["model"].pop("config_sha256") != before["model"].pop("config_sha256")
         assert after == before
@@ -380,7 +372,7 @@ class TestFoldersAsOthersLeaveThem:
             load_encoder(folder)
 
     def test_layers_that_the_configuration_leaves_out_are_named(self, folder: Path) -> None:
-        change_config(folder, num_hidden_layers=2)
+        saying(num_hidden_layers=2)(folder)
         (warning,) = load_encoder(folder).description.warnings
         assert "16 weights of layers that its configuration does not use (encoder.la" in warning
 
@@ -401,17 +393,25 @@ class TestFoldersAsOthersLeaveThem:
 
 
 class TestHostileFolders:
-    @pytest.mark.parametrize("how", ["classification", "encoder", "whole", "low rank"])
+    @pytest.mark.parametrize(
+        ("how", "head"),
+        [("task", "classification"), ("encoder", ""), ("whole", None), ("low rank", None)],
+    )
     def test_attention_of_the_hub_is_not_asked_for(
-        self, how: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self,
+        how: str,
+        head: str | None,
+        folder: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        if how == "classification":
+        if how == "task":
             hf.BertForSequenceClassification(make_bert().config).save_pretrained(folder)
         elif how == "low rank":
             collaborate_heads(folder, None, rank=16)[0].save(tmp_path / "low")
             folder = tmp_path / "low"
             (folder / "run.json").unlink()
-        change_config(folder, _attn_implementation="nobody/kernel")
+        saying(_attn_implementation="nobody/kernel")(folder)
         asked: list[object] = []
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
         monkeypatch.setattr("socket.getaddrinfo", lambda *given, **_: asked.append(given))
@@ -419,8 +419,7 @@ class TestHostileFolders:
             "transformers.modeling_utils.lazy_import_flash_attention",
             lambda name, **_: asked.append(name),
         )
-        heads = {"classification": "classification", "encoder": "", "whole": None, "low rank": None}
-        loaded = load_encoder(folder, head=heads[how])
+        loaded = load_encoder(folder, head=head)
         assert asked == []
         assert loaded.model.config._attn_implementation == "sdpa"
 
@@ -428,7 +427,7 @@ class TestHostileFolders:
         def peak() -> int:
             return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-        change_config(folder, vocab_size=8_000_000)  # 1 GB
+        saying(vocab_size=8_000_000)(folder)  # 1 GB
         before = peak()
         with pytest.raises(ModelError, match=r"asks for 256,\d+,\d+ weights, 256,000,000 of"):
             load_encoder(folder)
@@ -442,8 +441,7 @@ class TestHostileFolders:
             for make in makers:
                 file.unlink(missing_ok=True)
                 make(file)
-                refused = pytest.raises(ModelError, match=rf"{name}.* pipe or a device.*; replace")
-                with refused:
+                with pytest.raises(ModelError, match=rf"{name}.* pipe or a device.*; replace"):
                     load_encoder(folder)
             file.unlink()
             file.write_bytes(before)
@@ -452,16 +450,9 @@ class TestHostileFolders:
 @pytest.mark.parametrize(
     ("kind", "task"),
     [
-        ("t5", "Model"),
-        ("t5", "ForConditionalGeneration"),
-        ("t5", "EncoderModel"),
-        ("t5", "ForTokenClassification"),
-        ("umt5", "ForSequenceClassification"),
-        ("bart", "Model"),
-        ("bart", "ForConditionalGeneration"),
-        ("bart", "ForSequenceClassification"),
-        ("marian", "MTModel"),
-        ("m2m_100", "ForConditionalGeneration"),
+        *(("t5", task) for task in ("Model", "EncoderModel", GENERATION, "ForTokenClassification")),
+        *(("bart", task) for task in ("Model", GENERATION, "ForSequenceClassification")),
+        *(("umt5", "ForSequenceClassification"), ("marian", "MTModel"), ("m2m_100", GENERATION)),
     ],
 )
 def test_the_decoder_is_not_loaded(tmp_path: Path, kind: str, task: str) -> None:

@@ -6,6 +6,7 @@ import copy
 import gc
 import weakref
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import torch
 from numpy.testing import assert_allclose
 from scipy.special import softmax
 from tensorly.decomposition import parafac
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoModel, PreTrainedModel, Trainer, TrainingArguments
 
 from headroles.arrays import FloatArray
@@ -35,24 +36,19 @@ from headroles.models.shared.factorisation import (
 )
 from headroles.models.shared.sites import find_sites, install, reading_inputs
 from tests.conftest import make_tokenizer
-from tests.models.families import HEADS, LAYERS, PROJECTED, make_model
+from tests.models.families import HEADS, LAYERS, PROJECTED, make_model, randomise_biases
 from tests.models.test_attention import LENGTHS, capture, make_inputs
-from tests.models.test_surgery import A_LAYER, SOME, of_family
+from tests.models.test_surgery import A_LAYER, SOME, of_family, outputs
 from tests.rounding import DOUBLE, assert_same_outputs
+from tests.tasks.conftest import save
 
 OF_ITS_OWN = [kind for kind in PROJECTED if FAMILIES[kind].has_own_forward]
 PLAIN = [kind for kind in PROJECTED if not (FAMILIES[kind].positions or kind in OF_ITS_OWN)]
 OTHERS = [kind for kind in PROJECTED if FAMILIES[kind].positions and kind not in OF_ITS_OWN]
 
 
-def with_biases(kind: str, task: str = "Model", attention: str = "sdpa") -> PreTrainedModel:
-    """A model whose biases are none of them 0."""
-    model = make_model(kind, task, attention)
-    generator = torch.Generator().manual_seed(1)
-    for name, values in model.named_parameters():
-        if name.endswith("bias"):
-            nn.init.normal_(values, generator=generator)
-    return model
+def with_biases(kind: str, task: str = "Model") -> PreTrainedModel:
+    return randomise_biases(make_model(kind, task, "sdpa"), 1)
 
 
 def with_vocabulary(model: PreTrainedModel) -> PreTrainedModel:
@@ -68,14 +64,6 @@ def low_rank(model: PreTrainedModel, method: str, rank: int | None = None) -> Pr
         moments = InputMoments.none(site.maps.query.shape[2])
         install(changed, site, factorise(site.maps, moments, rank or site.maps.full_rank, method))
     return changed
-
-
-def outputs(model: PreTrainedModel) -> Tensor:
-    """Last hidden states of the real tokens of a padded batch."""
-    inputs = make_inputs()
-    with torch.no_grad():
-        states: Tensor = model.base_model(**inputs)[0]
-    return states[inputs["attention_mask"].bool()]
 
 
 def weights_of(model: PreTrainedModel) -> list[Tensor]:
@@ -135,15 +123,14 @@ def without_heads() -> PreTrainedModel:
     return model
 
 
-def named(kind: str) -> Callable[[], PreTrainedModel]:
-    return lambda: make_model(kind)
-
-
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        *((named(kind), f"{FAMILIES[kind].name} have .*position") for kind in OTHERS),
-        *((named(kind), f"{FAMILIES[kind].name} cannot be run with shared") for kind in OF_ITS_OWN),
+        *((partial(make_model, kind), f"{FAMILIES[kind].name} have .*position") for kind in OTHERS),
+        *(
+            (partial(make_model, kind), f"{FAMILIES[kind].name} cannot be run with shared")
+            for kind in OF_ITS_OWN
+        ),
         (without_heads, "lost all its heads"),
         (lambda: low_rank(make_model("bert"), FACTOR_METHODS[0], 8), "of low rank already"),
     ],
@@ -178,12 +165,6 @@ def test_moments_are_those_of_the_inputs_of_real_tokens() -> None:
     assert not any(module._forward_pre_hooks for module in model.modules())
 
 
-def save(model: PreTrainedModel, folder: Path) -> Path:
-    model.save_pretrained(folder)
-    make_tokenizer().save_pretrained(folder)
-    return folder
-
-
 def make_and_save(task: str, folder: Path) -> PreTrainedModel:
     """A BERT of low rank with embeddings for the tokenizer, which is saved in a folder with it."""
     model = low_rank(with_vocabulary(with_biases("bert", task)), FACTOR_METHODS[0], 8)
@@ -211,26 +192,22 @@ def test_what_was_written_is_loaded(kind: str, method: str, tmp_path: Path) -> N
     assert all(torch.equal(values, again[name]) for name, values in state.items())
 
 
-def test_a_task_head_stays(tmp_path: Path) -> None:
-    model = make_and_save("ForSequenceClassification", tmp_path)
+@pytest.mark.parametrize("task", ["ForSequenceClassification", "ForMaskedLM"])
+def test_a_task_head_stays(task: str, tmp_path: Path) -> None:
+    """Weights that a language model shares with its embeddings stay shared."""
+    model = make_and_save(task, tmp_path)
     whole = load_encoder(tmp_path, head=None)
-    loaded = whole.model
-    assert type(loaded) is type(model)
+    for loaded in (whole.model, load_model(tmp_path)):
+        assert type(loaded) is type(model)
+        with torch.no_grad():
+            assert torch.equal(loaded(**make_inputs()).logits, model(**make_inputs()).logits)
+        if task == "ForMaskedLM":
+            embeddings = loaded.get_input_embeddings().weight
+            assert loaded.get_output_embeddings().weight is embeddings
     assert whole.tokenizer.get_vocab() == make_tokenizer().get_vocab()
-    with torch.no_grad():
-        assert torch.equal(loaded(**make_inputs()).logits, model(**make_inputs()).logits)
-
-
-def test_shared_weights_of_a_language_model_stay_shared(tmp_path: Path) -> None:
-    model = low_rank(with_biases("bert", "ForMaskedLM"), FACTOR_METHODS[0], 8)
-    folder = save(model, tmp_path / "model")
-    with pytest.raises(ModelError, match=r"it is a BertForMaskedLM"):
-        load_encoder(folder, head="classification")
-    loaded = load_model(folder)
-    with torch.no_grad():
-        assert torch.equal(loaded(**make_inputs()).logits, model(**make_inputs()).logits)
-    embeddings = loaded.get_input_embeddings().weight
-    assert loaded.get_output_embeddings().weight is embeddings
+    if task == "ForMaskedLM":
+        with pytest.raises(ModelError, match=r"it is a BertForMaskedLM"):
+            load_encoder(tmp_path, head="classification")
 
 
 def test_what_is_trained_is_saved_by_the_trainer(tmp_path: Path) -> None:
@@ -313,10 +290,6 @@ def tensor_of(maps: ScoreMaps) -> FloatArray:
     return np.asarray(np.einsum("hcq,hck->qhk", maps.query, maps.key))
 
 
-def centred(scores: FloatArray) -> FloatArray:
-    return np.asarray(scores - scores.mean(axis=-1, keepdims=True))
-
-
 @pytest.mark.parametrize("rank", [1, 2])
 def test_two_heads_of_one_dimension_by_hand(rank: int) -> None:
     """Their products are of rank 1, and the bias of the keys plays no part."""
@@ -351,7 +324,8 @@ class TestError:
         """Written out over all pairs of tokens of one sequence."""
         maps, inputs = make_maps(), token_states(60)
         factors = factorise(maps, moments_of(inputs), 8, method)
-        exact, close = (centred(one.scores(inputs)) for one in (maps, factors.as_maps()))
+        scores = [one.scores(inputs) for one in (maps, factors.as_maps())]
+        exact, close = (rows - rows.mean(axis=-1, keepdims=True) for rows in scores)
         expected = np.sqrt(((exact - close) ** 2).sum() / (exact**2).sum())
         assert 0.01 < expected < 0.9
         assert score_error(maps, factors, moments_of(inputs)) == pytest.approx(expected, rel=1e-6)

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
-from safetensors.torch import load, save
 from transformers import PreTrainedModel
 
 from headroles import HeadScores, assign_roles, read_conllu, score_heads
@@ -35,6 +34,7 @@ from headroles.studies.importance.importance import Importance
 from headroles.studies.sharing.collaborate import collaborate_heads
 from tests.conftest import change_json, make_bert, make_tokenizer
 from tests.models.families import HALVES, NAMES, PROJECTED, make_whole
+from tests.models.test_loading import QUERY, Spoil, changed, saying, with_weights
 from tests.models.test_surgery import A_LAYER, INPUTS, SOME, of_family
 from tests.rounding import assert_same_outputs, assert_same_sums, sizes_of_scores
 from tests.tasks.conftest import make_task_model
@@ -160,28 +160,7 @@ def test_a_model_that_a_killed_run_committed_is_read_where_it_lies(
         assert sorted(file.name for file in out.iterdir()) == [HIDDEN, *names]
 
 
-def config(**changes: Any) -> Callable[[Path], None]:
-    return lambda folder: change_json(folder / "config.json", **changes)
-
-
-def changed(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], object]:
-    def spoil(folder: Path) -> None:
-        before = (folder / name).read_bytes()
-        assert change(before) != before
-        (folder / name).write_bytes(change(before))
-
-    return spoil
-
-
-def without_queries(whole: bytes) -> bytes:
-    left = {k: v for k, v in load(whole).items() if "layer.1.attention.self.query" not in k}
-    return save(left, metadata={"format": "pt"})
-
-
-def with_integers(whole: bytes) -> bytes:
-    weights = load(whole)
-    name = next(name for name in weights if "query.weight" in name)
-    return save({**weights, name: weights[name].to(torch.int8)}, metadata={"format": "pt"})
+QUERIES = f"bert.{QUERY}"
 
 
 def of_rank(rank: Any) -> Callable[[Path], None]:
@@ -224,31 +203,31 @@ LOW_RANK = "low rank in .*cannot be loaded.*{}.*collaborate"
 @pytest.mark.parametrize(
     ("kind", "spoil", "message"),
     [
-        ("pruned", changed("model.safetensors", without_queries), "lacks weights of its"),
+        ("pruned", with_weights(lambda weights: weights.pop(QUERIES)), "lacks weights of its"),
         (
             "pruned",
-            config(pruned_heads={"0": [], "1": [0, 3], "2": [2]}),
+            saying(pruned_heads={"0": [], "1": [0, 3], "2": [2]}),
             r"cannot be loaded|another shape",
         ),
         *(
-            ("pruned", config(pruned_heads=own), "it must name heads by layer")
+            ("pruned", saying(pruned_heads=own), "it must name heads by layer")
             for own in NO_NUMBERS
         ),
         (
             "pruned",
-            changed("model.safetensors", with_integers),
+            with_weights(lambda weights: weights.update({QUERIES: weights[QUERIES].char()})),
             r"query\.weight in .* is of type I8; weights must be",
         ),
         *(("copied", of_rank(rank), "make it again with") for rank in RANKS),
         ("copied", of_rank(50_000_000_000), r"asks for \d+.* weights"),
         ("copied", of_sizes_without_weights, r"asks for \d+.* weights"),
-        *(("copied", config(**own), r"cannot be loaded .*; make it again with") for own in SIZES),
+        *(("copied", saying(**own), r"cannot be loaded .*; make it again with") for own in SIZES),
         *(("copied", changed(*one), LOW_RANK.format(found)) for *one, found in BROKEN),
         ("copied", lambda folder: (folder / WEIGHTS_FILE).unlink(), LOW_RANK.format("")),
     ],
 )
 def test_a_spoilt_folder_is_refused(
-    kind: str, spoil: Callable[[Path], object], message: str, request: pytest.FixtureRequest
+    kind: str, spoil: Spoil, message: str, request: pytest.FixtureRequest
 ) -> None:
     folder = request.getfixturevalue(kind)
     (folder / "run.json").unlink()
@@ -280,9 +259,9 @@ def test_overwriting_leaves_no_weights_of_another_kind(pruned: Path, low_rank: P
 
 
 TOKENIZER = make_tokenizer()
-WITHOUT_ENCODER = ("Decoder", "ForCausalLM")
 OTHERS = (
-    *("Entity", "MultipleChoice", "PreTraining", "Pretrained"),
+    *("Decoder", "ForCausalLM"),  # without an encoder
+    *("Entity", "MultipleChoice", "PreTraining", "Pretrained", "PreTrainedModel"),
     *("QuestionAnswering", "TokenClassification", "NextSentence"),  # heads as of sequences
 )
 
@@ -290,20 +269,16 @@ OTHERS = (
 def classes_of(kind: str) -> list[str]:
     """Classes of a family that have an encoder and can be run on tokens."""
     name = NAMES[kind]
-    module = sys.modules[
-        getattr(hf, f"{name}Model", getattr(hf, f"{name}Encoder", None)).__module__
+    base = getattr(hf, f"{name}Model", None) or getattr(hf, f"{name}Encoder")
+    public = {word: getattr(hf, word) for word in sys.modules[base.__module__].__all__}
+    return [
+        word.removeprefix(name)
+        for word, made in public.items()
+        if isinstance(made, type)
+        and issubclass(made, PreTrainedModel)
+        and made.config_class.__name__ == f"{name}Config"
+        and not any(map(word.count, OTHERS))
     ]
-    found = []
-    for public in module.__all__:
-        made = getattr(module, public)
-        is_model = isinstance(made, type) and issubclass(made, PreTrainedModel)
-        if not is_model or made.__name__.endswith("PreTrainedModel"):
-            continue
-        if made.config_class.__name__ != f"{name}Config":
-            continue
-        if not any(word in public for word in (*WITHOUT_ENCODER, *OTHERS)):
-            found.append(public.removeprefix(name))
-    return found
 
 
 CLASSES = [(kind, task) for kind in PROJECTED for task in classes_of(kind)]

@@ -25,7 +25,7 @@ from headroles.models.heads.gates import (
 from headroles.models.heads.projections import ValueReader
 from headroles.models.heads.remaining import remaining_heads, removed_heads
 from headroles.models.heads.surgery import heads_of, remove_heads, zero_heads
-from tests.models.families import HEADS, LAYERS, PROJECTED, make_model
+from tests.models.families import HEADS, LAYERS, PROJECTED, make_model, randomise_biases
 from tests.rounding import DOUBLE, SUMS, assert_same_outputs
 
 INPUTS = {
@@ -71,14 +71,8 @@ def of_double(kind: str) -> float:
 
 
 def make_rich(kind: str) -> PreTrainedModel:
-    """A model whose biases are not zero, so that a lost one would show; in double precision, as
-    the numbers of MobileBERT grow to 1e5."""
-    model = make_model(kind).double()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "bias" in name:
-                parameter.normal_(std=0.3)
-    return model
+    """In double precision, as the numbers of MobileBERT grow to 1e5."""
+    return randomise_biases(make_model(kind).double(), 0.3)
 
 
 # Attention is not equal where queries are 0, as positions have a say of their own.
