@@ -205,6 +205,20 @@ class TestConfiguration:
             with pytest.raises(ModelError, match=missing):
                 load_encoder(name)
 
+    def test_a_hub_that_is_not_reached_is_asked_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Its library would ask six times, for half a minute."""
+        asked: list[object] = []
+
+        def fail(*given: object, **_: object) -> None:
+            asked.append(given)
+            raise OSError("no route to the hub")
+
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+        monkeypatch.setattr("socket.getaddrinfo", fail)
+        with pytest.raises(ModelError, match=r"no model of that name \(no route to the hub\)"):
+            load_encoder("nobody/no-such-model")
+        assert len(asked) == 1
+
     @pytest.mark.parametrize(
         ("config", "reason"),
         [

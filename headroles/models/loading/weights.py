@@ -13,11 +13,14 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 import transformers
+from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 from torch import nn
 from transformers import (
     MODEL_MAPPING,
@@ -238,6 +241,8 @@ def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
             f"{name} holds no config.json; give a folder written by save_pretrained, or a hub id"
         )
     try:
+        if folder is None and not try_to_load_from_cache(name, "config.json"):
+            _check_connection(name)
         settings = PreTrainedConfig.get_config_dict(name, revision=options.revision)[0]
         check_settings(name, settings, options.trust_remote_code)
         config: PreTrainedConfig = AutoConfig.from_pretrained(
@@ -250,6 +255,12 @@ def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
     except Exception as error:  # configurations are validated by libraries with errors of their own
         raise ModelError(_about_config(name, in_one_line(error))) from error
     return config
+
+
+def _check_connection(name: str) -> None:
+    """Ask the hub once, as its library asks for half a minute. Raises what the connection does."""
+    with suppress(HfHubHTTPError, OfflineModeIsEnabled):
+        get_hf_file_metadata(hf_hub_url(name, "config.json"))
 
 
 def _about_config(name: str, reason: str) -> str:
