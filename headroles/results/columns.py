@@ -131,20 +131,9 @@ Columns that belong together are one axis. An axis without named values may have
 """
 
 _OF_A_ROW = (
-    *(
-        "checkpoint",
-        "set",
-        "task",
-        "measure",
-        "order",
-        "estimator",
-        "seed",
-        "role",
-        "half",
-        "layer",
-    ),
-    *("head", "other", "group", "quantity", "removed", "share", "at_least", "example"),
-)
+    "checkpoint set task measure order estimator seed role half layer head other group quantity "
+    "removed share at_least example"
+).split()
 """Columns that identify a row: no two rows agree in all of them."""
 
 

@@ -191,7 +191,6 @@ def _wrapped(line: str) -> str:
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
-        drop_whitespace=True,
         replace_whitespace=False,
     )
     return "\n".join(parts) if len(line) > _LINE else line
