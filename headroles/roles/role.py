@@ -74,11 +74,11 @@ class Role:
         of_another = self.measure_of or is_contrast(self.id) or is_other_trees(self.id)
         return not (of_another or self.is_described)
 
-    def threshold(self, score: Score, given: float | None = None) -> float:
-        """Return the number that a head's mean is compared with; ``given`` is the user's."""
+    def threshold(self, score: Score, asked: float | None = None) -> float:
+        """Return the number that a head's mean is compared with; ``asked`` is the user's."""
         if self.baseline is not None:
             return self.baseline
-        return self.thresholds.get(score.name, score.threshold) if given is None else given
+        return self.thresholds.get(score.name, score.threshold) if asked is None else asked
 
     def to_record(self) -> RecordedRole:
         """Return the role as a record has it, without its sieve."""
