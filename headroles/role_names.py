@@ -169,7 +169,12 @@ def find_roles(name: str, known: Sequence[str]) -> list[str]:
         if is_arc(role) and wanted in (GROUP, relation_of(role).lower(), _dependent_of(role))
     ]
     if not meant:
-        raise UsageError(not_among("role", name, known, _other_names(plain)))
+        relations = list(dict.fromkeys(relation_of(role) for role in plain if is_arc(role)))
+        if relations and is_relation(wanted):
+            single = [relation for relation in relations if relation != POOLED]
+            raise UsageError(not_among("relation", name, single))
+        others = [*[GROUP] * bool(relations), *relations, *map(in_words, plain)]
+        raise UsageError(not_among("role", name, known, others))
     return meant
 
 
@@ -189,12 +194,6 @@ def relation_of(role: str) -> str:
 
 def _dependent_of(role: str) -> str:
     return _ENDS.get(relation_of(role), ("",))[0]
-
-
-def _other_names(known: Sequence[str]) -> list[str]:
-    """Return the names that `find_role` takes beside ids: relations, and words."""
-    relations = dict.fromkeys(relation_of(role) for role in known if is_arc(role))
-    return [*[GROUP] * bool(relations), *relations, *map(in_words, known)]
 
 
 def _offset_in_words(offset: int) -> str:

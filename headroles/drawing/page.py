@@ -64,7 +64,7 @@ class Quoted:
     def arcs_in_words(self) -> tuple[tuple[bool, str], ...]:
         """The arcs in words, each with whether it is of the role."""
         return tuple(
-            (is_own, f"{self.words[key]} ← {self.words[query]} {weight:.2f}".removesuffix(" nan"))
+            (is_own, f"{self.words[query]} → {self.words[key]} {weight:.2f}".removesuffix(" nan"))
             for query, key, weight, is_own in self.arcs
         )
 

@@ -141,7 +141,7 @@ def _in_cells(column: pd.Series[Any], write: Callable[[float], str], small: str)
 _NAMES = "checkpoint role estimator removed order task measure group".split()
 _VALUES = "mean difference importance loss_change removed_difference relative_drop value".split()
 _ANSWERS = "beyond answer change interval".split()
-_CHECKS = ("beyond_distance", "mean_trees")
+_CHECKS = ("beyond_distance", "mean_trees", "top")
 _UNITS = {
     **dict.fromkeys(("loss", "loss_change", "removed_difference", "loss_difference"), "nats"),
     "relative_drop": "share of the score",
@@ -234,7 +234,8 @@ def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
     """Name heads in one column, and choose the columns of a long table that a paper prints.
 
     The columns are the head (or the removal), names, the value, the answer or interval, what is
-    beyond distance, and the mean in other trees. A table without a known value keeps all columns.
+    beyond distance, the mean in other trees, and heads that are averaged. A table without a known
+    value keeps all columns.
     """
     value = next((name for name in _VALUES if name in frame), None)
     chosen = with_head_names(frame)

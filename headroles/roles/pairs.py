@@ -21,6 +21,7 @@ from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from headroles.corpus import Sentence
 from headroles.encoding import EncodedExample
 from headroles.roles.batch import (
+    ATTENDING,
     OFFSETS,
     TOKENS,
     WORDS,
@@ -226,11 +227,15 @@ class Pairs(Sieve):
         )
 
     def _ends(self, batch: PaddedBatch) -> tuple[IntArray, IntArray]:
-        """Return first piece and number of pieces (L, 2) of query words, then of key words."""
+        """Return first piece and number of pieces (L, 2) of words that attend, then of the others.
+
+        Read by columns, these are the words looked for.
+        """
         table = batch.of(self.find)
         chosen = np.isin(table.labels, list(self.labels))
         first, second = table.first[chosen], table.second[chosen]
-        return (first, second) if self.direction == FORTH else (second, first)
+        is_forth = (self.direction == FORTH) != (self.among == ATTENDING)
+        return (first, second) if is_forth else (second, first)
 
     def cells(self, batch: PaddedBatch) -> BoolArray:
         """Mark the pairs of pieces of all links; a contrast has the cells of its role."""

@@ -282,7 +282,7 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     assert "Neighbours" in out.read_text()
 
 
-# Attention as arcs and matrix, and figures in files.
+# Attention as arcs, and figures in files.
 
 ROLE = "syntactic:obj:to_governor"
 CHINESE = "\u4e2d\u56fd"
@@ -311,7 +311,8 @@ def attention() -> hr.WordAttention:
 
 
 def test_arcs_lead_where_attention_goes(attention: hr.WordAttention) -> None:
-    ax = report.draw_arcs(attention)
+    ax = report.draw_attention(attention)
+    assert [text.get_text() for text in ax.texts][3] == r"\$x\$"
     drawn = {
         str(lines.get_gid()): sorted(
             (round(float(path.vertices[0, 1])), round(float(path.vertices[-1, 1])))
@@ -325,19 +326,6 @@ def test_arcs_lead_where_attention_goes(attention: hr.WordAttention) -> None:
         "missed": [(3, 1)],
         "elsewhere": [(1, 0), (1, 2), (1, 3), (1, 4), (3, 4), (4, 3)],
     }
-
-
-def test_the_matrix_has_all_numbers_and_a_line_around_the_sieve(
-    attention: hr.WordAttention,
-) -> None:
-    ax = report.draw_matrix(attention)
-    cells, border = ax.collections
-    assert np.asarray(cells.get_array()) == pytest.approx(attention.weights)
-    ends = {tuple(map(tuple, segment)) for segment in border.get_segments()}
-    assert ((2.5, 1.5), (2.5, 2.5)) in ends
-    assert ((2.5, 1.5), (3.5, 1.5)) in ends
-    assert len(ends) == 8
-    assert [text.get_text() for text in ax.get_yticklabels()][3] == r"\$x\$"
 
 
 def test_svg_has_the_words_as_text_and_nothing_that_runs(

@@ -23,7 +23,7 @@ from headroles.results.stored import save_together
 from headroles.roles import in_words
 from headroles.studies.classification.figures import LEGEND, draw_heads, role_map
 from headroles.studies.comparison.figures import comparison_map
-from headroles.studies.inspection.again import Chosen, ExampleOptions, load_again
+from headroles.studies.inspection.again import ExampleOptions, load_again
 from headroles.studies.inspection.examples import quote
 from tests.conftest import changed, make_scores, write_treebank
 from tests.report.conftest import parts_of, tables_of, texts_of
@@ -182,16 +182,11 @@ def classified(bert_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return result.save(folder / "out")
 
 
-def test_weights_beside_sentences_are_those_of_the_head(
-    classified: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_beside_sentences_are_those_of_the_head(classified: Path) -> None:
     role = "syntactic:any:to_governor"
     (found,), why_not = quote(classified, [((1, 2), role, ExampleOptions(n=2))])
     assert why_not == ()
-    of_head = Mock(side_effect=Chosen.scores)
-    monkeypatch.setattr(Chosen, "scores", lambda *given: of_head(*given))
     seen = read_attention(HeadScores.load(classified), (1, 2), role, n=2)
-    of_head.assert_called_once()
     assert len(found) == len(seen) == 2
     for one, attention in zip(found, seen, strict=True):
         assert one.words == attention.labels
@@ -236,7 +231,7 @@ def test_without_the_model_arcs_have_no_weights(classified: Path, tmp_path: Path
     asked = [((1, 2), "syntactic:any:to_governor", ExampleOptions(n=1))]
     ((one,),), why_not = quote(classified, asked, model=str(tmp_path / "gone"))
     assert why_not[0].startswith("Weights are not shown: ")
-    assert all(" ← " in text and not text[-1].isdigit() for _, text in one.arcs_in_words)
+    assert all(" → " in text and not text[-1].isdigit() for _, text in one.arcs_in_words)
     page = make_report(classified, model=str(tmp_path / "gone"))
     assert texts_of(page).count(why_not[0]) == 1
 

@@ -396,7 +396,7 @@ def _sentences(table: RoleTable, folder: Path, options: ReportOptions) -> Sectio
     parts: list[str | Sentences] = [
         f"For each head and its strongest roles {'your sentence, ' * options.is_given}the example "
         "with its largest score, and two typical ones, nearest the median. The words that the role "
-        "looks at are marked; b ← a 0.62 means that word a gives word b 0.62 of its attention, "
+        "looks at are marked; a → b 0.62 means that word a gives word b 0.62 of its attention, "
         "darker where the role has that arc.",
         *why_not,
     ]

@@ -94,65 +94,62 @@ Wanted = tuple[Head, str, ExampleOptions]
 
 
 class Chosen(NamedTuple):
-    """Examples to show of a head and a role; ``rows`` are their places among the scores."""
+    """An example to show of a head and a role; ``row`` is its place among the scores.
+
+    A sentence that was not scored has the row `TYPED`, and the score NaN.
+    """
 
     head: Head
     role: Role
-    rows: list[int]
-    examples: list[Example]
-
-    def scores(self, scores: HeadScores) -> list[float]:
-        """Return the score of the head in each example, NaN in a sentence that was not scored."""
-        values = scores.of_head(self.head, self.role.id)
-        return [np.nan if row == TYPED else float(values[row]) for row in self.rows]
+    row: int
+    score: float
+    example: Example
 
 
 def read_examples(
     scores: HeadScores, wanted: Sequence[Wanted], options: AgainOptions
-) -> list[Chosen]:
+) -> list[list[Chosen]]:
     """Choose examples of several heads and roles, and read them in one pass over the treebank.
 
-    Raises errors as `choose_examples` and `read_again`.
+    Raises UsageError for a head or role that the scores do not have, and an example without score;
+    other errors as `read_again`.
     """
-    typed = _typed_corpus(scores, wanted[0][2]) if wanted else None
+    if not wanted:
+        return []
+    typed = _typed_corpus(scores, wanted[0][2])
     chosen = []
     for head, named, choice in wanted:
         role = scores.role_of(head, named)
-        rows = choose_examples(scores, head, role, choice)
-        chosen.append(((int(head[0]), int(head[1])), role, [TYPED] if typed else rows))
-    every = {row for _, _, rows in chosen for row in rows}
+        rows = _choose(scores, head, role, choice)
+        chosen.append(((int(head[0]), int(head[1])), role, {TYPED: np.nan} if typed else rows))
+    every = {row for *_, rows in chosen for row in rows}
     roles, examples = read_again(scores, [role for _, role, _ in chosen], every, options, typed)
     return [
-        Chosen(head, roles[role], rows, [examples[row] for row in rows])
+        [Chosen(head, roles[role], row, score, examples[row]) for row, score in rows.items()]
         for head, role, rows in chosen
     ]
 
 
-def choose_examples(
-    scores: HeadScores, head: Head, role: str, options: ExampleOptions
-) -> list[int]:
-    """Return places of the wanted examples among all of ``scores``.
-
-    Raises UsageError for a head or role that the scores do not have, and an example without score.
-    """
+def _choose(scores: HeadScores, head: Head, role: str, options: ExampleOptions) -> dict[int, float]:
+    """Return scores of the wanted examples by their places among all of ``scores``."""
     values = scores.of_head(head, role)
     if list(head) in map(list, scores.record.model.removed_heads):
         raise UsageError(
             f"head {head_name(head)} was removed from the model and has no scores; name another"
         )
+    rows = np.flatnonzero(~np.isnan(values))
     if (name := options.example) is not None:
-        if name not in scores.ids or np.isnan(values[scores.ids.index(name)]):
+        rows = rows[[scores.ids[row] == name for row in rows]]
+        if not len(rows):
             raise UsageError(
                 f"head {head_name(head)} has no score of {role} in an example {shortened(name)!r}; "
                 "name one from the column example of: headroles examples"
             )
-        return [scores.ids.index(name)]
-    rows = np.flatnonzero(~np.isnan(values))
-    values = values[rows]
+    ranks = values[rows]
     if options.which == MEDIAN and len(rows):
-        values = np.abs(values - np.median(values))
-    order = np.argsort(-values if options.which == LARGEST else values, kind="stable")
-    return [int(row) for row in rows[order][: options.n]]
+        ranks = np.abs(ranks - np.median(ranks))
+    order = np.argsort(-ranks if options.which == LARGEST else ranks, kind="stable")
+    return {int(row): float(values[row]) for row in rows[order][: options.n]}
 
 
 def read_again(

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from headroles.corpus import Example, Sentence, make_corpus, words_alone
-from headroles.drawing.style import BRIGHT, DARK, draw_grid, figure_of, new_axes, plain, role_label
+from headroles.drawing.style import BRIGHT, DARK, new_axes, plain, role_label
 from headroles.encoding import EncodedExample
 from headroles.errors import ModelError, UsageError
 from headroles.models.options import WEIGHTS, ModelOptions
@@ -32,7 +32,6 @@ from headroles.wording import head_name, listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from torch import Tensor
 
     from headroles.models.loading.encoder import LoadedEncoder, Model
@@ -44,7 +43,6 @@ _GREY = "0.65"
 _MANY = 48  # words, from which on they are written smaller
 _LONGEST_WORD = 24
 _DEPTH = 1.8  # inches that arcs take on either side of the words
-_WIDEST_LINE = 4.0  # points, of an attention of 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,98 +115,83 @@ def read_attention(
     >>> attention.labels[0], attention.weights.shape == 2 * (len(attention),)
     ('[CLS]', True)
     """
-    shown = read_examples(scores, [(head, role, options)], options)
-    return attention_in(scores, shown, load_again(scores, options))[0]
+    (chosen,) = read_examples(scores, [(head, role, options)], options)
+    return attention_in(scores, chosen, load_again(scores, options)) if chosen else []
 
 
 def attention_in(
-    scores: HeadScores, shown: Sequence[Chosen], encoder: LoadedEncoder
-) -> list[list[WordAttention]]:
-    """Read the attention of heads in their examples, a list for each of ``shown``.
+    scores: HeadScores, chosen: Sequence[Chosen], encoder: LoadedEncoder
+) -> list[WordAttention]:
+    """Read the attention of heads in their examples, each example once.
 
-    Each example is read once. Raises ModelError for another tokenizer than was scored.
+    Raises errors as `read_heads`.
     """
     measure = scores.record.options.get("measure") or WEIGHTS
-    examples = {
-        row: example
-        for chosen in shown
-        for row, example in zip(chosen.rows, chosen.examples, strict=True)
-    }
-    cut = encode_again(encoder, examples, scores.digests)
-    wanted = [chosen.head for chosen in shown]
-    rows = read_heads(encoder, cut, wanted, measure)
-    read = {row: (weights, reaches) for row, weights, reaches in rows}
+    examples = {shown.row: shown.example for shown in chosen}
+    heads = [shown.head for shown in chosen]
+    rows = read_heads(encoder, examples, heads, measure, scores.digests)
+    read = {row: (cut, weights, reaches) for row, cut, weights, reaches in rows}
 
-    def made(chosen: Chosen, row: int, score: float) -> WordAttention:
-        (layer, head), role, example = chosen.head, chosen.role.id, cut[row]
-        assert chosen.role.sieve is not None
-        cells, (weights, reaches) = chosen.role.sieve.cells(PaddedBatch([example])), read[row]
-        reach = reaches[layer]
-        if reach is not None:
+    def made(shown: Chosen) -> WordAttention:
+        layer, head = shown.head
+        example, weights, reaches = read[shown.row]
+        assert shown.role.sieve is not None
+        cells = shown.role.sieve.cells(PaddedBatch([example]))
+        if (reach := reaches[layer]) is not None:
             place = np.arange(len(example))
             cells &= np.abs(place[:, None] - place) <= reach
-        pieces = pieces_of(example)
-        first = pieces.argmax(axis=0)
+        starts = (example.words < 0) | (np.diff(example.words, prepend=-1) != 0)
+        units, numbers = np.cumsum(starts) - 1, example.words[starts]
         words = [word for sentence in example.sentences for word in sentence.words]
-        tokens = encoder.tokenizer.convert_ids_to_tokens(example.input_ids[first].tolist())
-        numbers = example.words[first]
+        tokens = encoder.tokenizer.convert_ids_to_tokens(example.input_ids[starts].tolist())
+        labels = zip(numbers, tokens, strict=True)
         return WordAttention(
             example=example.id,
             layer=layer,
             head=head,
-            role=role,
-            score=score,
+            role=shown.role.id,
+            score=shown.score,
             score_name=scores.score.name,
             measure=measure,
-            labels=tuple(
-                words[place] if place >= 0 else str(token)
-                for place, token in zip(numbers, tokens, strict=True)
-            ),
+            labels=tuple(words[k] if k >= 0 else str(token) for k, token in labels),
             words=numbers,
-            weights=between_units(pieces, weights[layer, head]),
-            sieve=pieces.T @ cells @ pieces > 0,
+            weights=between(units, len(numbers), weights[shown.head]),
+            sieve=between(units, len(numbers), cells) > 0,
         )
 
-    return [
-        [made(chosen, *row) for row in zip(chosen.rows, chosen.scores(scores), strict=True)]
-        for chosen in shown
-    ]
-
-
-def encode_again(
-    encoder: LoadedEncoder, examples: Mapping[int, Example], digests: Sequence[str] = ()
-) -> dict[int, EncodedExample]:
-    """Cut examples into word pieces, by their rows among scores with these ``digests``.
-
-    Raises ModelError for other pieces than were scored, UsageError for a sentence of the user's own
-    that the model cannot read.
-    """
-    encoded = encoder.example_encoder().encode(examples.values(), Counter())
-    known = [digests[row] for row in examples if digests and row != TYPED]
-    if known and [example.digest for example in encoded] != known:
-        raise ModelError(
-            f"the tokenizer of {encoder.description.model} cuts words into other pieces than were "
-            "scored; name the one that was used with `tokenizer`, or score again"
-        )
-    if len(encoded) < len(examples):
-        raise UsageError(
-            f"the sentence has no word pieces, or more than the {encoder.max_tokens} that the "
-            "model reads; give another"
-        )
-    return dict(zip(examples, encoded, strict=True))
+    return list(map(made, chosen))
 
 
 def read_heads(
-    encoder: LoadedEncoder, encoded: dict[int, EncodedExample], heads: Iterable[Head], measure: str
-) -> Iterator[tuple[int, dict[Head, Float32Array], Sequence[int | None]]]:
-    """Yield the key of each example, the attention (pieces, pieces) of heads, and layers' reaches.
+    encoder: LoadedEncoder,
+    examples: Mapping[int, Example],
+    heads: Iterable[Head],
+    measure: str,
+    digests: Sequence[str] = (),
+) -> Iterator[tuple[int, EncodedExample, dict[Head, Float32Array], Sequence[int | None]]]:
+    """Yield key, word pieces, attention (pieces, pieces) of heads, and layers' reaches.
 
-    Raises UsageError for no head, and for heads that the model does not have.
+    The keys of examples are their rows among scores with these ``digests``, or `TYPED`.
+
+    Raises ModelError for other pieces than were scored; UsageError for a sentence of the user's own
+    that the model cannot read, for no head, and for heads that the model does not have.
     """
     from headroles.models.attention.reader import open_reader  # which imports torch
     from headroles.passes.loop import Budget, passes_over
 
-    keys, wanted = list(encoded), set(heads)
+    keys, wanted = sorted(examples), set(heads)
+    encoded = encoder.example_encoder().encode([examples[key] for key in keys], Counter())
+    known = [digests[row] for row in keys if digests and row != TYPED]
+    if known and known != [cut.digest for cut in encoded][-len(known) :]:
+        raise ModelError(
+            f"the tokenizer of {encoder.description.model} cuts words into other pieces than were "
+            "scored; name the one that was used with `tokenizer`, or score again"
+        )
+    if len(encoded) < len(keys):
+        raise UsageError(
+            f"the sentence has no word pieces, or more than the {encoder.max_tokens} that the "
+            "model reads; give another"
+        )
     if not wanted:
         raise UsageError("no head was given; name some as (layer, head), from 0")
 
@@ -227,22 +210,21 @@ def read_heads(
         there = {(k, head) for k, remaining in enumerate(reader.remaining) for head in remaining}
         if lacking := [head_name(head) for head in sorted(wanted - there)]:
             raise UsageError(f"the model has no head {listed(lacking)}; name others")
-        passes = passes_over(list(encoded.values()), encoder, Budget.of(encoder.device, tokens=1))
+        passes = passes_over(encoded, encoder, Budget.of(encoder.device, tokens=1))
         for batch, weights in passes.over_all(read):  # one example each
-            yield keys[batch.indices[0]], weights, reader.reaches
+            place = batch.indices[0]
+            yield keys[place], encoded[place], weights, reader.reaches
 
 
-def pieces_of(example: EncodedExample) -> Float32Array:
-    """Mark (N, U) the pieces of each word with pieces and special token."""
-    first = (example.words < 0) | (np.diff(example.words, prepend=-1) != 0)
-    pieces: Float32Array = np.eye(int(first.sum()), dtype=np.float32)[np.cumsum(first) - 1]
-    return pieces
+def between(groups: IntArray, n: int, cells: BoolArray | Float32Array) -> Float32Array:
+    """Return attention between ``n`` words (n, n), from that between their pieces (N, N).
 
-
-def between_units(pieces: Float32Array, weights: Float32Array) -> Float32Array:
-    """Return attention (U, U) between words and special tokens, from that between their pieces."""
-    between: Float32Array = (pieces / pieces.sum(axis=0)).T @ weights @ pieces
-    return between
+    ``groups`` (N,) numbers the word of each piece. To a word it is the sum over its pieces, from a
+    word the mean; those without pieces have zeros.
+    """
+    pieces = np.asarray(groups[:, None] == np.arange(n), dtype=np.float32)
+    summed: Float32Array = (pieces / np.maximum(pieces.sum(axis=0), 1)).T @ cells @ pieces
+    return summed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,63 +287,40 @@ def attention_of(
     except (TypeError, ValueError):
         raise UsageError("heads are pairs (layer, head) of whole numbers; give such") from None
     encoder = load_encoder(model, options)
-    encoded = encode_again(encoder, {TYPED: Example((made,))})
-    ((_, read, _),) = read_heads(encoder, encoded, wanted, options.measure)
-    return average_between_words(encoded[TYPED], [read[head] for head in wanted])
+    examples = {TYPED: Example((made,))}
+    ((_, cut, read, _),) = read_heads(encoder, examples, wanted, options.measure)
+    return average_between_words(cut, [read[head] for head in wanted])
 
 
 def average_between_words(example: EncodedExample, weights: Sequence[Float32Array]) -> Float32Array:
     """Return the mean of several heads' attention between all words of an example (W, W)."""
-    n_words = len(example.sizes)
-    pieces = pieces_of(example)
-    words = example.words[pieces.argmax(axis=0)]
-    between = between_units(pieces, np.mean(weights, axis=0))
-    mean = np.zeros((n_words, n_words), dtype=np.float32)
-    mean[np.ix_(words[words >= 0], words[words >= 0])] = between[np.ix_(words >= 0, words >= 0)]
-    return mean
+    return between(example.words, len(example.sizes), np.mean(weights, axis=0))
 
 
-def draw_attention(attention: WordAttention, least: float = LEAST) -> Figure:
-    """Draw arcs and matrix side by side, as `draw_arcs` and `draw_matrix` make them.
-
-    The figure grows with the example: its words stay readable.
-
-    With ``attention`` as `read_attention` returns it:
-
-    >>> from headroles.report import draw_attention
-    >>> len(draw_attention(attention[0]).axes)
-    3
-    """
-    from headroles.drawing.own_figures import new_figure
-
-    labels = _labels_of(attention)
-    side, width = labels.side, labels.widest
-    sizes = (width + 2 * _DEPTH, width + side + 1.2)
-    figure = new_figure(sum(sizes), side + width + 1.3)
-    left, right = figure.subplots(1, 2, width_ratios=sizes)
-    draw_arcs(attention, least, ax=left)
-    draw_matrix(attention, ax=right)
-    return figure
-
-
-def draw_arcs(attention: WordAttention, least: float = LEAST, ax: Axes | None = None) -> Axes:
+def draw_attention(attention: WordAttention, least: float = LEAST, ax: Axes | None = None) -> Axes:
     """Draw words below one another, and arcs from those that look to those looked at.
 
     An arc to the left leads to a word before, one to the right to a word after; a dot is a word
     that looks at itself. Arcs are as wide as the attention is large, dark where the role has them
     in its sieve, grey elsewhere; those below ``least`` are left out. Where the sieve has a key for
-    each word at most, dotted arcs lead to those that get less.
+    each word at most, dotted arcs lead to those that get less. A figure of its own grows with the
+    example: its words stay readable.
 
     With ``attention`` as `read_attention` returns it:
 
-    >>> from headroles.report import draw_arcs
-    >>> len(draw_arcs(attention[0]).texts) == len(attention[0])
+    >>> from headroles.report import draw_attention
+    >>> len(draw_attention(attention[0]).texts) == len(attention[0])
     True
     """
-    labels = _labels_of(attention)
-    ax = new_axes(ax, labels.widest + 2 * _DEPTH, labels.side + 1.4)
-    for place, text in enumerate(labels.texts):
-        ax.text(0, place, text, ha="center", va="center", fontsize=labels.size)
+    from rich.cells import cell_len  # some scripts have characters twice as wide
+
+    size, row = (8.5, 0.2) if len(attention) <= _MANY else (6.5, 0.14)
+    texts = [plain(label, _LONGEST_WORD) for label in attention.labels]
+    widths = (0.2 + 0.08 * np.array(list(map(cell_len, texts)))) * size / 8.5  # inches
+    edge = widths.max() / 2 + _DEPTH
+    ax = new_axes(ax, 2 * edge, row * len(texts) + 1.4)
+    for place, text in enumerate(texts):
+        ax.text(0, place, text, ha="center", va="center", fontsize=size)
     is_large = attention.weights >= least
     is_missed = attention.sieve & ~is_large & (attention.sieve.sum(axis=1).max(initial=0) <= 1)
     arcs = (
@@ -371,10 +330,12 @@ def draw_arcs(attention: WordAttention, least: float = LEAST, ax: Axes | None = 
     )
     for name, chosen, label, color, look in arcs:
         if chosen.any():
-            _add_arcs(ax, attention, chosen, gid=name, colors=color, linestyles=look)
+            weights = attention.weights if look == "solid" else np.full(chosen.shape, 0.25)
+            _add_arcs(
+                ax, chosen, weights, widths / 2 + 0.05, gid=name, colors=color, linestyles=look
+            )
             ax.plot([], [], color=color, linestyle=look, linewidth=2, label=label)
-    edge = labels.widest / 2 + _DEPTH
-    ax.set(xlim=(-edge, edge), ylim=(len(attention) - 0.5, -0.5))
+    ax.set(xlim=(-edge, edge), ylim=(len(texts) - 0.5, -0.5))
     ax.set_axis_off()
     title = (
         f"head {attention.layer}-{attention.head}, {role_label(attention.role)}: "
@@ -385,42 +346,18 @@ def draw_arcs(attention: WordAttention, least: float = LEAST, ax: Axes | None = 
     return ax
 
 
-def draw_matrix(attention: WordAttention, ax: Axes | None = None) -> Axes:
-    """Draw words that look as rows, words looked at as columns; lines go around the sieve.
+def _add_arcs(
+    ax: Axes, chosen: BoolArray, weights: Float32Array, edge: FloatArray, **look: Any
+) -> None:
+    """Draw arcs of the ``chosen`` (U, U), dots where words look at themselves.
 
-    With ``attention`` as `read_attention` returns it:
-
-    >>> from headroles.report import draw_matrix
-    >>> draw_matrix(attention[0]).get_ylabel()
-    'looks'
+    They begin and end at the ``edge`` (U,) of the words.
     """
-    labels = _labels_of(attention)
-    width = labels.side + labels.widest
-    ax = new_axes(ax, width + 1.2, width + 1.3)
-    mesh = draw_grid(ax, attention.weights, "Greys")
-    mesh.set_rasterized(len(attention) > _MANY)  # thousands of cells would make a large file
-    _draw_border(ax, attention.sieve)
-    ax.set_xticks(range(len(attention)), labels.texts, rotation=90, fontsize=labels.size)
-    ax.set_yticks(range(len(attention)), labels.texts, fontsize=labels.size)
-    ax.xaxis.tick_top()
-    ax.tick_params(length=0)
-    ax.xaxis.set_label_position("top")
-    ax.set(xlabel="looked at (lines: the sieve)", ylabel="looks", aspect="equal")
-    label = "attention" if attention.measure == WEIGHTS else f"share of {attention.measure}"
-    figure_of(ax).colorbar(mesh, ax=ax, label=label, shrink=0.6, aspect=25)
-    return ax
-
-
-def _add_arcs(ax: Axes, attention: WordAttention, chosen: BoolArray, **look: Any) -> None:
-    """Draw arcs of the ``chosen`` (U, U), dots where words look at themselves."""
     from matplotlib.collections import LineCollection
 
     queries, keys = np.nonzero(chosen)
-    weights = attention.weights[queries, keys]
-    widths = _WIDEST_LINE * weights if look["linestyles"] == "solid" else np.ones(len(weights))
-    apart = np.abs(keys - queries)
-    depth = 0.2 + (_DEPTH - 0.3) * np.sqrt(apart / max(1, len(attention) - 1))
-    edge = _labels_of(attention).widths / 2 + 0.05
+    sizes, apart = weights[queries, keys], np.abs(keys - queries)
+    depth = 0.2 + (_DEPTH - 0.3) * np.sqrt(apart / max(1, len(chosen) - 1))
     angle = np.linspace(0, np.pi, 40)
     way = (1 - np.cos(angle)) / 2  # from query to key
     out = edge[queries] + np.outer(way, edge[keys] - edge[queries])
@@ -428,42 +365,6 @@ def _add_arcs(ax: Axes, attention: WordAttention, chosen: BoolArray, **look: Any
     y = queries[:, None] + np.outer(keys - queries, way)
     lines = np.stack([np.where(keys > queries, 1, -1)[:, None] * x, y], axis=-1)
     other = apart > 0
-    ax.add_collection(LineCollection(list(lines[other]), linewidths=widths[other], **look))
+    ax.add_collection(LineCollection(list(lines[other]), linewidths=4 * sizes[other], **look))
     itself = queries[~other]
-    ax.scatter(-edge[itself], itself, s=30 * weights[~other], color=look["colors"])
-
-
-def _draw_border(ax: Axes, chosen: BoolArray) -> None:
-    """Draw lines around the cells that are ``chosen``, wherever they end."""
-    from matplotlib.collections import LineCollection
-
-    around, lines = np.pad(chosen, 1), []
-    sides = ((0, 1), np.diff(around)[1:-1]), ((1, 0), np.diff(around, axis=0)[:, 1:-1])
-    for step, changes in sides:
-        start = np.argwhere(changes)[:, ::-1] - 0.5
-        lines += list(np.stack([start, start + step], axis=1))
-    ax.add_collection(LineCollection(lines, colors=BRIGHT, linewidths=1.5))
-
-
-class _Labels(NamedTuple):
-    """Texts of the words, the ``size`` of their font, and inches: of words, and of all rows."""
-
-    texts: list[str]
-    size: float
-    widths: FloatArray
-    side: float
-
-    @property
-    def widest(self) -> float:
-        """The width of the longest word."""
-        return float(self.widths.max())
-
-
-def _labels_of(attention: WordAttention) -> _Labels:
-    """Estimate the places that words take; some scripts have characters twice as wide."""
-    from rich.cells import cell_len
-
-    size, row = (8.5, 0.2) if len(attention) <= _MANY else (6.5, 0.14)
-    texts = [plain(label, _LONGEST_WORD) for label in attention.labels]
-    widths = (0.2 + 0.08 * np.array(list(map(cell_len, texts)))) * size / 8.5
-    return _Labels(texts, size, widths, row * len(attention))
+    ax.scatter(-edge[itself], itself, s=30 * sizes[~other], color=look["colors"])

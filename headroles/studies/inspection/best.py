@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from msgspec import Meta
+from numpy.typing import NDArray
 
 from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.encoding import EncodedExample
@@ -28,12 +30,15 @@ from headroles.results.shown import SEE_FULL, Grid, Shown
 from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, contrast_of, in_words, is_other_trees
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import HeadColumns, baseline_of, clusters_in, second_half
-from headroles.studies.inspection.again import AgainOptions, Head, load_again, read_again
-from headroles.studies.inspection.attention import average_between_words, encode_again, read_heads
+from headroles.studies.inspection.again import AgainOptions, load_again, read_again
+from headroles.studies.inspection.attention import average_between_words, read_heads
 from headroles.testing.options import UnitOptions
 from headroles.wording import head_name
 
+Estimate = Callable[..., dict[str, float]]
 _SHOWN = 8
+_BY_COLUMNS = ":from_governor"
+"""End of roles whose first choices are those of columns: the words that attend most to a word."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,14 +138,6 @@ class BestHeads(Result):
         if len(order) > _SHOWN:
             yield f"{len(order) - _SHOWN} more roles: {SEE_FULL}"
 
-    def details(self) -> Iterator[Shown]:
-        """Name the heads whose attention is averaged, as each half of the documents chose them."""
-        if self.options.top is not None:
-            halves = self.frame.groupby("role", sort=False)["top"].agg(" or ".join)
-            rows = tuple((in_words(str(role)), heads) for role, heads in halves.items())
-            columns = ("Role", f"{self.options.top} heads")
-            yield Grid(columns, rows, left=frozenset(columns))
-
 
 @takes(BestOptions)
 def find_best_heads(scores: HeadScores, options: BestOptions) -> BestHeads:
@@ -171,7 +168,8 @@ def find_best_heads(scores: HeadScores, options: BestOptions) -> BestHeads:
     >>> bool((best["gain"] < 0).all())
     True
     """
-    clusters, in_second = clusters_in(scores.documents, options), second_half(scores)
+    in_second = second_half(scores)
+    estimate = partial(_estimate, clusters_in(scores.documents, options), options.alpha)
     roles = [
         role
         for role in HeadColumns.of(scores).ids
@@ -184,147 +182,138 @@ def find_best_heads(scores: HeadScores, options: BestOptions) -> BestHeads:
             "syntactic, with `beyond_offset` or `score='hit'`"
         )
     made = (
-        _row(scores, role, half, reported, clusters, options.alpha)
+        _row(scores, role, half, in_second == (half == 2), options.top, estimate)
         for role in roles
-        for half, reported in ((1, ~in_second), (2, in_second))
+        for half in (1, 2)
     )
     rows = [row for row in made if row]
     if options.top is not None:
-        _add_precisions(scores, rows, clusters, options, options.top)
+        counts = _count_right(scores, rows, in_second, options)
+        for row in rows:
+            row |= _precisions(row, counts[row["role"]], in_second, estimate)
     frame = pd.DataFrame(rows, columns=list(BestHeads.columns))
     return BestHeads.made(frame, options, sources={"scores": scores.record})
+
+
+def _estimate(
+    clusters: IndexArray | None,
+    alpha: float,
+    names: str,
+    values: NDArray[np.floating],
+    reported: BoolArray,
+    interval: Callable[..., Intervals],
+) -> dict[str, float]:
+    """Return mean, limits, and numbers of the reported ``values`` (examples,), by ``names``."""
+    units = None if clusters is None else clusters[reported]
+    sample = Sample.of(values[reported, None], units)
+    limits, moments = interval(sample, confidence=1 - alpha), sample.moments
+    numbers = (moments.mean, limits.ci_low, limits.ci_high, moments.n, moments.n_clusters)
+    return {name: number[0] for name, number in zip(names.split(), numbers, strict=False)}
 
 
 def _row(
     scores: HeadScores,
     role: str,
     half: int,
-    reported: BoolArray,
-    clusters: IndexArray | None,
-    alpha: float,
-) -> dict[str, Any] | None:
-    """Return one row, with the ranking of all heads; None where a half has no score."""
+    of_half: BoolArray,
+    top: int | None,
+    estimate: Estimate,
+) -> dict[str, Any]:
+    """Return one row, with the ``top`` heads; empty where a half has no score."""
     place, is_hit = scores.role_ids.index(role), scores.offset_shares is not None
     ranked_by = role if is_hit else contrast_of(role)
     has_score = scores.counts[:, scores.role_ids.index(ranked_by)] > 0
-    chosen, reported = has_score & ~reported, has_score & reported
+    chosen, reported = has_score & ~of_half, has_score & of_half
     if not chosen.any() or not reported.any():
-        return None
+        return {}
     beyond = scores.column(ranked_by)
     means = pd.DataFrame(beyond[chosen]).mean().to_numpy()
     ranking = [k for k in np.argsort(-means, kind="stable").tolist() if not np.isnan(means[k])]
-    of_head, gains = (values[reported, ranking[0]] for values in (scores.column(role), beyond))
-    arcs, of_offset = scores.counts[reported, place], {}
+    of_head, gains = (values[:, ranking[0]] for values in (scores.column(role), beyond))
+    arcs, of_offset = scores.counts[:, place], {}
     if scores.offset_shares is not None:
         shares = scores.offset_shares[:, place]
         best = int(shares[chosen].mean(axis=0, dtype=np.float64).argmax())
-        hits = shares[reported, best]
+        hits = shares[:, best]
         gains = of_head - hits
         of_offset = {
-            "share_of_arcs": np.average(of_head, weights=arcs),
+            "share_of_arcs": np.average(of_head[reported], weights=arcs[reported]),
             "offset": OFFSETS[best],
-            "offset_mean": hits.mean(dtype=np.float64),
-            "offset_share_of_arcs": np.average(hits, weights=arcs),
+            "offset_mean": hits[reported].mean(dtype=np.float64),
+            "offset_share_of_arcs": np.average(hits[reported], weights=arcs[reported]),
         }
-    units = None if clusters is None else clusters[reported]
-    sample = Sample.of(of_head[:, None], units)
     of_scores, of_gains = (wilson_interval, difference_interval) if is_hit else [t_interval] * 2
-    layer, head = divmod(ranking[0], scores.n_heads)
+    heads = [divmod(k, scores.n_heads) for k in ranking]
     return {
         "role": role,
         "half": half,
-        "layer": layer,
-        "head": head,
-        "n": int(sample.moments.n[0]),
-        "n_clusters": int(sample.moments.n_clusters[0]),
-        **_estimate("mean ci_low ci_high", sample, of_scores, alpha),
-        "arcs": int(arcs.sum()),
+        "layer": heads[0][0],
+        "head": heads[0][1],
+        **estimate("mean ci_low ci_high n n_clusters", of_head, reported, of_scores),
+        "arcs": int(arcs[reported].sum()),
         **of_offset,
-        **_estimate(
-            "gain gain_ci_low gain_ci_high", Sample.of(gains[:, None], units), of_gains, alpha
-        ),
+        **estimate("gain gain_ci_low gain_ci_high", gains, reported, of_gains),
         "top": "",
-        "ranking": [divmod(k, scores.n_heads) for k in ranking],
+        "heads": heads[:top],
     }
 
 
-def _estimate(
-    names: str, sample: Sample, interval: Callable[..., Intervals], alpha: float
-) -> dict[str, float]:
-    """Return the mean of a sample of one column, and the limits of its interval, by name."""
-    limits = interval(sample, confidence=1 - alpha)
-    numbers = sample.moments.mean[0], limits.ci_low[0], limits.ci_high[0]
-    return dict(zip(names.split(), numbers, strict=True))
-
-
-def _add_precisions(
-    scores: HeadScores,
-    rows: list[dict[str, Any]],
-    clusters: IndexArray | None,
-    options: BestOptions,
-    top: int,
-) -> None:
-    """Add to each row how often the strongest pairs of its best heads are right.
-
-    Words that have no pieces are neither queries nor keys.
-    """
-    in_second = second_half(scores)
-    heads = {(row["role"], row["half"] == 2): row["ranking"][:top] for row in rows}
-    counts = _count_right(scores, heads, in_second, options)
-    for row in rows:
-        words, right = counts[row["role"]][:, 0], counts[row["role"]][:, 1:]
-        reported, other = ((words > 0) & (in_second == (row["half"] == k)) for k in (2, 1))
-        if not reported.any() or not other.any():
-            continue
-        shares = right / np.maximum(words, 1)[:, None]
-        single, together, *of_offsets = shares[reported].T
-        best = int(shares[other, 2:].mean(axis=0).argmax())
-        row.setdefault("offset", OFFSETS[best])
-        units = None if clusters is None else clusters[reported]
-        sample, gain = (Sample.of(x[:, None], units) for x in (together, together - single))
-        names = "top_gain top_gain_low top_gain_high"
-        row |= {
-            "top": " ".join(map(head_name, row["ranking"][:top])),
-            "words_read": int(words[reported].sum()),
-            **_estimate(
-                "precision precision_low precision_high", sample, wilson_interval, options.alpha
-            ),
-            "share_of_words": right[reported, 1].sum() / words[reported].sum(),
-            "head_precision": single.mean(),
-            "offset_precision": of_offsets[OFFSETS.index(row["offset"])].mean(),
-            **_estimate(names, gain, difference_interval, options.alpha),
-        }
+def _precisions(
+    row: dict[str, Any], counts: FloatArray, in_second: BoolArray, estimate: Estimate
+) -> dict[str, Any]:
+    """Return how often the strongest pairs of the best heads of a row are right."""
+    words, right = counts[:, 0], counts[:, 1:]
+    reported, other = ((words > 0) & (in_second == (row["half"] == k)) for k in (2, 1))
+    if not reported.any() or not other.any():
+        return {}
+    shares = right / np.maximum(words, 1)[:, None]
+    single, together, *of_offsets = shares.T
+    best = OFFSETS[int(shares[other, 2:].mean(axis=0).argmax())]
+    offset = row.get("offset", best)
+    of_offset = of_offsets[OFFSETS.index(offset)]
+    names = "precision precision_low precision_high", "top_gain top_gain_low top_gain_high"
+    return {
+        "offset": offset,
+        "top": " ".join(map(head_name, row["heads"])),
+        "words_read": int(words[reported].sum()),
+        **estimate(names[0], together, reported, wilson_interval),
+        "share_of_words": right[reported, 1].sum() / words[reported].sum(),
+        "head_precision": single[reported].mean(),
+        "offset_precision": of_offset[reported].mean(),
+        **estimate(names[1], together - single, reported, difference_interval),
+    }
 
 
 def _count_right(
     scores: HeadScores,
-    heads: dict[tuple[str, bool], list[Head]],
+    rows: Sequence[dict[str, Any]],
     in_second: BoolArray,
     options: BestOptions,
 ) -> dict[str, FloatArray]:
     """Count words with such pairs in each example, and those whose strongest pair is right.
 
     Returns for each role an array (examples, 3 + offsets): the words; those that the first of the
-    ``heads`` of the role and the half gets right, and their average; those that each of `OFFSETS`
-    does.
+    ``heads`` of the role and the half gets right, and their average; those that each of
+    `OFFSETS` does. Words that have no pieces are neither queries nor keys.
     """
+    heads = {(row["role"], row["half"] == 2): row["heads"] for row in rows}
     roles = dict.fromkeys(role for role, _ in heads)
     scored = scores.counts[:, [scores.role_ids.index(role) for role in roles]] > 0
     wanted = np.flatnonzero(scored.any(axis=1)).tolist()
-    sieves, examples = read_again(scores, roles, wanted, options)
-    encoder = load_again(scores, options)
-    encoded = encode_again(encoder, examples, scores.digests)
+    made, examples = read_again(scores, roles, wanted, options)
     counts = {role: np.zeros((scores.n_examples, 3 + len(OFFSETS))) for role in roles}
     every = {head for chosen in heads.values() for head in chosen}
     measure = scores.record.options.get("measure") or WEIGHTS
-    for row, read, _ in read_heads(encoder, encoded, every, measure):
-        example = encoded[row]
+    encoder = load_again(scores, options)
+    for row, example, read, _ in read_heads(encoder, examples, every, measure, scores.digests):
         for role in roles:
-            if not (keys := _keys_of(example, sieves[role])):
+            by_columns = role.endswith(_BY_COLUMNS)
+            if not (keys := _keys_of(example, made[role], by_columns)):
                 continue
             chosen, strongest = heads[role, bool(in_second[row])], []
             for some in (chosen[:1], chosen):
                 between = average_between_words(example, [read[head] for head in some])
+                between = between.T if by_columns else between
                 np.fill_diagonal(between, -1)
                 between[:, example.sizes == 0] = -1
                 strongest.append(between.argmax(axis=1))
@@ -334,10 +323,11 @@ def _count_right(
     return counts
 
 
-def _keys_of(example: EncodedExample, role: Role) -> dict[int, set[int]]:
+def _keys_of(example: EncodedExample, role: Role, by_columns: bool) -> dict[int, set[int]]:
     """Return for each word of an example that looks for others in a role the words it looks for."""
     assert role.sieve is not None
     keys: dict[int, set[int]] = {}
-    for query, key in role.sieve.words(PaddedBatch([example]))[1]:
+    for pair in role.sieve.words(PaddedBatch([example]))[1]:
+        query, key = reversed(pair) if by_columns else pair
         keys.setdefault(query, set()).add(key)
     return keys

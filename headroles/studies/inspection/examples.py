@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from headroles import storage
 from headroles.corpus import Example, Skipped
 from headroles.drawing.page import Quoted
 from headroles.encoding import SPECIAL, AlignedEncoder, Cut, EncodedExample
-from headroles.errors import CorpusError, HeadRolesError, UsageError
+from headroles.errors import HeadRolesError, UsageError
 from headroles.options import Options, takes
 from headroles.results.columns import NUMBER, TEXT, Column
 from headroles.results.result import Result
 from headroles.results.shown import Shown, Verbatim, Warned
-from headroles.roles import PaddedBatch, Role, in_words, is_own
+from headroles.roles import PaddedBatch, in_words, is_own
 from headroles.scoring.scores import HeadScores
 from headroles.studies.inspection.again import (
     LARGEST,
@@ -43,9 +42,6 @@ from headroles.studies.inspection.attention import (
     attention_in,
 )
 from headroles.wording import shortened
-
-if TYPE_CHECKING:
-    from headroles.models.loading.encoder import LoadedEncoder
 
 _OF_ROLE, _OTHERS = 8, 4
 """Numbers of arcs of the role, and of other arcs, to list for a sentence."""
@@ -113,7 +109,7 @@ class Examples(Result):
         keys, words, gives = (self.frame[name].any() for name in ("keys", "words", "gives"))
         marked = "Words that the role looks for are in brackets. " * bool(keys)
         if gives:
-            return f"{marked}a -> b 0.62: of its attention, the head gives 0.62 from a to b."
+            return f"{marked}a -> b 0.62: word a gives word b 0.62 of its attention."
         return f"{marked}a -> b: the role looks from a for b." if words else marked
 
 
@@ -145,59 +141,56 @@ def find_examples(
     >>> find_examples(scores, (0, 0), "punctuation", n=1).frame["text"][0][-3:]
     '[.]'
     """
-    (shown,) = read_examples(scores, [(head, role, options)], options)
-    name, place = shown.role.id, scores.role_ids.index(shown.role.id)
-    marked = [mark(example, shown.role) for example in shown.examples]
-    load = _loader(scores, options) if options.weights else None
-    (weights,), warnings = _weights_again(scores, [shown], load)
-    frame = pd.DataFrame(
-        {
-            "example": [example.id for example in shown.examples],
-            "document": [
-                example.document if row == TYPED else scores.documents[row]
-                for row, example in zip(shown.rows, shown.examples, strict=True)
-            ],
-            "score": shown.scores(scores),
-            "count": [
-                len(pairs) or len(keys) if row == TYPED else scores.counts[row, place]
-                for row, (_, keys, pairs) in zip(shown.rows, marked, strict=True)
-            ],
-            "text": [
-                " ".join(f"[{word}]" if k in keys else word for k, word in enumerate(words))
-                for words, keys, _ in marked
-            ],
-            "keys": [" ".join(map(str, keys)) for _, keys, _ in marked],
-            "words": [
-                ", ".join(f"{words[query]} -> {words[key]}" for query, key in pairs)
-                for words, _, pairs in marked
-            ],
-            "gives": list(map(_in_text, weights, marked)) or [""] * len(marked),
-        }
-    )
-    layer, number = shown.head
+    (chosen,) = read_examples(scores, [(head, role, options)], options)
+    seen, reasons = _attention_or_reasons(scores, chosen if options.weights else [], options)
+    rows = [_row(scores, *shown) for shown in zip_longest(chosen, seen)]
+    layer, number = map(int, head)
+    name = scores.role_of(head, role)
     facts = {"score": scores.score.name, "layer": layer, "head": number, "role": name}
-    choice, sources = options.as_group(ExampleOptions), {"scores": scores.record}
-    return Examples.made(frame, choice, facts=facts, warnings=list(warnings), sources=sources)
+    return Examples.made(
+        pd.DataFrame(rows, columns=list(Examples.columns)),
+        options.as_group(ExampleOptions),
+        facts=facts,
+        warnings=list(reasons),
+        sources={"scores": scores.record},
+    )
 
 
-class MarkedExample(NamedTuple):
-    """The words of an example, and those of a role, numbered from 0.
+def _row(scores: HeadScores, shown: Chosen, seen: WordAttention | None) -> dict[str, Any]:
+    """Return the row of an example, with the attention in it if the model was read."""
+    example, row = shown.example, shown.row
+    words, keys, pairs = _marked(shown)
+    count, document = len(pairs) or len(keys), example.document
+    if row != TYPED:
+        count = scores.counts[row, scores.role_ids.index(shown.role.id)]
+        document = scores.documents[row]
+    gives: dict[bool, list[str]] = {True: [], False: []}
+    if seen is not None:
+        for query, key, weight, is_of_role in _largest_weights(seen, bool(pairs)):
+            gives[is_of_role].append(f"{seen.labels[query]} -> {seen.labels[key]} {weight:.2f}")
+    return {
+        "example": example.id,
+        "document": document,
+        "score": shown.score,
+        "count": count,
+        "text": " ".join(f"[{word}]" if k in keys else word for k, word in enumerate(words)),
+        "keys": " ".join(map(str, keys)),
+        "words": ", ".join(f"{words[query]} -> {words[key]}" for query, key in pairs),
+        "gives": "; elsewhere ".join(", ".join(part) for part in gives.values() if part),
+    }
 
-    ``keys`` are the words in its sieve, in ascending order; ``pairs`` are its (query, key). Both
-    are empty for sieves of places or of special tokens.
+
+def _marked(shown: Chosen) -> tuple[list[str], list[int], list[tuple[int, int]]]:
+    """Return the words of an example, and those of the role, numbered from 0.
+
+    These are the words in its sieve, in ascending order, and its pairs (query, key). Both are empty
+    for sieves of places or of special tokens.
     """
-
-    words: tuple[str, ...]
-    keys: tuple[int, ...]
-    pairs: tuple[tuple[int, int], ...]
-
-
-def mark(example: Example, role: Role) -> MarkedExample:
-    """Return the words of an example, with those of the role marked."""
-    words = tuple(word for sentence in example.sentences for word in sentence.words)
-    assert role.sieve is not None
-    keys, pairs = role.sieve.words(PaddedBatch(_WordByWord({}).encode([example], Counter())))
-    return MarkedExample(words, tuple(sorted(keys)), tuple(pairs))
+    words = [word for sentence in shown.example.sentences for word in sentence.words]
+    assert shown.role.sieve is not None
+    cut = _WordByWord({}).encode([shown.example], Counter())
+    keys, pairs = shown.role.sieve.words(PaddedBatch(cut))
+    return words, sorted(keys), pairs
 
 
 class _WordByWord(AlignedEncoder):
@@ -216,57 +209,42 @@ class _WordByWord(AlignedEncoder):
         return encoded
 
 
-def _loader(scores: HeadScores, options: AgainOptions) -> Callable[[], LoadedEncoder]:
-    """Return a function that loads the model that was scored, from this machine, only once."""
+def _attention_or_reasons(
+    scores: HeadScores, chosen: Sequence[Chosen], options: AgainOptions
+) -> tuple[list[WordAttention], tuple[str, ...]]:
+    """Return the attention in examples, by the model in a folder of this machine or that is given.
 
-    @cache
-    def load() -> LoadedEncoder:
+    Without it return none, and the reason.
+    """
+    if not chosen:
+        return [], ()
+    try:
         recorded = str(scores.record.model.model)
         if options.model is None and not Path(recorded).is_dir():
             raise UsageError(f"{recorded} is no folder here; pass `model`")
-        return load_again(scores, options)
-
-    return load
-
-
-def _weights_again(
-    scores: HeadScores, shown: Sequence[Chosen], load: Callable[[], LoadedEncoder] | None
-) -> tuple[Sequence[Sequence[WordAttention]], tuple[str, ...]]:
-    """Return attention in the sentences, and the reason for none."""
-    if load is None or not any(chosen.rows for chosen in shown):
-        return [()] * len(shown), ()
-    try:
-        return attention_in(scores, shown, load()), ()
+        return attention_in(scores, chosen, load_again(scores, options)), ()
     except HeadRolesError as error:
-        return [()] * len(shown), (f"Weights are not shown: {error}.",)
+        return [], (f"Weights are not shown: {error}.",)
 
 
 def _largest_weights(
-    seen: WordAttention, marked: MarkedExample
+    seen: WordAttention, has_pairs: bool
 ) -> Iterator[tuple[int, int, float, bool]]:
     """Yield query, key and weight of the largest weights, and whether the role has this arc.
 
-    Those of the role come first, then those elsewhere; without arcs, the largest of all.
+    Of a role with pairs of words, its arcs come first, then those elsewhere; else the largest of
+    all.
     """
     weights, is_word = seen.weights, seen.words >= 0
     is_large = weights >= LEAST
-    if marked.pairs:
+    groups = [(is_large, _OF_ROLE)]
+    if has_pairs:
         between = is_large & np.outer(is_word, is_word) & ~np.eye(len(seen), dtype=bool)
         groups = [(seen.sieve, _OF_ROLE), (between & ~seen.sieve, _OTHERS)]
-    else:
-        groups = [(is_large, _OF_ROLE)]
     for chosen, most in groups:
         order = np.argsort(-weights[chosen], kind="stable")[:most]
         for query, key in np.argwhere(chosen)[order].tolist():
             yield query, key, float(weights[query, key]), bool(seen.sieve[query, key])
-
-
-def _in_text(seen: WordAttention, marked: MarkedExample) -> str:
-    """Write the largest weights of a sentence as ``word -> word 0.62``, those of the role first."""
-    arcs: dict[bool, list[str]] = {True: [], False: []}
-    for query, key, weight, is_of_role in _largest_weights(seen, marked):
-        arcs[is_of_role].append(f"{seen.labels[query]} -> {seen.labels[key]} {weight:.2f}")
-    return "; elsewhere ".join(", ".join(part) for part in arcs.values() if part)
 
 
 # Sentences on pages of results
@@ -274,7 +252,7 @@ def _in_text(seen: WordAttention, marked: MarkedExample) -> str:
 
 def quote(
     folder: Path, wanted: Sequence[Wanted], imported: Sequence[str] = (), model: str | None = None
-) -> tuple[list[tuple[Quoted, ...]], tuple[str, ...]]:
+) -> tuple[list[list[Quoted]], tuple[str, ...]]:
     """Return sentences of the scores in a folder for each of ``wanted``, and reasons for none.
 
     ``imported`` are roles of users that may be imported; ``model`` is the model that was scored, if
@@ -287,47 +265,38 @@ def quote(
         if is_own(role) and role.removesuffix(":beyond_offset") not in may_run
     }
     options = AgainOptions(roles=imported or None, model=model)
-    every: list[tuple[Quoted, ...]] = [()] * len(wanted)
     why_not = [
         f"Sentences of {role} are not shown: {not_imported(role)}." for role in sorted(closed)
     ]
-    scores, load = None, None
-    for is_given in (True, False):  # sentences of users are no part of the treebank
-        places = [
-            k
-            for k, (_, role, choice) in enumerate(wanted)
-            if choice.is_given == is_given and role not in closed
-        ]
-        try:
-            if scores is None:
-                if HeadScores.kind not in storage.kinds_in(folder):
-                    raise CorpusError("the scores are not in the folder")
-                scores = HeadScores.load(folder)
-                load = _loader(scores, options)
-            shown = read_examples(scores, [wanted[k] for k in places], options) if places else []
-        except HeadRolesError as error:
-            if is_given and places:
-                raise
-            why_not.append(f"The sentences cannot be shown: {error}.")
-            continue
-        weights, reasons = _weights_again(scores, shown, load)
+    places = [k for k, (_, role, _) in enumerate(wanted) if role not in closed]
+    given = [k for k in places if wanted[k][2].is_given]
+    read: dict[int, list[Chosen]] = {}
+    try:
+        scores = HeadScores.load(folder)
+        for of_kind in (given, [k for k in places if k not in given]):
+            chosen = read_examples(scores, [wanted[k] for k in of_kind], options)
+            read |= zip(of_kind, chosen, strict=True)
+    except HeadRolesError as error:
+        if len(read) < len(given):
+            raise
+        why_not.append(f"The sentences cannot be shown: {error}.")
+    every = [(k, shown) for k in read for shown in read[k]]
+    seen: list[WordAttention] = []
+    if every:
+        seen, reasons = _attention_or_reasons(scores, [shown for _, shown in every], options)
         why_not += reasons
-        for k, chosen, seen in zip(places, shown, weights, strict=True):
-            every[k] = tuple(_quoted(scores, chosen, wanted[k][2].which, seen))
-    return every, tuple(dict.fromkeys(why_not))
+    quoted: list[list[Quoted]] = [[] for _ in wanted]
+    for (k, shown), attention in zip_longest(every, seen):
+        quoted[k].append(_quoted(shown, attention, wanted[k][2].which))
+    return quoted, tuple(dict.fromkeys(why_not))
 
 
-def _quoted(
-    scores: HeadScores, shown: Chosen, which: str, weights: Sequence[WordAttention]
-) -> Iterator[Quoted]:
-    for k, score in enumerate(shown.scores(scores)):
-        marked = mark(shown.examples[k], shown.role)
-        text = f"{score:.3g}" + ", typical" * (which == MEDIAN)
-        text = "yours" if np.isnan(score) else text
-        if not weights:
-            arcs = tuple((query, key, np.nan, True) for query, key in marked.pairs)
-            yield Quoted(text, marked.words, marked.keys, arcs)
-        else:
-            seen = weights[k]
-            keys = tuple(np.flatnonzero(np.isin(seen.words, marked.keys)).tolist())
-            yield Quoted(text, seen.labels, keys, tuple(_largest_weights(seen, marked)))
+def _quoted(shown: Chosen, seen: WordAttention | None, which: str) -> Quoted:
+    words, keys, pairs = _marked(shown)
+    score = f"{shown.score:.3g}" + ", typical" * (which == MEDIAN)
+    score = "yours" if shown.row == TYPED else score
+    if seen is None:
+        arcs = tuple((query, key, np.nan, True) for query, key in pairs)
+        return Quoted(score, tuple(words), tuple(keys), arcs)
+    places = np.flatnonzero(np.isin(seen.words, keys)).tolist()
+    return Quoted(score, seen.labels, tuple(places), tuple(_largest_weights(seen, bool(pairs))))

@@ -98,7 +98,13 @@ def test_strongest_pairs_of_several_heads_by_a_loop(
 ) -> None:
     corpus = read_conllu(sample)
     scores = score_heads(
-        bert_folder, corpus, roles="syntactic", relations="nsubj,obj", score=score, pairing="none"
+        bert_folder,
+        corpus,
+        roles="syntactic",
+        relations="nsubj,obj",
+        score=score,
+        columns=score == "hit",
+        pairing="none",
     )
     found = find_best_heads(scores, top=3).frame.set_index(["role", "half"])
     role = "syntactic:nsubj:to_dependent"  # governors may have several
@@ -143,8 +149,8 @@ def test_strongest_pairs_of_several_heads_by_a_loop(
         )
         assert row["top_gain"] == pytest.approx(expected[0] - expected[1], abs=tolerance())
         assert row["top_gain_low"] <= row["top_gain"] <= row["top_gain_high"]
-    forth = found.xs("syntactic:nsubj:to_governor")
-    if score == "hit":  # a dependent has one governor
+    for way in ("to_governor", "from_governor") if score == "hit" else ():
+        forth = found.xs(f"syntactic:nsubj:{way}")  # a dependent has one governor
         assert forth["head_precision"].to_numpy() == pytest.approx(forth["mean"].to_numpy())
         assert forth["offset_precision"].to_numpy() == pytest.approx(forth["offset_mean"])
 

@@ -77,6 +77,18 @@ def test_one_example_by_its_id_and_arcs_that_are_marked(scores: HeadScores) -> N
     assert back["words"].tolist() == ["eat -> bones"] * 2
 
 
+def test_arrows_lead_from_words_that_attend(bert_folder: Path, treebank: Path) -> None:
+    """Also in roles that are read by columns, such as object <- its verb."""
+    options: Any = {"roles": "syntactic", "relations": "obj", "score": "hit", "columns": True}
+    scores = score_heads(bert_folder, read_conllu(treebank), **options)
+    role = "syntactic:obj:from_governor"
+    (row,) = find_examples(scores, (1, 2), role, example="a-1+a-2").frame.to_dict("records")
+    assert row["words"] == "eat -> bones"
+    seen = attention(scores, role, example="a-1+a-2")
+    assert np.argwhere(seen.sieve).tolist() == [[7, 8]]
+    assert row["gives"].startswith(f"eat -> bones {seen.weights[7, 8]:.2f}")
+
+
 @pytest.mark.parametrize("strong", [OBJ, BACK])
 def test_a_relation_is_the_direction_in_which_this_head_is_stronger(
     scores: HeadScores, strong: str
@@ -251,6 +263,12 @@ def test_another_model_is_refused(scores: HeadScores, tmp_path: Path) -> None:
         ((0,), "local", {}, r"the head is \(0,\); give two whole numbers"),
         (3, "local", {}, "the head is 3; give two whole numbers"),
         ((0, 0), "locl", {}, "there is no role 'locl'; did you mean 'local'"),
+        (
+            (0, 0),
+            "iobj",
+            {},
+            "there is no relation 'iobj'; did you mean 'obj'. There is: nsubj, obj",
+        ),
         ((0, 0), "local", {"example": "a-4"}, "no score of local in an example 'a-4'"),
         ((0, 0), OBJ, {"example": "a-3"}, f"no score of {OBJ} in an example 'a-3'"),
         ((0, 0), OBJ, {"example": "a-3", "which": "smallest"}, "leave which out"),
