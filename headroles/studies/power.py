@@ -287,11 +287,7 @@ def _enough_for(share: float, rows: pd.DataFrame) -> float:
 
 
 def _rounded(number: float) -> str:
-    """Write a number with three significant digits, as pilots know no more.
-
-    >>> _rounded(384_039), _rounded(93.0), _rounded(np.nan), _rounded(np.inf)
-    ('384,000', '93', '-', '>1,000,000')
-    """
+    """Write a number with three significant digits: the means of a pilot know no more."""
     if np.isnan(number):
         return "-"
     return f">{OUT_OF_REACH:,}" if number > OUT_OF_REACH else f"{float(f'{number:.3g}'):,.0f}"

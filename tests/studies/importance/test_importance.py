@@ -9,7 +9,6 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from scipy import stats
 
 from headroles import ablate_heads, load_model, prune_heads
@@ -17,7 +16,6 @@ from headroles.errors import StorageError
 from headroles.models.attention.reader import open_reader
 from headroles.models.heads.surgery import remove_heads
 from headroles.report.pages import make_report
-from headroles.rounding import EPSILON
 from headroles.studies.importance.importance import (
     ESTIMATORS,
     Importance,
@@ -25,9 +23,8 @@ from headroles.studies.importance.importance import (
     normalise,
     values_of,
 )
-from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Derivatives
-from headroles.tasks.running import TaskRun, open_run
+from headroles.tasks.running import TaskRun
 from tests.conftest import changed, make_tokenizer
 from tests.models import families
 from tests.rounding import near
@@ -196,32 +193,19 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return made
 
 
-def test_importance_is_of_the_heads_of_the_encoder(folder: Path, labelled: Path) -> None:
-    """Derivatives by gates are slopes of the loss, found by moving one gate."""
-    found = find_importance(folder, labelled)
-    shape = (families.LAYERS, families.HEADS)
-    assert (found.of("absolute").shape, found.of("absolute").min() > 0) == (shape, True)
-    assert found.record.model.read_through == "outputs of heads"
-    opened, step = open_run(folder, labelled, TaskOptions()), 3e-3
-    opened.encoder.model.double()
-    gates = torch.ones(2, *shape, dtype=torch.float64)
-    gates[:, 1, 2] += torch.tensor([step, -step])
-    up, down = opened.outcomes(gates).losses.mean(0)
-    slope = opened.derivatives().by_gate.mean(0)[1, 2]
-    # Losses are float32, and the error of the difference falls with the square of the step.
-    assert slope == pytest.approx((up - down) / (2 * step), rel=step, abs=EPSILON / step)
-
-
-def test_a_pruned_model_has_the_loss_that_ablation_found(
+def test_importance_and_losses_are_of_the_heads_of_the_encoder(
     folder: Path, labelled: Path, tmp_path: Path
 ) -> None:
+    """tests/models compares derivatives of all families with slopes."""
+    found, shape = find_importance(folder, labelled), (families.LAYERS, families.HEADS)
+    assert (found.of("absolute").shape, found.of("absolute").min() > 0) == (shape, True)
+    assert found.record.model.read_through == "outputs of heads"
     frame = ablate_heads(folder, labelled).frame
     least = frame.loc[frame["loss"].idxmin()]
     head = (int(least["layer"]), int(least["head"]))
-    out = tmp_path / "out"
     asked = {"task": labelled, "test": labelled, "order": "ablation"}
-    pruned = prune_heads(folder, out, **asked, keep=families.LAYERS * families.HEADS - 1)
+    pruned = prune_heads(folder, tmp_path / "out", **asked, keep=shape[0] * shape[1] - 1)
     assert list(pruned.removed) == [head]
     assert pruned.facts["after"]["loss"] == near(least["loss"])
-    with open_reader(load_model(out)) as reader:
+    with open_reader(load_model(tmp_path / "out")) as reader:
         assert reader.removed == (head,)

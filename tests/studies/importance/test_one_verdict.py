@@ -49,35 +49,29 @@ def verdicts(whole: NDArray[np.float64], without: NDArray[np.float64]) -> dict[s
     return {study: frame.iloc[0] for study, frame in found.items()}
 
 
-def test_drift_of_float32_is_no_change_in_any_study() -> None:
-    """Losses near 0.5 whose sums were added in another order: mean 2e-8, p = 8e-9 by a plain t."""
-    rng = np.random.Generator(np.random.MT19937(3))
-    whole = rng.gamma(2, 0.25, N)
-    drift = 2e-8 + rng.normal(0, 6e-8, N)
-    assert stats.ttest_1samp(drift, 0).pvalue < 1e-4  # a test that knows no rounding finds it
-    for study, found in verdicts(whole, whole + drift).items():
-        assert np.isnan(found["p_value"]), study
-        assert found["answer"] == "undecided", study
+RNG = np.random.Generator(np.random.MT19937(3))
+AROUND_HALF = RNG.gamma(2, 0.25, N)
+CHANGES = {
+    # losses near 0.5 whose sums were added in another order: p = 8e-9 by a plain t
+    "drift": (AROUND_HALF, 2e-8 + RNG.normal(0, 6e-8, N), False),
+    # losses of 1e-6 that grow by three times as much: small is not rounding
+    "small losses": (1e-6 * RNG.gamma(9, 1 / 9, N), 3e-6 * RNG.gamma(9, 1 / 9, N), True),
+}
+for size in (1e-6, 0.5, 40.0):  # at any size a millionth is rounding, a thousandth is not
+    losses = size * (1 + RNG.uniform(-0.1, 0.1, N))
+    CHANGES[f"a millionth of {size}"] = losses, 1e-6 * size * RNG.gamma(4, 1 / 4, N), False
+    CHANGES[f"a thousandth of {size}"] = losses, 1e-3 * size * RNG.gamma(4, 1 / 4, N), True
 
 
-def test_small_losses_that_change_are_found_in_every_study() -> None:
-    """Losses of 1e-6 that grow by three times as much: small is not rounding."""
-    rng = np.random.Generator(np.random.MT19937(4))
-    whole = 1e-6 * rng.gamma(9, 1 / 9, N)
-    change = 3e-6 * rng.gamma(9, 1 / 9, N)
+@pytest.mark.parametrize("case", CHANGES)
+def test_what_is_rounding_is_a_share_of_the_losses_in_every_study(case: str) -> None:
+    whole, change, is_found = CHANGES[case]
     expected = stats.ttest_1samp(change, 0).pvalue
-    assert expected < 1e-100
+    assert expected < 1e-4  # a test that knows no rounding finds all of them
     for study, found in verdicts(whole, whole + change).items():
-        assert np.log(found["p_value"]) == pytest.approx(np.log(expected), rel=1e-6), study
-        assert found["answer"] in {"worse", "more"}, study
-
-
-@pytest.mark.parametrize("size", [1e-6, 0.5, 40.0])
-def test_what_is_rounding_is_a_share_of_the_losses(size: float) -> None:
-    """At any size: a millionth of it is rounding, a thousandth is not."""
-    rng = np.random.Generator(np.random.MT19937(5))
-    whole = size * (1 + rng.uniform(-0.1, 0.1, N))
-    for share, is_found in ((1e-6, False), (1e-3, True)):
-        change = share * size * rng.gamma(4, 1 / 4, N)
-        answers = {one["answer"] != "undecided" for one in verdicts(whole, whole + change).values()}
-        assert answers == {is_found}
+        if is_found:
+            assert np.log(found["p_value"]) == pytest.approx(np.log(expected), rel=1e-6), study
+            assert found["answer"] in {"worse", "more"}, study
+        else:
+            assert np.isnan(found["p_value"]), study
+            assert found["answer"] == "undecided", study

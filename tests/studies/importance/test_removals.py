@@ -95,15 +95,9 @@ def sizes_of(roles: Path) -> dict[str, int]:
     return {role: len(heads) for role in table.roles if (heads := table.heads_with(role))}
 
 
-def test_by_role(
-    classifier: Path, labelled: Path, roles: Path, sample: Path, tmp_path: Path
-) -> None:
+def test_sets_of_heads_by_role(classifier: Path, labelled: Path, roles: Path) -> None:
     frame = ablate_heads(classifier, labelled, sets="roles", roles_from=roles).frame
     assert frame.set_index("removed")["n_removed"].to_dict() == sizes_of(roles)
-    small = classify_heads(make_bert(layers=2), read_conllu(sample), tokenizer=str(classifier))
-    small.save(tmp_path / "small")
-    with pytest.raises(UsageError, match="of 2 layers x 4 heads, and the model has 3 x 4"):
-        ablate_heads(classifier, labelled, sets="roles", roles_from=tmp_path / "small")
 
 
 def test_masked_language_models_have_no_accuracy(masked_lm: Path, plain: Path) -> None:
@@ -158,8 +152,6 @@ def test_some_of_the_roles(
     assert some.frame["role"].tolist() == own["role"].tolist()
     differences = [frame["importance_difference"].tolist() for frame in (some.frame, own)]
     assert differences[0] == pytest.approx(differences[1])
-    with pytest.raises(UsageError, match="there is no role 'delimitr'"):
-        importance_by_role(classifier, labelled, roles="delimitr", **asked)
 
 
 SIX_HEADS = [(layer, head) for layer in range(3) for head in range(6)]
@@ -263,10 +255,24 @@ def test_says_how_many_draws_are_needed(
     assert f"take {40 * n_roles - 1}" in flat(more)
 
 
-def test_without_any_role(classifier: Path, labelled: Path, sample: Path, tmp_path: Path) -> None:
-    classify_heads(classifier, read_conllu(sample), threshold=500.0).save(tmp_path / "none")
-    with pytest.raises(UsageError, match="no head has a role"):
-        importance_by_role(classifier, labelled, roles_from=str(tmp_path / "none"))
+def test_roles_that_do_not_fit(
+    classifier: Path, labelled: Path, roles: Path, sample: Path, tmp_path: Path
+) -> None:
+    small = classify_heads(make_bert(layers=2), read_conllu(sample), tokenizer=str(classifier))
+    none = classify_heads(classifier, read_conllu(sample), threshold=500.0)
+    folders = [one.save(tmp_path / name) for name, one in (("small", small), ("none", none))]
+    for study, asked, message in (
+        (ablate_heads, {"sets": "roles", "roles_from": folders[0]}, "of 2 layers x 4 heads, and"),
+        (
+            importance_by_role,
+            {"roles_from": folders[0]},
+            "of 2 layers x 4 heads, and",
+        ),
+        (importance_by_role, {"roles_from": folders[1]}, "no head has a role"),
+        (importance_by_role, {"roles_from": roles, "roles": "delimitr"}, "no role 'delimitr'"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            study(classifier, labelled, **asked)
 
 
 # Several tasks.

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -65,31 +64,26 @@ def chosen(order: str, n_removed: int, **options: object) -> list[tuple[int, int
 
 
 @pytest.mark.parametrize(
-    ("order", "n_chosen", "layers"),
+    ("order", "layers", "of_five"),
     [
-        ("bottom", 4, {0, 1, 2, 3}),
-        ("top", 4, {8, 9, 10, 11}),
-        ("middle", 4, {4, 5, 6, 7}),
-        ("middle", 2, {5, 6}),
-        ("middle", 6, {3, 4, 5, 6, 7, 8}),
-        ("both_ends", 4, {0, 1, 10, 11}),
-        ("both_ends", 2, {0, 11}),
-        ("both_ends", 6, {0, 1, 2, 9, 10, 11}),
-        ("alternate", 4, {1, 3, 5, 7}),
-        ("alternate", 12, {1, 3, 5, 7, 9, 11}),
+        ("bottom", [0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4]),
+        ("top", [5, 4, 3, 2, 1, 0], [4, 3, 2, 1, 0]),
+        ("middle", [2, 3, 1, 4, 0, 5], [2, 1, 3, 0, 4]),
+        ("both_ends", [0, 5, 1, 4, 2, 3], [0, 4, 1, 3, 2]),
+        ("alternate", [1, 3, 5], [1, 3]),
     ],
 )
-def test_layers(order: str, n_chosen: int, layers: set[int]) -> None:
-    assert set(order_layers(order, 12)[:n_chosen]) == layers
-
-
-@pytest.mark.parametrize(
-    ("order", "last"), [("bottom", 2), ("top", 3), ("middle", 1), ("both_ends", 1)]
-)
-def test_the_last_layer_of_a_group_goes_in_part(order: str, last: int) -> None:
-    counts = Counter(layer for layer, _ in chosen(order, 10))
-    assert sorted(counts.values()) == [2, 4, 4]
-    assert counts[last] == 2
+def test_layers_go_one_after_the_other_the_last_in_part(
+    order: str, layers: list[int], of_five: list[int]
+) -> None:
+    assert order_layers(order, 6) == layers
+    assert order_layers(order, 5) == of_five
+    heads = chosen(order, 10)
+    assert len(set(heads)) == 10
+    assert [layer for layer, _ in heads] == np.repeat(layers[:3], [4, 4, 2]).tolist()
+    left = chosen(order, 6, at_least=1, protect=[(layers[0], 2)])
+    assert [layer for layer, _ in left] == np.repeat(layers[:2], 3).tolist()
+    assert (layers[0], 2) not in left
 
 
 def test_at_random_and_what_stays() -> None:
@@ -175,17 +169,10 @@ def test_what_is_left_does_what_the_masked_model_does(
 
 def test_the_test_has_examples_of_its_own(classifier: Path, labelled: Path, tmp_path: Path) -> None:
     """--examples is about TASK, --test-examples about the test."""
-    sizes = []
-
-    def measure(found: TaskRun, outcomes: Any) -> dict[str, float]:
-        sizes.append(len(outcomes.losses))
-        return {"loss": 0.0}
-
-    with mock.patch.object(TaskRun, "measure", measure):
-        for given in ({}, {"test_examples": 5}):
-            options = {"task": labelled, "test": labelled, "keep": 3, "examples": 3, **given}
-            prune_heads(classifier, tmp_path / f"{len(given)}", **options)
-    assert sizes == [8, 8, 5, 5]
+    options = {"task": labelled, "test": labelled, "keep": 3, "examples": 3}
+    for given, n in (({}, 8), ({"test_examples": 5}, 5)):
+        pruned = prune_heads(classifier, tmp_path / f"{n}", **options, **given)
+        assert pruned.facts["measured_on"] == f"{n} examples of labelled.tsv"
 
 
 def test_layers_without_any_head(labelled: Path, tmp_path: Path) -> None:
