@@ -27,11 +27,13 @@ def sentence(
 ) -> Sentence:
     """Words of ``text``; ``arcs`` maps dependents to (governor, relation); all others are roots."""
     words = tuple(text.split(" "))
-    governors = [ROOT] * len(words)
-    relations = ["root"] * len(words)
-    for dependent, (governor, relation) in (arcs or {}).items():
-        governors[dependent], relations[dependent] = governor, relation
-    return Sentence(name, "doc", 0, words, tuple(governors), tuple(relations))
+    ends = [(arcs or {}).get(k, (ROOT, "root")) for k in range(len(words))]
+    return Sentence(name, "doc", 0, words, *zip(*ends, strict=True))
+
+
+def example(*texts: str, arcs: dict[int, tuple[int, str]] | None = None) -> Example:
+    """Sentences a, b, ... of these texts, all with the same arcs."""
+    return Example(tuple(map(sentence, texts, "abc", [arcs] * len(texts))))
 
 
 def encode(
@@ -56,29 +58,27 @@ def pieces(encoded: EncodedExample) -> str:
 
 
 def test_one_sentence() -> None:
-    (encoded,), skipped = encode(Example((sentence("The cat is in"),)))
+    (encoded,), skipped = encode(example("The cat is in"))
     assert pieces(encoded) == "[CLS] the c ##a ##t is in [SEP]"
     assert encoded.segments.tolist() == [S, 0, 0, 0, 0, 0, 0, S]
-    assert encoded.token_type_ids is not None
     assert encoded.token_type_ids.tolist() == [0] * 8
-    assert (encoded.id, encoded.document, len(encoded)) == ("s", "doc", 8)
+    assert (encoded.id, encoded.document, len(encoded)) == ("a", "doc", 8)
     assert encoded.words.tolist() == [-1, 0, 1, 1, 1, 2, 3, -1]
     assert (encoded.starts.tolist(), encoded.sizes.tolist()) == ([1, 2, 5, 6], [1, 3, 1, 1])
     assert not skipped
 
 
 def test_two_sentences() -> None:
-    (encoded,), _ = encode(Example((sentence("the cat", "a"), sentence("it was", "b"))))
+    (encoded,), _ = encode(example("the cat", "it was"))
     assert pieces(encoded) == "[CLS] the c ##a ##t [SEP] it was [SEP]"
     assert encoded.segments.tolist() == [S, 0, 0, 0, 0, S, 1, 1, S]
-    assert encoded.token_type_ids is not None
     assert encoded.token_type_ids.tolist() == [0] * 6 + [1] * 3
     assert encoded.id == "a+b"
 
 
 @pytest.mark.parametrize("word", ["[SEP]", "[CLS]", "[PAD]", "a[SEP]b"])
 def test_words_that_read_like_special_tokens_are_words(word: str) -> None:
-    (encoded,), skipped = encode(Example((sentence(f"{word} is", arcs={0: (1, "nsubj")}),)))
+    (encoded,), skipped = encode(example(f"{word} is", arcs={0: (1, "nsubj")}))
     assert encoded.segments.tolist() == [S, *[0] * (len(encoded) - 2), S]
     assert arcs_of(encoded) == ([[1, len(encoded) - 3, len(encoded) - 2, 1, 0]], 0)
     assert not skipped
@@ -110,7 +110,7 @@ def test_subtypes(
     keep_subtypes: bool, relations: tuple[str, ...], expected: list[tuple[int, int]]
 ) -> None:
     arcs = {0: (2, "nsubj"), 1: (2, "nsubj:pass")}
-    (encoded,), _ = encode(Example((sentence("it that is", arcs=arcs),)))
+    (encoded,), _ = encode(example("it that is", arcs=arcs))
     found, _ = arcs_of(encoded, relations, keep_subtypes)
     assert [(row[0], row[4]) for row in found] == expected
 
@@ -125,7 +125,7 @@ def test_words_without_pieces_lose_their_arcs(
 ) -> None:
     words = ["the", "it"]
     words.insert(place, nothing)
-    (encoded,), _ = encode(Example((sentence(" ".join(words), arcs=arcs),)))
+    (encoded,), _ = encode(example(" ".join(words), arcs=arcs))
     assert len(encoded) == 4
     assert arcs_of(encoded) == ([[2, 1, 1, 1, 1]], 1)
 
@@ -140,10 +140,9 @@ def test_words_without_pieces_lose_their_arcs(
 def test_arcs_speak_of_the_pieces_of_their_words(texts: list[list[str]]) -> None:
     """Every word of a chain, encoded alone, has the pieces that its arc says it has."""
     sentences = [
-        Sentence(
-            "s", "d", 0, tuple(words), tuple(range(-1, len(words) - 1)), ("nsubj",) * len(words)
-        )
+        Sentence("s", "d", 0, tuple(words), (*range(-1, n - 1),), ("nsubj",) * n)
         for words in texts
+        for n in [len(words)]
     ]
     alone = [
         [TOKENIZER([[word]], is_split_into_words=True)["input_ids"][0][1:-1] for word in words]
@@ -173,19 +172,17 @@ def test_examples_without_pieces_or_too_long_are_counted_and_the_others_keep_the
     assert [example.id for example in encoded] == ["the", "it is", "a"]
     assert [len(example) for example in encoded] == [3, 4, 3]
     assert skipped == {TOO_LONG: 2}
-    nothing, it, long = (
-        sentence(text) for text in ("\u200b \u200b", "it", "the it " * 8 + "the it")
-    )
-    sentences = ((nothing,), (it,), (nothing, nothing), (nothing, it), (long,))
-    encoded, skipped = encode(*map(Example, sentences))
+    nothing, it, long = "\u200b \u200b", "it", "the it " * 8 + "the it"
+    texts = ((nothing,), (it,), (nothing, nothing), (nothing, it), (long,))
+    encoded, skipped = encode(*(example(*those) for those in texts))
     assert [len(one) for one in encoded] == [3, 4, 20]
     assert skipped == {NO_PIECES: 2}
 
 
 def test_examples_do_not_depend_on_those_around_them() -> None:
-    alone = Example((sentence("the cat is", arcs={1: (2, "nsubj")}),))
+    alone = example("the cat is", arcs={1: (2, "nsubj")})
     (one,), _ = encode(alone)
-    (_, again), _ = encode(Example((sentence("a much longer one . . ."),)), alone)
+    (_, again), _ = encode(example("a much longer one . . ."), alone)
     assert np.array_equal(one.input_ids, again.input_ids)
     assert arcs_of(one) == arcs_of(again) == ([[2, 3, 5, 1, 0]], 0)
     assert one.digest == again.digest
@@ -196,7 +193,7 @@ def test_nothing_is_truncated_or_padded_whatever_the_tokenizer_is_set_to() -> No
     tokenizer.backend_tokenizer.enable_truncation(8)
     tokenizer.backend_tokenizer.enable_padding(length=16)
     tokenizer.model_max_length = 4
-    examples = [Example((sentence(" ".join(["the"] * n)),)) for n in (10, 1)]
+    examples = [example(" ".join(["the"] * n)) for n in (10, 1)]
     encoded, skipped = encode(*examples, tokenizer=tokenizer)
     assert [len(example) for example in encoded] == [12, 3]
     assert not skipped
@@ -207,7 +204,7 @@ def test_tokenizers_that_change_the_order_of_words_are_refused(
 ) -> None:
     monkeypatch.setattr(BatchEncoding, "word_ids", lambda *_: [None, 1, 1, 1, 0, None])
     with pytest.raises(TokenizerError, match="does not keep the order of the words"):
-        encode(Example((sentence("the cat"),)))
+        encode(example("the cat"))
 
 
 COUNTS = ("pieces", "unknown_pieces", "words", "words_without_known_piece", "words_without_pieces")
@@ -216,11 +213,11 @@ COUNTS = ("pieces", "unknown_pieces", "words", "words_without_known_piece", "wor
 def test_unknown_pieces_and_words_without_a_known_one_are_counted() -> None:
     # 猫 is unknown and a word; "it猫" has a known piece; a zero-width space has no piece at all
     encoder = ExampleEncoder(make_tokenizer(), 512)
-    encoder.encode([Example((sentence("the 猫 it猫 \u200b"),))], Counter())
+    encoder.encode([example("the 猫 it猫 \u200b")], Counter())
     assert [encoder.counts[name] for name in COUNTS] == [4, 2, 4, 2, 1]
-    pair = Example((sentence("the 猫", name="a"), sentence("猫 it is", name="b")))
+    pair = example("the 猫", "猫 it is")
     encoder.encode([pair], Counter())
-    encoder.encode([pair, Example((sentence("it"),))], Counter())
+    encoder.encode([pair, example("it")], Counter())
     assert [encoder.counts[name] for name in COUNTS] == [4 + 11, 2 + 4, 4 + 11, 2 + 4, 1]
 
 
@@ -241,17 +238,12 @@ EXAMPLE = EncodedExample(
 @pytest.mark.parametrize(
     ("field", "place", "value"),
     [
-        ("input_ids", 1, 6),
-        ("token_type_ids", 4, 0),
-        ("segments", 4, 0),
-        ("words", 2, 0),
-        ("governors", 2, 1),
-        ("relations", 0, "obj"),
+        *(("input_ids", 1, 6), ("token_type_ids", 4, 0), ("segments", 4, 0)),
+        *(("words", 2, 0), ("governors", 2, 1), ("relations", 0, "obj")),
     ],
 )
 def test_input_words_and_tree_are_noticed(field: str, place: int, value: int | str) -> None:
-    before = getattr(EXAMPLE, field)
-    other = list(before)
+    other = list(getattr(EXAMPLE, field))
     other[place] = value
     changed = tuple(other) if field == "relations" else np.array(other)
     assert replace(EXAMPLE, **{field: changed}).digest != EXAMPLE.digest

@@ -71,15 +71,13 @@ def masked_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("tasks") / "labelled.tsv"
-    return write_labelled(file, [(text, str(label)) for text, label in SENTENCES])
+    return write_labelled(tmp_path_factory.mktemp("tasks") / "labelled.tsv", SENTENCES)
 
 
 @pytest.fixture(scope="session")
 def labelled_twice(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As many examples as the draws of pruning curves need."""
-    file = tmp_path_factory.mktemp("tasks") / "labelled-twice.tsv"
-    return write_labelled(file, [(text, str(label)) for text, label in SENTENCES * 2])
+    return write_labelled(tmp_path_factory.mktemp("tasks") / "labelled-twice.tsv", SENTENCES * 2)
 
 
 @pytest.fixture(scope="session")
