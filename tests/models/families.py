@@ -13,7 +13,7 @@ from headroles.models.families import FAMILIES, encoder_of
 
 LAYERS, HEADS = 3, 4
 
-_COMMON: dict[str, Any] = {
+COMMON: dict[str, Any] = {
     "vocab_size": 60,
     "hidden_size": 32,
     "num_hidden_layers": LAYERS,
@@ -44,7 +44,7 @@ _BART = {
     "decoder_start_token_id": 2,
 }
 _GEMMA = {
-    **_COMMON,
+    **COMMON,
     "head_dim": 8,
     "num_key_value_heads": 2,
     "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
@@ -112,7 +112,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "layoutlmv3": {"hidden_size": 48, "coordinate_size": 8, "shape_size": 8},
     "neomme": {"num_key_value_heads": 2, "head_dim": 16},
     "t5gemma2": {
-        **dict.fromkeys(_COMMON),
+        **dict.fromkeys(COMMON),
         "encoder": {
             "text_config": _GEMMA,
             "vision_config": _SEEING,
@@ -147,7 +147,7 @@ def make_whole(
     kind: str, task: str = "Model", attention: str = "eager", seed: int = 0, **sizes: Any
 ) -> PreTrainedModel:
     """A model of ``kind`` with random weights, an encoder-decoder with its decoder."""
-    given = {**_COMMON, **CONFIGS[kind], **sizes}
+    given = {**COMMON, **CONFIGS[kind], **sizes}
     config = CONFIG_MAPPING[kind](**{k: size for k, size in given.items() if size is not None})
     made = getattr(hf, f"{NAMES[kind]}{task}", None) or getattr(hf, f"{NAMES[kind]}Encoder")
     config._attn_implementation = attention if made._supports_sdpa else "eager"

@@ -19,27 +19,20 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from headroles import make_corpus, score_heads
-from headroles.corpus import ROOT, Example, Sentence
+from headroles.corpus import Example
 from headroles.encoding import SPECIAL, EncodedExample, ExampleEncoder
 from headroles.errors import TokenizerError, UsageError
 from headroles.models.attention.reader import open_reader
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.loading.tokenizers import encode as cut_words
 from headroles.models.loading.tokenizers import fit_to_words, with_prefix_space
+from headroles.models.options import ModelOptions
 from tests.conftest import SPECIALS, make_tokenizer
-from tests.models.families import make_model
+from tests.encoding.test_encoder import example
+from tests.models.families import COMMON, make_model
 from tests.rounding import assert_same_outputs
 
 S = SPECIAL
-
-
-def example(*texts: str) -> Example:
-    """Each text a sentence, all words of which are roots."""
-    cut = [tuple(text.split()) for text in texts]
-    roots = [((ROOT,) * len(words), ("root",) * len(words)) for words in cut]
-    return Example(
-        tuple(Sentence(f"s{k}", "d", k, words, *roots[k]) for k, words in enumerate(cut))
-    )
 
 
 def encode(example: Example, tokenizer: PreTrainedTokenizerFast) -> EncodedExample:
@@ -106,8 +99,7 @@ def test_words_of_byte_level_tokenizers_begin_with_a_space(kind: str) -> None:
     assert changed is not tokenizer
     encoded = encode(example("do don't é 1d"), changed)
     assert encoded.input_ids.tolist() == tokenizer(" do don't é 1d")["input_ids"]
-    empty = Sentence("s", "d", 0, ("", "do"), (1, ROOT), ("nsubj", "root"))
-    encoded = encode(Example((empty,)), changed)
+    encoded = encode(example(" do", arcs={0: (1, "nsubj")}), changed)
     assert (encoded.segments.tolist(), encoded.sizes.tolist()) == ([S, 0, 0, S], [0, 2])
     assert tokenizer.backend_tokenizer.to_str() == before
 
@@ -158,15 +150,16 @@ def marian(folder: Path, **settings: Any) -> PreTrainedTokenizerBase:
 
 
 def m2m(folder: Path) -> PreTrainedTokenizerBase:
-    return hf.M2M100Tokenizer(
-        *sentence_pieces(folder, "<s>", "<pad>", "</s>", "<unk>"), src_lang="en"
-    )
+    pieces = sentence_pieces(folder, "<s>", "<pad>", "</s>", "<unk>")
+    return hf.M2M100Tokenizer(*pieces, src_lang="en")
+
+
+DOGS = (*SPECIALS, "the", "dog", "##s")
 
 
 def roc_bert(folder: Path) -> PreTrainedTokenizerBase:
-    pieces = (*SPECIALS, "the", "dog", "##s", ".")
-    beside = [numbers(folder, *pieces, name=name) for name in ("shape.json", "sound.json")]
-    return hf.RoCBertTokenizer(lines(folder, *pieces), *beside)
+    beside = [numbers(folder, *DOGS, name=name) for name in ("shape.json", "sound.json")]
+    return hf.RoCBertTokenizer(lines(folder, *DOGS), *beside)
 
 
 MOSES = ["<s>", "</s>", "<pad>", "<unk>", "<special1>", "the</w>", "do", "gs</w>", ".</w>"]
@@ -178,9 +171,8 @@ def fsmt(folder: Path) -> PreTrainedTokenizerBase:
     return hf.FSMTTokenizer(["en", "ru"], source, target, merges(folder, *OF_MOSES))
 
 
-def of_moses(kind: str) -> Callable[[Path], PreTrainedTokenizerBase]:
-    made = getattr(hf, f"{kind}Tokenizer")
-    return lambda folder: made(numbers(folder, *MOSES), merges(folder, *OF_MOSES))
+def of_moses(name: str) -> Callable[[Path], PreTrainedTokenizerBase]:
+    return lambda folder: getattr(hf, name)(numbers(folder, *MOSES), merges(folder, *OF_MOSES))
 
 
 def of_syllables(name: str) -> Callable[[Path], PreTrainedTokenizerBase]:
@@ -205,7 +197,6 @@ def of_characters(folder: Path) -> PreTrainedTokenizerBase:
     )
 
 
-OF_MOSES_CUT = "the</w>|do,gs</w>|.</w>"
 OF_BERT = "[CLS] {0} [SEP] {0} [SEP]"
 # Words are divided by bars, their pieces by commas; around them a pair of the same text twice.
 READ: list[tuple[str, Callable[[Path], PreTrainedTokenizerBase], str, str, str]] = [
@@ -216,14 +207,10 @@ READ: list[tuple[str, Callable[[Path], PreTrainedTokenizerBase], str, str, str]]
     ),
     ("MarianTokenizer", marian, "dog in the", "▁dog|▁in|▁the", "{0} {0} </s>"),
     ("M2M100Tokenizer", m2m, "dog in the", "▁dog|▁in|▁the", "__en__ {0} {0} </s>"),
-    (
-        "FlaubertTokenizer",
-        of_moses("Flaubert"),
-        "the dogs .",
-        OF_MOSES_CUT,
-        "<s> {0} </s> {0} </s>",
+    *(
+        (name, of_moses(name), "the dogs .", "the</w>|do,gs</w>|.</w>", "<s> {0} </s> {0} </s>")
+        for name in ("FlaubertTokenizer", "XLMTokenizer")
     ),
-    ("XLMTokenizer", of_moses("XLM"), "the dogs .", OF_MOSES_CUT, "<s> {0} </s> {0} </s>"),
     ("FSMTTokenizer", fsmt, "the dogs", "the</w>|do,gs</w>", "{0} </s> {0} </s>"),
     ("BertJapaneseTokenizer", of_characters, "犬 吠える", "犬|吠,え,る", OF_BERT),
     *(
@@ -232,7 +219,7 @@ READ: list[tuple[str, Callable[[Path], PreTrainedTokenizerBase], str, str, str]]
     ),
     (
         "ProphetNetTokenizer",
-        lambda folder: hf.ProphetNetTokenizer(lines(folder, *SPECIALS, "the", "dog", "##s")),
+        lambda folder: hf.ProphetNetTokenizer(lines(folder, *DOGS)),
         *("the dogs", "the|dog,##s", "{0} [SEP] {0} [SEP]"),
     ),
     ("RoCBertTokenizer", roc_bert, "the dogs", "the|dog,##s", OF_BERT),
@@ -280,7 +267,7 @@ def test_pieces_that_reach_over_words_are_refused(
     make: Callable[[Path], PreTrainedTokenizerBase], text: str, tmp_path: Path
 ) -> None:
     encoder = ExampleEncoder(fit_to_words(make(tmp_path)), 64, False)
-    with pytest.raises(TokenizerError, match=r"cuts 1 of 1 examples otherwise .* as 's0': pieces"):
+    with pytest.raises(TokenizerError, match=r"cuts 1 of 1 examples otherwise .* as 'a': pieces"):
         encoder.encode([example(text)], Counter())
 
 
@@ -292,24 +279,14 @@ def test_a_tokenizer_of_tables_is_refused_with_its_reason(tmp_path: Path) -> Non
 
 def test_a_protein_encoder_scores_as_with_a_fast_twin(tmp_path: Path) -> None:
     """ESM-2's folder has a vocabulary and no tokenizer.json."""
-    config = hf.EsmConfig(
-        vocab_size=len(AMINO_ACIDS),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=48,
-        max_position_embeddings=64,
-        pad_token_id=1,
-        mask_token_id=29,
-        position_embedding_type="rotary",
-    )
+    tokens = {"vocab_size": len(AMINO_ACIDS), "pad_token_id": 1, "mask_token_id": 29}
+    config = hf.EsmConfig(**{**COMMON, **tokens}, position_embedding_type="rotary")
     torch.manual_seed(0)
-    hf.EsmModel(config).eval().save_pretrained(tmp_path)
+    hf.EsmModel(config).save_pretrained(tmp_path)
     hf.EsmTokenizer(lines(tmp_path, *AMINO_ACIDS)).save_pretrained(tmp_path)
     assert not (tmp_path / "tokenizer.json").exists()
-    backend = Tokenizer(
-        WordLevel({piece: k for k, piece in enumerate(AMINO_ACIDS)}, unk_token="<unk>")
-    )
+    numbered = {piece: k for k, piece in enumerate(AMINO_ACIDS)}
+    backend = Tokenizer(WordLevel(numbered, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     backend.post_processor = processors.TemplateProcessing(
         single="<cls> $A <eos>",
@@ -321,11 +298,8 @@ def test_a_protein_encoder_scores_as_with_a_fast_twin(tmp_path: Path) -> None:
     fast = PreTrainedTokenizerFast(tokenizer_object=backend, **names)
     loaded = load_encoder(tmp_path)
     assert (loaded.tokenizer.is_fast, loaded.description.warnings) == (False, [])
-    chains = ["M K T A Y I A", "L A G V S E R T", "K Q N F"]
-    corpus = make_corpus(
-        (tuple(own.split()), (-1, *range(len(own.split()) - 1)), ("n",) * len(own.split()))
-        for own in chains
-    )
+    cut = ["MKTAYIA", "LAGVSERT", "KQNF"]
+    corpus = make_corpus((tuple(own), (-1, *range(len(own) - 1)), ("n",) * len(own)) for own in cut)
     found, expected = (
         score_heads(tmp_path, corpus, relations="n", tokenizer=one) for one in (None, fast)
     )
@@ -339,10 +313,9 @@ def test_segments_are_those_of_the_tokenizer(kind: str, tmp_path: Path) -> None:
     model, tokenizer = make_model(kind, vocab_size=128), make_tokenizer()
     if kind in ("roberta", "distilbert"):  # which have no segments
         tokenizer.model_input_names = ["input_ids", "attention_mask"]
-    model.config._name_or_path = str(tokenizer.save_pretrained(tmp_path)[0]).rpartition("/")[0]
-    pair = example("the a of", "to be in")
-    encoder = load_encoder(model)
-    (encoded,) = encoder.example_encoder().encode([pair], Counter())
+    tokenizer.save_pretrained(tmp_path)
+    encoder = load_encoder(model, ModelOptions(tokenizer=tmp_path))
+    (encoded,) = encoder.example_encoder().encode([example("the a of", "to be in")], Counter())
     expected = tokenizer("the a of", "to be in", return_tensors="pt")
     found: dict[int, Tensor] = {}
     inputs = {"input_ids": torch.tensor(encoded.input_ids)[None]}
