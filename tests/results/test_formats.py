@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headroles import RoleTable, assign_roles
-from headroles.results.formats import FORMATS, latex_table
+from headroles.results.formats import latex_table
 from headroles.role_names import in_words
 from headroles.storage import plain
 from tests.conftest import make_scores, role_ids
@@ -52,10 +52,14 @@ def assert_same(read: pd.DataFrame, frame: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize(
     ("view", "value"),
-    [("long", None), ("wide", None), *(("wide", v) for v in ("answer", "p_value", "assigned"))],
+    [
+        *((view, None) for view in ("long", "wide", "answers", "colocation")),
+        *(("wide", value) for value in ("answer", "p_value", "assigned")),
+    ],
 )
 def test_programs_read_the_same_numbers(table: RoleTable, view: str, value: str | None) -> None:
-    frame = table.frame if view == "long" else table.wide(*filter(None, [value]))
+    frame = table.view(view, value)
+    frame = frame.reset_index() if frame.index.name == "role" else frame
     assert_same(read_csv(table.export("csv", view, value)), frame)
     read = pq.read_table(pa.BufferReader(table.export("parquet", view, value))).to_pandas()
     pd.testing.assert_frame_equal(read, frame, check_exact=True)
@@ -92,21 +96,10 @@ def test_html_and_latex_escape_names(table: RoleTable, view: str) -> None:
 
 
 @pytest.mark.parametrize("view", ["answers", "colocation"])
-@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("fmt", ["markdown", "latex", "html"])
 def test_rows_keep_their_names(table: RoleTable, fmt: str, view: str) -> None:
-    content = table.export(fmt, view)
-    if fmt == "csv":
-        assert read_csv(content)["role"].tolist() == list(table.roles)
-    elif fmt == "parquet":
-        assert pq.read_table(pa.BufferReader(content)).to_pandas()["role"].tolist() == list(ROLES)
-    else:
-        assert (in_words("local") if fmt == "latex" else "local").encode() in content
-
-
-def test_saved_and_loaded_table_exports_the_same(table: RoleTable, tmp_path: Path) -> None:
-    loaded = RoleTable.load(table.save(tmp_path / "out"))
-    for fmt in FORMATS:
-        assert loaded.export(fmt) == table.export(fmt)
+    name = in_words("local") if fmt == "latex" else "local"
+    assert name.encode() in table.export(fmt, view)
 
 
 MARKED = (

@@ -149,24 +149,9 @@ def test_layers_are_named_by_number_or_text(layer: Any) -> None:
         assert found.frame["layer"].tolist() == layers[:1]
 
 
-class Shares(Result):
-    """A table of roles and layers, some of all layers."""
-
-    kind: ClassVar[str] = "shares"
-    hint: ClassVar[str] = "make them"
-    filename: ClassVar[str] = "shares"
-    columns: ClassVar[tuple[str, ...]] = ("role", "layer")
-
-    def summarize(self) -> Iterator[Shown]:
-        yield ""
-
-    def to_json(self) -> dict[str, Any]:
-        return {}
-
-
 def test_a_star_stands_for_anything() -> None:
     roles = ["local", "syntactic:any:to_governor", "syntactic:obj:to_governor", "position:+1"]
-    table = Shares(pd.DataFrame({"role": roles, "layer": range(4)}))
+    table = RoleTable(pd.DataFrame({"role": roles, "layer": range(4)}))
     for asked, expected in (
         ("syntactic*", roles[1:3]),
         ("syntactic:obj*", roles[2:3]),
