@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from typing import Any
 
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -38,22 +35,3 @@ class ShownAxes(Axes):
 def new_figure(width: float, height: float) -> ShownFigure:
     """Make a figure of so many inches."""
     return ShownFigure(figsize=(width, height), layout="constrained")
-
-
-def axes_of_their_own(width: float, height: float) -> ShownAxes:
-    """Make axes alone in a new figure of so many inches."""
-    figure = new_figure(width, height)
-    return figure.add_subplot(axes_class=ShownAxes)  # type: ignore[return-value]
-
-
-def draw_legend(
-    figure: Figure, handles: Sequence[Artist], labels: Sequence[str], title: str | None = None
-) -> None:
-    """Draw the legend of a figure below all axes, in as many columns as the figure is wide."""
-    look: dict[str, Any] = {"loc": "outside lower center", "fontsize": "small", "title": title}
-    for columns in range(len(labels), 0, -1):
-        for legend in figure.legends:
-            legend.remove()
-        legend = figure.legend(handles, labels, ncols=columns, **look)
-        if legend.get_window_extent().width < figure.bbox.width:
-            return

@@ -7,7 +7,7 @@ import io
 import re
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import cycle
@@ -23,6 +23,7 @@ from headroles.wording import printable, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
@@ -78,11 +79,11 @@ def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
     """Return ``ax``, or the axes of a new figure of so many inches, or as wide as asked for."""
     if ax is not None:
         return ax
-    from headroles.drawing.own_figures import axes_of_their_own
+    from headroles.drawing.own_figures import ShownAxes, new_figure
 
     share = figure_width(width) / width
     high = min(1.0, max(share, font_scale()))
-    return axes_of_their_own(share * width, high * height)
+    return new_figure(share * width, high * height).add_subplot(axes_class=ShownAxes)
 
 
 def several_axes(
@@ -106,15 +107,28 @@ def several_axes(
     return figure, axes[:n]
 
 
-def legend_below(ax: Axes, title: str | None = None) -> None:
-    """Draw a legend: below the axes of a figure of their own, else at the best free place."""
-    from headroles.drawing.own_figures import ShownFigure, draw_legend
+def legend_below(
+    ax: Axes, title: str | None = None, keys: Mapping[str, Artist] | None = None
+) -> None:
+    """Draw a legend: below all axes of a figure of their own, in as many columns as it is wide.
 
-    handles, labels = ax.get_legend_handles_labels()
-    if isinstance(figure := figure_of(ax), ShownFigure):
-        draw_legend(figure, handles, labels, title)
-    elif labels:
-        ax.legend(fontsize="small", title=title)
+    In another figure it stands at the best free place of ``ax``, whose ``keys`` it has by default.
+    """
+    from headroles.drawing.own_figures import ShownFigure
+
+    drawn = ax.get_legend_handles_labels()
+    handles, labels = ([*keys.values()], [*keys]) if keys else drawn
+    look: dict[str, Any] = {"fontsize": "small", "title": title}
+    if not isinstance(figure := figure_of(ax), ShownFigure):
+        if labels:
+            ax.legend(handles, labels, **look)
+        return
+    for columns in range(len(labels), 0, -1):
+        for legend in figure.legends:
+            legend.remove()
+        legend = figure.legend(handles, labels, ncols=columns, loc="outside lower center", **look)
+        if legend.get_window_extent().width < figure.bbox.width:
+            return
 
 
 def set_title(ax: Axes, text: str, size: float = 1.2) -> None:

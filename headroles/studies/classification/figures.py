@@ -188,14 +188,9 @@ def _draw_map(
 
 def _explain(axes: Sequence[Axes]) -> None:
     """Draw a legend of the marks on some maps."""
-    from headroles.drawing.own_figures import ShownFigure, draw_legend
-
     marks = {str(drawn.get_label()) for ax in axes for drawn in ax.collections}
     keys = {answer: _key(answer) for answer in (*_MARKS, NO) if answer in (*marks, NO)}
-    if isinstance(figure := figure_of(axes[0]), ShownFigure):
-        draw_legend(figure, [*keys.values()], [*keys])
-    else:
-        axes[0].legend([*keys.values()], [*keys], fontsize="small")
+    legend_below(axes[0], keys=keys)
 
 
 def _key(answer: str) -> Any:
