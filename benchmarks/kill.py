@@ -4,12 +4,12 @@ python -m benchmarks.kill --model DIR --treebank FILE [--moments 50] [--seed 0] 
     [--task-model DIR --task FILE] [--examples 400] [--steps 5]
     [--updates 20] [--only NAME,NAME]
 
-`score`, `classify`, `assign`, `collaborate` and `compare`, of models and of stored scores, take
-turns, and so do SIGKILL, SIGTERM and SIGINT. With a model that was trained for a task, the studies
-of removed heads take their turns too. Each command replaces older results in its folder. After the
-signal the folder must hold either the older results unchanged or the new ones whole; then the same
-command runs again, with --resume if it has that option, and every file must equal that of a run
-without interruption, except dates, commands, seconds and their digests in the record.
+`score`, `classify`, `assign`, `collaborate` and `compare` take turns, and so do SIGKILL, SIGTERM
+and SIGINT. With a model that was trained for a task, the studies of removed heads take their turns
+too. Each command replaces older results in its folder. After the signal the folder must hold either
+the older results unchanged or the new ones whole; then the same command runs again, with --resume
+if it has that option, and every file must equal that of a run without interruption, except dates,
+commands, seconds and their digests in the record.
 """
 
 from __future__ import annotations
@@ -107,13 +107,11 @@ def of_scores(model: str, corpus: Path, folder: Path) -> Asked:
     scored = ("--pairing", "adjacent", "--out", OUT, "--overwrite")
     other = ("--dtype", "bfloat16")
     stored = (str(folder / "score-new"), str(folder / "score-old"))
-    models = ("compare", "--models", model, model, "--corpus", str(corpus))
     return {
         "score": (("score", model, str(corpus), *scored), other),
         "classify": (("classify", model, str(corpus), *scored), other),
         "assign": (("assign", OUT), ("--threshold", "2")),
         "compare": (("compare", *stored, "--out", OUT, "--overwrite"), ("--alpha", "0.01")),
-        "models": ((*models, *scored), other),
         "collaborate": (
             ("collaborate", model, "--rank", "16", "--out", OUT, "--overwrite"),
             ("--seed", "1"),

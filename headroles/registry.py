@@ -64,8 +64,9 @@ COMMANDS = (
     ),
     Command(
         "compare",
-        "cli.comparison:compare",
-        "Test what changed in the heads, as by fine-tuning.",
+        "studies.comparison.compare:compare_roles",
+        "Test what changed in the heads, as by fine-tuning.\n\nScore each model with headroles "
+        "score before. AFTER, and each LATER one, is compared with BEFORE.",
         kind="comparison",
     ),
     Command("report", "cli.results:report", "Make one HTML file of results, to read and to send."),
@@ -200,7 +201,6 @@ RESULTS = {
     **{command.kind_of_result: command.place for command in COMMANDS if command.is_made},
     "role table": "studies.classification.role_table:RoleTable",
     "examples": "studies.inspection.examples:Examples",
-    "comparison": "studies.comparison.compare:RoleComparison",
     "replication": "studies.replicate:Replication",
     "layer counts": "studies.replicate:LayerCounts",
     "claims": "studies.claims.claims:ClaimTable",

@@ -31,7 +31,7 @@ from headroles.errors import HeadRolesError
 from headroles.options import Options, fields_of
 from headroles.scoring.options import ScoreOptions
 from headroles.studies.classification.options import AssignOptions
-from headroles.studies.comparison.options import CompareOptions
+from headroles.studies.comparison.compare import CompareOptions
 from headroles.studies.power import PowerOptions
 from headroles.wording import printable_lines
 

@@ -5,25 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from headroles.cli import console, flags
+from headroles.cli import flags
 from headroles.cli.studies import fill, names_of, text_beside
 from headroles.corpus import CorpusOptions, open_corpus
 from headroles.options import split_names
-from headroles.studies.claims.claims import CLAIMS, ClaimTable, combine_claims, test_claims
+from headroles.studies.claims.claims import ClaimTable, combine_claims, test_claims
 from headroles.studies.claims.measured import ClaimOptions
 from headroles.testing.options import CorrectionOptions
-
-
-def _list(wanted: bool) -> None:
-    """Print every claim with its source and its needs, and end."""
-    if wanted:
-        for claim in CLAIMS.values():
-            console.say(f"{claim.id}: {claim.statement}")
-            console.say(f"    {claim.source}; published: {claim.published}; needs {claim.needs}")
-        raise typer.Exit
-
 
 _HELP_OF_TASK = (
     "File with examples of the task that MODEL was trained for; two with a comma between them for "
@@ -45,10 +33,6 @@ def claims(
         ),
     ] = None,
     task: Annotated[str | None, flags.option("--task", _HELP_OF_TASK, "Options")] = None,
-    listed: Annotated[
-        bool,
-        typer.Option("--list", help="Print the claims and end.", is_eager=True, callback=_list),
-    ] = False,
 ) -> None:
     """Test what papers say of attention heads on MODEL.
 

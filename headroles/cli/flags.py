@@ -58,6 +58,9 @@ Test = Annotated[Path, option("--test", "Examples to measure on.", "Task")]
 OptionalTest = Annotated[Path | None, option("--test", "Examples to measure on.", "Task")]
 Scored = Annotated[Path, argument("DIR", "Folder that score or classify wrote.")]
 Folders = Annotated[list[Path], argument("DIR DIR", "Folders of results.")]
+Before = Annotated[Path, argument("BEFORE", "Folder that score or classify wrote.")]
+After = Annotated[Path, argument("AFTER", "Folder that score or classify wrote.")]
+Later = Annotated[list[Path] | None, argument("LATER", "Folders of further checkpoints.")]
 Names = Annotated[
     str | None,
     option("--names", "What to call them, separated by commas; if left out: as their folders."),
@@ -160,10 +163,9 @@ def section_of(param: Any) -> str:
 def with_flags(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command a flag for each option of its groups.
 
-    A parameter whose type is a group of options becomes the flags of the group, except the options
-    that the attribute ``without`` of the function names; the function receives the group.
+    A parameter whose type is a group of options becomes the flags of the group; the function
+    receives the group.
     """
-    without = getattr(function, "without", ())
     parameters = inspect.signature(function, eval_str=True).parameters
     groups = {
         name: parameter.annotation
@@ -171,10 +173,7 @@ def with_flags(function: Callable[..., None]) -> Callable[..., None]:
         if isinstance(parameter.annotation, type) and issubclass(parameter.annotation, Options)
     }
     flagged = {
-        field.name: field
-        for group in groups.values()
-        for field in fields_of(group)
-        if field.flag and field.name not in without
+        field.name: field for group in groups.values() for field in fields_of(group) if field.flag
     }
 
     @functools.wraps(function)

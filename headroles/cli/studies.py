@@ -33,12 +33,15 @@ ARGUMENTS: dict[str, tuple[Any, Any]] = {
     "test": (flags.Test, flags.OptionalTest),
     "scores": (flags.Scored, None),
     "sets": (flags.Folders, None),
+    "before": (flags.Before, None),
+    "after": (flags.After, None),
+    "later": (None, flags.Later),
     "ablations": (flags.Folders, None),
     "names": (None, flags.Names),
     "out": (flags.Out, flags.OptionalOut),
 }
 """Arguments of the command line by the name of a study's subject: required ones, optional ones."""
-_FOLDERS = ("scores", "sets", "ablations")
+_FOLDERS = ("scores", "sets", "ablations", "before", "after", "later")
 """Subjects that are results, of the class in the signature, read from a folder or from several."""
 _TEXTS = ("corpus", "sample")
 
@@ -49,7 +52,7 @@ def make_function(command: Command) -> Callable[..., None]:
     options = {field.name for field in fields_of(study.options)}
     parameters = inspect.signature(study).parameters
     subjects = {
-        name: name in ("names", "sample") or subject.default is not subject.empty
+        name: name in ("names", "sample", "later") or subject.default is not subject.empty
         for name, subject in parameters.items()
         if name not in options
     }
@@ -73,7 +76,8 @@ def make_function(command: Command) -> Callable[..., None]:
                     values[name] = console.watched(values[name], running.on_progress)
             if writes_model:
                 values |= {"out": out, "folder": folder}
-            return study(**values, options=running)
+            first = [values.pop(name) for name in ("before", "after") if name in values]
+            return study(*first, *values.pop("later", ()), **values, options=running)
 
         fill(
             out,
@@ -138,7 +142,7 @@ def _values(
             yield name, names_of(folders) if value is None else split_names(value)
         elif name in stored:
             load = stored[name].load
-            yield name, list(map(load, value)) if isinstance(value, list) else load(value)
+            yield name, load(value) if isinstance(value, Path) else list(map(load, value or ()))
         elif name != "reading":
             yield name, value
 

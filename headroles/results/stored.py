@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -59,12 +60,13 @@ class Stored(ABC):
         Raises StorageError if a file is missing or was changed, or if the folder holds no result of
         this kind.
         """
+        hint = cls.hint.format(folder=folder)
+        if not os.path.lexists(folder / storage.RUN_FILE):
+            raise StorageError(f"there is no {storage.RUN_FILE} in {folder}; {hint}")
         run = storage.read_run(folder)
         if cls.kind not in run.files:
             held = ", ".join(run.files) or "nothing"
-            raise StorageError(
-                f"{folder} holds no {cls.kind} (it holds: {held}); {cls.hint.format(folder=folder)}"
-            )
+            raise StorageError(f"{folder} holds no {cls.kind} (it holds: {held}); {hint}")
         storage.check_files(folder, run.files[cls.kind])
         try:
             return msgspec.convert(run.content.get(cls.kind), Record)

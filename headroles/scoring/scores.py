@@ -87,7 +87,9 @@ class HeadScores(Stored):
     """Number of scores that are not missing, if it is known; they are counted otherwise."""
 
     kind: ClassVar[str] = "scores"
-    hint: ClassVar[str] = "name folders that score or classify wrote"
+    hint: ClassVar[str] = (
+        "name folders that score or classify wrote; score models with: headroles score"
+    )
 
     def __post_init__(self, n_scores: int | None) -> None:
         """Make the record describe the arrays."""

@@ -8,7 +8,6 @@ from headroles.storage.files import read_json as read_json
 from headroles.storage.files import whole_file as whole_file
 from headroles.storage.files import write_bytes as write_bytes
 from headroles.storage.folders import changed_folder as changed_folder
-from headroles.storage.folders import check_result_folder as check_result_folder
 from headroles.storage.folders import parts_beside as parts_beside
 from headroles.storage.folders import parts_in as parts_in
 from headroles.storage.folders import result_folder as result_folder

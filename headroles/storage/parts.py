@@ -43,12 +43,8 @@ class Parts:
 
     @property
     def count(self) -> int:
-        """Number of saved parts, with any settings, of this run and of pieces of it."""
-        return sum(1 for depth in ("*", "*/*") for _ in self.place.glob(f"{depth}/{_PREFIX}*"))
-
-    def within(self, name: str) -> Parts:
-        """Return the parts of a piece of the work with settings of its own; they count here too."""
-        return Parts(self.place / name)
+        """Number of saved parts, with any settings."""
+        return sum(1 for _ in self.place.glob(f"*/{_PREFIX}*"))
 
     def open(self, settings: Mapping[str, Any], is_first: bool = True) -> OpenParts:
         """Open the parts of a run with these settings, and save the settings.
@@ -87,7 +83,7 @@ class Parts:
     def remove(self) -> None:
         """Remove all parts, then the settings."""
         for folder in self.place.glob("*/"):
-            Parts(folder).remove()
+            shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(self.place, ignore_errors=True)
 
 

@@ -59,26 +59,19 @@ ERRORS = """
 2 power SCORES --overwrite                       => --overwrite needs a folder: name one for
 2 redundancy BERT --report                       => --report needs a folder: name one for
 2 replicate SCORES --out OUT                     => needs two score sets or more
-2 compare SCORES --out OUT                       => name two or more to compare
-2 compare SCORES SCORES --out OUT --corpus x     => leave out --corpus; or pass --models
-2 compare --models BERT BERT --out OUT           => name what the models are to be scored over
-1 compare EMPTY EMPTY --out OUT                  => or pass --models to score models first
-1 compare SCORES EMPTY --out OUT   => there are no scores in EMPTY; name folders that score or
-1 compare EMPTY SCORES --out OUT                 => there are no scores in EMPTY
-1 compare SCORES SCORES EMPTY --out OUT          => there are no scores in EMPTY
-1 compare SCORES EMPTY/none --out OUT            => there are no scores in EMPTY/none
-1 compare SCORES BERT --out OUT                  => or pass --models to score models first
+2 compare SCORES --out OUT                       => Missing argument 'AFTER'
+2 compare BERT BERT --models                     => No such option
+1 compare BERT BERT --out OUT                    => score models with: headroles score
+1 compare SCORES EMPTY => there is no run.json in EMPTY; name folders that score or classify
+1 compare EMPTY SCORES --out OUT                 => there is no run.json in EMPTY
+1 compare SCORES SCORES EMPTY --out OUT          => there is no run.json in EMPTY
+1 compare SCORES no-such-model --out OUT => in no-such-model; name folders that score or
 1 compare SCORES COMPARED --out OUT => COMPARED holds no scores (it holds: comparison)
 1 compare COMPARED SCORES --out OUT => COMPARED holds no scores (it holds: comparison)
 1 by-task SCORES SCORES --out OUT                => headroles ablate MODEL TASK --out DIR
 1 compare SCORES SCORES --out NOTES              => NOTES is not empty
 1 compare SCORES SCORES --out SCORES => SCORES holds scores, which a comparison would replace
 1 compare SCORES SCORES --out SCORES --overwrite => which a comparison would replace
-1 MODELS --out SCORES                            => which a comparison would replace
-1 MODELS --out SCORES --overwrite                => which a comparison would replace
-2 COMPARE --window 2                             => leave out --window; or pass --models
-2 COMPARE --no-beyond-offset --no-header => leave out --header, --beyond-offset; or
-2 COMPARE --text-columns 0                       => leave out --text-columns; or
 2 COMPARE --margin 0           => --margin is 0.0; it must be a number above 0
 2 COMPARE --margin nan                           => --margin is nan
 2 COMPARE --correction max_t   => --correction is 'max_t'; it must be one of
@@ -89,16 +82,8 @@ ERRORS = """
 2 compare SCORES SCORES SCORES --names a,a --out OUT => for 2 score sets; give each a different
 2 compare SCORES SCORES SCORES --names a,b,c --out OUT => for 2 score sets; give each a different
 2 COMPARE --names ,                              => names are [] for 1 score sets
-2 MODELS --test wilcoxon       => --test is 'wilcoxon'; it must be one of t, betting
-2 MODELS --names ../a                            => '../a' cannot be the name of a folder
-2 MODELS --names run.json                        => 'run.json' cannot be the name of a folder
-2 MODELS --score share         => --score is 'share'; it must be one of bias, excess
-2 MODELS --pairing random                        => --pairing is 'random'
-2 MODELS --text-columns 0                        => --parser
-2 MODELS --relations ,                           => --relations names no relation
-2 MODELS --clusters document                     => all examples are of one document
-2 compare --models BERT SCORES --corpus ONE --out OUT => SCORES holds results and no model; to
-2 compare --models BERT BERT ONE --corpus ONE --out OUT => ONE is a file and no model
+2 classify BERT ONE --clusters document --out OUT => all examples are of one document
+2 RELATIONS ,                                    => --relations names no relation
 1 RELATIONS nsubjj             => no relation 'nsubjj'; did you mean 'nsubj'?
 1 RELATIONS obj,iobj           => no relation 'iobj'; did you mean 'obj'?
 1 RELATIONS xyz                => no relation 'xyz'; it has: amod, nsubj, obj, punct
@@ -202,9 +187,7 @@ ERRORS = """
 2 PRUNE --seed 18446744073709551616          => from 0 and below 4294967296
 2 ABLATE --sets single => does nothing without the set roles; add it to --sets
 2 ABLATE --sets layers,thirds => does nothing without the set roles; add it to --sets
-1 MODELS --out blocked --overwrite           => blocked/after cannot be a folder: it
-1 compare --models BERT EMPTY --corpus ONE --out OUT => empty holds no config.json
-2 compare --models BERT models/deeper --corpus ONE --out OUT => of layers: 3 and 4
+1 score EMPTY ONE --out OUT                  => empty holds no config.json
 2 examples PRUNED --head 0-0 --role local    => head 0-0 was removed from the model and has no
 2 EXAMPLES --text x                          => name one with --parser
 2 export ROLES --view assigned --role local  => the view assigned has no rows of this role
@@ -219,7 +202,6 @@ LONG = {
     "COLLABORATE": "collaborate BERT --out OUT",
     "RELATIONS": "classify no-model TREEBANK --out OUT --relations",
     "COMPARE": "compare SCORES SCORES --out OUT",
-    "MODELS": "compare --models no-such-model no-other-model --corpus ONE --out OUT",
     "FIGURE": "figure ROLES --out OUT/f.svg",
     "PARSE": "classify no-model --out OUT",
     "ASSIGN": "assign SCORES",
@@ -256,7 +238,6 @@ def write_models(folder: Path, good: Path) -> None:
     save_file(weights, with_nan, metadata={"format": "pt"})
     GPT2Config().save_pretrained(shutil.copytree(good, folder / "gpt2"))
     save(with_vocabulary(make_model("mpnet")), folder / "mpnet")
-    save(make_bert(layers=4), folder / "deeper")
     for kind in ("pad_token", "unk_token", "cls_token", "sep_token"):
         made = save(make_bert(vocab_size=len(make_tokenizer())), folder / kind)
         for name in ("special_tokens_map.json", "tokenizer_config.json"):
@@ -278,10 +259,9 @@ def places(bert_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     values[:, 0, 0] = np.nan
     pruned = replace(scores, values=values.astype(np.float32))
     changed(pruned, model={"removed_heads": [[0, 0]]}).save(folder / "pruned")
-    for name in ("blocked", "corpora", "empty", "notes"):
+    for name in ("corpora", "empty", "notes"):
         (folder / name).mkdir()
-    for file in ("blocked/after", "notes/mine.txt"):
-        (folder / file).touch()
+    (folder / "notes" / "mine.txt").touch()
     (folder / "one").with_suffix(".conllu").write_text(conllu_sentence(CAT, "one"))
     for name, content in CORPORA.items():
         (folder / "corpora" / f"{name}.conllu").write_bytes(content)

@@ -106,9 +106,8 @@ def test_a_collaborative_model_is_scored_and_compared_with_the_original(
     run_well("classify", folder, treebank, "--no-beyond-offset", "--out", out)
     run_well("assign", out)
     assert record_in(out)["sources"]["scores"]["model"]["model"] == str(folder)
-    both = ("--models", bert_folder, folder, "--corpus", treebank, "--no-beyond-offset")
-    run_well("compare", *both, "--out", tmp_path / "compared")
-    assert record_in(tmp_path / "compared")
+    run_well("score", bert_folder, treebank, "--no-beyond-offset", "--out", tmp_path / "before")
+    assert "/model over small.conllu" in run_well("compare", tmp_path / "before", out).stdout
 
 
 def test_a_collaborative_model_has_the_loss_and_metrics_that_are_said(
@@ -181,59 +180,31 @@ def test_roles_of_a_model_without_heads_are_refused(
 
 # compare.
 
-SHIFTS = {"comparison.csv", "comparison.parquet", "run.json"}
-SCORES = {"scores.parquet", "examples.parquet", "run.json"}
-
 
 @pytest.fixture(scope="module")
 def results(
     bert_folder: Path, tuned_folder: Path, sample: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """Both models scored and compared; tests must not change it."""
-    out = tmp_path_factory.mktemp("results") / "compared"
-    models = ("--models", bert_folder, tuned_folder)
-    run_well("compare", *models, "--corpus", sample, "--threshold", 1.2, "--out", out)
-    return out
+    """Scores of both models; tests must not change them."""
+    folder = tmp_path_factory.mktemp("results")
+    for name, model in (("before", bert_folder), ("after", tuned_folder)):
+        run_well("score", model, sample, "--out", folder / name)
+    return folder
 
 
-def test_compare_keeps_the_scores_of_each_which_are_those_of_score(
-    results: Path, tuned_folder: Path, sample: Path, out: Path
-) -> None:
-    assert names(results) == SHIFTS | {"before", "after"}
-    assert names(results / "before") == names(results / "after") == SCORES
-    assert names(results.parent) == {"compared"}
-    run_well("score", tuned_folder, sample, "--out", out)
-    one, other = HeadScores.load(out), HeadScores.load(results / "after")
-    np.testing.assert_array_equal(one.values, other.values)
-    assert (one.ids, one.digests) == (other.ids, other.digests)
-    for key in ("options", "model", "corpus", "facts"):
-        assert getattr(one.record, key) == getattr(other.record, key)
-
-
-def test_compare_models_is_the_comparison_of_stored_scores(results: Path, out: Path) -> None:
-    before, after = results / "before", results / "after"
-    run_well("compare", before, after, "--threshold", 1.2, "--out", out)
-    assert names(out) == SHIFTS
-    assert (out / "comparison.csv").read_bytes() == (results / "comparison.csv").read_bytes()
-    expected = compare_roles(HeadScores.load(before), HeadScores.load(after), threshold=1.2)
-    found = RoleComparison.load(out).frame
-    pd.testing.assert_frame_equal(found, expected.frame, check_exact=True)
-
-
-def test_several_models_and_files_by_name(
-    bert_folder: Path, tuned_folder: Path, treebank: Path, tmp_path: Path, out: Path
-) -> None:
-    more = tmp_path / "more.conllu"
-    more.write_text(treebank.read_text().replace("sent_id = ", "sent_id = c"))
-    # the flag may stand before each of the models
-    models = ("--models", bert_folder, "--models", tuned_folder, "--models", bert_folder)
-    corpora = ("--corpus", treebank, "--corpus", more)
-    run_well("compare", *models, *corpora, "--names", "one, two", "--out", out)
-    assert names(out) == SHIFTS | {"before", "one", "two"}
-    assert RoleComparison.load(out).checkpoints == ("one", "two")
-    assert record_in(out)["sources"]["before"]["corpus"]["files"] == [str(treebank), str(more)]
-    back = RoleComparison.load(out).frame.query("checkpoint == 'two'")
-    assert not back["changed"].any()
+def test_compare_is_the_function_of_python_over_stored_scores(results: Path, out: Path) -> None:
+    folders, asked = (results / "before", results / "after"), ("--threshold", 1.2)
+    printed = run_well("compare", *folders, *asked).stdout
+    assert run_well("compare", *folders, *asked, "--out", out).stdout.startswith(printed)
+    assert names(out) == {"comparison.csv", "comparison.parquet", "run.json"}
+    sets = [HeadScores.load(folder) for folder in folders]
+    found, expected = RoleComparison.load(out), compare_roles(*sets, threshold=1.2)
+    pd.testing.assert_frame_equal(found.frame, expected.frame, check_exact=True)
+    assert found.facts == expected.facts
+    several = ("compare", *folders, folders[0], "--names", "one, two", "--json")
+    rows = pd.DataFrame(json.loads(run_well(*several).stdout)["rows"])
+    assert rows["checkpoint"].unique().tolist() == ["one", "two"]
+    assert not rows.query("checkpoint == 'two'")["changed"].any()
 
 
 def test_other_corpora_are_compared_where_they_meet(

@@ -227,7 +227,7 @@ class TestParts:
                 parts.open(PLAN)
 
     def test_one_that_was_renamed_or_is_of_another_plan_is_refused(self, parts: Parts) -> None:
-        opened, other = parts.open(PLAN), parts.within("b").open({**PLAN, "model": "b"})
+        opened, other = parts.open(PLAN), Parts(parts.place / "b").open({"model": "b"})
         for number in (0, 1):
             opened.write(number, b"content of %d" % number)
         other.write(0, b"of another model")

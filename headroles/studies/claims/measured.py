@@ -52,7 +52,7 @@ class ClaimOptions(CorrectionOptions, TokenOptions, TaskOptions):
     claims: Annotated[Sequence[str] | None, Convert(split_names)] = None
     """Claims to test, separated by commas: ids, or MODULE:FUNCTION of your code.
 
-    None takes all there are. `headroles claims --list` prints them.
+    None takes all there are; page claims.md lists them.
     """
     seed: Seed = 0
     """Seed of the controls."""

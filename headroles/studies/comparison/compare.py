@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
+from msgspec import Meta
 from numpy.typing import ArrayLike, NDArray
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray
 from headroles.errors import UsageError
 from headroles.inference.sample import Bounds
-from headroles.options import Options, takes
+from headroles.options import CIRCUMSTANCE, Convert, Options, split_names, takes
 from headroles.results.columns import Column, one_of
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
@@ -23,13 +24,8 @@ from headroles.studies.classification.assignment import assign_roles
 from headroles.studies.classification.options import AssignOptions
 from headroles.studies.classification.role_table import NOT_CONTROLLED, RoleGroups, about_level
 from headroles.studies.comparison.joining import join_scores
-from headroles.studies.comparison.options import CompareOptions
-from headroles.studies.heads import (
-    HeadColumns,
-    clusters_in,
-    note_removed,
-    scores_of,
-)
+from headroles.studies.heads import HeadColumns, clusters_in, note_removed, scores_of
+from headroles.studies.options import ThresholdOptions
 from headroles.testing.answers import (
     ANSWERS,
     NO,
@@ -49,8 +45,6 @@ from headroles.wording import listed
 if TYPE_CHECKING:
     from headroles.studies.classification.classify import Classification
 
-    Scored: TypeAlias = HeadScores | Classification
-
 BEFORE = "before"
 STATUSES = ("kept", "gained", "lost", "absent", "undecided", "untestable")
 CHANGES = {"changed": "changed", "equivalent": "equivalent", "open": "undecided"}
@@ -60,10 +54,35 @@ _TRIVIAL = "trivial"
 _CAP = 10
 """Usual margins: examples whose difference could be larger count less in betting. Page comparing.md
 has the results of other caps."""
+_OF_CHANGES = (
+    "checkpoint role layer head status change certified mean_before mean_after difference "
+    "ci_low ci_high effect_size"
+).split()
 _FIGURES = "headroles.studies.comparison.figures"
 SYNTACTIC = "syntactic partners"
 _COUNTED = ("before", "kept", "lost", "gained", "after", "open")
 _MOST_NAMED = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(TestOptions, ThresholdOptions):
+    """Options of a comparison of score sets."""
+
+    title: ClassVar[str] = "Comparison"
+
+    names: Annotated[Sequence[str] | None, Convert(split_names), CIRCUMSTANCE] = None
+    """Names of AFTER and of further score sets, separated by commas.
+
+    If left out: "after", or "1", "2", ... if there are several.
+    """
+    margin: Annotated[float | None, Meta(gt=0)] = None
+    """Difference that would matter; left out: 0.5 (bias), 0.025 (excess), 0.125 (hit).
+
+    The smallest difference of mean scores that would matter, to be chosen before the data are
+    seen. The default is a quarter of the way from uniform attention to the usual threshold.
+    """
+    on_mismatch: Literal["error", "intersect"] = "error"
+    """Treatment of examples or roles that not all have; intersect skips them."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -83,9 +102,9 @@ class RoleComparison(Result):
 
     With ``shifts`` as `compare_roles` returns them:
 
-    >>> shifts.with_status("lost")[["checkpoint", "layer", "head", "role"]]
-      checkpoint  layer  head   role
-    0      after      0     0  local
+    >>> shifts.changes()[["checkpoint", "role", "layer", "head", "status"]]
+      checkpoint   role  layer  head status
+    0      after  local      0     0   lost
     >>> int(shifts.counts()["kept"].sum())
     0
     """
@@ -113,7 +132,7 @@ class RoleComparison(Result):
         "change": one_of(*CHANGES.values(), UNTESTABLE),
         "certified": one_of(*CHANGES.values(), _TRIVIAL, UNTESTABLE, ""),
     }
-    views: ClassVar[tuple[str, ...]] = ("long", "counts", "layers", "moved")
+    views: ClassVar[tuple[str, ...]] = ("long", "changes", "moved", "layers", "counts")
 
     def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return a sentence on the tests, and the work to cite."""
@@ -136,15 +155,15 @@ class RoleComparison(Result):
         """Ids of the roles, in the order of the table."""
         return tuple(self.frame["role"].unique())
 
-    def with_status(self, status: str) -> pd.DataFrame:
-        """Return rows with a status, as ``"gained"``, largest standardised difference first.
+    def changes(self) -> pd.DataFrame:
+        """Return lost roles, then gained ones, then other changed means, in a few columns.
 
-        Raises UsageError for anything that is not one of ``STATUSES``.
+        The largest standardised differences come first.
         """
-        if status not in STATUSES:
-            raise UsageError(f"the status is {status!r}; it must be one of {', '.join(STATUSES)}")
-        rows = self.frame[self.frame["status"] == status]
-        return rows.sort_values("effect_size", key=abs, ascending=False, kind="stable")
+        rows = self.frame.sort_values("effect_size", key=abs, ascending=False, kind="stable")
+        lost, gained = (rows["status"] == name for name in ("lost", "gained"))
+        others = rows["changed"] & ~lost & ~gained
+        return pd.concat([rows[lost], rows[gained], rows[others]], ignore_index=True)[_OF_CHANGES]
 
     def counts(self) -> pd.DataFrame:
         """Count the heads of each checkpoint, role and layer by status and by change.
@@ -191,9 +210,7 @@ class RoleComparison(Result):
         """
         key = ["checkpoint", "layer", "head"]
         rows = self.frame.assign(
-            distance=_distances(self.frame),
-            changed=self.frame["change"] == "changed",
-            certified_changes=is_certified(self.frame),
+            distance=_distances(self.frame), certified_changes=is_certified(self.frame)
         ).dropna(subset="distance")
         by_head = rows.assign(square=rows["distance"] ** 2).groupby(key, sort=False)
         moved = by_head.agg(
@@ -204,15 +221,10 @@ class RoleComparison(Result):
         moved["effect_size"] **= 0.5
         farthest = rows.sort_values(["changed", "distance"], ascending=False, kind="stable")
         farthest = farthest.drop_duplicates(key).set_index(key)
-        moved["role"] = farthest["role"]
-        moved["role_effect_size"] = farthest["effect_size"]
-        moved["role_difference"] = farthest["difference"]
-        most = (
-            moved.groupby("checkpoint", sort=False)["effect_size"]
-            .nlargest(n)
-            .reset_index(0, drop=True)
-        )
-        return moved.loc[most.index].reset_index()
+        of_role = farthest[["effect_size", "difference"]].add_prefix("role_")
+        moved = moved.join([farthest["role"], of_role])
+        by_checkpoint = moved.groupby("checkpoint", sort=False, group_keys=False)["effect_size"]
+        return moved.loc[by_checkpoint.nlargest(n).index].reset_index()
 
     def summarize(self) -> Iterator[Shown]:
         """Count and name roles kept, lost and gained, and means that moved beyond the margin."""
@@ -359,17 +371,19 @@ def _about_means(shifts: RoleComparison, rows: pd.DataFrame) -> str:
     layers = ", ".join(map(str, sorted(changed["layer"].unique())))
     named = f" (layer{'s' * (', ' in layers)} {layers})" * bool(layers)
     n_heads, n_roles = len(rows[["layer", "head"]].drop_duplicates()), rows["role"].nunique()
+    n_pooled = shifts.frame["role"].nunique() - n_roles
+    pooled = f", not counting {n_pooled} that pool them" * bool(n_pooled)
     text = (
-        f"Of {len(rows)} means ({n_heads} heads x {n_roles} roles), {len(changed)} moved by more "
-        f"than {shifts.facts['margin']:g}{named}, {rows['equivalent'].sum()} by less; the "
+        f"Of {len(rows)} means ({n_heads} heads x {n_roles} roles{pooled}), {len(changed)} moved "
+        f"by more than {shifts.facts['margin']:g}{named}, {rows['equivalent'].sum()} by less; the "
         "others are undecided."
     )
     if not len(changed):
         return text
     if (shifts.frame["certified"] != "").any():
-        of_rows = shifts.counts().merge(rows[["checkpoint", "role", "layer"]].drop_duplicates())
-        n_certified = of_rows["certified_changes"].sum()
-        text += f"\nCertified to differ from 0: {n_certified} of the {len(changed)}."
+        text += (
+            f"\nCertified to differ from 0: {is_certified(changed).sum()} of the {len(changed)}."
+        )
     largest = changed.iloc[0]
     unit = " times uniform attention" * (shifts.facts["score"] == BIAS.name)
     return f"{text}\nLargest: {_named(changed[:1])} ({largest['difference']:+.2g}{unit})."
@@ -377,7 +391,10 @@ def _about_means(shifts: RoleComparison, rows: pd.DataFrame) -> str:
 
 @takes(CompareOptions)
 def compare_roles(
-    before: Scored, after: Scored, *later: Scored, options: CompareOptions
+    before: HeadScores | Classification,
+    after: HeadScores | Classification,
+    *later: HeadScores | Classification,
+    options: CompareOptions,
 ) -> RoleComparison:
     """Compare score sets: test for every head and role whether the mean and the role changed.
 
@@ -437,12 +454,12 @@ def compare_roles(
         among = True if name == BEFORE else frame["checkpoint"] == name
         note_removed(frame, scores.record, among)
     frame = _with_answers(frame, {name: table.frame for name, table in tables.items()})
+    warnings = {name: table.record.warnings for name, table in tables.items()}
+    warnings["differences"] = [*find_warnings(hypotheses, options, sides=2)]
     named: dict[str, list[str]] = {}
-    for name, table in tables.items():
-        for text in table.record.warnings:
+    for name, texts in warnings.items():
+        for text in texts:
             named.setdefault(text, []).append(name)
-    for text in find_warnings(hypotheses, options, sides=2):
-        named.setdefault(text, []).append("differences")
     return RoleComparison.made(
         frame,
         options,

@@ -16,7 +16,12 @@ from headroles.storage import plain
 
 _POOLED = "relations"
 """Meaning of roles that pool relations; if relations differ, such roles are dropped alone."""
-COMPARE_SHARED = "compare what both have: `on_mismatch='intersect'`"
+_SCORE_ALIKE = "score both alike"
+_COMPARE_SHARED = "compare what both have: `on_mismatch='intersect'`"
+_OTHER_SHAPE = (
+    "only models of one architecture can be compared head by head; count heads by layer with: "
+    "headroles replicate"
+)
 
 
 @dataclass(frozen=True)
@@ -54,15 +59,11 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = "error") -> 
             )
     (first_name, first), *others = named.items()
     for name, scores in others:
-        shapes = [(side.n_layers, side.n_heads) for side in (first, scores)]
-        refuse_other_shape(first_name, shapes[0], name, shapes[1])
-        cure = "score both alike"
-        differences = [(text, cure) for text in _deep_differences(first, scores)]
+        differences = [*_deep_differences(first, scores)]
         if on_mismatch == "error":
-            cure += f", or {COMPARE_SHARED}"
-            differences += [(text, cure) for text in _role_differences(first, scores)]
-        for text, cure in differences[:1]:
-            raise UsageError(f"{first_name!r} and {name!r} differ in {text}; {cure}")
+            differences += _role_differences(first, scores)
+        if differences:
+            raise UsageError(f"{first_name!r} and {name!r} differ in {differences[0]}")
     roles = [role for role in first.roles if all(role in other.roles for _, other in others)]
     if not roles:
         raise UsageError("the scores have no role in common; score the same roles with each model")
@@ -86,23 +87,12 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = "error") -> 
     )
 
 
-def refuse_other_shape(
-    first: str, shape: tuple[int, int], second: str, other: tuple[int, int]
-) -> None:
-    """Raise UsageError for two models with other numbers of layers, or of heads of each."""
-    for counted, n, n_other in zip(("layers", "heads"), shape, other, strict=True):
-        if n != n_other:
-            raise UsageError(
-                f"{first!r} and {second!r} differ in their number of {counted}: {n} and {n_other}; "
-                "only models of one architecture can be compared head by head; count heads by "
-                "layer with: headroles replicate"
-            )
-
-
 def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[str]:
-    """Name differences, with both values, that make scores of the same name incomparable."""
+    """Yield differences that make scores incomparable, with both values and a cure."""
     settings = [
         {
+            "their number of layers": scores.n_layers,
+            "their number of heads": scores.n_heads,
             "their kind of score": repr(scores.score.name),
             "their pairing of sentences": scores.record.options.get("pairing"),
             "the label scheme of their corpus": scores.record.corpus.scheme,
@@ -121,25 +111,27 @@ def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[str]:
         other = settings[1].get(name, value)
         if value != other:
             this, that = ("none" if either in (None, "") else either for either in (value, other))
-            yield f"{name}: {this} and {that}"
+            cure = _OTHER_SHAPE if name.startswith("their number") else _SCORE_ALIKE
+            yield f"{name}: {this} and {that}; {cure}"
 
 
 def _role_differences(first: HeadScores, second: HeadScores) -> Iterator[str]:
-    """Name differences of the relations and the roles of scores, with both values."""
+    """Yield differences of the relations and the roles of scores, with both values and a cure."""
+    cure = f"{_SCORE_ALIKE}, or {_COMPARE_SHARED}"
     relations, others = (_relations(scores.roles) for scores in (first, second))
     if relations != others:
-        yield f"their relations: {relations} and {others}"
+        yield f"their relations: {relations} and {others}; {cure}"
     only = [
         ", ".join(name for name in side.role_ids if name not in other.role_ids) or "none besides"
         for side, other in ((first, second), (second, first))
     ]
     if set(only) != {"none besides"}:
-        yield f"their roles: {only[0]} and {only[1]}"
+        yield f"their roles: {only[0]} and {only[1]}; {cure}"
     by_id = {role.id: role for role in second.roles}
     for role in first.roles:
         if role != (other := by_id.get(role.id)) and other is not None:
             meanings = [plain(side.to_record()) for side in (role, other)]
-            yield f"what {role.id} means: {meanings[0]} and {meanings[1]}"
+            yield f"what {role.id} means: {meanings[0]} and {meanings[1]}; {cure}"
 
 
 def _relations(roles: Sequence[Role]) -> Any:
@@ -178,5 +170,5 @@ def _check_same_examples(named: Mapping[str, HeadScores], rows: Mapping[str, Ind
         raise UsageError(
             f"not all score sets have the same examples: {len(unmatched)} of the "
             f"{scores.n_examples} of {name!r} have no match, first {unmatched[0]!r} ({why}); "
-            f"score the same corpus with the same tokenizer, or {COMPARE_SHARED}"
+            f"score the same corpus with the same tokenizer, or {_COMPARE_SHARED}"
         )

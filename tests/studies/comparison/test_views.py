@@ -21,7 +21,6 @@ from headroles import (
     read_conllu,
     score_heads,
 )
-from headroles.errors import UsageError
 from headroles.inference import adjust_p_values
 from headroles.roles import contrast_of
 from headroles.scoring.scores import HeadScores
@@ -77,11 +76,16 @@ def test_counts_are_counts(shifts: RoleComparison) -> None:
     assert (counts[counts.role == "block"].untestable == 3).all()
     for part in ("60 examples that all models read", "Layers", "Moved"):
         assert part in shifts.in_full()
-    lost = shifts.with_status("lost")
-    assert len(lost) == counts["lost"].sum() > 0
-    assert lost.effect_size.abs().is_monotonic_decreasing
-    with pytest.raises(UsageError, match="status is 'gone'; it must be one of kept, gained"):
-        shifts.with_status("gone")
+    changes = shifts.changes()
+    kinds = changes["status"].where(changes["status"].isin(["lost", "gained"]), changes["change"])
+    n = dict(kinds.value_counts())
+    assert kinds.drop_duplicates().tolist() == ["lost", "gained", "changed"]
+    assert (kinds != kinds.shift()).sum() == 3
+    assert (n["lost"], n["gained"]) == (counts["lost"].sum(), counts["gained"].sum())
+    is_shown = frame["changed"] | frame["status"].isin(["lost", "gained"])
+    assert len(changes) == is_shown.sum() > n["lost"] + n["gained"]
+    for _, rows in changes.groupby(kinds):
+        assert rows["effect_size"].abs().is_monotonic_decreasing
 
 
 def test_layers_hold_means_over_heads_and_roles(shifts: RoleComparison) -> None:
