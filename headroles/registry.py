@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterator
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
@@ -237,14 +238,14 @@ def result_types(kind: str) -> list[Any]:
     found = resolve_name(f"headroles.{RESULTS[kind]}")
     if isinstance(found, type):
         return [found]
-    return classes_in(inspect.signature(found).return_annotation)
+    return [*classes_in(inspect.signature(found).return_annotation)]
 
 
-def classes_in(annotation: str) -> list[Any]:
-    """Return the public classes that an annotation of a study names."""
+def classes_in(annotation: str) -> Iterator[Any]:
+    """Yield the public classes that an annotation of a study names, each loaded when asked for."""
     package = resolve_name("headroles")
     names = re.findall(r"\w+", annotation)
-    return [getattr(package, name) for name in names if name in package.__all__]
+    return (getattr(package, name) for name in names if name in package.__all__)
 
 
 def result_type(kind: str) -> Any:

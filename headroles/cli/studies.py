@@ -42,7 +42,7 @@ ARGUMENTS: dict[str, tuple[Any, Any]] = {
 }
 """Arguments of the command line by the name of a study's subject: required ones, optional ones."""
 _FOLDERS = ("scores", "sets", "ablations", "before", "after", "later")
-"""Subjects that are results, of the class in the signature, read from a folder or from several."""
+"""Subjects that are results, of the first class in the signature, read from folders."""
 _TEXTS = ("corpus", "sample")
 
 
@@ -57,7 +57,7 @@ def make_function(command: Command) -> Callable[..., None]:
         if name not in options
     }
     stored = {
-        name: classes_in(parameters[name].annotation)[-1] for name in subjects if name in _FOLDERS
+        name: next(classes_in(parameters[name].annotation)) for name in subjects if name in _FOLDERS
     }
     writes_model = "out" in subjects
 
