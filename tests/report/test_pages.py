@@ -222,7 +222,7 @@ def test_a_sentence_of_ones_own_is_on_the_page(
 
 def test_details_fit_a_screen(shifts: RoleComparison) -> None:
     text = shifts.in_full()
-    assert f"files of the folder have all {len(shifts.columns)})" in text
+    assert f"files of the folder have all {len(shifts.columns)}." in text
     assert max(map(len, text.splitlines())) <= WIDE
     assert len(text.splitlines()) > len(shifts)
 
