@@ -14,6 +14,10 @@ from headroles.errors import CorpusError
 from headroles.studies.classification.role_table import RoleTable
 
 
+def fail(*_: object) -> None:
+    raise ZeroDivisionError
+
+
 def test_no_damaged_treebank_ends_in_a_traceback(tmp_path: Path) -> None:
     outcomes = go_through(corpora.SURFACES["corpora"].prepare(tmp_path), 200, seed=1)
     assert set(outcomes) <= {"prepared", "CorpusError", "UsageError"}
@@ -21,14 +25,11 @@ def test_no_damaged_treebank_ends_in_a_traceback(tmp_path: Path) -> None:
 
 
 def test_the_undamaged_treebank_is_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
-        raise ZeroDivisionError
-
     file = tmp_path / "t.conllu"
     assert corpora.prepare(file, corpora.GOOD) == "prepared"
     with pytest.raises(CorpusError):
         corpora.prepare(file, b"\xff" + corpora.GOOD)
-    monkeypatch.setattr("benchmarks.fuzz.corpora.make_readout", broken)
+    monkeypatch.setattr("benchmarks.fuzz.corpora.make_readout", fail)
     with pytest.raises(ZeroDivisionError):
         corpora.prepare(file, corpora.GOOD)
 
@@ -62,14 +63,14 @@ def test_a_changed_table_that_is_believed_is_a_finding(
     monkeypatch.setattr("headroles.storage.check_files", lambda *_: None)
 
     def negated(cls: type, folder: Path, record: object) -> object:
-        table = known[1]
+        table = known[2]
         return RoleTable(table.frame.assign(mean=-table.frame["mean"]), table.record)
 
-    known = next((one[0], one[2]) for one in make_results(tmp_path) if one[0] is RoleTable)
-    place = tmp_path / "roles"
+    known = next(one for one in make_results(tmp_path) if one[0] is RoleTable)
     monkeypatch.setattr(RoleTable, "read_files", classmethod(negated))
+    given = (RoleTable, tmp_path / "roles", known[2])
     with pytest.raises(AssertionError, match="was believed"):
-        go_through(lambda chance: try_result((RoleTable, place, known[1]), chance), 40, seed=2)
+        go_through(lambda chance: try_result(given, chance), 40, seed=2)
 
 
 @pytest.mark.parametrize(("surface", "times"), [("tasks", 12), ("roles", 9), ("names", 9)])
@@ -85,9 +86,6 @@ def test_what_no_command_may_do_is_noticed(
     monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     """Control characters on the output, and tracebacks."""
-
-    def fail(*_: object) -> None:
-        raise ZeroDivisionError
 
     monkeypatch.setattr("headroles.cli.console.print_json", fail)
     monkeypatch.setattr("headroles.cli.console.printable", str)

@@ -60,18 +60,10 @@ def test_every_kind_of_table_is_declared() -> None:
 
 def test_the_list_begins_with_the_commands_that_people_need_first() -> None:
     shown = CliRunner().invoke(app, ["--help"]).output
-    listed = [
-        line.split()[0] for line in shown.splitlines() if re.match(r"  [a-z]+(-[a-z]+)?  ", line)
-    ]
+    listed = re.findall(r"^  ([a-z]+(?:-[a-z]+)?)  ", shown, re.M)
     assert listed == [*COMMANDS]
     assert re.findall(r"^(\w.*):$", shown, re.M)[1] == "Start here"
     assert listed[:5] == ["demo", "classify", "examples", "compare", "report"]
-
-
-def blocks() -> list[str]:
-    """The code of the recipe for a study: its file, its line, public names."""
-    section = RECIPE.read_text(encoding="utf-8").partition("## How to add a study\n")[2]
-    return re.findall(r"```py\n(.*?)```", section.partition("\n## ")[0], re.S)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +71,9 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package in which the recipe was followed by the letter."""
     folder = tmp_path_factory.mktemp("recipe")
     shutil.copytree(PACKAGE, folder / "headroles", ignore=shutil.ignore_patterns("__pycache__"))
-    *modules, declaration, names = blocks()
+    section = RECIPE.read_text(encoding="utf-8").partition("## How to add a study\n")[2]
+    code = re.findall(r"```py\n(.*?)```", section.partition("\n## ")[0], re.S)
+    *modules, declaration, names = code  # of the study, its line in the registry, public names
     for module in modules:
         place = folder / module.splitlines()[0].removeprefix("# ")
         assert not place.exists()

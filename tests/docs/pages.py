@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -83,7 +84,6 @@ def blocks_of(page: Path) -> list[Block]:
 
 # Studies of the documentation and benchmarks.
 
-FOLDERS = ("docs/studies", "benchmarks")
 OWN = r"(?:headroles|docs\.studies|benchmarks|tests)(?:\.\w+)+"
 """Dotted names of the repository, of modules and of what is in them."""
 INLINE = r"`(?:python -m )?((?:docs[./]studies|benchmarks)[./]\w+)(?:\.py)?((?:\s[^`]*)?)`"
@@ -92,7 +92,8 @@ INLINE = r"`(?:python -m )?((?:docs[./]studies|benchmarks)[./]\w+)(?:\.py)?((?:\
 
 def programs() -> list[str]:
     """All modules of studies and benchmarks, by their names; a package by that of its command."""
-    files = (file for folder in FOLDERS for file in sorted((REPOSITORY / folder).rglob("*.py")))
+    folders = (REPOSITORY / "docs" / "studies", REPOSITORY / "benchmarks")
+    files = (file for folder in folders for file in sorted(folder.rglob("*.py")))
     names = (".".join(file.relative_to(REPOSITORY).with_suffix("").parts) for file in files)
     return [name.removesuffix(".__main__") for name in names if not name.endswith("__init__")]
 
@@ -109,10 +110,6 @@ def module_of(name: str) -> ModuleType:
     return import_module(f"{name}.__main__" if place.is_dir() else name)
 
 
-def has_command_line(name: str) -> bool:
-    return "\nif __name__ == " in source_of(name)
-
-
 def names_needed(source: str) -> Iterator[str]:
     """Dotted names that a program imports or patches, and those of programs in its strings."""
     for node in ast.walk(ast.parse(source)):
@@ -124,21 +121,13 @@ def names_needed(source: str) -> Iterator[str]:
             if re.fullmatch(OWN, node.value):
                 yield node.value
             elif re.search(r"^(import|from) ", node.value, re.M):
-                yield from _names_in(node.value)
-
-
-def _names_in(text: str) -> Iterator[str]:
-    """The names that a text needs if it is a program; none of other texts."""
-    try:
-        yield from names_needed(text)
-    except SyntaxError:
-        return
+                with suppress(SyntaxError):  # of a text that is no program
+                    yield from names_needed(node.value)
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:
     """The parser of a program's command line, which printed its help."""
-    found = []
-    parse = argparse.ArgumentParser.parse_args
+    found, parse = [], argparse.ArgumentParser.parse_args
 
     def note(parser: argparse.ArgumentParser) -> None:
         found.append(parser)
@@ -156,9 +145,8 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 def command_lines(name: str) -> Iterator[list[str]]:
     """The arguments in the command lines that the docstring of a program begins with."""
     text = ast.get_docstring(ast.parse(source_of(name))) or ""
-    lines = re.sub(r"\n {4}", " ", text).splitlines()
     command = f"python -m {name}"
-    for line in lines:
+    for line in re.sub(r"\n {4}", " ", text).splitlines():
         if line == command or line.startswith(f"{command} "):
             # What stands far to the right tells what the command does; of alternatives, the first.
             usage = re.split(r"\s{3,}\S+(?: \S+)*$", line.removeprefix(command))[0]

@@ -25,7 +25,8 @@ def test_blocks_of_a_page_run(page: Path, workspace: Path, pipeline: Path) -> No
     names = _names(pipeline)
     for block in blocks_of(page):
         if block.is_python:
-            _run_python(block, names)
+            with mpl.rc_context({"backend": "agg"}):
+                exec(compile(block.python(), str(block.page), "exec"), names)
         for words in block.commands():
             _run_command(block, words, workspace)
 
@@ -43,13 +44,8 @@ def test_the_role_of_negation(
     monkeypatch.delitem(sys.modules, "my_roles", raising=False)
     asked = "my_roles:negation,my_roles:proper_nouns"
     hits = hr.score_heads(bert_folder, hr.read_conllu(sample), roles=asked, score="hit")
-    assert hits.role_ids == (
-        "my_roles:negation",
-        "my_roles:negation:back",
-        "my_roles:proper_nouns",
-        "my_roles:negation:other_trees",
-        "my_roles:negation:back:other_trees",
-    )
+    ends = "negation negation:back proper_nouns negation:other_trees negation:back:other_trees"
+    assert hits.role_ids == tuple(f"my_roles:{end}" for end in ends.split())
     assert hits.counts[:, 0].sum() == 22
     assert (hits.counts[:, 0] > 0).sum() == 17
     assert hits.counts[:, 2].sum() > 0
@@ -64,10 +60,9 @@ def _names(pipeline: Path) -> dict[str, Any]:
     import pandas as pd
     import spacy
 
-    nlp = spacy.load(pipeline)
     return {
         "hr": hr,
-        "nlp": nlp,
+        "nlp": spacy.load(pipeline),
         "texts": ["The dog chased a cat. It ran."],
         "dataset": pd.DataFrame(
             {"text": ["A dog ran."], "premise": ["A dog ran."], "hypothesis": ["It slept."]}
@@ -75,11 +70,6 @@ def _names(pipeline: Path) -> dict[str, Any]:
         "MODEL": "MODEL",
         "roles": hr.RoleTable.load("DIR"),
     }
-
-
-def _run_python(block: Block, names: dict[str, Any]) -> None:
-    with mpl.rc_context({"backend": "agg"}):
-        exec(compile(block.python(), str(block.page), "exec"), names)
 
 
 def _run_command(block: Block, words: list[str], folder: Path) -> None:

@@ -13,7 +13,6 @@ from headroles.studies.claims.claims import CLAIMS
 from tests.docs.pages import (
     REPOSITORY,
     command_lines,
-    has_command_line,
     mentioned,
     module_of,
     names_needed,
@@ -22,7 +21,7 @@ from tests.docs.pages import (
     source_of,
 )
 
-WITH_COMMAND_LINE = [one for one in programs() if has_command_line(one)]
+WITH_COMMAND_LINE = [one for one in programs() if "\nif __name__ == " in source_of(one)]
 PAGES = [
     *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((REPOSITORY / "docs").rglob("*.md")),
@@ -71,9 +70,6 @@ def test_names_that_are_gone_are_found(source: str) -> None:
         resolve_name(needed)
 
 
-OF_SCORES = ("level", "families", "answers", "limit", "half", "intervals", "replicate", "changes")
-
-
 def test_simulations_of_claims_run() -> None:
     made = {str(row["claim"]).strip("`"): row for row in rows_of(simulations(), 3)}
     assert all({"null hypothesis", "shown", "contradicted"} <= set(row) for row in made.values())
@@ -82,7 +78,9 @@ def test_simulations_of_claims_run() -> None:
     assert {*made} - {"trends over layers"} == set(CLAIMS) - without - of_copies
 
 
-@pytest.mark.parametrize("what", OF_SCORES)
+@pytest.mark.parametrize(
+    "what", "level families answers limit half intervals replicate changes".split()
+)
 def test_simulations_of_scores_run(what: str, prepared: Path) -> None:
     folders = [prepared / name for name in ("BEFORE", "AFTER")]
     rows = list(STUDIES[what][0](folders if what == "changes" else folders[:1], 2))

@@ -180,5 +180,4 @@ def random_attention(
     weights = np.exp(np.random.default_rng(seed).normal(scale=3, size=(1, heads, n, n)))
     if reach is not None:
         weights *= np.abs(np.subtract.outer(range(n), range(n))) <= reach
-    attention: NDArray[np.float64] = weights / weights.sum(-1, keepdims=True)
-    return attention
+    return weights / weights.sum(-1, keepdims=True)

@@ -50,7 +50,7 @@ SENTENCE = Sentence(
 
 
 def ids(roles: object, score: str = "bias") -> list[str]:
-    options = RoleOptions(roles=roles)  # type: ignore[arg-type]
+    options = RoleOptions(roles=roles)
     chosen = choose_roles(options, ("obj",), SCORES[score], [SENTENCE])
     return [role.id for role in chosen]
 
@@ -257,8 +257,7 @@ def test_scores_along_arcs_of_columns(tmp_path: Path, bert_folder: Path) -> None
 def profile(n: int, seed: int) -> NDArray[np.float64]:
     """(n, n): attention that depends on the offset alone."""
     by_offset = np.random.default_rng(seed).random(2 * n)
-    attention: NDArray[np.float64] = by_offset[np.subtract.outer(range(n), range(n)) + n] / n
-    return attention
+    return by_offset[np.subtract.outer(range(n), range(n)) + n] / n
 
 
 @given(examples(), st.integers(0, 2**16))

@@ -76,13 +76,12 @@ def test_equals_the_slow_reference(
     eager = make_bert()
     eager.set_attn_implementation("eager")
     sizes = sizes_of_scores(scores)
-    for k, example in enumerate(examples[:25]):
+    for example, found, size in zip(examples[:25], scores.values, sizes, strict=False):
         tokens, ids = cut(example, tokenizer)
         attention = attention_of(eager, tokens, ids, token_types=True)
         expected = reference_scores(attention, tokens, RELATIONS, Asked(score))
-        found = scores.values[k]
         assert set(scores.role_ids) == set(expected)
-        assert largest_difference(found, scores.role_ids, expected, sizes[k], WEIGHTS) <= 1
+        assert largest_difference(found, scores.role_ids, expected, size, WEIGHTS) <= 1
 
 
 def assert_same(one: HeadScores, other: HeadScores) -> None:
@@ -238,9 +237,9 @@ def test_attention_that_is_not_finite_is_an_error_not_a_gap(
 
 
 def test_examples_of_the_same_name_are_refused(run: Run, tmp_path: Path) -> None:
-    sentences = [("a", "d1"), ("b", None), ("a+b", "d2")]
+    given = [("a", "d1"), ("b", None), ("a+b", "d2")]
     file = tmp_path / "plus.conllu"
-    file.write_text("".join(conllu_sentence(CAT, name, doc) for name, doc in sentences), "utf-8")
+    file.write_text("".join(conllu_sentence(CAT, *names) for names in given), "utf-8")
     with pytest.raises(CorpusError, match=r"two examples would have the id 'a\+b'"):
         run(file, relations=["nsubj"])
 
@@ -253,7 +252,7 @@ def planted(input_ids: list[int], layer: int) -> NDArray[np.float64]:
     """(heads, n, n): random rows for an input and a layer, over the keys within reach."""
     n, reach = len(input_ids), REACHES[layer]
     seed = [layer, *input_ids]
-    raw: NDArray[np.float64] = np.exp(2 * np.random.default_rng(seed).normal(size=(HEADS, n, n)))
+    raw = np.exp(2 * np.random.default_rng(seed).normal(size=(HEADS, n, n)))
     if reach is not None:
         raw *= np.abs(np.subtract.outer(range(n), range(n))) <= reach
     return raw / raw.sum(axis=-1, keepdims=True)
@@ -303,8 +302,9 @@ def test_contrasts_equal_their_definition(
     score: str,
 ) -> None:
     write_treebank(tmp_path / "short.conllu")
-    asked = {"relations": RELATIONS[:2], "batch_tokens": batch_tokens, "score": score}
-    options = ScoreOptions(**asked, controls="none")
+    options = ScoreOptions(
+        relations=RELATIONS[:2], batch_tokens=batch_tokens, score=score, controls="none"
+    )
     loading = ModelOptions(tokenizer=tokenizer, device="cpu")
     encoder = load_encoder(make_bert(layers=len(REACHES), heads=HEADS), loading)
     monkeypatch.setattr(AttentionReader, "read", read_planted)
@@ -315,18 +315,15 @@ def test_contrasts_equal_their_definition(
             blocks = list(run.blocks())
     values = np.concatenate([block.values for block in blocks])
     roles, n_long = [role.id for role in run.roles], 0
-    counts, lows = (
-        np.concatenate(of)
-        for of in zip(*[(one.counts, one.bounds[..., 0]) for one in blocks], strict=True)
-    )
+    counts = np.concatenate([block.counts for block in blocks])
+    lows = np.concatenate([block.bounds[..., 0] for block in blocks])
     sizes = sizes_of(values, roles, counts, lows)
     for own, size, example in zip(values, sizes, examples, strict=True):
         tokens, ids = cut(example, tokenizer)
         n_long += len(tokens.words) > len(tokens.governors) + 4
         for layer, reach in enumerate(REACHES):
-            expected = reference_scores(
-                planted(ids, layer), tokens, RELATIONS[:2], Asked(score, reach)
-            )
+            asked = (RELATIONS[:2], Asked(score, reach))
+            expected = reference_scores(planted(ids, layer), tokens, *asked)
             assert largest_difference(own[layer], roles, expected, size[layer]) <= 1
     assert n_long > 10
     controls = run.record.facts["controls"]
@@ -352,6 +349,5 @@ def test_nothing_is_asked_of_the_device_before_the_scores_are_fetched(
         read = [scorer.read(batch) for batch in batches]
     assert len(read) > 1
     for batch, values in zip(batches, read, strict=True):
-        columns = values.shape[-1]
-        assert values.shape == (len(batch.indices), reader.n_layers, reader.n_heads, columns)
+        assert values.shape[:-1] == (len(batch.indices), reader.n_layers, reader.n_heads)
         assert values.device.type == "meta"

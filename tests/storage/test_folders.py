@@ -7,10 +7,10 @@ import itertools
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from filelock import Timeout
@@ -125,6 +125,7 @@ class TestResultFolder:
         assert names(tmp_path) == set()
 
 
+Change: TypeAlias = Callable[[Path], None]
 STEPS = ("rename", "replace", "link", "unlink", "rmdir", "mkdir", "fsync", "open")
 
 
@@ -172,10 +173,9 @@ def replace_one(folder: Path) -> None:
 
 def replace_within(folder: Path, resume: bool | None = None) -> None:
     with storage.result_folder(folder, overwrite=True, resume=resume) as staging:
-        make_result(staging, "new", ["a.csv", "c.csv"])
-        for name in ("within", "other"):
-            (staging / name).mkdir()
-            make_result(staging / name, "new", ["a.csv", "c.csv"])
+        for place in (staging, staging / "within", staging / "other"):
+            place.mkdir(exist_ok=True)
+            make_result(place, "new", ["a.csv", "c.csv"])
 
 
 def whole_result(folder: Path) -> str:
@@ -186,11 +186,10 @@ def whole_result(folder: Path) -> str:
     if place == folder:
         own = {HIDDEN, "within", "other"}
         assert names(folder) - own == {"run.json", "notes.txt", *run.files}
-    found: str = run.content["run"]
-    return found
+    return run.content["run"]
 
 
-def check_within(folder: Path, change: Callable[[Path], None]) -> None:
+def check_within(folder: Path, change: Change) -> None:
     """Folders within are of the run that the folder is of, or refused while they are replaced."""
     found = whole_result(folder) if change is replace_within else "old"
     if found == "new" and storage.committed(folder) != folder:
@@ -214,14 +213,18 @@ class TestEveryFault:
         monkeypatch.setattr(os, "fsync", lambda handle: None)
 
     @pytest.fixture
-    def folder(self, tmp_path: Path) -> Path:
-        for place in (tmp_path, tmp_path / "within"):
-            place.mkdir(exist_ok=True)
+    def copies(self, tmp_path: Path) -> Iterator[Path]:
+        """Copies of a folder with old results, one for each step that fails."""
+        for place in (tmp_path / "old", tmp_path / "old" / "within"):
+            place.mkdir()
             make_result(place, "old", ["a.csv", "b.csv"])
             (place / "notes.txt").write_text("mine")
-        return tmp_path
+        return (
+            shutil.copytree(tmp_path / "old", tmp_path / f"{at}" / "out")
+            for at in itertools.count()
+        )
 
-    def check(self, copy: Path, change: Callable[[Path], None]) -> str:
+    def check(self, copy: Path, change: Change) -> str:
         """Return which results are found; the next run replaces them, and leaves nothing else."""
         check_within(copy, change)
         found = whole_result(copy)
@@ -231,15 +234,10 @@ class TestEveryFault:
 
     @pytest.mark.parametrize("fail", [break_down, stop])
     def test_of_a_step(
-        self,
-        folder: Path,
-        change: Callable[[Path], None],
-        fail: Callable[[], None],
-        tmp_path_factory: pytest.TempPathFactory,
+        self, copies: Iterator[Path], change: Change, fail: Callable[[], None]
     ) -> None:
         seen = Counter[str]()
-        for at in itertools.count():
-            copy = shutil.copytree(folder, tmp_path_factory.mktemp("copies") / "out")
+        for at, copy in enumerate(copies):
             fault = Fault(at, fail)
             with pytest.MonkeyPatch.context() as patch:
                 fault.put_into(patch)
@@ -257,12 +255,9 @@ class TestEveryFault:
         assert seen["old"] > 5
         assert seen["new"] > 5
 
-    def test_of_the_machine(
-        self, folder: Path, change: Callable[[Path], None], tmp_path_factory: pytest.TempPathFactory
-    ) -> None:
+    def test_of_the_machine(self, copies: Iterator[Path], change: Change) -> None:
         seen = Counter[str]()
-        for at in itertools.count():
-            copy = shutil.copytree(folder, tmp_path_factory.mktemp("copies") / "out")
+        for at, copy in enumerate(copies):
             child = os.fork()
             if not child:  # killed, it cleans nothing up
                 with pytest.MonkeyPatch.context() as patch:
@@ -289,10 +284,9 @@ def test_reading_moves_nothing_also_after_a_kill(tmp_path: Path) -> None:
     assert storage.kinds_in(tmp_path) == ("a.csv", "c.csv")
     assert everything(tmp_path) == before
     storage.check_result_folder(tmp_path)
-    assert {name: text for name, text in everything(tmp_path).items() if name != "run.json"} == {
-        "a.csv": b"new",
-        "c.csv": b"new",
-    }
+    after = everything(tmp_path)
+    assert after.pop("run.json")
+    assert after == {"a.csv": b"new", "c.csv": b"new"}
 
 
 def test_where_files_cannot_have_two_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
