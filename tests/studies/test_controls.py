@@ -149,7 +149,7 @@ def test_roles_that_are_left_out_come_with_the_reason(
 ) -> None:
     corpus = write(tmp_path, *IDS, newdoc=newdoc)
     table = classify(corpus, roles="local,block:ratio", **options)
-    assert list(table.facts["left_out"]) == ["block:ratio"]
+    assert (table.roles, list(table.facts["left_out"])) == (("local",), ["block:ratio"])
     assert "No example has the same sentence: that takes pairs of" in flat(table)
     assert why in flat(table)
 

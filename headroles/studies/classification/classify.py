@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from headroles.corpus import Corpus, Sentence, Skipped, as_corpus
+from headroles.corpus import Corpus, as_corpus
 from headroles.models.loading.encoder import Attending, load_encoder
 from headroles.options import takes
 from headroles.results.stored import save_together
 from headroles.scoring.options import PERMUTED_WEIGHTS, WORDS
 from headroles.scoring.parts import ALONE, Sharing
-from headroles.scoring.run import score_heads
+from headroles.scoring.run import open_scoring, score_heads
 from headroles.scoring.scores import HeadScores
 from headroles.studies.classification.assignment import assign
 from headroles.studies.classification.options import ClassifyOptions
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.controls import with_permuted_weights, with_permuted_words
 from headroles.studies.heads import refuse_one_document
-from headroles.testing.options import UnitOptions
 
 _SEED = 0
 """Seed of permuted words and weights."""
@@ -84,9 +82,9 @@ def classify_heads(
     >>> found.roles.heads_with("local")
     []
     """
-    if options.tests.clusters == "document":  # refused before long work
-        corpus = _of_several_documents(as_corpus(corpus), options.tests)
-    scores = score_heads(model, corpus, options, sharing=sharing)
+    with open_scoring(model, corpus, options, sharing) as run:
+        refuse_one_document(run.corpus.record.documents, options.tests)  # before long work
+        scores = run.scores()
     alone, controls = replace(options, controls=()), {}  # controls that take a pass of their own
     if WORDS in options.controls:
         controls[WORDS] = score_heads(model, with_permuted_words(as_corpus(corpus), _SEED), alone)
@@ -96,17 +94,3 @@ def classify_heads(
         alone = replace(alone, tokenizer=encoder.tokenizer)
         controls[PERMUTED_WEIGHTS] = score_heads(permuted, corpus, alone)
     return Classification(scores, assign(scores, options, controls))
-
-
-def _of_several_documents(corpus: Corpus, options: UnitOptions) -> Corpus:
-    """Return the same corpus; reading it to its end raises UsageError if it is one document."""
-
-    def read(skipped: Skipped) -> Iterator[Sentence]:
-        documents = set()
-        for sentence in corpus.read(skipped):
-            documents.add(sentence.document)
-            yield sentence
-        if documents:  # the reader reports that there is none at all
-            refuse_one_document(len(documents), options)
-
-    return replace(corpus, read=read)

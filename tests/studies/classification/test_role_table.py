@@ -11,15 +11,13 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from headroles import HeadScores, RoleTable, assign_roles, classify_heads, read_conllu
+from headroles import HeadScores, RoleTable, assign_roles
 from headroles.errors import StorageError, UsageError
 from headroles.report.pages import make_report
-from headroles.results.shown import Warned, as_text
-from headroles.results.stored import put_into
+from headroles.results.shown import as_text
 from headroles.roles import SCORES
 from headroles.studies.classification.figures import draw_role
 from headroles.testing.answers import ROLE_ANSWERS
-from tests.commands import contents
 from tests.conftest import flat, make_scores, role_ids
 from tests.report.conftest import tables_of
 from tests.rounding import assert_same_sums
@@ -181,14 +179,6 @@ def test_layers_with_a_window_are_noted(reach: int) -> None:
     assert of_layers[1, :2].tolist() == [[seen, ""]] * 2
 
 
-def test_a_role_that_no_example_has_is_left_out(scores: HeadScores) -> None:
-    scores.values[..., 1] = np.nan
-    scores.counts[:, 1] = 0
-    table = assign_roles(scores)
-    assert table.roles == ("local", ARCS)
-    assert [*table.facts["left_out"]] == ["block"]
-
-
 @pytest.fixture(scope="module")
 def bounded() -> HeadScores:
     """Excess of four heads over 240 examples of 120 documents, between -0.5 and 1."""
@@ -238,21 +228,14 @@ class TestCertified:
 # The views, and what the table says.
 
 
-def test_views_count_the_same_heads(scores: HeadScores, table: RoleTable) -> None:
-    frame, answers = table.frame, table.answers()
-    assert (frame["assigned"] == (frame["answer"] == "yes")).all()
+def test_views_of_all_roles(scores: HeadScores, table: RoleTable) -> None:
+    answers, together = table.answers(), table.colocation()
     assert (list(answers.index), tuple(answers.columns)) == (list(ROLES), ROLE_ANSWERS)
+    assert answers["untestable"].tolist() == [0, 6, 0]
     assert (answers.sum(axis=1) == 6).all()
-    assert answers.loc["block", "untestable"] == 6
-    assert answers.loc["local", "no"] > 0
-    wide = table.wide()
-    assert list(wide.columns) == ["layer", "head", *ROLES]
-    together = table.colocation()
-    for role in ROLES:
-        having = set(table.heads_with(role))
-        assert len(having) == answers.loc[role, "yes"] == wide[role].sum()
-        for other in ROLES:
-            assert together.loc[role, other] == len(having & set(table.heads_with(other)))
+    assert list(table.wide().columns) == ["layer", "head", *ROLES]
+    both = {*table.heads_with("local")} & {*table.heads_with(ARCS)}
+    assert together.loc["local", ARCS] == together.loc[ARCS, "local"] == len(both) > 0
     assert table.assigned["mean"].is_monotonic_decreasing
     none = assign_roles(scores, threshold=1e6).where(only_assigned=True)
     assert all(none.view(name).empty for name in none.views)
@@ -319,41 +302,6 @@ def test_a_part_of_a_table_says_nothing_about_the_rest(
     page = make_report(part.save(tmp_path / "part"))
     assert tables_of(page)[0].columns[0] == "What the 6 heads attend to"
     assert "Score with beyond_offset" not in flat(subjects.where(SUBJECT, layer=0))
-
-
-@pytest.mark.parametrize("more", [{"roles": "all"}, {"score": "hit"}])
-def test_the_summary_fits_on_a_screen(
-    bert_folder: Path, sample: Path, more: dict[str, str]
-) -> None:
-    made = classify_heads(bert_folder, read_conllu(sample), **more).roles
-    lines = as_text(one for one in made.summarize() if not isinstance(one, Warned)).splitlines()
-    assert len(lines) <= 20
-    assert max(map(len, lines)) <= 100
-
-
-@pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
-@pytest.mark.parametrize("nth", [1, 2, 3])
-def test_nothing_is_replaced_unless_all_is_written(
-    table: RoleTable,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    nth: int,
-    failure: type[BaseException],
-) -> None:
-    folder = table.save(tmp_path / "roles")
-    before = contents(folder)
-    write, written = Path.write_bytes, []
-
-    def fail(path: Path, content: bytes) -> int:
-        written.append(path)
-        if len(written) == nth:
-            raise failure
-        return write(path, content)
-
-    monkeypatch.setattr(Path, "write_bytes", fail)
-    with pytest.raises((StorageError, KeyboardInterrupt)):
-        put_into(folder, table.where(layer=0))
-    assert contents(folder) == before
 
 
 def test_a_table_of_another_version_is_refused(table: RoleTable, tmp_path: Path) -> None:
