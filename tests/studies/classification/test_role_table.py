@@ -14,7 +14,7 @@ from scipy import stats
 from headroles import HeadScores, RoleTable, assign_roles
 from headroles.errors import StorageError, UsageError
 from headroles.report.pages import make_report
-from headroles.results.shown import as_text
+from headroles.results.shown import WIDE, as_text
 from headroles.roles import SCORES
 from headroles.studies.classification.figures import draw_role
 from headroles.testing.answers import ROLE_ANSWERS
@@ -256,6 +256,20 @@ def test_it_shows_itself_and_completes_names_for_people(table: RoleTable) -> Non
     completed = set(dir(table))
     assert completed >= {"frame", "where", "heads_with", "save", "export", "warnings"}
     assert not completed & {"hint", "kind", "shown", "filename", "read_files"}
+
+
+def test_full_text_has_the_tables_that_fit_a_page_the_long_one_last() -> None:
+    roles = [f"position:{k}" for k in range(1, 41)]
+    values = np.random.default_rng(0).normal(4, 1, (30, 1, 2, 40))
+    table = assign_roles(make_scores(values, roles))
+    lines = table.in_full().splitlines()
+    assert max(map(len, lines)) <= WIDE
+    assert "Wide: 42 columns; headroles export DIR --view wide writes it." in lines
+    titles = [line.lower() for line in lines if line.lower() in table.views]
+    assert titles[-1] == "long"
+    sizes = [len(table.view(name)) for name in titles]
+    assert sizes == sorted(sizes)
+    assert {"answers", "controls", "assigned"} <= set(titles)
 
 
 def test_heads_of_arcs_are_ranked_beyond_position(subjects: RoleTable) -> None:
