@@ -142,7 +142,7 @@ class Result(Stored):
                 shown = for_paper(table).apply(readable).astype(str)
             title = name.replace("_", " ").capitalize()
             if sum(_widths(shown)) > WIDE:
-                yield f"{title}: {table.shape[1]} columns; headroles export DIR --view {name} writes it."
+                yield f"{title}: {table.shape[1]} columns; see headroles export DIR --view {name}."
                 continue
             yield title
             if is_wide:

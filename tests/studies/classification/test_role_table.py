@@ -264,7 +264,7 @@ def test_full_text_has_the_tables_that_fit_a_page_the_long_one_last() -> None:
     table = assign_roles(make_scores(values, roles))
     lines = table.in_full().splitlines()
     assert max(map(len, lines)) <= WIDE
-    assert "Wide: 42 columns; headroles export DIR --view wide writes it." in lines
+    assert "Wide: 42 columns; see headroles export DIR --view wide." in lines
     titles = [line.lower() for line in lines if line.lower() in table.views]
     assert titles[-1] == "long"
     sizes = [len(table.view(name)) for name in titles]
