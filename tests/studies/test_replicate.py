@@ -160,9 +160,6 @@ def test_roles_that_no_two_sets_have_are_left_out(sets: list[HeadScores]) -> Non
     table = replicate_roles([more, *sets], ["d", *NAMES])
     assert "roles that fewer than two sets have" in table.warnings[0]
     assert table.warnings[0].endswith("skipped: delimiter")
-    only = set_of(np.full((2, 2), STRONG), "e", ("delimiter",))
-    with pytest.raises(UsageError, match="no role is in two of the score sets"):
-        replicate_roles([only, sets[0]], ["e", "a"])
 
 
 OTHER = set_of(np.full((2, 2), 0.5), "b", model="other")
@@ -182,6 +179,7 @@ BIAS = make_scores(np.ones((5, 2, 2, 1)), ("local",))
             "b has 3 layers x 2 heads and a 2 x 2: they are no check",
         ),
         (BIAS, {}, "b has bias scores and a excess scores"),
+        (set_of(np.full((2, 2), 0.5), "b", ("delimiter",)), {}, "no role is in two of the score"),
     ],
 )
 def test_what_does_not_go_together(

@@ -242,13 +242,12 @@ def _within(
 ) -> dict[str, FloatArray]:
     """Compare the values of heads with a role with those of their layers; test the differences."""
     numbers, layers = [values[head] for head in heads], [layer for layer, _ in heads]
-    differences = np.empty(len(having))
-    drawn = np.empty((options.permutations, len(having)))
-    for place, of_role in enumerate(having.values()):
-        has = [head in of_role for head in heads]
-        differences[place], drawn[:, place] = permute_within(
-            numbers, has, layers, options.permutations, options.seed
-        )
+    marks = ([head in of_role for head in heads] for of_role in having.values())
+    permuted = [
+        permute_within(numbers, has, layers, options.permutations, options.seed) for has in marks
+    ]
+    differences = np.array([observed for observed, _ in permuted])
+    drawn = np.stack([of_role for _, of_role in permuted], axis=1)
     some = ~np.isnan(differences)
     ranks = Hypotheses.of_draws(
         np.abs(differences[some]), np.abs(drawn[:, some]), size=np.abs(numbers).max()

@@ -60,6 +60,10 @@ _FEW_SHARES = 4
 """Shares that the summary tabulates."""
 _FEWEST = 2
 """Examples that each draw needs to find an order."""
+_ON_ONE_FILE = (
+    "heads chosen by examples do better on these examples than on others; take other examples for "
+    "the test"
+)
 _SKEWED = 1.0
 """Skewness of draws from which p-values get a warning."""
 
@@ -275,18 +279,16 @@ def find_pruning_curves(
     settings = points["setting"].to_numpy().reshape(-1, options.draws, len(options.shares))
     n_removed = [len(heads) for heads in points["removed"][: len(options.shares)]]
     frame, warnings = make_table(settings, n_removed, outcomes, tested.metrics, options)
+    if runs and runs[0].task.digest == tested.task.digest:
+        file = tested.task.file
+        warnings.insert(0, f"orders were found and measured in one file, {file}: {_ON_ONE_FILE}")
     measured = outcomes.measures(tested.metrics)
     facts = {
         "measured": {name: float(values[0]) for name, values in measured.items()},
         "found_with": runs[0].record(options).task if runs else None,
         "points": points.to_dict("records"),
     }
-    record = tested.record(
-        options,
-        kind="pruning-curves",
-        facts=facts,
-        warnings=[*_warnings(tested, runs, options), *warnings],
-    )
+    record = tested.record(options, kind="pruning-curves", facts=facts, warnings=warnings)
     return PruningCurves(frame, record, outcomes)
 
 
@@ -333,23 +335,6 @@ def _deal(tested: TaskRun, file: str | Path | None, options: CurveOptions) -> li
     dealt = sorted(order.tolist(), key=lambda at: task.labels[at] if labelled else "")
     parts = [sorted(dealt[draw :: options.draws]) for draw in range(options.draws)]
     return [TaskRun(tested.encoder, task.take(part), options) for part in parts]
-
-
-def _warnings(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> list[str]:
-    """Warn of examples to find orders with that are few, or of the test."""
-    warnings = []
-    if runs and runs[0].task.digest == tested.task.digest:
-        warnings.append(
-            f"orders were found and measured in one file, {tested.task.file}: heads chosen by "
-            "examples do better on these examples than on others; take other examples for the test"
-        )
-    size = len(runs[0].task) if runs else 0
-    if options.examples is not None and 0 < size < options.examples:
-        warnings.append(
-            f"{runs[0].task.file} has {size} examples for each of {options.draws} draws, not "
-            f"{options.examples}; orders were found with {size}"
-        )
-    return warnings
 
 
 def find_points(
