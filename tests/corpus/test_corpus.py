@@ -323,16 +323,15 @@ def test_repeated_ids_and_idle_options_are_refused(tmp_path: Path) -> None:
             open_corpus([file], CorpusOptions(**options))
 
 
-def proteins(n: int = 60, length: int = 24) -> list[dict[str, Any]]:
+def proteins() -> list[dict[str, Any]]:
     """Chains with contacts far apart, in both directions."""
-    rng = np.random.default_rng(0)
-    made = []
-    for number in range(n):
-        pairs = [(i, j) for i in range(length) for j in range(i + 6, length)]
+    rng, made = np.random.default_rng(0), []
+    pairs = [(i, j) for i in range(24) for j in range(i + 6, 24)]
+    for number in range(60):
         chosen = rng.permutation(len(pairs))[:8]
-        contacts = [(*pairs[k][::side], "contact") for k in chosen for side in (1, -1)]
-        letters = [str(one) for one in rng.choice(list("ACDEFGHIKLMNPQRSTVWY"), length)]
-        made.append({"id": f"p{number}", "tokens": letters, "arcs": [list(a) for a in contacts]})
+        contacts = [[*pairs[k][::side], "contact"] for k in chosen for side in (1, -1)]
+        letters = rng.choice(list("ACDEFGHIKLMNPQRSTVWY"), 24).tolist()
+        made.append({"id": f"p{number}", "tokens": letters, "arcs": contacts})
     return made
 
 

@@ -119,18 +119,6 @@ def test_shows_its_size_and_a_mean_for_each_role_with_scores() -> None:
     assert "HeadScores(2 layers" in shown
 
 
-def resign(folder: Path, **changes: object) -> None:
-    """Change entries of the run file, as if it had been written so; ``...`` removes one."""
-    run = read_run(folder)
-    record = run.content["scores"]
-    for name, value in changes.items():
-        part = record["model" if name in ("layers", "heads") else "facts"]
-        part[name] = value
-        if value is ...:
-            del part[name]
-    write_run(folder, {"scores": record}, run.files)
-
-
 def rewrite(folder: Path, name: str, table: pa.Table) -> None:
     """Replace a table as if it had been written so."""
     pq.write_table(table, folder / name)
@@ -145,19 +133,25 @@ class TestFilesThatDoNotBelongTogether:
         return make_scores().save(tmp_path / "out")
 
     @pytest.mark.parametrize(
-        "change",
+        ("name", "value"),
         [
-            *({"layers": n} for n in (1, 3, -1)),
-            *({"heads": n} for n in (2, 4, "3")),
-            *({"roles": one} for one in ([{"id": "local"}], ["local"], [{"name": "local"}], None)),
-            {"score": "odds"},
-            {"scores": 5},
-            *({key: ...} for key in ("layers", "heads", "roles", "score", "scores")),
+            *(("layers", n) for n in (1, 3, -1)),
+            *(("heads", n) for n in (2, 4, "3")),
+            *(("roles", one) for one in ([{"id": "local"}], ["local"], [{"name": "local"}], None)),
+            ("score", "odds"),
+            ("scores", 5),
+            *((key, ...) for key in ("layers", "heads", "roles", "score", "scores")),
         ],
         ids=str,
     )
-    def test_run_file_of_another_run(self, folder: Path, change: dict[str, object]) -> None:
-        resign(folder, **change)
+    def test_run_file_of_another_run(self, folder: Path, name: str, value: Any) -> None:
+        """As if it had been written so; ``...`` stands for an entry that is missing."""
+        run = read_run(folder)
+        part = run.content["scores"]["model" if name in ("layers", "heads") else "facts"]
+        part[name] = value
+        if value is ...:
+            del part[name]
+        write_run(folder, run.content, run.files)
         with pytest.raises(StorageError, match=r"run\.json.*again"):
             HeadScores.load(folder)
 

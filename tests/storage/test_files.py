@@ -261,14 +261,8 @@ def interrupted(folder: Path, **options: bool) -> str:
     return str(stopped.value)
 
 
-def save_a_part(
-    folder: Path,
-    end: BaseException,
-    resume: bool | None = None,
-    overwrite: bool = False,
-    n_parts: int = 1,
-) -> None:
-    with storage.result_folder(folder, overwrite, resume) as staging:
+def save_a_part(folder: Path, end: BaseException, n_parts: int = 1, **options: Any) -> None:
+    with storage.result_folder(folder, **options) as staging:
         opened = storage.parts_beside(staging).open(PLAN)
         for number in range(n_parts):
             opened.write(number, b"zero")
@@ -302,7 +296,7 @@ class TestFolder:
             (full, "cannot be written: No space left", True),
         ):
             with pytest.raises(StorageError, match=message) as failed:
-                save_a_part(tmp_path, end, resume)
+                save_a_part(tmp_path, end, resume=resume)
             assert failed.value.__notes__[0].endswith("run the same command with --resume")
 
     def test_an_unfinished_run_is_refused_without_resume_or_no_resume(self, tmp_path: Path) -> None:

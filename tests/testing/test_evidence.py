@@ -340,32 +340,25 @@ def test_clusters_of_unequal_sizes_count_as_fewer() -> None:
     assert warnings_of(values[:50], [f"d{k // 2}" for k in range(50)]) == []
 
 
-class TestBetting:
-    """Values of 0 to 1 and thresholds in between, for 120 examples of 40 documents."""
-
-    def asked(self, **options: Any) -> Any:
-        documents = [f"d{k // 3}" for k in range(120)]
-        means = np.array([0.1, 0.2, 0.5, 0.8])
-        values = np.random.default_rng(0).beta(9 * means, 9 * (1 - means), (120, 1, 4))[..., None]
-        values[:, 0, 0] = 0.1
-        return question(values, documents, 0.5, bound=1, test="betting", **options)
-
-    def test_adjusted_by_benjamini_and_hochberg_it_is_the_procedure_of_e_values(self) -> None:
-        found = outcome_of(self.asked())
-        largest = np.sort(np.exp(found.statistic))[::-1]
-        enough = largest >= 4 / (0.05 * np.arange(1, 5))
-        assert (found.answer == "yes").sum() == np.max(np.arange(1, 5) * enough) == 1
-
-    def test_a_column_without_variance_is_tested(self) -> None:
-        asked = self.asked()
-        assert asked.hypotheses.moments.status[0] == "degenerate"
-        assert outcome_of(asked).answer.tolist() == ["no", "no", "undecided", "yes"]
-        few = question(np.full((4, 1, 1, 1), 0.1), None, 0.5, bound=1, test="betting")
-        assert outcome_of(few).answer.tolist() == ["undecided"]
-        assert outcome_of(question(few.values[:, :, None, None], None, 0.5)).answer == "undecided"
-        # There is neither a note nor a warning.
-        assert find_warnings(asked.hypotheses, asked.options) == []
-        assert find_notes(asked.hypotheses, test="betting").tolist() == [""] * 4
+def test_betting_is_the_procedure_of_e_values_and_tests_a_column_without_variance() -> None:
+    """Adjusted by Benjamini and Hochberg, for 120 examples of 40 documents."""
+    documents = [f"d{k // 3}" for k in range(120)]
+    means = np.array([0.1, 0.2, 0.5, 0.8])
+    values = np.random.default_rng(0).beta(9 * means, 9 * (1 - means), (120, 1, 4))[..., None]
+    values[:, 0, 0] = 0.1
+    asked = question(values, documents, 0.5, bound=1, test="betting")
+    found = outcome_of(asked)
+    largest = np.sort(np.exp(found.statistic))[::-1]
+    enough = largest >= 4 / (0.05 * np.arange(1, 5))
+    assert (found.answer == "yes").sum() == np.max(np.arange(1, 5) * enough) == 1
+    assert asked.hypotheses.moments.status[0] == "degenerate"
+    assert found.answer.tolist() == ["no", "no", "undecided", "yes"]
+    few = question(np.full((4, 1, 1, 1), 0.1), None, 0.5, bound=1, test="betting")
+    assert outcome_of(few).answer.tolist() == ["undecided"]
+    assert outcome_of(question(few.values[:, :, None, None], None, 0.5)).answer == "undecided"
+    # There is neither a note nor a warning.
+    assert find_warnings(asked.hypotheses, asked.options) == []
+    assert find_notes(asked.hypotheses, test="betting").tolist() == [""] * 4
 
 
 @pytest.mark.parametrize(
@@ -384,9 +377,9 @@ def test_claims_about_families_of_skewed_scores_are_warned_of(
     rng = np.random.default_rng(0)
     asked = {"bound": 100, **options}
     warnings = warnings_of(rng.gamma(0.2, 1, (100, 1, 2, 1)), **asked)
-    warned = [warning for warning in warnings if "no error in a whole family" in warning]
+    warned = [one for one in warnings if "no error in a whole family" in one]
     assert len(warned) == (advice is not None)
-    assert all(w.startswith("holm promises") and str(advice) in w for w in warned)
+    assert all(one.startswith("holm promises") and str(advice) in one for one in warned)
     assert warnings_of(rng.normal(3, 1, (100, 1, 2, 1)), **asked) == []
 
 
