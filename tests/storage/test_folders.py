@@ -8,7 +8,8 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +19,7 @@ from filelock import Timeout
 from headroles import storage
 from headroles.errors import StorageError
 from headroles.storage import HIDDEN
+from headroles.storage.folders import check_result_folder
 from tests.commands import names
 from tests.storage.made import everything, make_result
 
@@ -28,9 +30,7 @@ def write(folder: Path, overwrite: bool = False, end: BaseException | None = Non
         (staging / "roles.csv").write_text("new")
         if end is not None:
             raise end
-        storage.write_run(
-            staging, {"run": "new"}, {"roles": storage.digests_of(staging, ["roles.csv"])}
-        )
+        make_result(staging, "new", ["roles.csv"])
 
 
 class TestResultFolder:
@@ -120,8 +120,8 @@ class TestResultFolder:
             write(tmp_path, overwrite=True)
 
     def test_checking_leaves_nothing(self, tmp_path: Path) -> None:
-        storage.check_result_folder(tmp_path / "new" / "out")
-        storage.check_result_folder(tmp_path)
+        check_result_folder(tmp_path / "new" / "out")
+        check_result_folder(tmp_path)
         assert names(tmp_path) == set()
 
 
@@ -129,24 +129,21 @@ Change: TypeAlias = Callable[[Path], None]
 STEPS = ("rename", "replace", "link", "unlink", "rmdir", "mkdir", "fsync", "open")
 
 
-class Fault:
-    """Lets the system's ``at``-th step in files and folders fail, from 0."""
+@contextmanager
+def fault(at: int, fail: Callable[[], None]) -> Iterator[list[str]]:
+    """Let the system's ``at``-th step in files and folders fail, from 0; yield all steps."""
+    made: list[str] = []
 
-    def __init__(self, at: int, fail: Callable[[], None]) -> None:
-        self.at, self.fail, self.count = at, fail, 0
+    def guarded(name: str, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        made.append(name)
+        if len(made) == at + 1:
+            fail()
+        return step(*args, **kwargs)
 
-    def put_into(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.MonkeyPatch.context() as patch:
         for name in STEPS:
-            monkeypatch.setattr(os, name, self._wrapped(getattr(os, name)))
-
-    def _wrapped(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        def guarded(*args: Any, **kwargs: Any) -> Any:
-            self.count += 1
-            if self.count == self.at + 1:
-                self.fail()
-            return step(*args, **kwargs)
-
-        return guarded
+            patch.setattr(os, name, partial(guarded, name, getattr(os, name)))
+        yield made
 
 
 def break_down() -> None:
@@ -238,15 +235,13 @@ class TestEveryFault:
     ) -> None:
         seen = Counter[str]()
         for at, copy in enumerate(copies):
-            fault = Fault(at, fail)
-            with pytest.MonkeyPatch.context() as patch:
-                fault.put_into(patch)
+            with fault(at, fail) as made:
                 try:
                     change(copy)
                     said = "done"
                 except (StorageError, KeyboardInterrupt) as error:
                     said = " ".join([str(error), *getattr(error, "__notes__", [])])
-            if fault.count <= at:
+            if len(made) <= at:
                 break
             found = self.check(copy, change)
             claims = {"old": "unchanged", "new": "are the new ones"}
@@ -260,8 +255,7 @@ class TestEveryFault:
         for at, copy in enumerate(copies):
             child = os.fork()
             if not child:  # killed, it cleans nothing up
-                with pytest.MonkeyPatch.context() as patch:
-                    Fault(at, lambda: os._exit(9)).put_into(patch)
+                with fault(at, lambda: os._exit(9)):
                     change(copy)
                     os._exit(0)
             if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
@@ -283,7 +277,7 @@ def test_reading_moves_nothing_also_after_a_kill(tmp_path: Path) -> None:
     assert whole_result(tmp_path) == "new"
     assert storage.kinds_in(tmp_path) == ("a.csv", "c.csv")
     assert everything(tmp_path) == before
-    storage.check_result_folder(tmp_path)
+    check_result_folder(tmp_path)
     after = everything(tmp_path)
     assert after.pop("run.json")
     assert after == {"a.csv": b"new", "c.csv": b"new"}
