@@ -86,7 +86,9 @@ def test_strongest_pairs_of_several_heads_by_a_loop(
         columns=score == "hit",
         pairing="none",
     )
-    found = find_best_heads(scores, top=3).frame.set_index(["role", "half"])
+    best = find_best_heads(scores, top=3)
+    found = best.frame.set_index(["role", "half"])
+    assert all(heads in best.in_full() for heads in found["top"])
     role = "syntactic:nsubj:to_dependent"  # governors may have several
     ranked_by = role if score == "hit" else contrast_of(role)
     tokenizer = AutoTokenizer.from_pretrained(bert_folder)
