@@ -99,11 +99,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
     )
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        pad_token="[PAD]",
-        mask_token="[MASK]",
+        **{f"{name[1:-1].lower()}_token": name for name in SPECIALS},
         model_max_length=512,
         model_input_names=["input_ids", "token_type_ids", "attention_mask"],
     )
@@ -112,19 +108,15 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
 def make_bert(seed: int = 0, layers: int = 3, heads: int = 4, **config: int) -> PreTrainedModel:
     """A BERT with random weights, large enough for attention to differ between heads."""
     torch.manual_seed(seed)
-    model = BertModel(
-        BertConfig(
-            vocab_size=config.pop("vocab_size", 128),
-            hidden_size=8 * heads,
-            num_hidden_layers=layers,
-            num_attention_heads=heads,
-            intermediate_size=32,
-            max_position_embeddings=config.pop("max_position_embeddings", 512),
-            initializer_range=0.5,
-            **config,
-        )
-    )
-    return model.eval()
+    sizes = {"hidden_size": 8 * heads, "num_hidden_layers": layers, "num_attention_heads": heads}
+    sizes |= {"intermediate_size": 32, "vocab_size": 128, **config}
+    return BertModel(BertConfig(**sizes, initializer_range=0.5)).eval()
+
+
+def save(model: PreTrainedModel, folder: Path) -> Path:
+    model.save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -140,10 +132,7 @@ def bert() -> PreTrainedModel:
 @pytest.fixture(scope="session")
 def bert_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A saved model with its tokenizer; tests must not change it."""
-    folder = tmp_path_factory.mktemp("models") / "tiny-bert"
-    make_bert().save_pretrained(folder)
-    make_tokenizer().save_pretrained(folder)
-    return folder
+    return save(make_bert(), tmp_path_factory.mktemp("models") / "tiny-bert")
 
 
 @pytest.fixture(scope="session")
@@ -180,13 +169,9 @@ def flat(result: Result) -> str:
 def write_treebank(folder: Path) -> Path:
     """Write two documents of three and two short sentences."""
     file = folder / "small.conllu"
-    sentences = [
-        conllu_sentence(CAT, "a-1", newdoc="a"),
-        conllu_sentence(DOG, "a-2"),
-        conllu_sentence(CAT, "a-3"),
-        conllu_sentence(DOG, "b-1", newdoc="b"),
-        conllu_sentence(CAT, "b-2"),
-    ]
+    first = (conllu_sentence(CAT, "a-1", newdoc="a"), conllu_sentence(DOG, "a-2"))
+    second = (conllu_sentence(DOG, "b-1", newdoc="b"), conllu_sentence(CAT, "b-2"))
+    sentences = [*first, conllu_sentence(CAT, "a-3"), *second]
     file.write_text("".join(sentences), encoding="utf-8")
     return file
 

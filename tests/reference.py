@@ -308,26 +308,20 @@ def cut(example: Example, tokenizer: PreTrainedTokenizerBase) -> tuple[Tokens, l
     """The tokens of an example and their ids: classifier, words, separator(s), words, separator."""
     added = [tokenizer.num_special_tokens_to_add(pair=pair) for pair in (False, True)]
     cls_id, sep_id = tokenizer("")["input_ids"]
-    ids, segments, words = [cls_id], [SPECIAL], [SPECIAL]
+    rows, end = [(cls_id, SPECIAL, SPECIAL)], (sep_id, SPECIAL, SPECIAL)
     governors: list[int] = []
     relations: list[str] = []
     for segment, sentence in enumerate(example.sentences):
         if segment:  # BERT: one separator stands between; RoBERTa: one more
-            more = added[1] - added[0] - 1
-            ids += [sep_id] * more
-            segments += [SPECIAL] * more
-            words += [SPECIAL] * more
+            rows += [end] * (added[1] - added[0] - 1)
         first = len(governors)
         for place, word in enumerate(sentence.words):
             own = tokenizer([word], is_split_into_words=True, add_special_tokens=False)["input_ids"]
-            ids += own
-            segments += [segment] * len(own)
-            words += [first + place] * len(own)
+            rows += [(piece, segment, first + place) for piece in own]
         governors += [g if g < 0 else first + g for g in sentence.governors]
         relations += sentence.relations
-        ids.append(sep_id)
-        segments.append(SPECIAL)
-        words.append(SPECIAL)
+        rows.append(end)
+    ids, segments, words = map(list, zip(*rows, strict=True))
     return Tokens(segments, words, governors, relations), ids
 
 

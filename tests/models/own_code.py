@@ -13,8 +13,6 @@ LAYERS, HEADS, WIDTH = 3, 2, 8
 
 
 class OwnConfig(PreTrainedConfig):
-    """A configuration with names of its own."""
-
     model_type = "own"
 
 
@@ -41,8 +39,6 @@ class Attending(nn.Module):
 
 
 class OwnModel(PreTrainedModel):
-    """An encoder whose code transformers does not know."""
-
     config_class = OwnConfig
 
     def __init__(self, config: OwnConfig, kind: str = "") -> None:
@@ -65,11 +61,8 @@ class OwnModel(PreTrainedModel):
             mixed, *weights = layer(states, attention_mask, output_attentions)
             states = torch.tanh(states + mixed)
             returned += weights
-        if self.kind == "returns none":
-            return BaseModelOutput(last_hidden_state=states)
-        return BaseModelOutput(
-            last_hidden_state=states, attentions=tuple(returned) if output_attentions else None
-        )
+        is_given = output_attentions and self.kind != "returns none"
+        return BaseModelOutput(states, attentions=tuple(returned) if is_given else None)
 
 
 def own(kind: str = "") -> PreTrainedModel:

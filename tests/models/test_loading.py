@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -252,8 +253,8 @@ class TestConfiguration:
 
 def test_a_tokenizer_is_given_apart(folder: Path, bert_folder: Path) -> None:
     without("tokenizer*")(folder)
-    loaded = load_encoder(folder, ModelOptions(tokenizer=bert_folder))
-    assert loaded.description.tokenizer == str(bert_folder)
+    options = ModelOptions(tokenizer=bert_folder)
+    assert load_encoder(folder, options).description.tokenizer == str(bert_folder)
 
 
 def test_a_loaded_model_is_used_where_it_stands(
@@ -287,12 +288,10 @@ class TestDigest:
 
     @pytest.mark.parametrize("name", [QUERY, "embeddings.word_embeddings.weight"])
     def test_changes_with_one_weight(self, name: str) -> None:
-        bert = make_bert()
-        before = weight_digest(bert)
-        assert before == weight_digest(make_bert())
-        with torch.no_grad():
-            bert.get_parameter(name)[2, 3] += 1e-3
-        assert weight_digest(bert) != before
+        bert, other = make_bert(), make_bert()
+        assert weight_digest(bert) == weight_digest(other)
+        bert.get_parameter(name).data[2, 3] += 1e-3
+        assert weight_digest(bert) != weight_digest(other)
 
 
 @pytest.mark.parametrize(
@@ -324,9 +323,8 @@ def test_devices(
 def test_the_longest_input_is_the_smaller_of_model_and_tokenizer(
     tokenizer: PreTrainedTokenizerFast,
 ) -> None:
-    short = make_tokenizer()
+    bert, short = make_bert(max_position_embeddings=40), make_tokenizer()
     for short.model_max_length, expected in ((512, 40), (24, 24)):
-        bert = make_bert(max_position_embeddings=40)
         assert load_encoder(bert, ModelOptions(tokenizer=short)).max_tokens == expected
     # RoBERTa counts positions from behind the padding index
     sizes = {"vocab_size": 128, "max_position_embeddings": 40, "pad_token_id": 1}
@@ -378,10 +376,8 @@ class TestFoldersAsOthersLeaveThem:
     def test_a_lack_of_memory_is_no_damage(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def fail(*_: object, **__: object) -> None:
-            raise RuntimeError("unable to mmap 9 bytes from file: Cannot allocate memory (12)")
-
-        monkeypatch.setattr(PreTrainedModel, "from_pretrained", fail)
+        error = RuntimeError("unable to mmap 9 bytes from file: Cannot allocate memory (12)")
+        monkeypatch.setattr(PreTrainedModel, "from_pretrained", Mock(side_effect=error))
         with pytest.raises(ModelError, match=r"cannot be loaded .* memory ran out: free some"):
             load_encoder(folder)
 
@@ -438,14 +434,11 @@ class TestHostileFolders:
         assert loaded.model.config._attn_implementation == "sdpa"
 
     def test_sizes_beyond_the_weights_take_no_memory(self, folder: Path) -> None:
-        def peak() -> int:
-            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
         saying(vocab_size=8_000_000)(folder)  # 1 GB
-        before = peak()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         with pytest.raises(ModelError, match=r"asks for 256,\d+,\d+ weights, 256,000,000 of"):
             load_encoder(folder)
-        assert peak() - before < 200_000  # KB
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # KB
 
     def test_pipes_and_devices_are_not_read(self, folder: Path) -> None:
         makers = (os.mkfifo, lambda file: file.symlink_to("/dev/zero"))
@@ -470,17 +463,14 @@ class TestHostileFolders:
     ],
 )
 def test_the_decoder_is_not_loaded(tmp_path: Path, kind: str, task: str) -> None:
-    whole = make_whole(kind, task)
-    whole.save_pretrained(tmp_path / "whole")
-    encoder_of(whole).save_pretrained(tmp_path / "alone")
-    inputs = {"input_ids": torch.arange(5, 17)[None]}
-    expected = encoder_of(whole)(**inputs)[0]
-    for name in ("whole", "alone"):
+    whole, inputs = make_whole(kind, task), torch.arange(5, 17)[None]
+    encoder = encoder_of(whole)
+    for name, model in (("whole", whole), ("alone", encoder)):
+        model.save_pretrained(tmp_path / name)
         loaded, notes = read_model(str(tmp_path / name), ModelOptions(), ENCODER)
-        assert notes == []
-        assert type(loaded) is type(encoder_of(whole))
-        assert_same_outputs(loaded(**inputs)[0], expected)
-        assert weight_digest(loaded) == weight_digest(encoder_of(whole))
+        assert (notes, type(loaded)) == ([], type(encoder))
+        assert_same_outputs(loaded(inputs)[0], encoder(inputs)[0])
+        assert weight_digest(loaded) == weight_digest(encoder)
 
 
 def test_an_encoder_that_is_no_model_by_itself_is_made_one(tmp_path: Path) -> None:

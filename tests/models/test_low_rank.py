@@ -156,12 +156,15 @@ def test_moments_are_those_of_the_inputs_of_real_tokens() -> None:
         rows = [own[real].double() for own, real in zip(states, mask, strict=True)]
         tokens = torch.cat(rows)
         apart = torch.cat([own - own.mean(dim=0) for own in rows])
-        for ours, expected in (
-            (found.mean, tokens.mean(dim=0)),
-            (found.covariance, torch.cov(tokens.T, correction=0)),
-            (found.within, apart.T @ apart / len(apart)),
+        expected = (
+            tokens.mean(dim=0),
+            torch.cov(tokens.T, correction=0),
+            apart.T @ apart / len(apart),
+        )
+        for ours, theirs in zip(
+            (found.mean, found.covariance, found.within), expected, strict=True
         ):
-            assert_same_outputs(torch.from_numpy(ours), expected)
+            assert_same_outputs(torch.from_numpy(ours), theirs)
     assert not any(module._forward_pre_hooks for module in model.modules())
 
 
@@ -183,8 +186,7 @@ def folder(tmp_path: Path) -> Path:
 )
 def test_what_was_written_is_loaded(kind: str, method: str, tmp_path: Path) -> None:
     model = low_rank(with_biases(kind), method, 2 * HEADS)
-    folder = save(model, tmp_path / "model")
-    loaded = load_model(folder)
+    loaded = load_model(save(model, tmp_path))
     assert not loaded.training
     assert torch.equal(outputs(loaded), outputs(model))
     state, again = model.state_dict(), loaded.state_dict()
@@ -299,10 +301,9 @@ def test_two_heads_of_one_dimension_by_hand(rank: int) -> None:
     first, second = factorise(maps, InputMoments.none(3), rank).as_maps().scores(inputs)
     assert_allclose(first, [[0, 1.5, 3], [0, 0.5, 1], [0, 2.5, 5]], atol=DIGITS)
     assert_allclose(second, [[0, 1, 2], [0, -1, -2], [0, 3, 6]], atol=DIGITS)
+    expected = [[0.039113, 0.17529, 0.785597], [0.186324, 0.307196, 0.50648]]
     rows = softmax(first, axis=1)
-    assert_allclose(rows[0], [0.039113, 0.175290, 0.785597], atol=DIGITS)
-    assert_allclose(rows[1], [0.186324, 0.307196, 0.506480], atol=DIGITS)
-    assert_allclose(rows[2], [0.006188, 0.075389, 0.918423], atol=DIGITS)
+    assert_allclose(rows, [*expected, [0.006188, 0.075389, 0.918423]], atol=DIGITS)
     assert_allclose(softmax(second[0]), [0.090031, 0.244728, 0.665241], atol=DIGITS)
     with_key_bias = [[0.45, 1.95, 3.45], [0.15, 0.65, 1.15], [0.75, 3.25, 5.75]]
     assert_allclose(rows, softmax(with_key_bias, axis=1), atol=DIGITS)

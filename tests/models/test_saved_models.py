@@ -32,6 +32,7 @@ from headroles.results.stored import new_folder
 from headroles.storage import HIDDEN
 from headroles.studies.importance.importance import Importance
 from headroles.studies.sharing.collaborate import collaborate_heads
+from tests.commands import contents, names
 from tests.conftest import change_json, make_bert, make_tokenizer
 from tests.models.families import HALVES, NAMES, PROJECTED, make_whole
 from tests.models.test_loading import QUERY, Spoil, changed, saying, with_weights
@@ -121,10 +122,10 @@ def test_weights_that_headroles_did_not_write_are_not_written_beside(
     bert_folder: Path, low_rank: Path, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(bert_folder, tmp_path / "theirs")
-    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    before = contents(folder)
     with pytest.raises(StorageError, match=r"holds model\.safetensors, which headroles did not"):
         CollaborativeModel.load(low_rank).save(folder, overwrite=True)
-    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    assert contents(folder) == before
 
 
 @pytest.mark.parametrize(
@@ -150,14 +151,14 @@ def test_a_model_is_not_replaced_by_itself_or_by_a_table(
 def test_a_model_that_a_killed_run_committed_is_read_where_it_lies(
     pruned: Path, tmp_path: Path
 ) -> None:
-    names, out = sorted(file.name for file in pruned.iterdir()), tmp_path / "out"
+    before, out = names(pruned), tmp_path / "out"
     (out / HIDDEN).mkdir(parents=True)
     shutil.copytree(pruned, out / HIDDEN / "done")
     assert load_encoder(out).identity == load_encoder(pruned).identity
-    assert sorted(file.name for file in out.iterdir()) == [HIDDEN]
+    assert names(out) == {HIDDEN}
     shutil.copy(pruned / "model.safetensors", out)  # the run was killed later
     with model_folder(out, None, [PrunedModel], overwrite=True):
-        assert sorted(file.name for file in out.iterdir()) == [HIDDEN, *names]
+        assert names(out) == {HIDDEN, *before}
 
 
 QUERIES = f"bert.{QUERY}"
@@ -240,22 +241,19 @@ def test_a_spoilt_folder_is_refused(
 def test_a_full_disk_is_reported(low_rank: Path, tmp_path: Path) -> None:
     whole = PrunedModel(make_bert(), make_tokenizer(), Record())
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for number, made in enumerate((whole, CollaborativeModel.load(low_rank))):
+    for made in (whole, CollaborativeModel.load(low_rank)):
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
         try:
             with pytest.raises(StorageError, match=r"cannot be written: .*File too large"):
-                made.save(tmp_path / str(number))
+                made.save(tmp_path / "out")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        assert not (tmp_path / str(number)).exists()
+        assert not (tmp_path / "out").exists()
 
 
 def test_overwriting_leaves_no_weights_of_another_kind(pruned: Path, low_rank: Path) -> None:
-    made = CollaborativeModel.load(low_rank)
-    made.save(pruned, overwrite=True)
-    names = {file.name for file in pruned.iterdir()}
-    assert "low_rank.safetensors" in names
-    assert "model.safetensors" not in names
+    CollaborativeModel.load(low_rank).save(pruned, overwrite=True)
+    assert [file.name for file in pruned.glob("*.safetensors")] == ["low_rank.safetensors"]
 
 
 TOKENIZER = make_tokenizer()

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import BertForMaskedLM, BertForSequenceClassification, PreTrainedModel
 
-from tests.conftest import make_tokenizer
+from tests.conftest import save
 
 SENTENCES = [
     ("the cat sat on the mat", "good"),
@@ -38,12 +38,6 @@ def make_task_model(kind: type[PreTrainedModel] = BertForSequenceClassification,
         "initializer_range": 0.5,
     }
     return kind(kind.config_class(**settings | config)).eval()
-
-
-def save(model: PreTrainedModel, folder: Path) -> Path:
-    model.save_pretrained(folder)
-    make_tokenizer().save_pretrained(folder)
-    return folder
 
 
 def write_labelled(file: Path, rows: list[tuple[str, str]], label: str = "label") -> Path:
