@@ -156,15 +156,10 @@ def test_moments_are_those_of_the_inputs_of_real_tokens() -> None:
         rows = [own[real].double() for own, real in zip(states, mask, strict=True)]
         tokens = torch.cat(rows)
         apart = torch.cat([own - own.mean(dim=0) for own in rows])
-        expected = (
-            tokens.mean(dim=0),
-            torch.cov(tokens.T, correction=0),
-            apart.T @ apart / len(apart),
-        )
-        for ours, theirs in zip(
-            (found.mean, found.covariance, found.within), expected, strict=True
-        ):
-            assert_same_outputs(torch.from_numpy(ours), theirs)
+        means, within = tokens.mean(dim=0), apart.T @ apart / len(apart)
+        assert_same_outputs(torch.from_numpy(found.mean), means)
+        assert_same_outputs(torch.from_numpy(found.covariance), torch.cov(tokens.T, correction=0))
+        assert_same_outputs(torch.from_numpy(found.within), within)
     assert not any(module._forward_pre_hooks for module in model.modules())
 
 
@@ -217,15 +212,8 @@ def test_what_is_trained_is_saved_by_the_trainer(tmp_path: Path) -> None:
     make_and_save("ForSequenceClassification", tmp_path / "model")
     network = load_model(tmp_path / "model")
     before = {name: values.clone() for name, values in network.named_parameters()}
-    settings = TrainingArguments(
-        output_dir=str(tmp_path / "trained"),
-        max_steps=2,
-        learning_rate=1e-2,
-        use_cpu=True,
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-    )
+    quiet = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True, "use_cpu": True}
+    settings = TrainingArguments(tmp_path / "trained", max_steps=2, learning_rate=1e-2, **quiet)
     examples = [{"input_ids": [1, 9, 8 + label, 2], "labels": label} for label in (0, 1)]
     trainer = Trainer(network, settings, train_dataset=examples, processing_class=make_tokenizer())
     trainer.train()
@@ -249,11 +237,10 @@ def test_its_memory_is_free_when_nothing_refers_to_it(folder: Path) -> None:
     model = load_model(folder)
     known = weakref.ref(model)
     gc.disable()
-    try:
-        del model
-        assert known() is None
-    finally:
-        gc.enable()
+    del model
+    is_free = known() is None
+    gc.enable()
+    assert is_free
 
 
 def test_transformers_does_not_load_it_with_weights_made_up(folder: Path) -> None:

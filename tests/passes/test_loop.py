@@ -40,6 +40,12 @@ class Scarce:
         return len(batch.indices)
 
 
+OUT_OF_MEMORY = (
+    "[enforce fail at alloc_cpu.cpp:124] DefaultCPUAllocator: can't allocate memory",
+    *("MPS backend out of memory", "could not create a primitive", "can't start new thread"),
+    "unable to mmap 9 bytes from file </m>: Cannot allocate memory (12)",
+    "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+)
 LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=40)
 
 
@@ -77,18 +83,9 @@ def test_what_did_not_fit_is_not_tried_again() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        torch.OutOfMemoryError("CUDA out of memory"),
-        MemoryError(),
-        RuntimeError(
-            "[enforce fail at alloc_cpu.cpp:124] DefaultCPUAllocator: can't allocate memory"
-        ),
-        RuntimeError("MPS backend out of memory"),
-        RuntimeError("unable to mmap 9 bytes from file </m>: Cannot allocate memory (12)"),
-        RuntimeError("could not create a primitive"),
-        RuntimeError("can't start new thread"),
-        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        *(torch.OutOfMemoryError("CUDA out of memory"), MemoryError()),
+        *map(RuntimeError, OUT_OF_MEMORY),
     ],
-    ids=["cuda", "python", "cpu", "mps", "file", "mkldnn", "thread", "cublas"],
 )
 def test_lack_of_memory_on_every_device(error: BaseException) -> None:
     assert len(run(passes_of([8] * 8, 64), Scarce(3, error))) == 4
