@@ -40,27 +40,22 @@ def unit_bounds(n: int, tests: int = 1, low: float = 0.0, high: float = 1.0) -> 
     )
 
 
-def slow_e(
-    values: NDArray[Any],
-    threshold: float,
-    low: Any,
-    high: Any,
-    cap: float,
-    clusters: Any,
-    side: int,
-) -> float:
-    """E of one column as it is defined; no value has a bound of its own beyond the cap."""
+def slow_e(values: Any, low: Any, high: Any, clusters: Any, side: int) -> float:
+    """E of one column as it is defined, with the threshold 2 and the cap 5.
+
+    No value has a bound of its own beyond the cap.
+    """
     units: dict[Any, list[float]] = {}
     for x, a, b, unit in zip(values, low, high, clusters, strict=True):
         if not np.isnan(x):
-            weight = min(1, cap / max(threshold - a, b - threshold, 1e-12))
-            units.setdefault(unit, []).append(weight * (x - threshold))
+            weight = min(1, 5 / max(2 - a, b - 2, 1e-12))
+            units.setdefault(unit, []).append(weight * (x - 2))
     total = 0.0
     for j in range(12):
         stake = 0.99 * (0.99 / 0.001) ** (-j / 11)
         capital = 1.0
         for own in units.values():
-            capital *= 1 + side * stake * sum(own) / len(own) / cap
+            capital *= 1 + side * stake * sum(own) / len(own) / 5
         total += capital
     return total / 12
 
@@ -92,7 +87,7 @@ def test_against_loops(alternative: Any, at_once: int, monkeypatch: pytest.Monke
     bounds = Bounds(low, high, -unknown, unknown, kinds, cap=5.0)
     found = betting_test(values, 2.0, bounds, clusters=clusters, alternative=alternative)
     for test, kind in enumerate(kinds):
-        expected = slow_e(values[:, test], 2, low[:, kind], high[:, kind], 5, clusters, side)
+        expected = slow_e(values[:, test], low[:, kind], high[:, kind], clusters, side)
         assert math.exp(found.log_e[test]) == pytest.approx(expected)
         assert found.p_value[test] == pytest.approx(min(1, 1 / expected))
 
@@ -205,32 +200,25 @@ def test_it_is_the_least_over_all_sets_of_true_nulls(at_least: int, independent:
     np.testing.assert_allclose(np.exp(found), np.min(against, axis=0))
 
 
-VALUES = np.array([0.3, 1.2, 0.1, 0.9, 2.0, 1.1, 0.2, 0.8])
-STRATA = np.array([0, 0, 0, 0, 1, 1, 1, 1])
-MARKED = np.array([0, 1, 0, 1, 1, 0, 0, 0], dtype=bool)
-
-
-def test_is_that_of_all_permutations() -> None:
-    centred = VALUES - np.repeat([VALUES[:4].mean(), VALUES[4:].mean()], 4)
+def test_is_that_of_all_permutations_and_strata_that_tell_nothing_do_not_count() -> None:
+    values = np.array([0.3, 1.2, 0.1, 0.9, 2.0, 1.1, 0.2, 0.8])
+    strata, marked = np.repeat([0, 1], 4), np.array([0, 1, 0, 1, 1, 0, 0, 0], dtype=bool)
+    centred = values - np.repeat([values[:4].mean(), values[4:].mean()], 4)
     sums = [
         centred[list(one)].sum() + centred[list(other)].sum()
         for one, other in product(combinations(range(4), 2), combinations(range(4, 8), 1))
     ]
-    observed = centred[MARKED].sum()
+    observed = centred[marked].sum()
     exact = np.mean(np.abs(sums) >= abs(observed) - 1e-12)
-    difference, drawn = permute_within(VALUES, MARKED, STRATA, 40_000)
+    difference, drawn = permute_within(values, marked, strata, 40_000)
     assert difference == pytest.approx(observed / 3)
     p_value = rank_test(np.abs(drawn)[:, None], abs(difference), 1e-12)[0]
     assert p_value == pytest.approx(exact, abs=0.01)
-
-
-def test_strata_that_tell_nothing() -> None:
+    more = permute_within([*values, 50, 60], [*marked, True, True], [*strata, 2, 2])
+    assert more[0] == pytest.approx(difference)
     nothing, drawn = permute_within([1, 2, 3], [1, 1, 1], [0, 0, 0])
     assert np.isnan(nothing)
     assert np.isnan(drawn).all()
-    whole = permute_within(VALUES, MARKED, STRATA)
-    more = permute_within([*VALUES, 50, 60], [*MARKED, True, True], [*STRATA, 2, 2])
-    assert more[0] == pytest.approx(whole[0])
 
 
 def make_likeness(groups: int) -> NDArray[np.float64]:

@@ -173,11 +173,9 @@ def examples(draw: st.DrawFn, min_words: int = 1) -> EncodedExample:
     return make_example(segments, words, governors, {k: draw(labels) for k in dependents})
 
 
-def random_attention(
-    n: int, seed: int, heads: int = 2, reach: int | None = None
-) -> NDArray[np.float64]:
-    """(1, heads, n, n): rows that sum to 1 over the keys within reach."""
-    weights = np.exp(np.random.default_rng(seed).normal(scale=3, size=(1, heads, n, n)))
+def random_attention(n: int, seed: int, reach: int | None = None) -> NDArray[np.float64]:
+    """(1, 2, n, n): two heads, of which rows sum to 1 over the keys within reach."""
+    weights = np.exp(np.random.default_rng(seed).normal(scale=3, size=(1, 2, n, n)))
     if reach is not None:
         weights *= np.abs(np.subtract.outer(range(n), range(n))) <= reach
     return weights / weights.sum(-1, keepdims=True)

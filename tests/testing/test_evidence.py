@@ -36,13 +36,11 @@ SIDES: tuple[Alternative, ...] = ("greater", "less")
 DOCUMENTS = [f"d{k // 3}" for k in range(24)]
 
 
-def values_of(
-    n: int = 24, layers: int = 2, heads: int = 3, n_roles: int = 3, seed: int = 0
-) -> NDArray[np.float32]:
+def values_of(n: int = 24, heads: int = 3, seed: int = 0) -> NDArray[np.float32]:
     """Skewed scores, some of them missing; heads differ in strength, some are near 3."""
     rng = np.random.default_rng(seed)
-    means = rng.choice([2.0, 2.6, 3.0, 3.4, 4.5], (layers, heads, n_roles))
-    values = means * rng.gamma(9, 1 / 9, (n, layers, heads, n_roles))
+    means = rng.choice([2.0, 2.6, 3.0, 3.4, 4.5], (2, heads, 3))
+    values = means * rng.gamma(9, 1 / 9, (n, 2, heads, 3))
     values[n // 2 :, ..., -1] = np.nan
     values[::7, ..., 0] = np.nan
     return values.astype(np.float32)
