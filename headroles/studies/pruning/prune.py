@@ -216,17 +216,17 @@ class Pruning(Result):
             )
 
     def _about_task(self) -> Iterator[Shown]:
-        facts, tuning, change = self.facts, self.facts["fine_tuning"], self.facts["loss_change"]
+        facts, tuning = self.facts, self.facts["fine_tuning"] or {}
+        change = facts["loss_change"]
         if not facts["before"]:
             yield "The loss was not measured: name examples with `test`."
             return
-        tuned = {}
-        if tuning:
-            tuned = {
-                "before, fine-tuned": tuning["whole"],
-                "after, not fine-tuned": tuning["masked"],
-            }
-        steps = {"before": facts["before"], **tuned, "after": facts["after"]}
+        steps = {
+            "before": facts["before"],
+            "before, fine-tuned": tuning.get("whole"),
+            "after, not fine-tuned": tuning.get("masked"),
+            "after": facts["after"],
+        }
         yield tabulate_steps(f"On {facts['measured_on']}", steps)
         if change["ci_low"] is not None:
             subject = "Only the loss was tested: it" if len(facts["before"]) > 1 else "The loss"
