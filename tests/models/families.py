@@ -52,14 +52,6 @@ _GEMMA = {
     "query_pre_attn_scalar": 8,
     "dropout_rate": 0.0,
 }
-_SEEING = {
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "image_size": 8,
-    "patch_size": 4,
-}
 _XLNET = {
     **dict.fromkeys(("max_position_embeddings", "hidden_size", "num_hidden_layers")),
     "d_model": 32,
@@ -115,7 +107,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         **dict.fromkeys(COMMON),
         "encoder": {
             "text_config": _GEMMA,
-            "vision_config": _SEEING,
+            "vision_config": {**COMMON, "image_size": 8, "patch_size": 4},
             "image_token_id": 1,
             "boi_token_index": 2,
             "eoi_token_index": 3,
