@@ -218,6 +218,11 @@ def test_a_sentence_of_ones_own_is_on_the_page(
         assert "yours" not in {one.score for one in others}
         for query, key, weight, _ in first.arcs:
             assert weight == seen.weights[query, key]
+    long = make_report(classified, tokens="cat " * 600)  # the others keep their weights
+    assert any("or more than the 512 that the model reads" in text for text in texts_of(long))
+    first, *others = parts_of(long, Sentences)[0].quoted
+    assert (first.score, first.words[0]) == ("yours", "cat")
+    assert all(one.words[0] == "[CLS]" for one in others)
 
 
 def test_details_fit_a_screen(shifts: RoleComparison) -> None:

@@ -274,17 +274,21 @@ def quote(
     try:
         scores = HeadScores.load(folder)
         for of_kind in (given, [k for k in places if k not in given]):
-            chosen = read_examples(scores, [wanted[k] for k in of_kind], options)
-            read |= zip(of_kind, chosen, strict=True)
+            examples = read_examples(scores, [wanted[k] for k in of_kind], options)
+            read |= zip(of_kind, examples, strict=True)
     except HeadRolesError as error:
         if len(read) < len(given):
             raise
         why_not.append(f"The sentences cannot be shown: {error}.")
-    every = [(k, shown) for k in read for shown in read[k]]
+    every = [(k, shown) for k in reversed(read) for shown in read[k]]
     seen: list[WordAttention] = []
     if every:
-        seen, reasons = _attention_or_reasons(scores, [shown for _, shown in every], options)
+        chosen = [shown for _, shown in every]
+        seen, reasons = _attention_or_reasons(scores, chosen, options)
         why_not += reasons
+        if reasons and given:  # they come last; the model may read the others
+            scored = [shown for shown in chosen if shown.row != TYPED]
+            seen, _ = _attention_or_reasons(scores, scored, options)
     quoted: list[list[Quoted]] = [[] for _ in wanted]
     for (k, shown), attention in zip_longest(every, seen):
         quoted[k].append(_quoted(shown, attention, wanted[k][2].which))
