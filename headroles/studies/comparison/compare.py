@@ -263,11 +263,6 @@ def role_status(before: ArrayLike, after: ArrayLike) -> NDArray[np.str_]:
     rest on two shown answers. A role that is undecided at one end is ``"undecided"``: that it
     could not be shown again is no evidence that it was lost. ``"untestable"`` goes before.
 
-    Two answers stand behind each status, so with a family-wise correction, of p-values that hold
-    (those of betting do on skewed scores, those of t do not), the chance that any role is wrongly
-    called lost is at most 2 alpha, and the same for gained. A false discovery rate is that of a
-    whole role table: among the few roles that were lost it may be higher.
-
     >>> role_status(["yes", "yes", "no"], ["no", "undecided", "yes"]).tolist()
     ['lost', 'undecided', 'gained']
     """
@@ -436,21 +431,19 @@ def compare_roles(
     1      0     1  undecided  absent
     """
     sides = list(map(scores_of, (before, after, *later)))
-    joined = join_scores(
-        dict(zip(name_sides(len(sides), options), sides, strict=True)), options.on_mismatch
-    )
+    given = dict(zip(name_sides(len(sides), options), sides, strict=True))
+    sets = join_scores(given, options.on_mismatch)
     tables = {
-        name: assign_roles(scores, options.as_group(AssignOptions))
-        for name, scores in joined.sets.items()
+        name: assign_roles(scores, options.as_group(AssignOptions)) for name, scores in sets.items()
     }
-    score, first = sides[0].score, joined.sets[BEFORE]
+    score, first = sides[0].score, sets[BEFORE]
     margin = score.margin if options.margin is None else options.margin
-    hypotheses, frame = _differences(joined.sets, options)
+    hypotheses, frame = _differences(sets, options)
     frame = frame.assign(
         **_paired_tests(hypotheses, options, margin),
         **_certified(hypotheses, options, margin),
     )
-    for name, scores in joined.sets.items():
+    for name, scores in sets.items():
         among = True if name == BEFORE else frame["checkpoint"] == name
         note_removed(frame, scores.record, among)
     frame = _with_answers(frame, {name: table.frame for name, table in tables.items()})
@@ -470,14 +463,19 @@ def compare_roles(
             "examples": first.n_examples,
             "clustered_by": "document" if hypotheses.is_clustered else "none",
             "n_clusters": hypotheses.n_clusters,
-            "dropped_examples": joined.dropped_examples,
-            "dropped_roles": joined.dropped_roles,
+            "dropped_examples": {
+                name: scores.n_examples - first.n_examples for name, scores in given.items()
+            },
+            "dropped_roles": {
+                name: [role for role in scores.role_ids if role not in first.role_ids]
+                for name, scores in given.items()
+            },
         },
         warnings=[
-            *_same_weights(joined.sets),
+            *_same_weights(sets),
             *(f"{', '.join(names)}: {text}" for text, names in named.items()),
         ],
-        sources={name: scores.record for name, scores in joined.sets.items()},
+        sources={name: scores.record for name, scores in sets.items()},
     )
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from headroles.studies.comparison.compare import RoleComparison
 
-MOST_HEADS = 20
-"""Default number of heads in a figure of changes."""
 _NEITHER = "neither gained nor lost"
 _LOOKS = {"gained": (DARK, "solid"), "lost": (BRIGHT, "dashed"), _NEITHER: ("0.6", "solid")}
 _N_ROLES = 3
@@ -54,7 +52,7 @@ def draw_changes(
     shifts: RoleComparison,
     role: str,
     checkpoint: str | None = None,
-    most: int = MOST_HEADS,
+    most: int = 20,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw for a role arrows from the mean before to the mean after, of heads that changed most.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,22 +24,13 @@ _OTHER_SHAPE = (
 )
 
 
-@dataclass(frozen=True)
-class JoinedScores:
-    """Score sets with the same examples and roles in the same order, under their names.
+def join_scores(
+    named: Mapping[str, HeadScores], on_mismatch: str = "error"
+) -> dict[str, HeadScores]:
+    """Return two or more score sets with the examples and roles that all have, in one order.
 
-    ``dropped_examples`` and ``dropped_roles`` of each set are those that not all sets have.
-    """
-
-    sets: dict[str, HeadScores]
-    dropped_examples: dict[str, int]
-    dropped_roles: dict[str, list[str]]
-
-
-def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = "error") -> JoinedScores:
-    """Join the examples of two or more score sets by their ids and digests.
-
-    Examples and roles come in the order of the first set, and documents are called as there.
+    Examples, joined by their ids and digests, and roles come in the order of the first set;
+    documents are called as there.
 
     Args:
         named: score sets under the names that messages call them by, the first one first.
@@ -72,19 +63,10 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = "error") -> 
         _check_same_examples(named, rows)
     documents = tuple(first.documents[row] for row in rows[first_name])
     ids = [role.id for role in roles]
-    return JoinedScores(
-        sets={
-            name: replace(scores.select(rows[name], ids), documents=documents)
-            for name, scores in named.items()
-        },
-        dropped_examples={
-            name: scores.n_examples - len(rows[name]) for name, scores in named.items()
-        },
-        dropped_roles={
-            name: [role.id for role in scores.roles if role not in roles]
-            for name, scores in named.items()
-        },
-    )
+    return {
+        name: replace(scores.select(rows[name], ids), documents=documents)
+        for name, scores in named.items()
+    }
 
 
 def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[str]:

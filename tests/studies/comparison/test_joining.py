@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headroles import HeadScores, Role
+from headroles import HeadScores, Role, compare_roles
 from headroles.errors import UsageError
 from headroles.record import Record
 from headroles.roles import SCORES
-from headroles.studies.comparison.joining import JoinedScores, join_scores
+from headroles.studies.comparison.joining import join_scores
 from tests.conftest import changed
 from tests.rounding import tolerance
 from tests.studies.comparison.made import make_scores, random_scores, shifted
@@ -25,7 +25,9 @@ def before() -> HeadScores:
     return random_scores(documents=4)
 
 
-def join(before: HeadScores, after: HeadScores, on_mismatch: str = "error") -> JoinedScores:
+def join(
+    before: HeadScores, after: HeadScores, on_mismatch: str = "error"
+) -> dict[str, HeadScores]:
     return join_scores({"before": before, "after": after}, on_mismatch)
 
 
@@ -41,14 +43,14 @@ def test_the_first_set_gives_orders_and_names(before: HeadScores) -> None:
         documents=tuple(f"/elsewhere/{name}" for name in after.documents),
     ).select(rows)
     for other, expected in ((turned, after), (before, before)):
-        joined = join(before, other).sets
+        joined = join(before, other)
         np.testing.assert_array_equal(joined["before"].values, before.values)
         np.testing.assert_array_equal(joined["after"].values, expected.values)
         np.testing.assert_array_equal(joined["after"].counts, expected.counts)
         for name in ("ids", "documents", "roles"):
             assert [getattr(side, name) for side in joined.values()] == [getattr(before, name)] * 2
     by_hand = replace(before, record=Record())  # nothing is known, so nothing differs
-    assert join(by_hand, by_hand).sets["after"].roles == before.roles
+    assert join(by_hand, by_hand)["after"].roles == before.roles
 
 
 def meaning(scores: HeadScores, role: str, **meaning: Any) -> HeadScores:
@@ -133,10 +135,11 @@ def test_relations_are_refused_or_intersected() -> None:
     with pytest.raises(UsageError, match=r"relations: \['nsubj', 'obj'\] and \['nsubj', 'am"):
         join(before, after)
     joined = join(before, after, "intersect")
-    assert [side.role_ids for side in joined.sets.values()] == [("local", nsubj)] * 2
-    assert joined.dropped_roles == {"before": [ANY, others[0]], "after": [ANY, others[1]]}
-    assert joined.dropped_examples == {"before": 0, "after": 0}
-    np.testing.assert_array_equal(joined.sets["after"].values, VALUES[..., [0, 2]].astype("f4"))
+    assert [side.role_ids for side in joined.values()] == [("local", nsubj)] * 2
+    facts = compare_roles(before, after, on_mismatch="intersect").facts
+    assert facts["dropped_roles"] == {"before": [ANY, others[0]], "after": [ANY, others[1]]}
+    assert facts["dropped_examples"] == {"before": 0, "after": 0}
+    np.testing.assert_array_equal(joined["after"].values, VALUES[..., [0, 2]].astype("f4"))
 
 
 def test_other_roles_are_refused_or_intersected() -> None:
@@ -147,7 +150,7 @@ def test_other_roles_are_refused_or_intersected() -> None:
     )
     with pytest.raises(UsageError, match=f"roles: none besides and {contrast}; sc"):
         join(without, with_contrast)
-    assert join(without, with_contrast, "intersect").sets["after"].role_ids == (ANY,)
+    assert join(without, with_contrast, "intersect")["after"].role_ids == (ANY,)
     with pytest.raises(UsageError, match="differ in their roles: local and block"):
         join(local, block)
     with pytest.raises(UsageError, match="no role in common"):
@@ -156,17 +159,17 @@ def test_other_roles_are_refused_or_intersected() -> None:
     one, other = (replace(local, roles=(Role("mine", meaning={"depth": k}),)) for k in (1, 2))
     with pytest.raises(UsageError, match="depth of mine: 1 and 2"):
         join(one, other)
-    assert join(one, one).sets["after"].role_ids == ("mine",)
+    assert join(one, one)["after"].role_ids == ("mine",)
 
 
 def test_intersection_keeps_what_all_have(before: HeadScores) -> None:
     after = digest(shifted(before, 1.0).select(np.arange(35, 9, -1)), 0, "0" * 16)  # that of e35
     joined = join(before, after, "intersect")
-    assert joined.sets["before"].ids == tuple(f"e{k}" for k in range(10, 35))
-    assert joined.dropped_examples == {"before": 15, "after": 1}
-    difference = joined.sets["after"].values - joined.sets["before"].values
+    assert joined["before"].ids == tuple(f"e{k}" for k in range(10, 35))
+    assert [side.n_examples for side in joined.values()] == [25, 25]
+    difference = joined["after"].values - joined["before"].values
     np.testing.assert_allclose(difference[..., 0], 1.0, atol=tolerance(before.values))
-    np.testing.assert_array_equal(joined.sets["before"].values, before.values[10:35])
+    np.testing.assert_array_equal(joined["before"].values, before.values[10:35])
     named = {"1": before.select(np.arange(10, 40)), "2": before.select(np.arange(30))}
     named = {"before": before, **named}
     with pytest.raises(UsageError, match=r"'before' have no match, first 'e0' \('1' lacks it"):
@@ -174,5 +177,6 @@ def test_intersection_keeps_what_all_have(before: HeadScores) -> None:
     with pytest.raises(UsageError, match=r"10 of the 40 of 'after' .* \('before' lacks it\)"):
         join(named["1"], before)
     joined = join_scores(named, "intersect")
-    assert {scores.ids for scores in joined.sets.values()} == {before.ids[10:30]}
-    assert joined.dropped_examples == {"before": 20, "1": 10, "2": 10}
+    assert {scores.ids for scores in joined.values()} == {before.ids[10:30]}
+    facts = compare_roles(*named.values(), on_mismatch="intersect").facts
+    assert facts["dropped_examples"] == {"before": 20, "1": 10, "2": 10}
