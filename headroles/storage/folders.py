@@ -75,12 +75,6 @@ def changed_folder(folder: str | Path) -> Iterator[Path]:
         yield from _fill(place, ADDED)
 
 
-def check_result_folder(folder: str | Path) -> None:
-    """Raise StorageError if `changed_folder` would reject ``folder``; call before long work."""
-    with _claimed(folder):
-        pass
-
-
 def parts_in(folder: str | Path) -> Parts:
     """Return the place where a run that fills ``folder`` saves its parts."""
     return Parts(Path(folder).absolute() / HIDDEN / _PARTS)
@@ -178,8 +172,8 @@ def _fill(folder: Path, commit: str) -> Iterator[Path]:
 def _prepare(new: Path, folder: Path) -> None:
     """Make ``new`` complete, on the disk. Raises StorageError as `_check_in_the_way`."""
     _check_in_the_way(folder, new)
-    for file in sorted(new.rglob("*")):
-        keep_permissions(folder / file.relative_to(new), file)
+    for file in sorted(new.iterdir()):
+        keep_permissions(folder / file.name, file)
         sync(file)
     for name in result_files(new):  # those that stay as they are
         if not (new / name).exists() and (folder / name).is_file():
@@ -196,8 +190,7 @@ def _finish(folder: Path) -> None:
         if results.name == REPLACED:
             parts_in(folder).remove()
         _check_in_the_way(folder, results)
-        for source in (*(place for place in results.iterdir() if place.is_dir()), results):
-            _replace(folder / source.relative_to(results), source, hidden / _DRAFT)
+        _replace(folder, results, hidden / _DRAFT)
         results.rename(hidden / _PLACED)
         _clear(folder)
 
@@ -207,27 +200,19 @@ def _check_in_the_way(target: Path, source: Path) -> None:
     listed = result_files(target)
     for file in source.iterdir():
         place = target / file.name
-        if file.is_dir():
-            is_free = place.is_dir() and not place.is_symlink()
-        else:
-            is_same = place.is_file() and filecmp.cmp(place, file, False)
-            is_free = is_same or (file.name in listed and not place.is_dir())
+        is_same = place.is_file() and filecmp.cmp(place, file, False)
+        is_free = is_same or (file.name in listed and not place.is_dir())
         if os.path.lexists(place) and not is_free:
-            raise StorageError(
-                f"{place} is in the way of a file or folder of the results; remove it"
-            )
-        if file.is_dir():
-            _check_in_the_way(place, file)
+            raise StorageError(f"{place} is in the way of a file of the results; remove it")
 
 
 def _replace(target: Path, source: Path, draft: Path) -> None:
     """Replace the results in ``target`` by those in ``source``, which keeps its files."""
-    target.mkdir(exist_ok=True)
     for name in unchanged_files(target).difference(result_files(source)):
         (target / name).unlink()
     for file in sorted(source.iterdir(), key=lambda file: file.name == RUN_FILE):
         place = target / file.name
-        if not file.is_dir() and not (place.exists() and place.samefile(file)):
+        if not (place.exists() and place.samefile(file)):
             _give_name(file, draft)
             draft.replace(place)
     sync(target)

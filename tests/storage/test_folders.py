@@ -19,7 +19,6 @@ from filelock import Timeout
 from headroles import storage
 from headroles.errors import StorageError
 from headroles.storage import HIDDEN
-from headroles.storage.folders import check_result_folder
 from tests.commands import names
 from tests.storage.made import everything, make_result
 
@@ -119,11 +118,6 @@ class TestResultFolder:
                 write(tmp_path, overwrite=True, end=KeyboardInterrupt())
             write(tmp_path, overwrite=True)
 
-    def test_checking_leaves_nothing(self, tmp_path: Path) -> None:
-        check_result_folder(tmp_path / "new" / "out")
-        check_result_folder(tmp_path)
-        assert names(tmp_path) == set()
-
 
 Change: TypeAlias = Callable[[Path], None]
 STEPS = ("rename", "replace", "link", "unlink", "rmdir", "mkdir", "fsync", "open")
@@ -168,39 +162,17 @@ def replace_one(folder: Path) -> None:
         storage.write_run(staging, {"run": "new"}, held)
 
 
-def replace_within(folder: Path, resume: bool | None = None) -> None:
-    with storage.result_folder(folder, overwrite=True, resume=resume) as staging:
-        for place in (staging, staging / "within", staging / "other"):
-            place.mkdir(exist_ok=True)
-            make_result(place, "new", ["a.csv", "c.csv"])
-
-
 def whole_result(folder: Path) -> str:
     """Which run the results in ``folder`` are of, all of them, as readers find them."""
     place, run = storage.committed(folder), storage.read_run(folder)
     for files in run.files.values():
         storage.check_files(place, files)
     if place == folder:
-        own = {HIDDEN, "within", "other"}
-        assert names(folder) - own == {"run.json", "notes.txt", *run.files}
+        assert names(folder) - {HIDDEN, "within"} == {"run.json", "notes.txt", *run.files}
     return run.content["run"]
 
 
-def check_within(folder: Path, change: Change) -> None:
-    """Folders within are of the run that the folder is of, or refused while they are replaced."""
-    found = whole_result(folder) if change is replace_within else "old"
-    if found == "new" and storage.committed(folder) != folder:
-        with suppress(StorageError, AssertionError):
-            assert whole_result(folder / "within") in ("old", "new")
-        return
-    assert whole_result(folder / "within") == found
-    if found == "new":
-        assert names(folder / "other") == {"run.json", "a.csv", "c.csv"}
-    else:
-        assert not (folder / "other").exists() or names(folder / "other") == set()
-
-
-@pytest.mark.parametrize("change", [replace_all, replace_one, replace_within])
+@pytest.mark.parametrize("change", [replace_all, replace_one])
 class TestEveryFault:
     """Whatever fails, and whenever: the old results or the new ones, whole."""
 
@@ -221,12 +193,14 @@ class TestEveryFault:
             for at in itertools.count()
         )
 
-    def check(self, copy: Path, change: Change) -> str:
+    def check(self, copy: Path) -> str:
         """Return which results are found; the next run replaces them, and leaves nothing else."""
-        check_within(copy, change)
         found = whole_result(copy)
-        replace_within(copy, resume=False if found == "old" else None)
-        assert names(copy) == {"run.json", "notes.txt", "a.csv", "c.csv", "within", "other"}
+        resume = False if found == "old" else None
+        with storage.result_folder(copy, overwrite=True, resume=resume) as staging:
+            make_result(staging, "new", ["a.csv", "c.csv"])
+        assert names(copy) == {"run.json", "notes.txt", "a.csv", "c.csv", "within"}
+        assert whole_result(copy / "within") == "old"  # a folder of the user's own
         return found
 
     @pytest.mark.parametrize("fail", [break_down, stop])
@@ -243,7 +217,7 @@ class TestEveryFault:
                     said = " ".join([str(error), *getattr(error, "__notes__", [])])
             if len(made) <= at:
                 break
-            found = self.check(copy, change)
+            found = self.check(copy)
             claims = {"old": "unchanged", "new": "are the new ones"}
             assert claims["old" if found == "new" else "new"] not in said
             seen[found] += 1
@@ -260,7 +234,7 @@ class TestEveryFault:
                     os._exit(0)
             if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
                 break
-            seen[self.check(copy, change)] += 1
+            seen[self.check(copy)] += 1
         assert seen["old"] > 5
         assert seen["new"] > 5
 
@@ -277,7 +251,8 @@ def test_reading_moves_nothing_also_after_a_kill(tmp_path: Path) -> None:
     assert whole_result(tmp_path) == "new"
     assert storage.kinds_in(tmp_path) == ("a.csv", "c.csv")
     assert everything(tmp_path) == before
-    check_result_folder(tmp_path)
+    with suppress(StorageError), storage.changed_folder(tmp_path):
+        raise StorageError("nothing is written")
     after = everything(tmp_path)
     assert after.pop("run.json")
     assert after == {"a.csv": b"new", "c.csv": b"new"}

@@ -409,9 +409,6 @@ def compare_roles(
             checkpoints are one family.
         options: keyword arguments, described below.
 
-    Returns:
-        The tests, with the options and the records of all sides.
-
     Raises:
         UsageError: an option outside its range, or scores that cannot be compared: of other
             examples, numbers of layers or heads, or scored with other options.
@@ -431,7 +428,7 @@ def compare_roles(
     1      0     1  undecided  absent
     """
     sides = list(map(scores_of, (before, after, *later)))
-    given = dict(zip(name_sides(len(sides), options), sides, strict=True))
+    given = dict(zip(_name_sides(len(sides), options.names), sides, strict=True))
     sets = join_scores(given, options.on_mismatch)
     tables = {
         name: assign_roles(scores, options.as_group(AssignOptions)) for name, scores in sets.items()
@@ -479,9 +476,8 @@ def compare_roles(
     )
 
 
-def name_sides(n: int, options: CompareOptions) -> tuple[str, ...]:
+def _name_sides(n: int, names: Sequence[str] | None) -> tuple[str, ...]:
     """Name ``n`` score sets. Raises UsageError for names that do not fit."""
-    names = options.names
     if names is None:
         names = ["after"] if n == 2 else [str(place) for place in range(1, n)]
     if len(names) != n - 1 or len({BEFORE, *names}) != n:
