@@ -112,13 +112,15 @@ def watched(before: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def stopped_after(windows: int) -> Iterator[None]:
+def stopped_after(
+    windows: int, end: BaseException | type[BaseException] = KeyboardInterrupt
+) -> Iterator[None]:
     """Ends the scoring of the next window but so many."""
     count = itertools.count()
 
     def stop() -> None:
         if next(count) == windows:
-            raise KeyboardInterrupt
+            raise end
 
     with watched(stop):
         yield
