@@ -51,6 +51,7 @@ from tests.roles.examples import (
 from tests.rounding import assert_same_sums, tolerance
 
 HAND_EXAMPLE = make_example(HAND_SEGMENTS)
+PLAIN = ("local", "delimiter", "delimiter:cls", "delimiter:sep", "block:ratio")
 ENDS = ("r0:to_governor", "r0:to_dependent", "r1:to_governor")  # of which the last has no arc
 
 
@@ -76,7 +77,8 @@ FOUR_EXAMPLE = make_example([0, 0, 0, 0, S], None, [1, 2, -1, 2], {0: "r0", 3: "
 # columns 2, 3, 4, 1, and so 2 of them
 SIX = tenths("312112 124111 212311 115111 112411 511111")
 SIX_EXAMPLE = make_example([S, 0, 0, 0, 0, S], None, [1, 2, -1, 2], {0: "r0", 1: "r0", 3: "r1"})
-COLUMNS = {"score": "hit", "columns": True}
+HIT = {"score": "hit"}
+COLUMNS = HIT | {"columns": True}
 # From a word the mean over its pieces: two of .3 and .2 are less than one of .28.
 PIECES = np.zeros((1, 1, 6, 6))
 PIECES[..., 0] = 1
@@ -91,13 +93,7 @@ PIECES_EXAMPLE = make_example([S, 0, 0, 0, 0, S], [-1, 0, 0, 1, 2, -1], [-1, 2, 
             HAND,
             HAND_EXAMPLE,
             {},
-            {
-                "local": 1.231667,
-                "delimiter": 1.166667,
-                "delimiter:cls": 1.000000,
-                "delimiter:sep": 1.250000,
-                "block:ratio": 1.350000,
-            },
+            dict(zip(PLAIN, (1.231667, 1.166667, 1, 1.25, 1.35), strict=True)),
         ),
         (HAND, HAND_EXAMPLE, {"preset": "published"}, {"local": 1.153333, "block": 2.139783}),
         *(
@@ -108,23 +104,9 @@ PIECES_EXAMPLE = make_example([S, 0, 0, 0, 0, S], [-1, 0, 0, 1, 2, -1], [-1, 2, 
                 (([-1, 0, 1, -1, 2, 2, -1], 0, 2), 0.7, 0.35),
             )
         ),
-        (
-            FOUR,
-            FOUR_EXAMPLE,
-            {"score": "hit"},
-            {"any:to_governor": 2 / 3, "any:to_dependent": 2 / 3},
-        ),
-        (
-            SIX,
-            SIX_EXAMPLE,
-            COLUMNS,
-            {
-                "any:to_governor": 1,
-                "any:from_governor": 2 / 3,
-                "r0:from_governor": 1,
-                "r1:from_governor": 0,
-            },
-        ),
+        (FOUR, FOUR_EXAMPLE, HIT, {"any:to_governor": 2 / 3, "any:to_dependent": 2 / 3}),
+        (SIX, SIX_EXAMPLE, COLUMNS, {"any:to_governor": 1, "any:from_governor": 2 / 3}),
+        (SIX, SIX_EXAMPLE, COLUMNS, {"r0:from_governor": 1, "r1:from_governor": 0}),
         (PIECES, PIECES_EXAMPLE, COLUMNS, {"r0:from_governor": 1}),
     ],
 )
@@ -155,18 +137,17 @@ def test_quantities_by_hand(score: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("attention", "segments", "n_queries", "to_next", "to_previous"),
+    ("attention", "example", "n_queries", "to_next", "to_previous"),
     [
-        (FOUR, [0, 0, 0, 0, S], 3, 2 / 3, 2 / 3),
-        (np.full((1, 1, 4, 4), 0.25), [S, 0, 0, S], 1, 0, 1),
+        (FOUR, FOUR_EXAMPLE, 3, 2 / 3, 2 / 3),
+        (np.full((1, 1, 4, 4), 0.25), make_example([S, 0, 0, S]), 1, 0, 1),
     ],
     ids=["arg-max 1, 0, 3, 2", "the first of equals"],
 )
 def test_first_choices_of_positions(
-    attention: Any, segments: list[int], n_queries: int, to_next: float, to_previous: float
+    attention: Any, example: EncodedExample, n_queries: int, to_next: float, to_previous: float
 ) -> None:
     """Tokens without that neighbour are no queries."""
-    example = make_example(segments)
     found = scores_by_role(attention, example, "hit", roles="position")
     assert found == pytest.approx({"position:-1": to_previous, "position:+1": to_next})
     assert readout_of([example], "hit", roles="position").counts.tolist() == [[n_queries] * 2]
@@ -368,6 +349,7 @@ def test_attention_that_stays_in_the_sieve_reaches_the_bound(score: str) -> None
     attention[:, 0, :, 0] = attention[:, 1, :, 1] = 1
     values = score_of(attention, [HAND_EXAMPLE], score)[0, :, place]
     assert values == pytest.approx([high, low])
+    assert (low, high) == pytest.approx({"bias": (0, 7), "excess": (-1 / 6, 1)}.get(score, (0, 1)))
 
 
 # One arc between words of one piece in five words: 8 keys, of which one is looked for.
@@ -377,9 +359,6 @@ FIVE = make_example([S, 0, 0, 0, 0, 0, S], None, [1, -1, -1, -1, -1], {0: "r0"})
 @pytest.mark.parametrize(
     ("example", "options", "role", "expected"),
     [
-        (HAND_EXAMPLE, {}, "delimiter:cls", [0, 7]),
-        (HAND_EXAMPLE, {"score": "excess"}, "delimiter:cls", [-1 / 6, 1]),
-        (HAND_EXAMPLE, {"score": "hit"}, "delimiter:cls", [0, 1]),
         # Four rows look for two keys, three rows for two: n / |S| is 7 / 2 in each.
         (HAND_EXAMPLE, {}, "block:ratio", [0, 3.5]),
         (HAND_EXAMPLE, {"preset": "published"}, "block", [0, 3.5 * np.log(7)]),

@@ -298,17 +298,14 @@ def test_a_window_of_another_form_is_refused(forged: dict[str, Any]) -> None:
 
 
 class TestMerging:
-    def test_a_part_says_what_it_is(self, scoring: Scoring) -> None:
-        other, half = (HeadScores.load(scoring.part(number)) for number in (1, 2))
-        assert min(half.n_examples, other.n_examples) > 0
+    def test_a_part_says_what_it_is_and_all_parts_are_of_one_run(self, scoring: Scoring) -> None:
+        first, second = scoring.part(1), scoring.part(2)
+        half, other_half = map(HeadScores.load, (second, first))
+        assert min(half.n_examples, other_half.n_examples) > 0
         (warning,) = (one for one in warnings_of_run(half.record) if "part" in one)
         assert warning.startswith("this is part 2 of 2 of the corpus; headroles merge")
-
-    def test_folders_that_are_not_all_parts_of_one_run(self, scoring: Scoring) -> None:
-        first = scoring.part(1)
-        HeadScores.load(first).save(scoring.place / "again")
         other = scoring.part(2, window=3)
-        again = [scoring.place / "again", scoring.part(2)]
+        again = [other_half.save(scoring.place / "again"), second]
         for folders, error, message in (
             ([first, other], UsageError, "not parts of one run: options window was 2 and is 3"),
             ([first], UsageError, "of 2 parts of the corpus 2 is missing"),

@@ -28,19 +28,19 @@ from tests.conftest import CAT, DOG, conllu_sentence, make_bert, make_roles, mak
 ROLES = ("local", "block", "syntactic:nsubj:to_governor")
 
 
-def make_block(first: int = 0, examples: int = 5, heads: int = 3, roles: int = 3) -> HeadScores:
+def make_block(first: int = 0, examples: int = 5) -> HeadScores:
     """Random scores; every third example lacks role 1, and nothing has the last role."""
     rng = np.random.default_rng(first)
-    counts = rng.integers(1, 30, (examples, roles))
+    counts = rng.integers(1, 30, (examples, 3))
     counts[::3, 1] = 0
     counts[:, -1] = 0
-    values = rng.gamma(2.0, size=(examples, 2, heads, roles)).astype(np.float32)
+    values = rng.gamma(2.0, size=(examples, 2, 3, 3)).astype(np.float32)
     values[np.broadcast_to((counts == 0)[:, None, None], values.shape)] = np.nan
     numbers = range(first, first + examples)
     return HeadScores(
         ids=tuple(f"sätze {n}" for n in numbers),
         documents=tuple(f"document {n // 3}" for n in numbers),
-        roles=make_roles(ROLES[:roles]),
+        roles=make_roles(ROLES),
         lengths=rng.integers(3, 60, examples),
         values=values,
         counts=counts,
@@ -50,8 +50,7 @@ def make_block(first: int = 0, examples: int = 5, heads: int = 3, roles: int = 3
 
 
 def make_scores(*blocks: HeadScores) -> HeadScores:
-    blocks = blocks or (make_block(),)
-    return HeadScores.joined(blocks, Record())
+    return HeadScores.joined(blocks or (make_block(),), Record())
 
 
 def assert_equal(left: HeadScores, right: HeadScores) -> None:
