@@ -320,6 +320,12 @@ class Result(Stored):
         """Return the columns of whose values the table has every combination."""
         return {}
 
+    def __getitem__(self, role: str) -> pd.DataFrame:
+        """Return the rows of a role, or of both directions of a relation, as `where` finds them."""
+        return self.where(role).frame
+
+    __iter__ = None  # which would otherwise ask for a role 0
+
     def __len__(self) -> int:
         return len(self.frame)
 

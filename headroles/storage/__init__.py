@@ -1,10 +1,13 @@
 """Storage: files and folders that appear whole or not at all, and their records."""
 
+from headroles.storage.files import TableWriter as TableWriter
 from headroles.storage.files import check_regular as check_regular
 from headroles.storage.files import encode_json as encode_json
 from headroles.storage.files import is_special as is_special
 from headroles.storage.files import plain as plain
 from headroles.storage.files import read_json as read_json
+from headroles.storage.files import read_row_groups as read_row_groups
+from headroles.storage.files import read_table as read_table
 from headroles.storage.files import whole_file as whole_file
 from headroles.storage.files import write_bytes as write_bytes
 from headroles.storage.folders import changed_folder as changed_folder
@@ -28,6 +31,3 @@ from headroles.storage.run_file import kinds_in as kinds_in
 from headroles.storage.run_file import read_run as read_run
 from headroles.storage.run_file import result_files as result_files
 from headroles.storage.run_file import write_run as write_run
-from headroles.storage.tables import TableWriter as TableWriter
-from headroles.storage.tables import read_row_groups as read_row_groups
-from headroles.storage.tables import read_table as read_table

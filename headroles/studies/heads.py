@@ -29,8 +29,17 @@ from headroles.record import Record
 from headroles.roles import OFFSETS, Role, contrast_of
 from headroles.scoring.scores import HeadScores
 from headroles.studies.options import ThresholdOptions
-from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES, by_betting
-from headroles.testing.evidence import PValues, both, find_p_values
+from headroles.testing.evidence import (
+    NO,
+    POSITIONAL,
+    UNDECIDED,
+    UNTESTABLE,
+    YES,
+    PValues,
+    both,
+    by_betting,
+    find_p_values,
+)
 from headroles.testing.hypotheses import Hypotheses, size_of_scores
 from headroles.testing.options import LevelOptions, TestOptions, UnitOptions
 

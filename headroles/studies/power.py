@@ -27,7 +27,7 @@ from headroles.studies.heads import (
     scores_of,
 )
 from headroles.studies.options import ThresholdOptions
-from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, YES, answers
+from headroles.testing.evidence import NO, POSITIONAL, UNDECIDED, YES, answers
 from headroles.testing.notes import find_notes
 from headroles.testing.options import LevelOptions
 

@@ -21,8 +21,7 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned, in_digits
 from headroles.tasks.options import REGRESSION
 from headroles.tasks.outcomes import LOSS, Outcomes
-from headroles.testing.answers import answers
-from headroles.testing.evidence import find_p_values
+from headroles.testing.evidence import answers, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.options import CorrectionOptions, TestOptions
 from headroles.wording import not_among

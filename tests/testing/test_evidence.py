@@ -18,10 +18,12 @@ from headroles import assign_roles
 from headroles.arrays import FloatArray
 from headroles.errors import StatisticsError
 from headroles.inference import CORRECTIONS, Alternative, Bounds, Sample
-from headroles.testing.answers import ANSWERS, answer, answers
 from headroles.testing.catalogue import BETTING
 from headroles.testing.evidence import (
+    ANSWERS,
     PValues,
+    answer,
+    answers,
     corrected_together,
     find_equivalence,
     find_p_values,

@@ -26,8 +26,7 @@ from headroles.roles.own import load_function
 from headroles.studies.claims.finding import Finding, at_least, two_sides
 from headroles.studies.claims.measured import ClaimOptions, Measured
 from headroles.studies.claims.published import TESTS
-from headroles.testing.answers import answers
-from headroles.testing.evidence import PValues, corrected_together
+from headroles.testing.evidence import PValues, answers, corrected_together
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import CorrectionOptions
 from headroles.wording import listed, not_among, with_type

@@ -37,7 +37,7 @@ from headroles.studies.heads import (
     note_removed,
     scores_of,
 )
-from headroles.testing.answers import NO, YES
+from headroles.testing.evidence import NO, YES
 from headroles.testing.notes import find_notes, find_warnings
 
 _MUCH = 0.1  # share of sentences without a document that is reported

@@ -45,7 +45,7 @@ from headroles.studies.classification.role_table import (
 from headroles.studies.inspection.again import LARGEST, ExampleOptions, Wanted
 from headroles.studies.inspection.examples import quote
 from headroles.studies.options import ReportOptions
-from headroles.testing.answers import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
+from headroles.testing.evidence import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
 from headroles.wording import head_name
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles, in_words, is_
 from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
 from headroles.scoring.run_notes import about_fit
 from headroles.studies.classification.options import AssignOptions
-from headroles.testing.answers import POSITIONAL, ROLE_ANSWERS, UNTESTABLE
 from headroles.testing.catalogue import TESTS
+from headroles.testing.evidence import POSITIONAL, ROLE_ANSWERS, UNTESTABLE
 from headroles.testing.options import CorrectionOptions, describe_correction
 from headroles.wording import head_name, listed, named_heads
 

@@ -26,7 +26,8 @@ from headroles.studies.classification.role_table import NOT_CONTROLLED, RoleGrou
 from headroles.studies.comparison.joining import join_scores
 from headroles.studies.heads import HeadColumns, clusters_in, note_removed, scores_of
 from headroles.studies.options import ThresholdOptions
-from headroles.testing.answers import (
+from headroles.testing.catalogue import BETTING
+from headroles.testing.evidence import (
     ANSWERS,
     NO,
     POSITIONAL,
@@ -34,9 +35,10 @@ from headroles.testing.answers import (
     UNTESTABLE,
     YES,
     by_betting,
+    find_change,
+    find_equivalence,
+    find_p_values,
 )
-from headroles.testing.catalogue import BETTING
-from headroles.testing.evidence import find_change, find_equivalence, find_p_values
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.notes import find_notes, find_warnings
 from headroles.testing.options import TestOptions

@@ -33,9 +33,8 @@ from headroles.studies.removals import (
 )
 from headroles.tasks.options import CLASSIFICATION, RunOptions
 from headroles.tasks.outcomes import Outcomes
-from headroles.testing.answers import UNDECIDED
 from headroles.testing.catalogue import MCNEMAR
-from headroles.testing.evidence import find_equivalence, find_p_values
+from headroles.testing.evidence import UNDECIDED, find_equivalence, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.notes import find_notes, warn_of_differences
 from headroles.testing.options import CorrectionOptions

@@ -36,9 +36,8 @@ from headroles.studies.removals import (
 )
 from headroles.tasks.options import RunOptions
 from headroles.tasks.outcomes import DERIVATIVES
-from headroles.testing.answers import UNDECIDED, answers
 from headroles.testing.catalogue import RANK
-from headroles.testing.evidence import find_p_values
+from headroles.testing.evidence import UNDECIDED, answers, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.options import CorrectionOptions
 from headroles.wording import listed

@@ -21,8 +21,7 @@ from headroles.results.shown import Grid, Shown, Warned
 from headroles.studies.importance.ablate import Ablations
 from headroles.studies.removals import BETTER, LESS, MORE, WORSE, known_measure, two_sided, worse_by
 from headroles.tasks.outcomes import LOSS
-from headroles.testing.answers import UNDECIDED, answers
-from headroles.testing.evidence import find_p_values
+from headroles.testing.evidence import UNDECIDED, answers, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.notes import find_notes, warn_of_differences, warn_of_shared
 from headroles.testing.options import CorrectionOptions

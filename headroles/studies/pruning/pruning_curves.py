@@ -44,8 +44,7 @@ from headroles.tasks.options import MASKED_LM
 from headroles.tasks.outcomes import DERIVATIVES, LOSS, Outcomes
 from headroles.tasks.reading import read_task
 from headroles.tasks.running import TaskRun, keep_parts, open_run
-from headroles.testing.answers import UNDECIDED, answers
-from headroles.testing.evidence import find_p_values
+from headroles.testing.evidence import UNDECIDED, answers, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.notes import find_notes, warn_of_differences
 from headroles.testing.options import CorrectionOptions

@@ -17,7 +17,7 @@ from headroles.report.pages import make_report
 from headroles.results.shown import WIDE, as_text
 from headroles.roles import SCORES
 from headroles.studies.classification.figures import draw_role
-from headroles.testing.answers import ROLE_ANSWERS
+from headroles.testing.evidence import ROLE_ANSWERS
 from tests.conftest import flat, make_scores, role_ids
 from tests.report.conftest import tables_of
 from tests.rounding import assert_same_sums

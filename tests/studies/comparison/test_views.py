@@ -25,7 +25,7 @@ from headroles.inference import adjust_p_values
 from headroles.roles import contrast_of
 from headroles.scoring.scores import HeadScores
 from headroles.studies.comparison.compare import CHANGES, STATUSES, role_status, rows_counted_once
-from headroles.testing.answers import ANSWERS
+from headroles.testing.evidence import ANSWERS
 from tests.conftest import flat, make_bert
 from tests.studies.comparison.made import make_scores, random_scores, shifted
 
