@@ -235,10 +235,10 @@ def command_of(kind: str) -> str:
 
 def result_types(kind: str) -> list[Any]:
     """Import the class of the results of a kind, the last, and of those it is made with."""
-    found = resolve_name(f"headroles.{RESULTS[kind]}")
-    if isinstance(found, type):
-        return [found]
-    return [*classes_in(inspect.signature(found).return_annotation)]
+    made_by = resolve_name(f"headroles.{RESULTS[kind]}")
+    if isinstance(made_by, type):
+        return [made_by]
+    return [*classes_in(inspect.signature(made_by).return_annotation)]
 
 
 def classes_in(annotation: str) -> Iterator[Any]:

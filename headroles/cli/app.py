@@ -47,7 +47,7 @@ class LazyGroup(TyperGroup):
     """All commands, each made when it is called."""
 
     def __init__(self, **settings: Any) -> None:
-        known = {name: TyperCommand(name, help=one.help) for name, one in COMMANDS.items()}
+        known = {name: TyperCommand(name, help=command.help) for name, command in COMMANDS.items()}
         super().__init__(**{**settings, "commands": known})
 
     def make_context(self, *args: Any, **settings: Any) -> Any:

@@ -205,8 +205,8 @@ def finish(
         with working("drawing"):
             page = write_report(folder, roles=roles)
     if options.json:
-        places = {"out": folder, "report": page}
-        written = {name: str(place) for name, place in places.items() if place}
+        written_to = {"out": folder, "report": page}
+        written = {name: str(place) for name, place in written_to.items() if place}
         print_json({**written, **result.to_json()})
         return
     print_shown((*result.shown, *result.details()) if options.full else brief(result.shown))

@@ -51,7 +51,7 @@ class Picture:
 class Quoted:
     """A sentence with the attention of a head.
 
-    ``keys`` are places of the words in the sieve, ``arcs`` are (query, key, weight, whether the
+    ``keys`` are indices of the words in the sieve, ``arcs`` are (query, key, weight, whether the
     role has it); the weight is NaN without a model.
     """
 
@@ -176,7 +176,7 @@ def _plain(content: Any) -> Any:
     if isinstance(content, dict):
         return {name: _plain(value) for name, value in content.items()}
     if isinstance(content, list | tuple):
-        return [_plain(one) for one in content]
+        return [_plain(part) for part in content]
     return content
 
 
@@ -297,8 +297,8 @@ def _how_made(record: Record) -> Section:
 def _written(value: Any) -> str:
     """Write a piece of a record as text, without empty values."""
     if isinstance(value, dict):
-        given = {name: one for name, one in value.items() if one not in (None, "", [], {})}
-        return "; ".join(f"{name}: {_written(one)}" for name, one in given.items())
+        given = {name: part for name, part in value.items() if part not in (None, "", [], {})}
+        return "; ".join(f"{name}: {_written(part)}" for name, part in given.items())
     if isinstance(value, list):
         return ", ".join(map(_written, value))
     return printable(value)
@@ -311,7 +311,7 @@ def _how_to_report(result: Result) -> Section:
     version = result.record.versions.get("headroles", "")
     treebank = treebank_of(result.record.files)
     keys = ("headroles", *works, *["marneffe", "treebank"] * bool(treebank))
-    cited = [one for one in entries for name in keys if f"{{{name}" in one]
+    cited = [entry for entry in entries for name in keys if f"{{{name}" in entry]
     return Section(
         "How to report this",
         (
@@ -326,7 +326,7 @@ def _setting(record: Record) -> str:
     """Name the program, the model and the data."""
     versions = record.versions
     named = ("transformers", "torch", "python")
-    with_versions = ", ".join(f"{one} {versions[one]}" for one in named if one in versions)
+    with_versions = ", ".join(f"{name} {versions[name]}" for name in named if name in versions)
     models = list(map(_model, record.models.values())) or [_model(RecordedModel())]
     return (
         f"With headroles {versions.get('headroles', '')} ({with_versions}) we analysed the "
@@ -363,5 +363,5 @@ def _data(record: Record) -> str:
 
 def treebank_of(names: Sequence[str]) -> str:
     """Return the treebank of Universal Dependencies that files are of, by their folder."""
-    found = {one[0] if (one := re.search(r"UD_\w+-\w+", name)) else "" for name in names}
-    return found.pop() if len(found) == 1 else ""
+    treebanks = {match[0] if (match := re.search(r"UD_\w+-\w+", name)) else "" for name in names}
+    return treebanks.pop() if len(treebanks) == 1 else ""

@@ -195,8 +195,8 @@ def grid_of(
     Without ``sizes``, the frame gives the numbers of layers and heads.
     """
     grid = np.full(sizes or sizes_in(frame), np.nan)
-    places = values.index.to_frame().to_numpy(dtype=int).T
-    grid[places[0], places[1]] = values.to_numpy(dtype=np.float64)
+    cells = values.index.to_frame().to_numpy(dtype=int).T
+    grid[cells[0], cells[1]] = values.to_numpy(dtype=np.float64)
     return grid
 
 
@@ -212,8 +212,8 @@ def draw_grid(
     Signed values have 0 in the middle of their scale. Of more rows or columns than ``most_labels``,
     only some have a number.
     """
-    found = grid[~np.isnan(grid)]
-    low, high = (min(0.0, found.min()), found.max()) if len(found) else (0.0, 1.0)
+    known = grid[~np.isnan(grid)]
+    low, high = (min(0.0, known.min()), known.max()) if len(known) else (0.0, 1.0)
     if is_signed:
         low, high = -max(-low, high), max(-low, high)
     from matplotlib import colormaps

@@ -109,7 +109,7 @@ def draw_result(result: Result, options: FigureOptions) -> Figure:
 def _with_figure(folder: Path, kind: str | None) -> type[Result]:
     """Return the type of the results that are drawn: the main ones, or those with such a figure."""
     main, held = kind_in(folder), storage.kinds_in(folder)
-    types: list[type[Result]] = [result_type(one) for one in (main, *RESULTS) if one in held]
+    types: list[type[Result]] = [result_type(name) for name in (main, *RESULTS) if name in held]
     known = [*dict.fromkeys(name for form in types for name in form.figures)]
     if kind is None and types[0].figures:
         return types[0]

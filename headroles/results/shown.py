@@ -165,20 +165,20 @@ def print_on(console: Any, shown: Iterable[Shown]) -> None:
     Names in it come from corpora, models and folders: characters that a terminal would obey are
     printed as escapes, here and nowhere else.
     """
-    for one in shown:
-        if isinstance(one, Grid):
-            console.print(_rich_table(one))
-            if not one.tight:
+    for part in shown:
+        if isinstance(part, Grid):
+            console.print(_rich_table(part))
+            if not part.tight:
                 console.print()
         else:
-            for line in _lines(one):
+            for line in _lines(part):
                 console.print(line, soft_wrap=True)
 
 
-def _lines(one: str | Warned) -> list[str]:
+def _lines(part: str | Warned) -> list[str]:
     """Break a text into lines of limited length."""
-    text = f"warning: {one.text}" if isinstance(one, Warned) else one
-    text = text if isinstance(one, Verbatim) else addressed(text)
+    text = f"warning: {part.text}" if isinstance(part, Warned) else part
+    text = text if isinstance(part, Verbatim) else addressed(text)
     return "\n".join(map(_wrapped, printable_lines(text).split("\n"))).split("\n")
 
 
@@ -216,16 +216,16 @@ def _rich_table(grid: Grid) -> Any:
 
 def as_html(shown: Iterable[Shown]) -> str:
     """Return parts of a summary as HTML, everything in it escaped."""
-    return "\n".join(_html(one) for one in shown)
+    return "\n".join(_html(part) for part in shown)
 
 
-def _html(one: Shown) -> str:
-    if isinstance(one, Warned):
-        return f"<p><b>warning:</b> {html.escape(printable(addressed(one.text)))}</p>"
-    if isinstance(one, str):
-        content = one if isinstance(one, Verbatim) else addressed(one)
+def _html(part: Shown) -> str:
+    if isinstance(part, Warned):
+        return f"<p><b>warning:</b> {html.escape(printable(addressed(part.text)))}</p>"
+    if isinstance(part, str):
+        content = part if isinstance(part, Verbatim) else addressed(part)
         text = html.escape(printable_lines(content.strip()))
         return f"<p>{text.replace(chr(10), '<br>')}</p>"
-    rows = [[printable(cell) for cell in row] for row in one.rows]
-    frame = pd.DataFrame(rows, columns=[printable(name) for name in one.columns])
+    rows = [[printable(cell) for cell in row] for row in part.rows]
+    frame = pd.DataFrame(rows, columns=[printable(name) for name in part.columns])
     return str(frame.to_html(index=False, border=0))

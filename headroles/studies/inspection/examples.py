@@ -268,12 +268,12 @@ def quote(
     why_not = [
         f"Sentences of {role} are not shown: {not_imported(role)}." for role in sorted(closed)
     ]
-    places = [k for k, (_, role, _) in enumerate(wanted) if role not in closed]
-    given = [k for k in places if wanted[k][2].is_given]
+    allowed = [k for k, (_, role, _) in enumerate(wanted) if role not in closed]
+    given = [k for k in allowed if wanted[k][2].is_given]
     read: dict[int, list[Chosen]] = {}
     try:
         scores = HeadScores.load(folder)
-        for of_kind in (given, [k for k in places if k not in given]):
+        for of_kind in (given, [k for k in allowed if k not in given]):
             examples = read_examples(scores, [wanted[k] for k in of_kind], options)
             read |= zip(of_kind, examples, strict=True)
     except HeadRolesError as error:
@@ -302,5 +302,5 @@ def _quoted(shown: Chosen, seen: WordAttention | None, which: str) -> Quoted:
     if seen is None:
         arcs = tuple((query, key, np.nan, True) for query, key in pairs)
         return Quoted(score, tuple(words), tuple(keys), arcs)
-    places = np.flatnonzero(np.isin(seen.words, keys)).tolist()
-    return Quoted(score, seen.labels, tuple(places), tuple(_largest_weights(seen, bool(pairs))))
+    units = np.flatnonzero(np.isin(seen.words, keys)).tolist()
+    return Quoted(score, seen.labels, tuple(units), tuple(_largest_weights(seen, bool(pairs))))

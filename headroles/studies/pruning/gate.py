@@ -363,8 +363,8 @@ def _saved(adam: torch.optim.Adam, n_updates: int) -> bytes:
     """Encode the numbers that ``adam`` has updated, with its state."""
     state = {"n_updates": torch.tensor(n_updates)}
     for number, values in enumerate(_numbers(adam)):
-        for name, own in {"values": values.detach(), **adam.state[values]}.items():
-            state[f"{number} {name}"] = own.contiguous()
+        for name, numbers in {"values": values.detach(), **adam.state[values]}.items():
+            state[f"{number} {name}"] = numbers.contiguous()
     return save(state)
 
 

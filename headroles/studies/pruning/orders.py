@@ -134,8 +134,8 @@ def choose_heads(
     units = heads if isinstance(heads, Mapping) else {head: [head] for head in heads}
     firsts = list(units)
     room = _room(n_removed, firsts, options)
-    places = np.random.default_rng(options.seed).permutation(len(firsts))
-    ordered = [firsts[place] for place in places]
+    indices = np.random.default_rng(options.seed).permutation(len(firsts))
+    ordered = [firsts[index] for index in indices]
     if order in BY_LAYER:
         layers = order_layers(order, 1 + max(room))
         ordered = [head for layer in layers for head in ordered if head[0] == layer]
