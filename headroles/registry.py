@@ -66,8 +66,8 @@ COMMANDS = (
     Command(
         "compare",
         "studies.comparison.compare:compare_roles",
-        "Test what changed in the heads, as by fine-tuning.\n\nScore each model with headroles "
-        "score before. AFTER, and each LATER one, is compared with BEFORE.",
+        "Test what changed in the heads, as by fine-tuning.\n\nFirst score each model: "
+        "headroles score. Then AFTER and each LATER are compared with BEFORE.",
         kind="comparison",
     ),
     Command("report", "cli.results:report", "Make one HTML file of results, to read and to send."),

@@ -170,8 +170,8 @@ def find_roles(name: str, known: Sequence[str]) -> list[str]:
     ]
     if not meant:
         relations = list(dict.fromkeys(relation_of(role) for role in plain if is_arc(role)))
-        if relations and is_relation(wanted):
-            single = [relation for relation in relations if relation != POOLED]
+        single = [relation for relation in relations if relation != POOLED]
+        if single and is_relation(wanted):
             raise UsageError(not_among("relation", name, single))
         others = [*[GROUP] * bool(relations), *relations, *map(in_words, plain)]
         raise UsageError(not_among("role", name, known, others))

@@ -146,7 +146,7 @@ class Result(Stored):
                 continue
             yield title
             if is_wide:
-                yield f"These columns tell most; files of the folder have all {table.shape[1]}."
+                yield f"These columns tell most; the whole table has {table.shape[1]}."
             rows = shown.itertuples(index=False, name=None)
             yield Grid(tuple(map(str, shown.columns)), tuple(rows))
 

@@ -68,6 +68,9 @@ def test_heads_that_are_gone_do_not_count(scores: HeadScores, tmp_path: Path) ->
     made = assign_roles(changed(replace(scores, values=values), model={"removed_heads": [[0, 1]]}))
     page = make_report(made.save(tmp_path / "out"))
     assert tables_of(page)[0].columns[0] == "What the 5 heads attend to"
+    assert [text for text in texts_of(page) if "ntestable" in text] == [
+        "Untestable: fewer than two examples (5); the head was removed from the model (3)."
+    ]
 
 
 def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> None:
@@ -227,7 +230,7 @@ def test_a_sentence_of_ones_own_is_on_the_page(
 
 def test_details_fit_a_screen(shifts: RoleComparison) -> None:
     text = shifts.in_full()
-    assert f"files of the folder have all {len(shifts.columns)}." in text
+    assert f"the whole table has {len(shifts.columns)}." in text
     assert max(map(len, text.splitlines())) <= WIDE
     assert len(text.splitlines()) > len(shifts)
 

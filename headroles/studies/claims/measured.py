@@ -50,10 +50,8 @@ class ClaimOptions(CorrectionOptions, TokenOptions, TaskOptions):
     """The claims to test, and the options of their tests."""
 
     claims: Annotated[Sequence[str] | None, Convert(split_names)] = None
-    """Claims to test, separated by commas: ids, or MODULE:FUNCTION of your code.
-
-    None takes all there are; page claims.md lists them.
-    """
+    """Claims to test, separated by commas: ids, as single-heads (docs/claims.md lists all), or
+    MODULE:FUNCTION of your code; left out: all there are."""
     seed: Seed = 0
     """Seed of the controls."""
     probability_margin: Annotated[float, Meta(gt=0)] = 0.05

@@ -59,6 +59,10 @@ class Classification:
             raise AttributeError(name)
         return getattr(self.roles, name)
 
+    def __dir__(self) -> list[str]:
+        """Return the names for tab completion, those of the role table too."""
+        return sorted({*super().__dir__(), *dir(self.roles)})
+
     def __repr__(self) -> str:
         return repr(self.roles)
 

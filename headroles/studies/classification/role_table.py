@@ -21,7 +21,7 @@ from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
 from headroles.role_names import GROUP, POOLED, relation_of
 from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles, in_words, is_arc, is_own
 from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
-from headroles.scoring.run_notes import about_fit
+from headroles.scoring.run_notes import about_fit, describe_run
 from headroles.studies.classification.options import AssignOptions
 from headroles.testing.catalogue import TESTS
 from headroles.testing.evidence import POSITIONAL, ROLE_ANSWERS, UNTESTABLE
@@ -286,7 +286,8 @@ class RoleTable(Result):
         Raises UsageError for a role that the table does not have.
         """
         if name is None:
-            return next(iter(map(str, self.strongest[0].index)), super().clearest_role())
+            pairs, _ = self.strongest
+            return str(pairs.index[0]) if len(pairs) else super().clearest_role()
         rows = by_strength(self.frame[self.frame["role"].isin(find_roles(name, self.roles))])
         return str(rows.sort_values("assigned", ascending=False, kind="stable")["role"].iloc[0])
 
@@ -317,7 +318,7 @@ class RoleTable(Result):
             yield (
                 f"Positional, not counted: {row['layer']}-{row['head']} ({in_words(row['role'])} "
                 f"{row['mean']:{digits(self.facts['score'])}}){f', {left} more' * (left > 0)}: as "
-                "much to any word that far."
+                "much to words as far away."
             )
         yield from map(Warned, cautions)
 
@@ -380,6 +381,20 @@ class RoleTable(Result):
         yield Grid.of(best[:_MOST_RELATIONS], cells)
         if not is_controlled:
             yield NOT_CONTROLLED
+
+    def details(self) -> Iterator[Shown]:
+        """Describe the run, what to compare, and why tests were not made; then the tables."""
+        yield describe_run(self.scored)
+        if self.facts["score"] == BIAS.name:
+            yield (
+                "Bias scores grow with the length of examples. To compare corpora, score with "
+                "`score='excess'`."
+            )
+        notes = self.frame["note"][self.frame["answer"] == UNTESTABLE]
+        reasons = notes.str.removeprefix(f"{UNTESTABLE}: ").value_counts()
+        if len(reasons):
+            yield f"Untestable: {'; '.join(f'{why} ({n})' for why, n in reasons.items())}."
+        yield from super().details()
 
     def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return sentences on score, tests and controls, and the work to cite."""

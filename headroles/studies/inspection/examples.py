@@ -280,17 +280,16 @@ def quote(
         if len(read) < len(given):
             raise
         why_not.append(f"The sentences cannot be shown: {error}.")
-    every = [(k, shown) for k in reversed(read) for shown in read[k]]
+    scored = [(k, shown) for k in read if k not in given for shown in read[k]]
+    every = scored + [(k, shown) for k in read if k in given for shown in read[k]]
     seen: list[WordAttention] = []
     if every:
-        chosen = [shown for _, shown in every]
-        seen, reasons = _attention_or_reasons(scores, chosen, options)
+        seen, reasons = _attention_or_reasons(scores, [shown for _, shown in every], options)
         why_not += reasons
-        if reasons and given:  # they come last; the model may read the others
-            scored = [shown for shown in chosen if shown.row != TYPED]
-            seen, _ = _attention_or_reasons(scores, scored, options)
+        if reasons and given:  # without the user's own, which may be too long, there may be some
+            seen, _ = _attention_or_reasons(scores, [shown for _, shown in scored], options)
     quoted: list[list[Quoted]] = [[] for _ in wanted]
-    for (k, shown), attention in zip_longest(every, seen):
+    for (k, shown), attention in zip_longest(every, seen):  # none for those at the end
         quoted[k].append(_quoted(shown, attention, wanted[k][2].which))
     return quoted, tuple(dict.fromkeys(why_not))
 

@@ -281,6 +281,13 @@ def find_pruning_curves(
     if runs and runs[0].task.digest == tested.task.digest:
         file = tested.task.file
         warnings.insert(0, f"orders were found and measured in one file, {file}: {_ON_ONE_FILE}")
+    size = len(runs[0].task) if runs else 0
+    if options.examples is not None and 0 < size < options.examples:
+        warnings.insert(
+            0,
+            f"{runs[0].task.file} has {size} examples for each of {options.draws} draws, not "
+            f"{options.examples}: give more examples, or fewer `draws`",
+        )
     measured = outcomes.measures(tested.metrics)
     facts = {
         "measured": {name: float(values[0]) for name, values in measured.items()},

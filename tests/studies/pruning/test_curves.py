@@ -98,6 +98,9 @@ def test_fewer_examples_than_the_draws_need(
     assert "on 6 examples of" in repr(few)
     assert len(few.outcomes.losses) == 6
     assert few.facts["found_with"]["examples"] == 8
+    assert any(
+        "has 8 examples for each of 5 draws, not 9: give more" in text for text in few.warnings
+    )
     with pytest.raises(UsageError, match="has 8 examples for 5 draws, each of which needs 2"):
         find_pruning_curves(classifier, labelled, labelled, **asked)
 
