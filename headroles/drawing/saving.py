@@ -60,13 +60,18 @@ def save_figure(drawn: Figure | Axes, file: str | Path) -> Path:
     )
     fonts = [name for name in _FAMILIES if name in fontManager.get_font_names()]
     texts: list[Any] = figure.findobj(Text)
-    for text in texts:
-        text.set_fontfamily([*dict.fromkeys([*text.get_fontfamily(), *fonts])])
+    families = [text.get_fontfamily() for text in texts]
     page = io.BytesIO()
-    # Type 42 fonts: publishers refuse Type 3.
-    with mpl.rc_context({"pdf.fonttype": 42}), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        figure.savefig(page, format=suffix[1:], **about)
+    try:
+        for text, usual in zip(texts, families, strict=True):
+            text.set_fontfamily([*dict.fromkeys([*usual, *fonts])])
+        # Type 42 fonts: publishers refuse Type 3.
+        with mpl.rc_context({"pdf.fonttype": 42}), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            figure.savefig(page, format=suffix[1:], **about)
+    finally:
+        for text, usual in zip(texts, families, strict=True):
+            text.set_fontfamily(usual)
     missing = []
     for warning in caught:
         if glyph := re.match(r"Glyph (\d+) .* missing from font", str(warning.message)):

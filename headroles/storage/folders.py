@@ -196,9 +196,16 @@ def _finish(folder: Path) -> None:
 
 
 def _check_in_the_way(target: Path, source: Path) -> None:
-    """Raise StorageError if a file in ``target`` that is no result has the name of a new one."""
+    """Raise StorageError if a file in ``target`` that is no result has the name of a new one.
+
+    So does a folder in ``source``: results are files alone.
+    """
     listed = result_files(target)
     for file in source.iterdir():
+        if file.is_dir():
+            raise StorageError(
+                f"{file} is a folder, which headroles does not make there; remove it"
+            )
         place = target / file.name
         is_same = place.is_file() and filecmp.cmp(place, file, False)
         is_free = is_same or (file.name in listed and not place.is_dir())

@@ -21,7 +21,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from headroles.errors import ModelError, ModelSupportError, TokenizerError, UsageError
 from headroles.models.families import encoder_of
 from headroles.models.loading.encoder import choose_device, load_encoder, weight_digest
-from headroles.models.loading.weights import ENCODER, read_model
+from headroles.models.loading.weights import ENCODER, load_config, read_model
 from headroles.models.options import ModelOptions
 from headroles.studies.sharing.collaborate import collaborate_heads
 from tests.conftest import change_json, make_bert, make_tokenizer
@@ -206,19 +206,39 @@ class TestConfiguration:
             with pytest.raises(ModelError, match=missing):
                 load_encoder(name)
 
-    def test_a_hub_that_is_not_reached_is_asked_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Its library would ask six times, for half a minute."""
-        asked: list[object] = []
+    @pytest.fixture
+    def requests(self, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+        """Requests to a hub that is not reached, without those of telemetry, once per process."""
+        requests: list[object] = []
 
         def fail(*given: object, **_: object) -> None:
-            asked.append(given)
+            requests.append(given)
             raise OSError("no route to the hub")
 
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY", True)
         monkeypatch.setattr("socket.getaddrinfo", fail)
+        return requests
+
+    def test_a_hub_that_is_not_reached_is_asked_once(self, requests: list[object]) -> None:
+        """Its library would ask six times, for half a minute."""
         with pytest.raises(ModelError, match=r"no model of that name \(no route to the hub\)"):
             load_encoder("nobody/no-such-model")
-        assert len(asked) == 1
+        assert len(requests) == 1
+
+    @pytest.mark.usefixtures("requests")
+    def test_a_stored_revision_is_read_without_the_hub(
+        self, bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The cache has no other one, not even main, which is read by default."""
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+        stored = tmp_path / "models--nobody--stored"
+        shutil.copytree(bert_folder, stored / "snapshots" / "abc")
+        (stored / "refs").mkdir()
+        (stored / "refs" / "v1").write_text("abc")
+        assert load_config("nobody/stored", ModelOptions(revision="v1")).model_type == "bert"
+        with pytest.raises(ModelError, match="no route to the hub"):
+            load_config("nobody/stored", ModelOptions())
 
     @pytest.mark.parametrize(
         ("config", "reason"),

@@ -341,7 +341,8 @@ def test_other_fonts_draw_what_the_usual_one_lacks(
 ) -> None:
     monkeypatch.setattr(saving, "_FAMILIES", ["Not Installed", "STIXGeneral"])
     figure = Figure()
-    figure.text(0, 0, f"ab\u27d0{CHINESE}")  # STIXGeneral has the first of these
+    text = figure.text(0, 0, f"ab\u27d0{CHINESE}")  # STIXGeneral has the first of these
+    families = text.get_fontfamily()
     with pytest.warns(UserWarning, match="^no font") as warned:
         file = save_figure(figure, tmp_path / f"a.{ending}")
     (message,) = (str(one.message) for one in warned)
@@ -351,6 +352,7 @@ def test_other_fonts_draw_what_the_usual_one_lacks(
     for font in (b"STIXGeneral", b"DejaVuSans", b"/CIDFontType2"):
         assert (font in content) == (ending == "pdf")
     assert b"/Type3" not in content  # which publishers refuse
+    assert text.get_fontfamily() == families  # the figure is the user's
 
 
 def test_the_command_of_examples_draws(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from headroles.roles import SCORES, Role
 from headroles.storage import RUN_FILE, digests_of, plain, read_run, write_run
 from tests.commands import names
 from tests.conftest import make_scores
+from tests.storage.made import everything
 
 
 class Cooked(TypedDict):
@@ -90,6 +91,31 @@ def test_a_result_goes_beside_what_it_was_made_from(recipes: Recipes, tmp_path: 
     assert len(Menu.load(tmp_path)) == 2
     assert Menu.load(tmp_path).facts == {"price": 4}
     assert len(Recipes.load(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_nothing_is_replaced_unless_all_is_written(
+    recipes: Recipes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    nth: int,
+    failure: type[BaseException],
+) -> None:
+    before = everything(recipes.save(tmp_path / "out"))
+    write, written = Path.write_bytes, []
+
+    def fail(file: Path, content: bytes) -> int:
+        written.append(file)
+        if len(written) == nth:
+            raise failure
+        return write(file, content)
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    with pytest.raises((StorageError, KeyboardInterrupt)):
+        put_into(tmp_path / "out", replace(recipes, frame=recipes.frame[:1]))
+    assert len(written) == nth
+    assert everything(tmp_path / "out") == before
 
 
 @pytest.mark.parametrize("name", ["recipes.parquet", "recipes.csv"])

@@ -86,7 +86,7 @@ def test_a_sub_folder_that_is_a_link_is_not_written_through(results: Path, victi
             (staging / "before" / "roles.csv").write_text("new")
             storage.write_run(staging, {"run": "new"}, {})
 
-    with pytest.raises(StorageError, match=r"before is in the way"):
+    with pytest.raises(StorageError, match=r"before is a folder, which headroles does not make"):
         write()
     assert everything(victim) == before
     assert storage.read_run(results).content == {"run": "old"}
@@ -133,6 +133,23 @@ class TestResultsOfOthersToBeMoved:
                 if name.startswith("victim/")
             }
             assert {place.name for place in top.iterdir()} == {"victim", "folder"}
+
+
+def test_a_folder_among_results_to_be_moved_is_refused_until_it_is_removed(results: Path) -> None:
+    done = results / HIDDEN / "done"
+    (done / "within").mkdir(parents=True)
+    make_result(done, "sent", ["roles.csv"])
+    before = everything(results)
+    message = "done/within is a folder, which headroles does not make there; remove it$"
+    for change in (replace, add):
+        with pytest.raises(StorageError, match=message):
+            change(results)
+        assert everything(results) == before
+    assert storage.read_run(results).content == {"run": "sent"}
+    (done / "within").rmdir()
+    replace(results)
+    assert everything(results).keys() == {"roles.csv", "run.json"}
+    assert storage.read_run(results).content == {"run": "new"}
 
 
 def test_reading_results_changes_nothing_beside_them(results: Path) -> None:

@@ -241,12 +241,13 @@ def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
             f"{name} holds no config.json; give a folder written by save_pretrained, or a hub id"
         )
     try:
-        if folder is None and not try_to_load_from_cache(name, "config.json"):
-            _check_connection(name)
-        settings = PreTrainedConfig.get_config_dict(name, revision=options.revision)[0]
+        revision = options.revision
+        if folder is None and not try_to_load_from_cache(name, "config.json", revision=revision):
+            _check_connection(name, revision)
+        settings = PreTrainedConfig.get_config_dict(name, revision=revision)[0]
         check_settings(name, settings, options.trust_remote_code)
         config: PreTrainedConfig = AutoConfig.from_pretrained(
-            name, revision=options.revision, trust_remote_code=options.trust_remote_code
+            name, revision=revision, trust_remote_code=options.trust_remote_code
         )
         if config._attn_implementation != "eager":  # others may be code that the hub has
             config._attn_implementation = None  # sdpa, or eager where a family lacks it
@@ -257,10 +258,10 @@ def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
     return config
 
 
-def _check_connection(name: str) -> None:
+def _check_connection(name: str, revision: str | None) -> None:
     """Ask the hub once, as its library asks for half a minute. Raises what the connection does."""
     with suppress(HfHubHTTPError, OfflineModeIsEnabled):
-        get_hf_file_metadata(hf_hub_url(name, "config.json"))
+        get_hf_file_metadata(hf_hub_url(name, "config.json", revision=revision))
 
 
 def _about_config(name: str, reason: str) -> str:

@@ -276,7 +276,10 @@ def _check_rank(options: CollaborateOptions, sites: tuple[Site, ...], n_heads: i
             f"{n_heads * size} or less"
         )
     if options.method != SHARED and rank % n_heads:
-        raise UsageError(f"the rank is {rank}; it must be a multiple of the {n_heads} heads")
+        raise UsageError(
+            f"the rank is {rank}; with `method='per-head'` it must be a multiple of the {n_heads} "
+            "heads"
+        )
 
 
 def _warnings(frame: pd.DataFrame, n_tokens: int, width: int) -> Iterator[str]:
@@ -449,6 +452,7 @@ def _find(
         return at(min(options.rank, full) if is_shared else options.rank // n_heads * heads)
     step = max(1, full // _STEPS) if is_shared else heads
     ranks = [*range(step, full, step), full]
+    # the least rank that is near enough; the full one needs no test
     return at(ranks[bisect_left(ranks, True, hi=len(ranks) - 1, key=is_near)])
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from headroles import HeadScores, RoleTable, assign_roles
+from headroles import HeadScores, RoleTable, assign_roles, classify_heads, read_conllu
 from headroles.errors import StorageError, UsageError
 from headroles.report.pages import make_report
 from headroles.results.shown import WIDE, as_text
@@ -316,6 +316,16 @@ def test_a_part_of_a_table_says_nothing_about_the_rest(
     page = make_report(part.save(tmp_path / "part"))
     assert tables_of(page)[0].columns[0] == "What the 6 heads attend to"
     assert "Score with beyond_offset" not in flat(subjects.where(SUBJECT, layer=0))
+
+
+@pytest.mark.parametrize("score", ["bias", "hit"])
+def test_the_summary_of_all_roles_fits_a_screen(
+    bert_folder: Path, sample: Path, score: str
+) -> None:
+    """Its size is checked as that of every summary of tests is."""
+    table = classify_heads(bert_folder, read_conllu(sample), roles="all", score=score).roles
+    assert len(table.roles) > 20
+    assert "No head attends to" in repr(table)
 
 
 def test_a_table_of_another_version_is_refused(table: RoleTable, tmp_path: Path) -> None:
