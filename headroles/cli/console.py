@@ -209,7 +209,7 @@ def finish(
         written = {name: str(place) for name, place in written_to.items() if place}
         print_json({**written, **result.to_json()})
         return
-    print_shown((*result.shown, *result.details()) if options.full else brief(result.shown))
+    print_shown(result.whole() if options.full else brief(result.shown))
     if folder is None:
         return
     steps = [*result.next_steps(folder)]

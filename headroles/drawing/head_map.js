@@ -37,8 +37,9 @@ class HeadMap {
     view.low = this.data.low ?? -reach;
     view.high = this.data.low === null ? reach : Math.max(...(full.length ? full : [...numbers, view.line ?? view.low + 1]));
     view.share = (value) => {
+      if (this.data.low === null) return value / view.high; // negative where the value is
       const share = (value - view.low) / (view.high - view.low || 1);
-      return this.data.low === null ? share : Math.sqrt(Math.min(1, Math.max(0, share)));
+      return Math.sqrt(Math.min(1, Math.max(0, share)));
     };
     const beyond = view.facts.find(([name]) => name === "beyond distance")?.[1][0];
     const rank = (k) => (this.look(view, k) === "full" ? 1e6 : 0) + Math.abs((beyond ?? view.values)[k] ?? 0);

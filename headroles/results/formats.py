@@ -138,9 +138,11 @@ def _in_cells(column: pd.Series[Any], write: Callable[[float], str], small: str)
 
 # LaTeX.
 
-_NAMES = "checkpoint role estimator removed order task measure group".split()
-_VALUES = "mean difference importance loss_change removed_difference relative_drop value".split()
-_ANSWERS = "beyond answer change interval".split()
+_NAMES = "checkpoint role half estimator removed order share task measure group".split()
+_VALUES = (
+    "corpus_examples mean difference importance loss_change removed_difference relative_drop value"
+).split()
+_ANSWERS = "beyond answer change direction interval".split()
 _CHECKS = ("beyond_distance", "mean_trees", "top")
 _UNITS = {
     **dict.fromkeys(("loss", "loss_change", "removed_difference", "loss_difference"), "nats"),
@@ -253,7 +255,7 @@ def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
     names = [name for name in ("head", *_NAMES) if name in telling]
     names = names or [name for name in ("head", *_NAMES) if name in chosen][:1]
     checks = [name for name in _CHECKS if name in telling]
-    return chosen[[*names[:2], value, *answers, *checks]]
+    return chosen[[*names[:3], value, *answers, *checks]]
 
 
 def with_head_names(frame: pd.DataFrame) -> pd.DataFrame:

@@ -36,7 +36,7 @@ from headroles.results.formats import (
     with_head_names,
     with_units,
 )
-from headroles.results.shown import WIDE, Grid, Shown, Warned, as_html, as_text, brief
+from headroles.results.shown import SEE_FULL, WIDE, Grid, Shown, Warned, as_html, as_text, brief
 from headroles.results.stored import Stored
 from headroles.role_names import find_roles, in_words
 from headroles.wording import addressed, in_one_line, not_among
@@ -120,9 +120,15 @@ class Result(Stored):
         """The summary, made once."""
         return tuple(self.summarize())
 
+    def whole(self) -> Iterable[Shown]:
+        """Yield summary and details, without sentences that point to these."""
+        for part in (*self.shown, *self.details()):
+            if not (isinstance(part, str) and part.endswith(SEE_FULL)):
+                yield part
+
     def in_full(self) -> str:
         """Return the summary with whole warnings, and all details, as text."""
-        return as_text((*self.shown, *self.details()))
+        return as_text(self.whole())
 
     def next_steps(self, folder: Path) -> Iterable[str]:
         """Name commands that show more of the results, which are stored in ``folder``."""
@@ -163,7 +169,11 @@ class Result(Stored):
         """
         if not self.figures or kind not in (None, *self.figures):
             raise UsageError(not_among(f"figure of the {self.kind} called", kind, [*self.figures]))
-        return figure_function(type(self), kind)(self, **options)
+        draw = figure_function(type(self), kind)
+        role = inspect.signature(draw).parameters.get("role")
+        if role is not None and role.default is role.empty:
+            options.setdefault("role", self.clearest_role())
+        return draw(self, **options)
 
     def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return sentences on the method, for a paper, and the keys of the works to cite for it."""

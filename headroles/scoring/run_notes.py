@@ -170,8 +170,10 @@ class RunSummary:
         facts = {name: getattr(self.record, name) for name in ("model", "corpus", "options")}
         return {**plain(facts), "warnings": warnings_of_run(self.record)}
 
-    def details(self, *_: object) -> tuple[()]:
+    def whole(self) -> tuple[Shown, ...]:
         """Return no more than is shown."""
-        return ()
+        return self.shown
 
-    next_steps = details
+    def next_steps(self, folder: Path) -> tuple[str, ...]:
+        """Return no commands."""
+        return ()

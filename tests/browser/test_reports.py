@@ -243,6 +243,20 @@ def test_arrows_lead_from_before_to_after(open_page: Open, reports: dict[str, Pa
     assert page.locator(".tracks i.up").count() == min(up, rows.count())
 
 
+def test_cells_of_changes_are_as_deep_as_the_change(
+    open_page: Open, reports: dict[str, Path]
+) -> None:
+    page = open_page(reports["comparison"])
+    values = data_of(page)["views"][0]["values"]
+    most = max(abs(value) for value in values if value is not None)
+    cells = page.locator("[role=gridcell]")
+    for k, value in enumerate(values):
+        if value is not None:
+            depth = cells.nth(k).evaluate("cell => +cell.style.getPropertyValue('--depth')")
+            assert depth == pytest.approx(abs(value) / most, abs=1e-3)
+            assert ("down" in (cells.nth(k).get_attribute("class") or "")) == (value < 0)
+
+
 def test_all_parts_are_unfolded_on_paper(open_page: Open, report: Path) -> None:
     page = open_page(report)
     picture = page.locator("details figure svg").first

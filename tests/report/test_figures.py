@@ -58,6 +58,9 @@ def test_numbers_of_roles(table: hr.RoleTable) -> None:
 
 
 def test_a_head_has_its_intervals(table: hr.RoleTable) -> None:
+    assert (
+        table.plot("role").get_title() == report.draw_role(table, table.clearest_role()).get_title()
+    )
     ax = report.draw_head(table, 1, 1)
     rows = table.frame[(table.frame["layer"] == 1) & (table.frame["head"] == 1)]
     (means,) = [line for line in ax.lines if line.get_label() == "yes"]

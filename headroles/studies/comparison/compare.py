@@ -144,8 +144,8 @@ class RoleComparison(Result):
         ), ("pande",)
 
     def clearest_role(self) -> str:
-        """Return the role that changed most."""
-        return changed_most(self.frame)[0]
+        """Return the role that changed most, of those that do not pool others."""
+        return changed_most(rows_counted_once(self.frame))[0]
 
     @property
     def checkpoints(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from headroles.drawing.style import (
 from headroles.errors import UsageError
 from headroles.roles import find_role, in_words
 from headroles.studies.classification.figures import group_of
-from headroles.studies.comparison.compare import changed_most
+from headroles.studies.comparison.compare import changed_most, rows_counted_once
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _pictures(shifts: RoleComparison) -> Iterator[Picture]:
     last = shifts.checkpoints[-1]
     drawn = figure_of(draw_changed_heads(shifts))
     yield Picture(drawn, f"In how many roles each head changed, from before to {last}.")
-    moved = shifts.frame[shifts.frame["difference"].notna()]
+    moved = rows_counted_once(shifts.frame).dropna(subset="difference")
     changed = set(moved.loc[moved["changed"], "role"])
     for role in [role for role in changed_most(moved) if role in changed][:_N_ROLES]:
         yield Picture(
