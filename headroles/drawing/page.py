@@ -21,7 +21,7 @@ import pandas as pd
 
 from headroles.drawing.style import to_svg
 from headroles.record import Record, RecordedModel
-from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
+from headroles.results.shown import Grid, Shown, Warned, without_pointers
 from headroles.storage import plain
 from headroles.wording import addressed, listed, printable, printable_lines
 
@@ -268,11 +268,10 @@ def plain_page(
 
 def _parts(shown: Iterable[Shown]) -> tuple[Part, ...]:
     """Return parts without warnings, and without sentences that point to the full text."""
-    kept = (addressed(part.strip()) if isinstance(part, str) else part for part in shown)
     return tuple(
-        part
-        for part in kept
-        if isinstance(part, Grid) or (isinstance(part, str) and not part.endswith(SEE_FULL))
+        addressed(part.strip()) if isinstance(part, str) else part
+        for part in without_pointers(shown)
+        if not isinstance(part, Warned)
     )
 
 

@@ -36,7 +36,16 @@ from headroles.results.formats import (
     with_head_names,
     with_units,
 )
-from headroles.results.shown import SEE_FULL, WIDE, Grid, Shown, Warned, as_html, as_text, brief
+from headroles.results.shown import (
+    WIDE,
+    Grid,
+    Shown,
+    Warned,
+    as_html,
+    as_text,
+    brief,
+    without_pointers,
+)
 from headroles.results.stored import Stored
 from headroles.role_names import find_roles, in_words
 from headroles.wording import addressed, in_one_line, not_among
@@ -122,9 +131,7 @@ class Result(Stored):
 
     def whole(self) -> Iterable[Shown]:
         """Yield summary and details, without sentences that point to these."""
-        for part in (*self.shown, *self.details()):
-            if not (isinstance(part, str) and part.endswith(SEE_FULL)):
-                yield part
+        return without_pointers((*self.shown, *self.details()))
 
     def in_full(self) -> str:
         """Return the summary with whole warnings, and all details, as text."""

@@ -7,7 +7,7 @@ import io
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -139,6 +139,11 @@ def _cut(grid: Grid, most: int) -> list[Shown]:
 
 def _height(part: Shown) -> int:
     return 1 + len(part.rows) if isinstance(part, Grid) else len(_lines(part))
+
+
+def without_pointers(shown: Iterable[Shown]) -> Iterator[Shown]:
+    """Yield the parts, without sentences that point to the full text."""
+    return (part for part in shown if not (isinstance(part, str) and part.endswith(SEE_FULL)))
 
 
 def as_text(shown: Iterable[Shown], width: int = WIDE) -> str:

@@ -198,7 +198,7 @@ def _finish(folder: Path) -> None:
 def _check_in_the_way(target: Path, source: Path) -> None:
     """Raise StorageError if a file in ``target`` that is no result has the name of a new one.
 
-    So does a folder in ``source``: results are files alone.
+    Raise it for a folder in ``source`` too: results are files alone.
     """
     listed = result_files(target)
     for file in source.iterdir():

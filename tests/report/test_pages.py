@@ -15,10 +15,10 @@ import pytest
 
 import headroles as hr
 from headroles import HeadScores, Role, RoleComparison, RoleTable, assign_roles, read_attention
-from headroles.drawing.page import HeadMap, Sentences
+from headroles.drawing.page import HeadMap, Sentences, plain_page
 from headroles.errors import StorageError
 from headroles.report.pages import make_report, write_report
-from headroles.results.shown import WIDE, Grid
+from headroles.results.shown import SEE_FULL, WIDE, Grid
 from headroles.results.stored import save_together
 from headroles.roles import in_words
 from headroles.studies.classification.figures import LEGEND, draw_heads, role_map
@@ -226,6 +226,16 @@ def test_a_sentence_of_ones_own_is_on_the_page(
     first, *others = parts_of(long, Sentences)[0].quoted
     assert (first.score, first.words[0]) == ("yours", "cat")
     assert all(one.words[0] == "[CLS]" for one in others)
+
+
+def test_pages_and_full_texts_do_not_point_to_the_full_text(
+    table: RoleTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RoleTable, "summarize", lambda self: iter([f"2 more: {SEE_FULL}", "Yes."]))
+    page = plain_page(table)
+    assert page.answer == ("Yes.",)
+    assert not any("more" in text for text in texts_of(page))
+    assert table.in_full().startswith("Yes.")
 
 
 def test_details_fit_a_screen(shifts: RoleComparison) -> None:

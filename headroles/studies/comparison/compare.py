@@ -144,7 +144,7 @@ class RoleComparison(Result):
         ), ("pande",)
 
     def clearest_role(self) -> str:
-        """Return the role that changed most, of those that do not pool others."""
+        """Return the role that changed most; roles that pool relations are no candidates."""
         return changed_most(rows_counted_once(self.frame))[0]
 
     @property
