@@ -232,10 +232,11 @@ def test_pages_and_full_texts_do_not_point_to_the_full_text(
     table: RoleTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RoleTable, "summarize", lambda self: iter([f"2 more: {SEE_FULL}", "Yes."]))
-    page = plain_page(table)
+    fresh = replace(table)  # the summary of the shared table may be made already
+    page = plain_page(fresh)
     assert page.answer == ("Yes.",)
     assert not any("more" in text for text in texts_of(page))
-    assert table.in_full().startswith("Yes.")
+    assert fresh.in_full().startswith("Yes.")
 
 
 def test_details_fit_a_screen(shifts: RoleComparison) -> None:
