@@ -19,9 +19,9 @@ from .scoring.run import score_heads as score_heads
 from .scoring.scores import HeadScores as HeadScores
 from .studies.claims.claims import ClaimTable as ClaimTable
 from .studies.claims.claims import test_claims as test_claims
+from .studies.classification.assignment import Classification as Classification
 from .studies.classification.assignment import assign_roles as assign_roles
-from .studies.classification.classify import Classification as Classification
-from .studies.classification.classify import classify_heads as classify_heads
+from .studies.classification.assignment import classify_heads as classify_heads
 from .studies.classification.role_table import RoleTable as RoleTable
 from .studies.comparison.compare import RoleComparison as RoleComparison
 from .studies.comparison.compare import compare_roles as compare_roles

@@ -33,7 +33,7 @@ from headroles.options import (
 )
 from headroles.roles.catalogue import read_frequencies
 from headroles.scoring.options import ScoreOptions
-from headroles.studies.classification.options import ClassifyOptions
+from headroles.studies.classification.assignment import ClassifyOptions
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
 from tests.tasks.conftest import make_task_model, save

@@ -32,22 +32,21 @@ def test_figures_and_pages_load_when_they_are_used() -> None:
     assert "torch" not in drawn
 
 
-NAMES = "classify demo export report figure".split()
-STUDIES = "compare collaborate redundancy power".split()
+NAMES = "classify demo export report figure compare collaborate redundancy power".split()
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], *([name, "--help"] for name in NAMES + STUDIES), ["classify"], ["compare"]],
+    [["--help"], *([name, "--help"] for name in NAMES), ["classify"], ["compare"]],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
-    """Studies that are commands may load what tables need, but nothing that models need."""
+    """Commands may load what tables need, but nothing that models or pictures need."""
     code = (
         "from headroles.cli import app\n"
         f"try: app({arguments!r})\n"
         "except SystemExit as end: assert end.code in (0, 2)"
     )
-    tables = {"pandas", "scipy", "pyarrow"} if arguments[0] in STUDIES else set()
+    tables = set() if arguments == ["--help"] else {"pandas", "scipy", "pyarrow"}
     assert loaded_after(code) <= tables
 
 

@@ -30,7 +30,7 @@ from headroles.corpus import CorpusOptions
 from headroles.errors import HeadRolesError
 from headroles.options import Options, fields_of
 from headroles.scoring.options import ScoreOptions
-from headroles.studies.classification.options import AssignOptions
+from headroles.studies.classification.role_table import AssignOptions
 from headroles.studies.comparison.compare import CompareOptions
 from headroles.studies.power import PowerOptions
 from headroles.wording import printable_lines

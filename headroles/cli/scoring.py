@@ -13,7 +13,7 @@ from headroles.options import Options
 from headroles.sample import demo_model, sample_treebank
 from headroles.scoring.options import PartOptions, ScoreOptions
 from headroles.storage import parts_beside, parts_in
-from headroles.studies.classification.options import ClassifyOptions
+from headroles.studies.classification.assignment import ClassifyOptions, classify_heads
 
 
 def classify(
@@ -27,7 +27,6 @@ def classify(
 ) -> None:
     """Score the heads of MODEL over CORPUS and test their roles."""
     from headroles.roles import is_own
-    from headroles.studies.classification.classify import classify_heads
 
     def work(texts: Any, running: Any, sharing: Any, folder: Path) -> Any:
         made = classify_heads(model, texts, options=running, sharing=sharing)

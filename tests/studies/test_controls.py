@@ -13,7 +13,7 @@ from torch import Tensor
 import headroles as hr
 from headroles.roles import contrast_of
 from headroles.studies.classification.assignment import assign
-from headroles.studies.classification.options import AssignOptions
+from headroles.studies.classification.role_table import AssignOptions
 from headroles.studies.controls import with_permuted_weights, with_permuted_words
 from tests.conftest import (
     CAT,

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from headroles.errors import UsageError
-from headroles.options import Options
+from headroles.options import Options, PresetOptions, fields_of
 from headroles.record import Record
 from headroles.results.columns import TEXT, Column, one_of
 from headroles.results.result import Result
@@ -22,10 +22,10 @@ from headroles.role_names import GROUP, POOLED, relation_of
 from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles, in_words, is_arc, is_own
 from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
 from headroles.scoring.run_notes import about_fit, describe_run
-from headroles.studies.classification.options import AssignOptions
+from headroles.studies.options import ThresholdOptions
 from headroles.testing.catalogue import TESTS
 from headroles.testing.evidence import POSITIONAL, ROLE_ANSWERS, UNTESTABLE
-from headroles.testing.options import CorrectionOptions, describe_correction
+from headroles.testing.options import CorrectionOptions, TestOptions, describe_correction
 from headroles.wording import head_name, listed, named_heads
 
 Head = tuple[int, int]
@@ -64,6 +64,31 @@ _OPTIONAL = [
     *("evenness", "mean_trees", "mean_words", "mean_weights"),
 ]
 _NOT_OF_ASSIGNED = ["assigned", "answer", "p_below", "p_below_adjusted", "df", "certified_mean"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssignOptions(PresetOptions, TestOptions, ThresholdOptions):
+    """Options of the assignment of roles."""
+
+    __test__ = False
+
+    def check(self) -> None:
+        """Reject options that the published preset sets itself: all but threshold and alpha."""
+        super().check()
+        given = self.as_group(TestOptions).record()
+        for field in fields_of(TestOptions) if self.is_published else ():
+            if field.name != "alpha" and given[field.name] != field.default:
+                raise UsageError(
+                    f"`{field.name}` of the published preset is fixed; leave `{field.name}` "
+                    f"out, or the preset"
+                )
+
+    @property
+    def tests(self) -> TestOptions:
+        """The options that the tests follow."""
+        if not self.is_published:
+            return self.as_group(TestOptions)
+        return TestOptions(alpha=self.alpha, correction="none", clusters="none")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,9 +20,13 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.roles import BIAS, in_words, is_arc
 from headroles.scoring.scores import HeadScores
-from headroles.studies.classification.assignment import assign_roles
-from headroles.studies.classification.options import AssignOptions
-from headroles.studies.classification.role_table import NOT_CONTROLLED, RoleGroups, about_level
+from headroles.studies.classification.assignment import Classification, assign_roles
+from headroles.studies.classification.role_table import (
+    NOT_CONTROLLED,
+    AssignOptions,
+    RoleGroups,
+    about_level,
+)
 from headroles.studies.comparison.joining import join_scores
 from headroles.studies.heads import HeadColumns, clusters_in, note_removed, scores_of
 from headroles.studies.options import ThresholdOptions
@@ -43,9 +47,6 @@ from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.notes import find_notes, find_warnings
 from headroles.testing.options import TestOptions
 from headroles.wording import listed
-
-if TYPE_CHECKING:
-    from headroles.studies.classification.classify import Classification
 
 BEFORE = "before"
 STATUSES = ("kept", "gained", "lost", "absent", "undecided", "untestable")
