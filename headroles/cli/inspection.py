@@ -12,9 +12,9 @@ from headroles.drawing.saving import check_figure_file, save_figure
 from headroles.errors import UsageError
 from headroles.models.options import ModelOptions
 from headroles.scoring.scores import HeadScores
+from headroles.studies.inspection.again import read_head
 from headroles.studies.inspection.attention import draw_attention, read_attention
 from headroles.studies.inspection.examples import Examples, SentenceOptions, find_examples
-from headroles.studies.options import read_head
 
 _HELP_OF_ROLE = "The role: its id, its words as in summaries, or a relation such as nsubj."
 _HELP_OF_FIGURE = "Draw the attention in the first of them into this .svg, .pdf or .png."

@@ -11,8 +11,9 @@ from headroles.cli import console, flags
 from headroles.drawing.saving import check_figure_file, save_figure
 from headroles.errors import StorageError, UsageError
 from headroles.options import Convert, Options, split_names
+from headroles.report.pages import FigureOptions, draw_figure, write_report
 from headroles.results.formats import ENDINGS, FORMATS
-from headroles.studies.options import FigureOptions, ReportOptions
+from headroles.studies.inspection.again import ReportOptions
 from headroles.wording import printable_lines
 
 Results = Annotated[Path, flags.argument("DIR", "Folder of results.")]
@@ -33,8 +34,6 @@ def show(folder: Results, output: flags.OutputOptions) -> None:
 
 def report(folder: Results, options: ReportOptions, out: flags.PageOut = None) -> None:
     """Make one HTML file of results, to read and to send."""
-    from headroles.report.pages import write_report
-
     with console.working("drawing"):
         file = write_report(folder, out, options=options)
     console.say(f"written to {file}")
@@ -42,8 +41,6 @@ def report(folder: Results, options: ReportOptions, out: flags.PageOut = None) -
 
 def figure(folder: Results, options: FigureOptions, out: flags.FigureOut) -> None:
     """Draw a figure of results for a paper."""
-    from headroles.report.pages import draw_figure
-
     check_figure_file(out)
     with console.working("drawing"):
         file = save_figure(draw_figure(folder, options), out)

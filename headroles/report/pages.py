@@ -4,24 +4,52 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from msgspec import Meta
 
 from headroles import storage
 from headroles.drawing.page import Page, Picture, plain_page
 from headroles.drawing.style import figure_of, of_width, set_title
 from headroles.errors import HeadRolesError, StorageError, UsageError
-from headroles.options import takes
+from headroles.options import Flag, Options, takes
 from headroles.registry import RESULTS, result_type
 from headroles.results.result import Result, describe, figure_function, kind_in, load
-from headroles.studies.options import FigureOptions, ReportOptions, read_head
+from headroles.studies.inspection.again import ReportOptions, read_head
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ENDINGS = (".html", ".htm")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureOptions(Options):
+    """Options of a figure."""
+
+    title: ClassVar[str] = "Output"
+
+    kind: str | None = None
+    """roles, heads, role, shared, head (of roles); heads, changes, trajectory (of
+    comparisons); worth, curves, tasks, layers, tokens (of others); left out: the usual one."""
+    role: str | None = None
+    """Role, by id, words or relation; if left out, the one with the clearest head."""
+    head: str | None = None
+    """Head of the kind head, as LAYER-HEAD."""
+    checkpoint: str | None = None
+    """Checkpoint of a comparison."""
+    estimator: str | None = None
+    """Estimator of importance."""
+    measure: str | None = None
+    """Measure of curves and tasks."""
+    heading: Annotated[str | None, Flag("--title")] = None
+    """Title above the figure."""
+    width: Annotated[float | None, Meta(gt=0)] = None
+    """Width in inches; 3.3 is a usual column of a paper."""
 
 
 @takes(ReportOptions)

@@ -15,20 +15,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IndexArray
 from headroles.errors import UsageError
 from headroles.inference.sample import Bounds, Sample
 from headroles.memory import column_slices, new_array
+from headroles.options import Options
 from headroles.record import Record
 from headroles.roles import OFFSETS, Role, contrast_of
+from headroles.roles.score import Score
 from headroles.scoring.scores import HeadScores
-from headroles.studies.options import ThresholdOptions
 from headroles.testing.evidence import (
     NO,
     POSITIONAL,
@@ -42,6 +44,41 @@ from headroles.testing.evidence import (
 )
 from headroles.testing.hypotheses import Hypotheses, size_of_scores
 from headroles.testing.options import LevelOptions, TestOptions, UnitOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdOptions(Options):
+    """Options of the thresholds of means."""
+
+    title: ClassVar[str] = "Tests"
+
+    threshold: float | None = None
+    """Mean score to exceed; left out: 3 (bias), 0.1 (excess), 0.5 (hit).
+
+    3 is the published one, three times as much attention as uniform.
+    """
+    offset_margin: Annotated[float, Meta(ge=0)] = 0.1
+    """Share of hits that a head needs beyond the best fixed offset.
+
+    For first choices between words (score hit), unless a threshold is given; 0.1 is the published
+    one (Voita et al. 2019).
+    """
+    distance_margin: Annotated[float | None, Meta(ge=0)] = None
+    """What roles of pairs of words need beyond distance; left out: 0.5 (bias), 0.025 (excess).
+
+    A head has such a role if, beside its mean, the mean of its contrast is shown to exceed this
+    margin: the attention that it gives to these pairs less that to other words at the same
+    distance.
+    """
+
+    def margin_of(self, score: Score) -> float:
+        """Return the margin that contrasts of this score have to exceed."""
+        return score.margin if self.distance_margin is None else self.distance_margin
+
+    def facts_about(self, score: Score) -> dict[str, Any]:
+        """Return facts of a record: the score, and the threshold of roles without a special one."""
+        threshold = score.threshold if self.threshold is None else self.threshold
+        return {"score": score.name, "threshold": float(threshold)}
 
 
 @dataclass(frozen=True)

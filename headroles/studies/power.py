@@ -22,11 +22,11 @@ from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import (
     HeadColumns,
     RoleHypotheses,
+    ThresholdOptions,
     describe_clusters,
     note_removed,
     scores_of,
 )
-from headroles.studies.options import ThresholdOptions
 from headroles.testing.evidence import NO, POSITIONAL, UNDECIDED, YES, answers
 from headroles.testing.notes import find_notes
 from headroles.testing.options import LevelOptions

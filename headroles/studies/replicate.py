@@ -27,8 +27,7 @@ from headroles.studies.classification.role_table import (
     heads_in,
     unit_of,
 )
-from headroles.studies.heads import HeadColumns, RoleHypotheses
-from headroles.studies.options import ThresholdOptions
+from headroles.studies.heads import HeadColumns, RoleHypotheses, ThresholdOptions
 from headroles.testing.evidence import find_replicated, of_bets
 from headroles.testing.options import LevelOptions
 from headroles.wording import listed, named_heads

@@ -20,8 +20,7 @@ from headroles.drawing import saving
 from headroles.drawing.saving import save_figure
 from headroles.drawing.style import BRIGHT, DARK, to_svg
 from headroles.errors import UsageError
-from headroles.report.pages import draw_figure, make_report
-from headroles.studies.options import FigureOptions
+from headroles.report.pages import FigureOptions, draw_figure, make_report
 from tests.commands import run_well
 from tests.report.conftest import marked
 

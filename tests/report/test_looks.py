@@ -19,9 +19,8 @@ from matplotlib.testing.compare import compare_images
 from headroles import Classification, Collaboration, HeadScores, RoleTable
 from headroles.arrays import FloatArray
 from headroles.drawing.style import figure_of, of_width
-from headroles.report.pages import draw_result
+from headroles.report.pages import FigureOptions, draw_result
 from headroles.studies.classification.figures import CERTIFIED, draw_heads, draw_role, draw_roles
-from headroles.studies.options import FigureOptions
 
 RESULTS = (
     "table shifts plan replication layer_counts importance ablations role_importance curves drops "

@@ -15,11 +15,11 @@ from headroles.errors import UsageError
 from headroles.studies.heads import (
     HeadColumns,
     RoleHypotheses,
+    ThresholdOptions,
     baseline_of,
     clusters_in,
     second_half,
 )
-from headroles.studies.options import ThresholdOptions
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import TestOptions
 from tests.conftest import changed, make_scores, role_ids

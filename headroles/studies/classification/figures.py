@@ -42,9 +42,8 @@ from headroles.studies.classification.role_table import (
     heads_in,
     unit_of,
 )
-from headroles.studies.inspection.again import LARGEST, ExampleOptions, Wanted
+from headroles.studies.inspection.again import LARGEST, ExampleOptions, ReportOptions, Wanted
 from headroles.studies.inspection.examples import quote
-from headroles.studies.options import ReportOptions
 from headroles.testing.evidence import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
 from headroles.wording import head_name
 

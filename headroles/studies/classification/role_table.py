@@ -22,7 +22,7 @@ from headroles.role_names import GROUP, POOLED, relation_of
 from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles, in_words, is_arc, is_own
 from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
 from headroles.scoring.run_notes import about_fit, describe_run
-from headroles.studies.options import ThresholdOptions
+from headroles.studies.heads import ThresholdOptions
 from headroles.testing.catalogue import TESTS
 from headroles.testing.evidence import POSITIONAL, ROLE_ANSWERS, UNTESTABLE
 from headroles.testing.options import CorrectionOptions, TestOptions, describe_correction

@@ -28,8 +28,13 @@ from headroles.studies.classification.role_table import (
     about_level,
 )
 from headroles.studies.comparison.joining import join_scores
-from headroles.studies.heads import HeadColumns, clusters_in, note_removed, scores_of
-from headroles.studies.options import ThresholdOptions
+from headroles.studies.heads import (
+    HeadColumns,
+    ThresholdOptions,
+    clusters_in,
+    note_removed,
+    scores_of,
+)
 from headroles.testing.catalogue import BETTING
 from headroles.testing.evidence import (
     ANSWERS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -27,12 +28,12 @@ from headroles.corpus import (
 from headroles.corpus.arcs import KEY as ARCS
 from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.models.options import ModelOptions
-from headroles.options import CIRCUMSTANCE, Convert, fields_of, split_names
+from headroles.options import CIRCUMSTANCE, Convert, Options, fields_of, split_names
 from headroles.record import RecordedCorpus
 from headroles.roles import Role, RoleOptions, choose_roles, is_own
 from headroles.roles.choice import ALL, ONLY_FOR, needed_name
+from headroles.roles.own import names_of_roles
 from headroles.scoring.scores import HeadScores
-from headroles.studies.options import ImportOptions, TypedOptions
 from headroles.wording import head_name, listed, printable, shortened
 
 if TYPE_CHECKING:
@@ -43,6 +44,32 @@ MEDIAN: Final = "median"
 SMALLEST: Final = "smallest"
 TYPED = -1
 """Row of a sentence that was not scored."""
+_HEAD = re.compile(r"(\d{1,6})-(\d{1,6})")
+
+
+def read_head(named: str) -> tuple[int, int]:
+    """Read layer and head from their name, as in ``4-0``. Raises UsageError for another name.
+
+    >>> read_head("4-0")
+    (4, 0)
+    """
+    match = _HEAD.fullmatch(named.strip())
+    if match is None:
+        raise UsageError(f"the head is {shortened(named)!r}; it must be layer-head, as in 3-11")
+    return int(match[1]), int(match[2])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions(Options):
+    """Options of imports that reading results needs."""
+
+    title: ClassVar[str] = "Roles"
+
+    roles: Annotated[Sequence[str] | None, Convert(names_of_roles), CIRCUMSTANCE] = None
+    """Roles of users that may be imported again, as MODULE:FUNCTION.
+
+    Reading results imports no code unless it is named here. In Python, functions themselves.
+    """
 
 
 def _paths(given: Any) -> tuple[Path, ...]:
@@ -64,6 +91,46 @@ class AgainOptions(ImportOptions, ModelOptions):
 
     A folder, a hub id or, from Python, a loaded model in evaluation mode.
     """
+
+
+def _words(given: Any) -> tuple[str, ...]:
+    return tuple(given.split() if isinstance(given, str) else map(str, given))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypedOptions(Options):
+    """Options of a sentence of the user's own."""
+
+    title: ClassVar[str] = "Output"
+
+    text: str | None = None
+    """A sentence of yours, parsed by the pipeline of the run."""
+    tokens: Annotated[Sequence[str] | None, Convert(_words)] = None
+    """The words of a sentence of yours, with blanks between them; they have no tree."""
+    parser: str | None = None
+    """spaCy pipeline that parses `text`; left out: that of the run."""
+
+    def check(self) -> None:
+        """Reject two sentences, and a pipeline without text."""
+        super().check()
+        if self.text is not None and self.tokens is not None:
+            raise UsageError("`text` names the one to show; leave `tokens` out")
+        if self.parser is not None and self.text is None:
+            raise UsageError("`parser` has no effect without `text`; omit it")
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is a sentence of the user's own."""
+        return self.text is not None or self.tokens is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(ImportOptions, TypedOptions):
+    """Options of the sentences and weights of a page."""
+
+    model: Annotated[str | None, CIRCUMSTANCE] = None
+    """Model that was scored, for weights beside sentences; if left out, the folder that was scored,
+    if it is still there."""
 
 
 @dataclass(frozen=True, kw_only=True)

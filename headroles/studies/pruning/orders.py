@@ -18,7 +18,7 @@ from headroles.models.heads.surgery import heads_of
 from headroles.options import Convert, Seed, fields_of, split_names
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.importance import RankingOptions, normalise, values_of
-from headroles.studies.options import read_head
+from headroles.studies.inspection.again import read_head
 from headroles.studies.removals import RoleOptions, at_most, rises_of, sorted_by, without
 from headroles.tasks.options import RunOptions
 from headroles.tasks.outcomes import Derivatives
