@@ -4,7 +4,7 @@ import os
 import sys
 from contextlib import suppress
 
-from headroles import interrupts, memory
+from headroles import interrupts
 
 
 def main() -> None:
@@ -18,12 +18,12 @@ def main() -> None:
         except SystemExit as end:
             interrupts.end_at_once()
             if isinstance(end.code, int):
-                memory.leave(end.code)
+                interrupts.leave(end.code)
             raise
     except KeyboardInterrupt as stop:  # before a command or after it
         with suppress(OSError):
             os.write(2, b"interrupted\n")
-        memory.leave(interrupts.exit_code(stop))
+        interrupts.leave(interrupts.exit_code(stop))
         sys.exit(interrupts.exit_code(stop))
 
 

@@ -5,6 +5,12 @@ from __future__ import annotations
 from headroles.wording import addressed, printable, shortened
 
 _LONGEST = 1500
+_NO_MEMORY = (
+    *("out of memory", "allocate memory", "not enough memory", "alloc_failed", "map segment"),
+    "could not create a primitive",  # of oneDNN, which says no more
+    "start new thread",  # of Python, which has no memory for its stack
+)
+"""Parts of messages of PyTorch and its libraries about a lack of memory."""
 
 
 class HeadRolesError(Exception):
@@ -59,3 +65,13 @@ class StatisticsError(HeadRolesError, ValueError):
 
 class StorageError(HeadRolesError):
     """A result folder or file that cannot be written or read."""
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Tell whether an error means that memory ran out, of a device or of this machine."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    said = str(error).lower()
+    return isinstance(error, RuntimeError | ImportError) and any(
+        words in said for words in _NO_MEMORY
+    )

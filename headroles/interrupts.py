@@ -1,8 +1,15 @@
-"""Signals that end a command: each raises KeyboardInterrupt in the main thread, which cleans up."""
+"""The end of a command.
+
+Signals raise KeyboardInterrupt in the main thread, which cleans up.
+"""
 
 from __future__ import annotations
 
+import atexit
+import os
 import signal
+import sys
+import threading
 from types import FrameType
 
 INTERRUPTED, TERMINATED = 130, 143
@@ -28,6 +35,23 @@ def end_at_once() -> None:
 def exit_code(stop: KeyboardInterrupt) -> int:
     """Return the exit code of a command that ``stop`` ended."""
     return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
+
+
+def leave(code: int) -> None:
+    """End the process of a command without freeing its objects, which takes a second.
+
+    Threads, functions registered with `atexit` and output are finished first. Return only if output
+    cannot be written: Python reports that when it ends.
+    """
+    # As Python ends: pools of threads are told to finish before their threads are awaited.
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - there is no public way
+    atexit._run_exitfuncs()  # noqa: SLF001
+    try:
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+    except (OSError, ValueError):
+        return
+    os._exit(code)
 
 
 def _kinds() -> list[signal.Signals]:

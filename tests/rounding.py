@@ -1,6 +1,6 @@
 """What two computations of the same numbers may differ by: the one bound, for all tests.
 
-It follows from the size and the number of the terms (`headroles.rounding`). Where numbers are
+It follows from the size and the number of the terms (`headroles.arrays`). Where numbers are
 differences, their size is that of what they are differences of; `sizes_of_scores` finds it.
 
 Tolerances of tests that no model runs in are of three other kinds. Two computations in double
@@ -20,7 +20,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from headroles import HeadScores
-from headroles.rounding import MODEL_TERMS, rounding_bound
+from headroles.arrays import MODEL_TERMS, rounding_bound
 
 SUMS = float(rounding_bound(1, MODEL_TERMS))
 """Relative error of what was summed in float32."""

@@ -7,7 +7,7 @@ from math import fsum
 import numpy as np
 import pytest
 
-from headroles.rounding import EPSILON, MODEL_TERMS, rounding_bound
+from headroles.arrays import EPSILON, MODEL_TERMS, rounding_bound
 
 
 @pytest.mark.parametrize("n", [2, 30, 1000, 20_000])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import Annotated, Any
@@ -11,7 +13,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from headroles import registry
 from headroles.cli import console
-from headroles.memory import ask_for_large_pages, collect_rarely
 
 SETTINGS: dict[str, Any] = {
     "add_completion": False,
@@ -105,6 +106,24 @@ def _options(
     ] = False,
 ) -> None:
     pass
+
+
+def ask_for_large_pages() -> None:
+    """Let PyTorch ask for large pages for its tensors (Linux); call before importing it.
+
+    Batches differ in shape, so with small pages each leaves holes that the next does not quite fit:
+    a tenth more memory over 20,000 sentences. A user's own setting is not changed.
+    """
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+
+
+def collect_rarely() -> None:
+    """Collect cyclic garbage rarely; for commands only.
+
+    A command imports hundreds of thousands of objects that live as long as it does. Scanning them
+    repeatedly takes a fifth of the time of importing.
+    """
+    gc.set_threshold(100_000, 50, 50)
 
 
 def main() -> None:

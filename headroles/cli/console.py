@@ -18,9 +18,8 @@ import typer
 from rich.console import Console
 
 from headroles import storage
-from headroles.errors import HeadRolesError
+from headroles.errors import HeadRolesError, lacks_memory
 from headroles.interrupts import exit_code
-from headroles.memory import lacks_memory
 from headroles.wording import addressed, json_lines, printable, speaking_of_flags
 
 if TYPE_CHECKING:

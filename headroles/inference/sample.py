@@ -10,9 +10,8 @@ from typing import Any, Literal, Self, TypeAlias, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headroles.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from headroles.arrays import BoolArray, FloatArray, IndexArray, IntArray, column_slices, new_array
 from headroles.errors import StatisticsError
-from headroles.memory import column_slices, new_array
 
 Alternative: TypeAlias = Literal["greater", "less", "two-sided"]
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.encoding import EncodedExample, collate
-from headroles.errors import ModelError
-from headroles.memory import lacks_memory
+from headroles.errors import ModelError, lacks_memory
 from headroles.models.loading.encoder import LoadedEncoder
 from headroles.passes.options import OnProgress, Progress
 

@@ -43,7 +43,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from headroles.arrays import Float32Array, FloatArray, IntArray
+from headroles.arrays import MODEL_TERMS, Float32Array, FloatArray, IntArray, rounding_bound
 from headroles.corpus import Sentence
 from headroles.role_names import contrast_of, is_contrast, other_trees_of
 from headroles.roles.batch import PaddedBatch, Scope
@@ -60,7 +60,6 @@ from headroles.roles.pairs import (
 from headroles.roles.role import Role
 from headroles.roles.score import divide
 from headroles.roles.sieve import Array, KeySets, Layer, SieveReadout
-from headroles.rounding import MODEL_TERMS, rounding_bound
 
 PAIRS, PAIRS_WITHOUT_CONTROLS = "pairs of pieces", "pairs of pieces without controls"
 ARCS, ARCS_LEFT_OUT = "arcs", "arcs left out"

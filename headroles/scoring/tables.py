@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles import storage
-from headroles.arrays import Float32Array, IntArray
-from headroles.memory import new_array
+from headroles.arrays import Float32Array, IntArray, new_array
 from headroles.record import Record, ScoreFacts
 from headroles.roles import OFFSETS, SCORES, Role
 

@@ -22,10 +22,16 @@ import pandas as pd
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from headroles.arrays import BoolArray, Float32Array, FloatArray, IndexArray
+from headroles.arrays import (
+    BoolArray,
+    Float32Array,
+    FloatArray,
+    IndexArray,
+    column_slices,
+    new_array,
+)
 from headroles.errors import UsageError
 from headroles.inference.sample import Bounds, Sample
-from headroles.memory import column_slices, new_array
 from headroles.options import Options
 from headroles.record import Record
 from headroles.roles import OFFSETS, Role, contrast_of

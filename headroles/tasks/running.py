@@ -18,9 +18,8 @@ from msgspec import structs
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headroles.arrays import FloatArray
-from headroles.errors import ModelError, UsageError
-from headroles.memory import lacks_memory
+from headroles.arrays import MODEL_TERMS, FloatArray, rounding_bound
+from headroles.errors import ModelError, UsageError, lacks_memory
 from headroles.models.heads.gates import (
     Ablation,
     HeadSites,
@@ -43,7 +42,6 @@ from headroles.models.loading.weights import load_config
 from headroles.models.options import MEAN, UNIFORM, ZERO
 from headroles.passes.options import Progress, shown_in_notebooks
 from headroles.record import Record, RecordedTask, versions
-from headroles.rounding import MODEL_TERMS, rounding_bound
 from headroles.storage import OpenParts, decode_arrays, encode_arrays
 from headroles.tasks.options import CLASSIFICATION, MASKED_LM, REGRESSION, RunOptions, TaskOptions
 from headroles.tasks.outcomes import DERIVATIVES, LOSS, METRICS, Derivatives, Outcomes, metrics_of

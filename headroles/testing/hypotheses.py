@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headroles import inference
-from headroles.arrays import BoolArray, FloatArray, IndexArray
+from headroles.arrays import MODEL_TERMS, BoolArray, FloatArray, IndexArray, rounding_bound
 from headroles.errors import StatisticsError, UsageError
 from headroles.inference import DEGENERATE, OK, Bets, Bounds, Intervals, Moments, Sample
-from headroles.rounding import MODEL_TERMS, rounding_bound
 
 _OF_TESTS = ("threshold", "size", "labels")
 """Fields of `Hypotheses` that have an entry for each test."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from headroles.cli.app import ask_for_large_pages
 from headroles.interrupts import INTERRUPTED, TERMINATED
-from headroles.memory import ask_for_large_pages
 from tests.commands import names, read_terminal
 
 OUT = "Ergebnisse für später"
@@ -162,8 +162,8 @@ main()
 
 def test_a_command_ends_while_an_idle_pool_is_still_open() -> None:
     code = (
-        "from concurrent.futures import ThreadPoolExecutor; from headroles import memory; "
-        "pool = ThreadPoolExecutor(1); pool.submit(int).result(); memory.leave(3)"
+        "from concurrent.futures import ThreadPoolExecutor; from headroles import interrupts; "
+        "pool = ThreadPoolExecutor(1); pool.submit(int).result(); interrupts.leave(3)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 3
 

@@ -23,8 +23,7 @@ from transformers import PreTrainedTokenizerBase
 from headroles.arrays import IntArray
 from headroles.corpus import ROOT, Example, Sentence
 from headroles.encoding import Alignment, ExampleEncoder, collate
-from headroles.errors import HeadRolesError, ModelError, ModelSupportError, UsageError
-from headroles.memory import lacks_memory
+from headroles.errors import HeadRolesError, ModelError, ModelSupportError, UsageError, lacks_memory
 from headroles.models.attention.interface import Inputs, Pass
 from headroles.storage import check_regular
 from headroles.wording import in_one_line, listed, with_type

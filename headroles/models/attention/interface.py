@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import eager_mask
 
+from headroles.arrays import MODEL_TERMS, rounding_bound
 from headroles.errors import ModelSupportError
-from headroles.rounding import MODEL_TERMS, rounding_bound
 
 Inputs: TypeAlias = Mapping[str, Tensor]
 OnLayer: TypeAlias = Callable[[int, Tensor], None]

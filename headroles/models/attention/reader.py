@@ -17,8 +17,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from headroles.errors import HeadRolesError, ModelError, ModelSupportError
-from headroles.memory import lacks_memory
+from headroles.errors import HeadRolesError, ModelError, ModelSupportError, lacks_memory
 from headroles.models.attention.functions import (
     TOLERANCE,
     FunctionAttention,

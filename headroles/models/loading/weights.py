@@ -34,8 +34,7 @@ from transformers import (
 from transformers.utils import SAFE_WEIGHTS_NAME
 from transformers.utils.hub import cached_file
 
-from headroles.errors import ModelError, ModelSupportError
-from headroles.memory import lacks_memory
+from headroles.errors import ModelError, ModelSupportError, lacks_memory
 from headroles.models.families import (
     check_supported,
     encoder_of,

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import headroles as hr
-from headroles import Classification, HeadScores, RoleTable, assign_roles, memory
+from headroles import Classification, HeadScores, RoleTable, arrays, assign_roles
 from headroles.errors import StorageError, UsageError
 from tests.commands import run_well
 from tests.conftest import make_scores
@@ -28,8 +28,8 @@ def scores(request: pytest.FixtureRequest, bert_folder: Path, sample: Path) -> H
 def folder(scores: HeadScores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of scores that memory does not hold, and whose columns are tested part by part."""
     saved = scores.save(tmp_path / "scores")
-    monkeypatch.setattr(memory, "MOST_HELD", 100)
-    monkeypatch.setattr(memory, "MOST_AT_ONCE", 3 * scores.n_examples)
+    monkeypatch.setattr(arrays, "MOST_HELD", 100)
+    monkeypatch.setattr(arrays, "MOST_AT_ONCE", 3 * scores.n_examples)
     return saved
 
 
@@ -41,8 +41,8 @@ def test_tables_are_those_of_scores_in_memory(
 ) -> None:
     found = assign_roles(HeadScores.load(folder), **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "MOST_HELD", 2**28)
-        patch.setattr(memory, "MOST_AT_ONCE", 2**26)
+        patch.setattr(arrays, "MOST_HELD", 2**28)
+        patch.setattr(arrays, "MOST_AT_ONCE", 2**26)
         expected = assign_roles(scores, **options)
     pd.testing.assert_frame_equal(found.frame, expected.frame, rtol=1e-6, atol=1e-7)
     assert (found.facts, found.warnings) == (expected.facts, expected.warnings)
