@@ -162,13 +162,12 @@ def plain(text: object, most: int = _LONGEST_ROLE) -> str:
     return shortened(printable(text), most).replace("$", r"\$")
 
 
-def role_label(role: str, wide: int = 0) -> str:
-    """Return a role in words for a label, in lines of about ``wide`` characters if given."""
+def role_label(role: str) -> str:
+    """Return a role in words for a label."""
     words = in_words(role)
     if words == role:
         return plain(role)
-    words = words.replace("->", "\u2192").replace("<-", "\u2190")
-    return "\n".join(map(plain, textwrap.wrap(words, wide))) if wide else plain(words, len(words))
+    return plain(words.replace("->", "\u2192").replace("<-", "\u2190"), len(words))
 
 
 def score_label(score: str) -> str:

@@ -1,8 +1,6 @@
 from headroles.drawing.saving import save_figure as save_figure
 from headroles.report.pages import make_report as make_report
 from headroles.report.pages import write_report as write_report
-from headroles.studies.classification.figures import draw_colocation as draw_colocation
-from headroles.studies.classification.figures import draw_head as draw_head
 from headroles.studies.classification.figures import draw_heads as draw_heads
 from headroles.studies.classification.figures import draw_role as draw_role
 from headroles.studies.classification.figures import draw_roles as draw_roles

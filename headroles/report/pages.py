@@ -18,7 +18,7 @@ from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.options import Flag, Options, takes
 from headroles.registry import RESULTS, result_type
 from headroles.results.result import Result, describe, figure_function, kind_in, load
-from headroles.studies.inspection.again import ReportOptions, read_head
+from headroles.studies.inspection.again import ReportOptions
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
@@ -34,12 +34,10 @@ class FigureOptions(Options):
     title: ClassVar[str] = "Output"
 
     kind: str | None = None
-    """roles, heads, role, shared, head (of roles); heads, changes, trajectory (of
-    comparisons); worth, curves, tasks, layers, tokens (of others); left out: the usual one."""
+    """roles, heads, role (of roles); heads, changes, trajectory (of comparisons); worth, curves,
+    tasks, layers, tokens (of others); left out: the usual one."""
     role: str | None = None
     """Role, by id, words or relation; if left out, the one with the clearest head."""
-    head: str | None = None
-    """Head of the kind head, as LAYER-HEAD."""
     checkpoint: str | None = None
     """Checkpoint of a comparison."""
     estimator: str | None = None
@@ -162,9 +160,3 @@ def figure_arguments(options: FigureOptions, result: Result) -> Iterator[tuple[s
             yield name, given
         elif name == "role" and name in taken and taken[name].default is inspect.Parameter.empty:
             yield name, result.clearest_role()
-    if "head" in taken:
-        if options.head is None:
-            raise UsageError("this figure is of one head; name it with `head='4-0'`")
-        yield from zip(("layer", "head"), read_head(options.head), strict=True)
-    elif options.head is not None:
-        raise UsageError("this figure has no choice of a head; leave `head` out")

@@ -30,6 +30,8 @@ def cells(ax: Any) -> np.ndarray:
 
 
 def test_a_role_has_its_means_and_answers(table: hr.RoleTable) -> None:
+    clearest = report.draw_role(table, table.clearest_role())
+    assert table.plot("role").get_title() == clearest.get_title()
     ax = report.draw_role(table, "local")
     rows = table.where(role="local").frame
     assert cells(ax).ravel() == pytest.approx(rows["mean"])
@@ -54,19 +56,6 @@ def test_numbers_of_roles(table: hr.RoleTable) -> None:
         }
         assert shown == {place: n for place, n in counts.items() if n}
     assert others.get_title().split() == "other roles, special tokens aside".split()
-
-
-def test_a_head_has_its_intervals(table: hr.RoleTable) -> None:
-    assert (
-        table.plot("role").get_title() == report.draw_role(table, table.clearest_role()).get_title()
-    )
-    ax = report.draw_head(table, 1, 1)
-    rows = table.frame[(table.frame["layer"] == 1) & (table.frame["head"] == 1)]
-    (means,) = [line for line in ax.lines if line.get_label() == "yes"]
-    assert means.get_xdata() == pytest.approx(rows["mean"][rows["assigned"]])
-    bars = ax.collections[-1].get_segments()
-    assert [bar[0][0] for bar in bars] == pytest.approx(rows["ci_low"][rows["assigned"]])
-    assert [bar[1][0] for bar in bars] == pytest.approx(rows["ci_high"][rows["assigned"]])
 
 
 def test_arrows_go_from_before_to_after(shifts: hr.RoleComparison) -> None:
@@ -94,7 +83,6 @@ def test_a_trajectory_has_all_checkpoints(shifts: hr.RoleComparison) -> None:
     ("name", "draw", "message"),
     [
         ("table", lambda of: report.draw_role(of, "locl"), "no role 'locl'; did you mean 'local'"),
-        ("table", lambda of: report.draw_head(of, 7, 0), "no means of head 7-0"),
         ("shifts", lambda of: report.draw_changes(of, "local", "yesterday"), "no checkpoint"),
         ("importance", lambda of: report.draw_importance(of, "tailor"), "did you mean 'taylor'"),
         ("replication", lambda of: report.draw_replication(of, "locl"), "no role 'locl'"),
@@ -264,8 +252,6 @@ def test_title_width_and_role(folder: Path) -> None:
     figure = draw_figure(folder, options)
     assert titles(figure) == ["Neighbours\nneighbouring words"]  # the role is always named
     assert figure.get_size_inches()[0] == pytest.approx(3.3)
-    head = draw_figure(folder, FigureOptions(kind="head", head="1-2"))
-    assert "1-2" in titles(head)[0]
 
 
 def test_the_command(folder: Path, tmp_path: Path) -> None:

@@ -48,8 +48,7 @@ def test_nothing_is_cut(name: str, width: float, request: pytest.FixtureRequest)
     """No ink reaches the edge of a figure, at the widths of one column and of two."""
     result = request.getfixturevalue(name)
     for kind in result.figures:
-        head = "1-1" if kind == "head" else None
-        figure = draw_result(result, FigureOptions(kind=kind, width=width, head=head))
+        figure = draw_result(result, FigureOptions(kind=kind, width=width))
         drawn = pixels(figure)
         assert drawn.shape[1] == pytest.approx(150 * width, abs=1)
         edges = [drawn[0], drawn[-1], drawn[:, 0], drawn[:, -1]]

@@ -11,18 +11,13 @@ import numpy as np
 
 from headroles.drawing.page import HeadMap, Page, Picture, Section, Sentences, plain_page
 from headroles.drawing.style import (
-    BRIGHT,
-    DARK,
     MOST_LABELS,
     SCALE,
-    THRESHOLD,
     draw_grid,
     figure_of,
-    figure_width,
     grid_of,
     inks,
     legend_below,
-    new_axes,
     new_map,
     role_label,
     score_label,
@@ -243,88 +238,10 @@ def draw_heads(table: RoleTable) -> Figure:
     return figure
 
 
-def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:
-    """Draw roles x roles: the number of heads with both; the diagonal counts those of one.
-
-    Roles that no head has are left out. Raises UsageError if that leaves none.
-
-    With ``table`` as `assign_roles` returns it:
-
-    >>> from headroles.report import draw_colocation
-    >>> draw_colocation(table).get_title()
-    'heads with both roles'
-    """
-    shared = table.colocation()
-    had = shared.index[np.diag(shared) > 0]
-    if not len(had):
-        raise UsageError("no head has a role, so that no two roles share one")
-    counts = shared.loc[had, had].to_numpy(dtype=np.float64)
-    ax = new_axes(ax, 3.5 + 0.3 * len(had), 2.7 + 0.3 * len(had))
-    mesh = draw_grid(ax, counts)
-    names = [role_label(role) for role in had]
-    ax.set_xticks(range(len(had)), names, rotation=90)
-    ax.set_yticks(range(len(had)), names)
-    if len(had) <= 24:
-        write_numbers(ax, mesh, counts)
-    else:
-        ax.figure.colorbar(mesh, ax=ax, label="heads with both roles")
-    ax.set_title("heads with both roles")
-    return ax
-
-
 def _sizes_of(table: RoleTable) -> tuple[int, int]:
     """Return the numbers of layers and heads of the model, in the table or not."""
     (layers, heads), (all_layers, all_heads) = sizes_in(table.frame), table.record.shape
     return max(layers, all_layers), max(heads, all_heads)
-
-
-_LOOKS = {
-    YES: {"color": DARK, "marker": "o"},
-    NO: {"color": "0.6", "marker": "s"},
-    UNDECIDED: {"color": BRIGHT, "marker": "D"},
-    POSITIONAL: {"color": "0.6", "marker": "^"},
-}
-
-
-def draw_head(table: RoleTable, layer: int, head: int, ax: Axes | None = None) -> Axes:
-    """Draw one head over all roles: means with intervals, and the thresholds of the roles.
-
-    Roles without a mean are left out. The form of a point is the answer.
-
-    Raises UsageError for a head that the table does not have.
-
-    With ``table`` as `assign_roles` returns it:
-
-    >>> from headroles.report import draw_head
-    >>> draw_head(table, layer=0, head=1).get_title()
-    'head 0-1'
-    """
-    frame = table.frame
-    rows = frame[(frame["layer"] == layer) & (frame["head"] == head) & frame["mean"].notna()]
-    if not len(rows):
-        raise UsageError(f"the table has no means of head {layer}-{head}; it must have one to draw")
-    is_narrow = figure_width(7) < 5
-    ax = new_axes(ax, 7, 1.2 + (0.38 if is_narrow else 0.24) * len(rows))
-    y = np.arange(len(rows))
-    ax.vlines(
-        rows["threshold"],
-        y - 0.4,
-        y + 0.4,
-        color=THRESHOLD,
-        linestyle="dotted",
-        label="threshold",
-    )
-    for answer, look in _LOOKS.items():
-        has_answer = (rows["answer"] == answer).to_numpy()
-        if has_answer.any():
-            part = rows[has_answer]
-            ax.hlines(y[has_answer], part["ci_low"], part["ci_high"], color=look["color"])
-            ax.plot(part["mean"], y[has_answer], linestyle="none", label=answer, **look)  # type: ignore[arg-type]
-    ax.set_yticks(y, [role_label(role, 26 * is_narrow) for role in rows["role"]])
-    ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=score_label(table.facts["score"]))
-    ax.set_title(f"head {layer}-{head}")
-    legend_below(ax)
-    return ax
 
 
 def role_page(table: RoleTable, folder: Path, options: ReportOptions) -> Page:

@@ -172,8 +172,6 @@ class RoleTable(Result):
         "roles": "headroles.studies.classification.figures:draw_roles",
         "heads": "headroles.studies.classification.figures:draw_heads",
         "role": "headroles.studies.classification.figures:draw_role",
-        "shared": "headroles.studies.classification.figures:draw_colocation",
-        "head": "headroles.studies.classification.figures:draw_head",
     }
     page: ClassVar[str] = "headroles.studies.classification.figures:role_page"
     filename: ClassVar[str] = "roles"
