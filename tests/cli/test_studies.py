@@ -410,6 +410,6 @@ def test_a_relation_selects_both_directions(tmp_path: Path) -> None:
     values = np.random.default_rng(0).normal(means, 0.5, (30, 1, 2, 5))
     assign_roles(make_scores(values, roles)).save(tmp_path)
     assert set(table(tmp_path, "--role", "nsubj")["role"]) == {subject, verb}
-    assigned = table(tmp_path, "--view", "assigned", "--role", "nsubj")
+    assigned = table(tmp_path, "--only-assigned", "--role", "nsubj")
     assert assigned["role"].tolist() == [verb, verb]
     assert table(tmp_path, "--view", "answers", "--role", "local", "--layer", "0").shape == (1, 6)

@@ -75,14 +75,14 @@ def test_heads_that_are_gone_do_not_count(scores: HeadScores, tmp_path: Path) ->
 
 def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> None:
     page = make_report(folder)
-    own = table.assigned[table.assigned["role"] == "local"]
+    own = table.where("local", only_assigned=True).frame
     assert len(page.answer) == 3
     assert page.answer[0] == "0 of the 6 heads attend to syntactic partners."
     assert page.answer[1].startswith(f"Heads attend also: {len(own)} to neighbouring words, ")
     assert "Distance was not controlled" in page.answer[2]
     (summary,) = (one for one in table.summarize() if isinstance(one, Grid))
     assert tables_of(page)[0].rows == summary.rows
-    first = own.iloc[0]
+    first = own.loc[own["mean"].idxmax()]
     row = next(row for row in summary.rows if row[0] == in_words("local"))
     assert row[1] == str(len(own))
     assert row[3:] == (f"{first['layer']}-{first['head']}", f"{first['mean']:.1f}")
@@ -210,7 +210,7 @@ def test_a_sentence_of_ones_own_is_on_the_page(
     monkeypatch.setattr("headroles.studies.inspection.examples.load_again", load)
     given = parts_of(make_report(classified, tokens="Old cats eat"), Sentences)
     load.assert_called_once()
-    has = RoleTable.load(classified).assigned[["layer", "head"]].itertuples(index=False)
+    has = RoleTable.load(classified).heads[["layer", "head"]].itertuples(index=False)
     assert {part.head for part in given} == {f"{layer}-{head}" for layer, head in has}
     for part in given[:4]:
         head = tuple(map(int, part.head.split("-")))

@@ -29,18 +29,18 @@ def faces(table: RoleTable, role: str) -> Iterator[tuple[str, Heads]]:
     """Yield each way to see which heads have a role, with these heads."""
     yield "answer", frozenset(pairs(table.frame[table.frame["answer"] == "yes"], role))
     yield "heads_with", frozenset(table.heads_with(role))
-    yield "where", frozenset(pairs(table.where(role, only_assigned=True).frame, role))
-    yield "assigned", frozenset(pairs(table.view("assigned"), role))
+    having = table.where(role, only_assigned=True)
+    yield "where", frozenset(pairs(having.frame, role))
+    yield "heads", frozenset(pairs(table.view("heads"), role))
     wide = table.view("wide")
     yield "wide", frozenset(zip(wide["layer"][wide[role]], wide["head"][wide[role]], strict=True))
-    text = table.export("csv", "assigned").decode()
-    rows = [own for own in csv.DictReader(io.StringIO(text)) if own["role"] == role]
+    rows = csv.DictReader(io.StringIO(having.export("csv").decode()))
     yield "CSV", frozenset((int(own["layer"]), int(own["head"])) for own in rows)
-    listed = json.loads(table.export("json", "assigned"))["rows"]
+    listed = json.loads(having.export("json"))["rows"]
     yield "JSON", frozenset((own["layer"], own["head"]) for own in listed if own["role"] == role)
     listed = [own for own in table.to_json()["rows"] if own["role"] == role and own["assigned"]]
     yield "--json", frozenset((own["layer"], own["head"]) for own in listed)
-    latex = table.where(role).export("latex", "assigned").decode()
+    latex = having.export("latex").decode()
     cells = re.findall(r"^(\d+)-(\d+) &", latex, flags=re.MULTILINE)
     yield "LaTeX", frozenset((int(layer), int(head)) for layer, head in cells)
     content = role_map(table)

@@ -59,11 +59,6 @@ _DEFINITIONS = {
 _PARTS = {"delimiter": ("delimiter:cls", "delimiter:sep")}
 """Roles that add nothing to their parts."""
 _MOST_ROLES, _MOST_RELATIONS, _MOST_MISSING = 5, 5, 3  # in the summary, which fits on a screen
-_OPTIONAL = [
-    *("beyond_distance", "beyond_low", "beyond_high", "p_beyond", "offset", "offset_share"),
-    *("evenness", "mean_trees", "mean_words", "mean_weights"),
-]
-_NOT_OF_ASSIGNED = ["assigned", "answer", "p_below", "p_below_adjusted", "df", "certified_mean"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +156,8 @@ class RoleTable(Result):
     [(0, 0)]
     >>> table.where(role="local", only_assigned=True).frame["answer"].tolist()
     ['yes']
-    >>> table.export("csv", "assigned", columns=["layer", "head", "role"]).decode().split()
+    >>> having = table.where(only_assigned=True)
+    >>> having.export("csv", columns=["layer", "head", "role"]).decode().split()
     ['layer,head,role', '0,0,local']
     """
 
@@ -189,9 +185,7 @@ class RoleTable(Result):
         "certified": one_of(*ROLE_ANSWERS, ""),
         "offset": Column(TEXT),
     }
-    views: ClassVar[tuple[str, ...]] = tuple(
-        "long wide assigned heads answers colocation controls".split()
-    )
+    views: ClassVar[tuple[str, ...]] = tuple("long wide heads answers colocation controls".split())
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -210,17 +204,6 @@ class RoleTable(Result):
         return self.record.sources["scores"]
 
     # Views of the table.
-
-    @property
-    def assigned(self) -> pd.DataFrame:
-        """The rows of the roles that were assigned, strongest mean first.
-
-        Details of the whole table, and columns without any value, are omitted.
-        """
-        rows = self.frame[self.frame["assigned"]].drop(columns=_NOT_OF_ASSIGNED)
-        has_values = rows[_OPTIONAL].notna() & (rows[_OPTIONAL] != "")
-        rows = rows.drop(columns=[name for name in _OPTIONAL if not has_values[name].any()])
-        return rows.sort_values(["mean", "layer", "head"], ascending=[False, True, True])
 
     def wide(self, value: str = "assigned") -> pd.DataFrame:
         """Return one row per head, a column per role, with the ``value`` of the long table.

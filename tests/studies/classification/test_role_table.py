@@ -236,7 +236,6 @@ def test_views_of_all_roles(scores: HeadScores, table: RoleTable) -> None:
     assert list(table.wide().columns) == ["layer", "head", *ROLES]
     both = {*table.heads_with("local")} & {*table.heads_with(ARCS)}
     assert together.loc["local", ARCS] == together.loc[ARCS, "local"] == len(both) > 0
-    assert table.assigned["mean"].is_monotonic_decreasing
     none = assign_roles(scores, threshold=1e6).where(only_assigned=True)
     assert all(none.view(name).empty for name in none.views)
 
@@ -269,7 +268,7 @@ def test_full_text_has_the_tables_that_fit_a_page_the_long_one_last() -> None:
     assert titles[-1] == "long"
     sizes = [len(table.view(name)) for name in titles]
     assert sizes == sorted(sizes)
-    assert {"answers", "controls", "assigned"} <= set(titles)
+    assert {"answers", "controls", "heads"} <= set(titles)
 
 
 def test_heads_of_arcs_are_ranked_beyond_position(subjects: RoleTable) -> None:
