@@ -8,15 +8,15 @@ from .corrections import CORRECTIONS as CORRECTIONS
 from .corrections import adjust_p_values as adjust_p_values
 from .corrections import partial_conjunction as partial_conjunction
 from .corrections import partial_conjunction_of_p as partial_conjunction_of_p
-from .intervals import Intervals as Intervals
 from .intervals import difference_interval as difference_interval
 from .intervals import skewed_interval as skewed_interval
-from .intervals import t_interval as t_interval
 from .intervals import wilson_interval as wilson_interval
+from .one_sample import Intervals as Intervals
 from .one_sample import TTest as TTest
 from .one_sample import draw_test as draw_test
 from .one_sample import mcnemar_test as mcnemar_test
 from .one_sample import rank_test as rank_test
+from .one_sample import t_interval as t_interval
 from .one_sample import t_test as t_test
 from .permutation import Relabelled as Relabelled
 from .permutation import permute_within as permute_within

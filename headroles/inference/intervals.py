@@ -1,54 +1,20 @@
-"""Confidence intervals of means: of any values, of skewed ones, of shares and their differences."""
+"""Confidence intervals of means: of skewed values, of shares and of their differences."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from headroles.arrays import FloatArray
 from headroles.errors import StatisticsError
+from headroles.inference.one_sample import Intervals, open_intervals
 from headroles.inference.sample import (
-    DEGENERATE,
     OK,
     UNTESTABLE,
     Sample,
     check_share,
     resolution_of,
 )
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """Limits (tests,): NaN for untestable columns, the mean itself for degenerate ones."""
-
-    ci_low: FloatArray
-    ci_high: FloatArray
-
-
-def _open_intervals(sample: Sample) -> Intervals:
-    """Create intervals whose limits of testable columns are still to be filled in."""
-    low = np.where(sample.moments.status == DEGENERATE, sample.moments.mean, np.nan)
-    return Intervals(low, low.copy())
-
-
-def t_interval(values: ArrayLike | Sample, *, confidence: float = 0.95) -> Intervals:
-    """Compute two-sided t intervals of the mean of every column separately.
-
-    Limits are NaN for untestable columns, the mean for degenerate ones. Raises StatisticsError as
-    `Sample.of`, and for a confidence outside (0, 1).
-    """
-    from scipy import stats  # half a second to import
-
-    check_share(confidence, "confidence")
-    sample = Sample.of(values)
-    moments, result = sample.moments, _open_intervals(sample)
-    ok = moments.status == OK
-    reach = stats.t.ppf((1 + confidence) / 2, moments.df[ok]) * moments.standard_error[ok]
-    result.ci_low[ok], result.ci_high[ok] = moments.mean[ok] - reach, moments.mean[ok] + reach
-    return result
-
 
 _LEAST_SKEWNESS = 1e-3
 """Skewness below which the transformation is the identity, up to rounding."""
@@ -74,7 +40,7 @@ def skewed_interval(sample: Sample, *, confidence: float = 0.95) -> Intervals:
     from scipy import stats  # half a second to import
 
     check_share(confidence, "confidence")
-    moments, result = sample.moments, _open_intervals(sample)
+    moments, result = sample.moments, open_intervals(sample)
     ok = moments.status == OK
     values = sample.values[:, ok].astype(np.float64)
     if sample.n_clusters < sample.n_examples or np.isnan(values).any() or (values < 0).any():
@@ -118,7 +84,7 @@ def wilson_interval(values: ArrayLike | Sample, *, confidence: float = 0.95) -> 
     check_share(confidence, "confidence")
     sample = Sample.of(values)
     _check_range(sample, 0, "a value lies outside 0 to 1; give shares for Wilson intervals")
-    moments, result = sample.moments, _open_intervals(sample)
+    moments, result = sample.moments, open_intervals(sample)
     some = moments.status != UNTESTABLE
     m, error, n = (
         array[some]

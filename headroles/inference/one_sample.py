@@ -1,4 +1,4 @@
-"""Tests of many columns at once: of means by t, of draws by t or rank, of signs (McNemar)."""
+"""Many columns at once: t-tests and t intervals of means, tests of draws and of signs (McNemar)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from headroles.inference.sample import (
     Moments,
     Sample,
     check_alternative,
+    check_share,
     check_thresholds,
     check_values,
 )
@@ -79,6 +80,37 @@ def p_of_t(statistic: FloatArray, df: FloatArray, alternative: Alternative) -> F
     if alternative == "two-sided":
         return np.asarray(2 * stats.t.sf(np.abs(statistic), df))
     return np.asarray(stats.t.sf(statistic if alternative == "greater" else -statistic, df))
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Limits (tests,): NaN for untestable columns, the mean itself for degenerate ones."""
+
+    ci_low: FloatArray
+    ci_high: FloatArray
+
+
+def open_intervals(sample: Sample) -> Intervals:
+    """Create intervals whose limits of testable columns are still to be filled in."""
+    low = np.where(sample.moments.status == DEGENERATE, sample.moments.mean, np.nan)
+    return Intervals(low, low.copy())
+
+
+def t_interval(values: ArrayLike | Sample, *, confidence: float = 0.95) -> Intervals:
+    """Compute two-sided t intervals of the mean of every column separately.
+
+    Limits are NaN for untestable columns, the mean for degenerate ones. Raises StatisticsError as
+    `Sample.of`, and for a confidence outside (0, 1).
+    """
+    from scipy import stats  # half a second to import
+
+    check_share(confidence, "confidence")
+    sample = Sample.of(values)
+    moments, result = sample.moments, open_intervals(sample)
+    ok = moments.status == OK
+    reach = stats.t.ppf((1 + confidence) / 2, moments.df[ok]) * moments.standard_error[ok]
+    result.ci_low[ok], result.ci_high[ok] = moments.mean[ok] - reach, moments.mean[ok] + reach
+    return result
 
 
 def rank_test(

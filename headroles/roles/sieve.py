@@ -37,7 +37,7 @@ from headroles.roles.batch import (
     placed_sentences,
     queries_among,
 )
-from headroles.roles.score import RowValues, divide
+from headroles.roles.role import RowValues, divide
 
 Array: TypeAlias = Any
 """A NumPy array in a new readout, a tensor where the model runs."""

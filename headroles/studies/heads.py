@@ -34,8 +34,7 @@ from headroles.errors import UsageError
 from headroles.inference.sample import Bounds, Sample
 from headroles.options import Options
 from headroles.record import Record
-from headroles.roles import OFFSETS, Role, contrast_of
-from headroles.roles.score import Score
+from headroles.roles import OFFSETS, Role, Score, contrast_of
 from headroles.scoring.scores import HeadScores
 from headroles.testing.evidence import (
     NO,

@@ -1,10 +1,10 @@
-"""From hypotheses to evidence, p-values uncorrected and corrected, and to answers in words."""
+"""From hypotheses to p-values, uncorrected and corrected, by the test, and to answers in words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +13,60 @@ from headroles import inference
 from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.errors import StatisticsError
 from headroles.inference import Alternative, adjust_p_values
-from headroles.testing.catalogue import BETTING, TESTS, Found, T
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import CorrectionOptions, TestOptions
+
+# Tests, by name.
+
+T, RANK, NEW, MCNEMAR = "t", "rank", "new", "mcnemar"
+BETTING: Final = "betting"
+
+
+class Found(NamedTuple):
+    """Result of a test (T,): its statistic, p-values, and the side that the evidence favours."""
+
+    statistic: FloatArray
+    p_value: FloatArray
+    direction: FloatArray
+
+
+def _t(hypotheses: Hypotheses, side: Alternative) -> Found:
+    tested = inference.t_test(hypotheses.sample, hypotheses.threshold, alternative=side)
+    return Found(tested.statistic, tested.p_value, hypotheses.direction)
+
+
+def _betting(hypotheses: Hypotheses, side: Alternative) -> Found:
+    bets = hypotheses.betting
+    return Found(bets.log_e(side), bets.p_value(side), hypotheses.direction)
+
+
+def _rank(hypotheses: Hypotheses, side: Alternative) -> Found:
+    drawn, observed = hypotheses.sample.values, hypotheses.threshold
+    p_values = inference.rank_test(drawn, observed, hypotheses.rounding, side)
+    return Found(observed, p_values, -hypotheses.direction)
+
+
+def _new(hypotheses: Hypotheses, side: Alternative) -> Found:
+    drawn, observed = hypotheses.sample.values, hypotheses.threshold
+    return Found(observed, inference.draw_test(drawn, observed, side), -hypotheses.direction)
+
+
+def _mcnemar(hypotheses: Hypotheses, side: Alternative) -> Found:
+    p_values = inference.mcnemar_test(hypotheses.sample.values)
+    return Found(hypotheses.moments.mean, p_values, hypotheses.direction)
+
+
+TESTS: dict[str, Callable[[Hypotheses, Alternative], Found]] = {
+    T: _t,
+    BETTING: _betting,
+    RANK: _rank,
+    NEW: _new,
+    MCNEMAR: _mcnemar,
+}
+"""All tests of `Hypotheses`."""
+
+
+# p-values.
 
 
 @dataclass(frozen=True)
@@ -174,7 +225,7 @@ def _single(
 ) -> Found:
     """Run each test, uncorrected."""
     name = test or (options.test if isinstance(options, TestOptions) else T)
-    results = [TESTS[name].find(some, alternative) for some in hypotheses.by_slice()]
+    results = [TESTS[name](some, alternative) for some in hypotheses.by_slice()]
     return Found(*map(np.concatenate, zip(*results, strict=True)))
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from headroles.arrays import BoolArray
 from headroles.inference import UNTESTABLE
-from headroles.testing.catalogue import TESTS, T
+from headroles.testing.evidence import BETTING, T
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import CorrectionOptions, TestOptions
 from headroles.wording import listed
@@ -55,7 +55,7 @@ def find_notes(
     The reason why a test was not made goes before the notes ``of_study``, and these before
     skewness. Tests by betting need neither variance nor a distribution.
     """
-    by_betting = TESTS[test].takes_bounds
+    by_betting = test == BETTING
     moments = hypotheses.moments
     untestable = moments.status == UNTESTABLE
     by = f"the number of {hypotheses.units} decides"
@@ -105,7 +105,7 @@ def warn_of_shared(samples: Mapping[str, str]) -> list[str]:
 
 def find_warnings(hypotheses: Hypotheses, options: TestOptions, sides: int = 1) -> list[str]:
     """List warnings about the tests of one direction, or of both ``sides``, in sentences."""
-    if TESTS[options.test].takes_bounds:
+    if options.test == BETTING:
         return []
     every = [
         _family_wise(hypotheses, options, sides),

@@ -18,9 +18,9 @@ from headroles import assign_roles
 from headroles.arrays import FloatArray
 from headroles.errors import StatisticsError
 from headroles.inference import CORRECTIONS, Alternative, Bounds, Sample
-from headroles.testing.catalogue import BETTING
 from headroles.testing.evidence import (
     ANSWERS,
+    BETTING,
     PValues,
     answer,
     answers,

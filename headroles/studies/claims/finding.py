@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.errors import HeadRolesError
 from headroles.inference.sample import Alternative, Bounds
-from headroles.testing.catalogue import BETTING, NEW
-from headroles.testing.evidence import PValues, find_p_values, in_at_least
+from headroles.testing.evidence import BETTING, NEW, PValues, find_p_values, in_at_least
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.options import TestOptions
 from headroles.wording import head_name

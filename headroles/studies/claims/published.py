@@ -17,7 +17,7 @@ from headroles.studies.claims.finding import DIFFERENCES, Finding, NotTestable, 
 from headroles.studies.claims.measured import N_CONTROLS, RELATIONS, Measured
 from headroles.studies.heads import HeadColumns
 from headroles.studies.inspection import tokens
-from headroles.testing.catalogue import RANK
+from headroles.testing.evidence import RANK
 from headroles.testing.hypotheses import Hypotheses
 from headroles.wording import head_name
 

@@ -23,9 +23,13 @@ from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles, in_words, is_
 from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
 from headroles.scoring.run_notes import about_fit, describe_run
 from headroles.studies.heads import ThresholdOptions
-from headroles.testing.catalogue import TESTS
 from headroles.testing.evidence import POSITIONAL, ROLE_ANSWERS, UNTESTABLE
-from headroles.testing.options import CorrectionOptions, TestOptions, describe_correction
+from headroles.testing.options import (
+    CorrectionOptions,
+    TestOptions,
+    describe_correction,
+    describe_test,
+)
 from headroles.wording import head_name, listed, named_heads
 
 Head = tuple[int, int]
@@ -419,7 +423,7 @@ class RoleTable(Result):
         correction = correction.replace("all tests", f"all {n_tests} tests")
         rule = (
             f"A head has a role if its mean score is above {facts['threshold']:g}{beyond} "
-            f"({TESTS[tests.test].words} of {units}, alpha {tests.alpha:g}, {correction})."
+            f"({describe_test(tests.test)} of {units}, alpha {tests.alpha:g}, {correction})."
         )
         if facts["distance_margin"]:
             rule += (

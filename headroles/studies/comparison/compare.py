@@ -35,9 +35,9 @@ from headroles.studies.heads import (
     note_removed,
     scores_of,
 )
-from headroles.testing.catalogue import BETTING
 from headroles.testing.evidence import (
     ANSWERS,
+    BETTING,
     NO,
     POSITIONAL,
     UNDECIDED,

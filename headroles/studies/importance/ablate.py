@@ -33,8 +33,7 @@ from headroles.studies.removals import (
 )
 from headroles.tasks.options import CLASSIFICATION, RunOptions
 from headroles.tasks.outcomes import Outcomes
-from headroles.testing.catalogue import MCNEMAR
-from headroles.testing.evidence import UNDECIDED, find_equivalence, find_p_values
+from headroles.testing.evidence import MCNEMAR, UNDECIDED, find_equivalence, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.notes import find_notes, warn_of_differences
 from headroles.testing.options import CorrectionOptions

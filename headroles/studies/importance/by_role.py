@@ -36,8 +36,7 @@ from headroles.studies.removals import (
 )
 from headroles.tasks.options import RunOptions
 from headroles.tasks.outcomes import DERIVATIVES
-from headroles.testing.catalogue import RANK
-from headroles.testing.evidence import UNDECIDED, answers, find_p_values
+from headroles.testing.evidence import RANK, UNDECIDED, answers, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.options import CorrectionOptions
 from headroles.wording import listed

@@ -15,12 +15,7 @@ from numpy.typing import NDArray
 from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
-from headroles.inference.intervals import (
-    Intervals,
-    difference_interval,
-    t_interval,
-    wilson_interval,
-)
+from headroles.inference.intervals import difference_interval, wilson_interval
 from headroles.inference.sample import Sample
 from headroles.models.options import WEIGHTS
 from headroles.options import Options, fields_of, takes
@@ -32,6 +27,7 @@ from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import HeadColumns, baseline_of, clusters_in, second_half
 from headroles.studies.inspection.again import AgainOptions, load_again, read_again
 from headroles.studies.inspection.attention import average_between_words, read_heads
+from headroles.testing.hypotheses import Hypotheses, size_of_scores
 from headroles.testing.options import UnitOptions
 from headroles.wording import head_name
 
@@ -200,11 +196,15 @@ def _estimate(
     alpha: float,
     values: NDArray[np.floating],
     reported: BoolArray,
-    interval: Callable[..., Intervals],
+    interval: Callable[..., Any] | None,
 ) -> dict[str, float]:
-    """Return mean, limits, and numbers of the reported ``values`` (examples,), by name."""
+    """Return mean, limits, and numbers of the reported ``values`` (examples,), by name.
+
+    Limits are those of an ``interval``, by default of t.
+    """
     sample = Sample.of(values[reported, None], None if clusters is None else clusters[reported])
-    limits, moments = interval(sample, confidence=1 - alpha), sample.moments
+    by_t, moments = Hypotheses.of(sample, 0.0, size=size_of_scores(sample)), sample.moments
+    limits = interval(sample, confidence=1 - alpha) if interval else by_t.intervals(alpha)
     return {
         "mean": moments.mean[0],
         "ci_low": limits.ci_low[0],
@@ -245,7 +245,7 @@ def _row(
             "offset_mean": hits[reported].mean(dtype=np.float64),
             "offset_share_of_arcs": np.average(hits[reported], weights=arcs[reported]),
         }
-    of_scores, of_gains = (wilson_interval, difference_interval) if is_hit else [t_interval] * 2
+    of_scores, of_gains = (wilson_interval, difference_interval) if is_hit else (None, None)
     gain = estimate(gains, reported, of_gains)
     heads = [divmod(k, scores.n_heads) for k in ranking]
     return {

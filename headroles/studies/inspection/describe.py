@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from headroles.arrays import IndexArray
 from headroles.errors import UsageError
-from headroles.inference.intervals import t_interval
-from headroles.inference.sample import Sample
 from headroles.options import Options, takes
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import HeadColumns, clusters_in
+from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.options import UnitOptions
 
 ESTIMATES = ("n", "n_clusters", "mean", "sd", "ci_low", "ci_high")
@@ -25,14 +26,14 @@ _MOST = 3
 
 
 def estimates_of(
-    values: ArrayLike, clusters: ArrayLike | None, alpha: float
+    values: NDArray[np.floating], clusters: IndexArray | None, alpha: float
 ) -> dict[str, NDArray[Any]]:
     """Return `ESTIMATES` of each column of ``values`` (examples, columns); NaN is missing.
 
     Intervals have level 1 - ``alpha`` and are robust to ``clusters`` (examples,).
     """
-    sample = Sample.of(values, clusters)
-    moments, interval = sample.moments, t_interval(sample, confidence=1 - alpha)
+    hypotheses = Hypotheses.of(values, 0.0, size=size_of(values), clusters=clusters)
+    moments, interval = hypotheses.moments, hypotheses.intervals(alpha)
     return {
         "n": moments.n,
         "n_clusters": moments.n_clusters,

@@ -21,8 +21,7 @@ from headroles.results.formats import to_records
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.studies.classification.role_table import RoleTable
-from headroles.testing.catalogue import RANK
-from headroles.testing.evidence import find_p_values
+from headroles.testing.evidence import RANK, find_p_values
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import CorrectionOptions
 from headroles.wording import listed
