@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import deepcopy
-from dataclasses import dataclass
-from functools import partial
-from itertools import combinations, count, islice
+from dataclasses import dataclass, replace
+from itertools import combinations, count
 from math import log
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -33,10 +30,9 @@ from headroles.passes.options import Progress
 from headroles.results.columns import FLAG, NUMBER, WHOLE, Column
 from headroles.results.shown import Shown, Warned
 from headroles.storage import OpenParts
-from headroles.studies.pruning.orders import TestSetOptions
 from headroles.studies.pruning.prune import Pruning, UpdateOptions, write_without
 from headroles.studies.removals import without
-from headroles.tasks.reading import TaskBatch
+from headroles.tasks.options import RunOptions
 from headroles.tasks.running import TaskRun, keep_parts, open_run, without_gradients
 
 _STABLE = 0.5
@@ -46,8 +42,6 @@ _START = 3.0
 """Log alpha of every gate at the start: the gate is exactly 1 at 90 % of the draws."""
 _SHARE_OF_DESCENT = 2 / 3
 """Share of the updates over which the expected number of open gates falls."""
-SECONDS_BETWEEN = 20.0
-"""Seconds of learning that an interrupted run may lose."""
 TEMPERATURE = 0.33
 """Temperature of the number before it is stretched to (`_LOW`, `_HIGH`), as in the paper."""
 _LOW, _HIGH = -0.1, 1.1
@@ -57,7 +51,7 @@ _FAR = 50.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class GateOptions(UpdateOptions, TestSetOptions):
+class GateOptions(UpdateOptions, RunOptions):
     """Options of learning gates."""
 
     title: ClassVar[str] = "Heads"
@@ -195,7 +189,7 @@ def gate_heads(
                 "layer can be removed; take another model, or prune it by another order "
                 "(headroles prune)"
             )
-        tested = None if test is None else run.over(test, options.of_test())
+        tested = None if test is None else run.over(test, replace(options, examples=None))
         parts = keep_parts("gates", options, run, tested)
         before = None if tested is None else tested.outcomes_unmasked()
         learnt, chosen = _learn(run, options, parts)
@@ -269,50 +263,28 @@ def learn_gates(
 ) -> LearntGates:
     """Learn gates of the heads of a model so that ``options.n_kept`` heads remain.
 
-    The loss decides which gates open more than others; after every update one number shifts all
-    log alpha to `expected_open` gates, so that no penalty needs a weight. Heads are kept by the
-    largest log alpha, ties by layer and number. Progress is saved in ``parts`` now and then, and
-    resumes from there.
+    Heads are kept by the largest log alpha, ties by layer and number. What the seed learnt is saved
+    in ``parts``, or read from there.
 
     Raises ModelError for a loss that is not finite.
     """
-    heads, model, device = run.heads, run.encoder.model, run.encoder.device
-    log_alpha = torch.full((len(heads),), _START, device=device, requires_grad=True)
-    generator = torch.Generator().manual_seed(seed)
-    draws = torch.rand(options.updates, len(heads), generator=generator)
-    indices = tuple(torch.tensor(axis, device=device) for axis in zip(*heads, strict=True))
-    all_open = torch.ones(run.shape, device=device)
-    learnt = [{"params": [log_alpha], "lr": _RATE}]
-    weights: list[Tensor] = []
-    if options.weights == "trained":
-        weights = [values for values in model.parameters() if values.requires_grad]
-        learnt.append({"params": weights, "lr": options.weight_rate})
-    with nullcontext() if weights else without_gradients(model):
-        adam = torch.optim.Adam(learnt)
-        name, saved_at, n_done = f"gates-{seed}", time.monotonic(), 0
-        if parts is not None and name in parts:
-            n_done = parts.read(name, partial(_take_up, adam))
-        groups, rng = run.groups(options.update_examples), np.random.default_rng(seed)
-        passes = (rng.permutation(len(groups)) for _ in count())  # over all, in new orders
-        steps = zip(
-            (groups[number] for order in passes for number in order),
-            expected_open(len(heads), options),
-            draws,
-            strict=False,
-        )
-        for n_updates, step in enumerate(islice(steps, n_done, None), 1 + n_done):
-            batches, target, uniform = step
-            values = draw_gates(log_alpha, uniform.to(device))
-            adam.zero_grad()
-            _set_gradients(run, batches, all_open.index_put(indices, values), weights)
-            adam.step()
-            with torch.no_grad():
-                log_alpha += shift_to(log_alpha, target)
-            is_due = time.monotonic() - saved_at >= SECONDS_BETWEEN
-            if parts is not None and (is_due or n_updates == options.updates):
-                parts.write(name, _saved(adam, n_updates))
-                saved_at = time.monotonic()
-            on_update(n_updates)
+    heads, model, name = run.heads, run.encoder.model, f"gates-{seed}"
+    log_alpha = torch.full((len(heads),), _START, device=run.encoder.device, requires_grad=True)
+    trains_weights = options.weights == "trained"
+    weights = [values for values in model.parameters() if trains_weights and values.requires_grad]
+    learnt = [log_alpha, *weights]
+    if parts is not None and name in parts:
+        saved = parts.read(name, load)
+        with torch.no_grad():
+            for number, values in enumerate(learnt):
+                values.copy_(saved[str(number)])
+        on_update(options.updates)
+    else:
+        with nullcontext() if trains_weights else without_gradients(model):
+            _update(run, options, seed, log_alpha, weights, on_update)
+        if parts is not None:
+            numbers = {str(n): values.detach().contiguous() for n, values in enumerate(learnt)}
+            parts.write(name, save(numbers))
     log_alpha = log_alpha.detach().cpu()
     order = torch.argsort(log_alpha, descending=True, stable=True).tolist()
     kept = {heads[number] for number in order[: options.n_kept]}
@@ -326,6 +298,52 @@ def learn_gates(
     )
 
 
+def _update(
+    run: TaskRun,
+    options: GateOptions,
+    seed: int,
+    log_alpha: Tensor,
+    weights: Sequence[Tensor],
+    on_update: Callable[[int], None],
+) -> None:
+    """Update ``log_alpha`` of the heads, and ``weights``, by the loss of the task.
+
+    The loss decides which gates open more than others; after every update one number shifts all
+    log alpha to `expected_open` gates, so that no penalty needs a weight.
+    """
+    heads, device = run.heads, run.encoder.device
+    generator = torch.Generator().manual_seed(seed)
+    draws = torch.rand(options.updates, len(heads), generator=generator)
+    indices = tuple(torch.tensor(axis, device=device) for axis in zip(*heads, strict=True))
+    rates = ([log_alpha], _RATE), (weights, options.weight_rate)
+    adam = torch.optim.Adam([{"params": numbers, "lr": rate} for numbers, rate in rates])
+    groups, rng = run.groups(options.update_examples), np.random.default_rng(seed)
+    passes = (rng.permutation(len(groups)) for _ in count())  # over all, in new orders
+    batches_of_updates = (groups[number] for order in passes for number in order)
+    steps = zip(batches_of_updates, expected_open(len(heads), options), draws, strict=False)
+    for n_updates, (batches, target, uniform) in enumerate(steps, start=1):
+        gates = draw_gates(log_alpha, uniform.to(device))
+        of_heads = torch.ones(run.shape, device=device).index_put(indices, gates)
+        placed = of_heads.detach().requires_grad_()
+        with gated(run.sites, placed):
+            loss, (of_gates, *of_weights) = gradients_of_mean(
+                run.passes, batches, lambda batch: run.losses_of(batch)[0], [placed, *weights]
+            )
+        if not torch.isfinite(loss):
+            raise ModelError(
+                "the loss is not finite while gates are learnt; run the model in float32 (it ran "
+                f"in {run.encoder.model.dtype}), and lower `weight_rate` of trained weights"
+            )
+        adam.zero_grad()
+        of_heads.backward(of_gates)  # type: ignore[no-untyped-call]
+        for values, gradient in zip(weights, of_weights, strict=True):
+            values.grad = gradient
+        adam.step()
+        with torch.no_grad():
+            log_alpha += shift_to(log_alpha, target)
+        on_update(n_updates)
+
+
 def expected_open(n_heads: int, options: GateOptions) -> list[float]:
     """Return the expected number of open gates after each update: linear, then constant."""
     start = n_heads * float(p_nonzero(torch.tensor(_START)))
@@ -333,58 +351,6 @@ def expected_open(n_heads: int, options: GateOptions) -> list[float]:
     # Of few heads, more may be kept than are expected to be open at the start.
     down = np.linspace(max(start, options.n_kept), options.n_kept, n_down + 1)[1:]
     return [*down.tolist(), *[float(options.n_kept)] * (options.updates - n_down)]
-
-
-def _set_gradients(
-    run: TaskRun, batches: Sequence[TaskBatch], gates: Tensor, weights: Sequence[Tensor]
-) -> None:
-    """Put the gradients of the mean loss into ``weights``, and into the leaves of ``gates``."""
-    placed = gates.detach().requires_grad_()
-    with gated(run.sites, placed):
-        loss, (of_gates, *of_weights) = gradients_of_mean(
-            run.passes, batches, lambda batch: run.losses_of(batch)[0], [placed, *weights]
-        )
-    if not torch.isfinite(loss):
-        raise ModelError(
-            "the loss is not finite while gates are learnt; run the model in float32 (it ran in "
-            f"{run.encoder.model.dtype}), and lower `weight_rate` of trained weights"
-        )
-    gates.backward(of_gates)  # type: ignore[no-untyped-call]
-    for values, gradient in zip(weights, of_weights, strict=True):
-        values.grad = gradient
-
-
-def _numbers(adam: torch.optim.Adam) -> list[Tensor]:
-    """Return the numbers that ``adam`` updates."""
-    return [values for group in adam.param_groups for values in group["params"]]
-
-
-def _saved(adam: torch.optim.Adam, n_updates: int) -> bytes:
-    """Encode the numbers that ``adam`` has updated, with its state."""
-    state = {"n_updates": torch.tensor(n_updates)}
-    for number, values in enumerate(_numbers(adam)):
-        for name, numbers in {"values": values.detach(), **adam.state[values]}.items():
-            state[f"{number} {name}"] = numbers.contiguous()
-    return save(state)
-
-
-def _take_up(adam: torch.optim.Adam, content: bytes) -> int:
-    """Load numbers and state that `_saved` encoded; return the number of updates so far.
-
-    Resumed updates are the same to the bit if the caller draws the same random numbers.
-    """
-    state = load(content)
-    n_updates = int(state.pop("n_updates"))
-    of_numbers: dict[int, dict[str, Tensor]] = defaultdict(dict)
-    for key, values in state.items():
-        number, name = key.split()
-        of_numbers[int(number)][name] = values
-    with torch.no_grad():
-        for place, values in enumerate(_numbers(adam)):
-            values.copy_(of_numbers[place].pop("values"))
-    groups = adam.state_dict()["param_groups"]
-    adam.load_state_dict({"state": of_numbers, "param_groups": groups})
-    return n_updates
 
 
 # The hard concrete distribution of Louizos et al. (2018): a number between 0 and 1 with the odds

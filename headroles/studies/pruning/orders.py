@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -15,43 +15,25 @@ from headroles.errors import UsageError
 from headroles.models.heads.projections import find_projections, layers_that_share
 from headroles.models.heads.remaining import Head
 from headroles.models.heads.surgery import heads_of
-from headroles.options import Convert, Seed, fields_of, split_names
+from headroles.options import Convert, Seed, split_names
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.importance import RankingOptions, normalise, values_of
 from headroles.studies.inspection.again import read_head
 from headroles.studies.removals import RoleOptions, at_most, rises_of, sorted_by, without
-from headroles.tasks.options import RunOptions
 from headroles.tasks.outcomes import Derivatives
 from headroles.tasks.running import TaskRun
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-ByTask = Literal["importance", "reestimated", "ablation"]
-ByRole = Literal["with_role", "without_role"]
-ByLayer = Literal["bottom", "top", "middle", "both_ends", "alternate"]
-Random = Literal["random", "random_per_layer"]
-Order = Literal[ByTask, ByRole, ByLayer, Random]
-BY_TASK, BY_ROLE, BY_LAYER, ORDERS = map(get_args, (ByTask, ByRole, ByLayer, Order))
-BY_ESTIMATE = ("importance", "reestimated")
+_Plain = Literal["bottom", "top", "middle", "both_ends", "alternate", "random", "random_per_layer"]
+Order = Literal["importance", "reestimated", "ablation", "with_role", "without_role", _Plain]
+BY_ESTIMATE, BY_ROLE = ("importance", "reestimated"), ("with_role", "without_role")
 _USED_BY = {
     **dict.fromkeys(("role", "roles_from"), BY_ROLE),
     **dict.fromkeys(("estimator", "normalisation"), BY_ESTIMATE),
     "steps": ("reestimated",),
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class TestSetOptions(RunOptions):
-    """Options of a study with a test on other examples."""
-
-    __test__ = False
-    test_examples: Annotated[int | None, Meta(ge=2)] = None
-    """Most examples to take of the test file; `examples` counts those of TASK."""
-
-    def of_test(self) -> Self:
-        """Return the options to read the test with."""
-        return replace(self, examples=self.test_examples)
 
 
 def _heads(given: Any) -> tuple[tuple[int, int], ...]:
@@ -78,22 +60,23 @@ class SelectionOptions(RoleOptions, RankingOptions):
     seed: Seed = 0
     """Seed of random choices."""
 
-    def refuse_idle(self, orders: Sequence[str]) -> None:
-        """Raise UsageError for an option that none of the orders uses."""
-        for field in fields_of(type(self)):
-            users = _USED_BY.get(field.name, orders)
-            if getattr(self, field.name) != field.default and not {*users} & {*orders}:
+    def check_orders(self, orders: Sequence[tuple[str, str | None]]) -> None:
+        """Raise UsageError for an order without its role, and an option that no order uses.
+
+        ``orders`` are names of orders, each with its role.
+        """
+        names = [order for order, _ in orders]
+        for order, role in orders:
+            if order in BY_ROLE and (role is None or self.roles_from is None):
                 raise UsageError(
-                    f"`{field.name}` does nothing with the order {', '.join(orders)}; leave "
+                    f"the order {order} needs `role` and `roles_from`, a folder with roles"
+                )
+        for name, users in _USED_BY.items():
+            if getattr(self, name) != getattr(SelectionOptions, name) and not {*users} & {*names}:
+                raise UsageError(
+                    f"`{name}` does nothing with the order {', '.join(names)}; leave "
                     f"it out, or choose the order {' or '.join(users)}"
                 )
-
-    def check_role(self, order: str) -> None:
-        """Raise UsageError for an order by role without a role and a folder of roles."""
-        if order in BY_ROLE and (self.role is None or self.roles_from is None):
-            raise UsageError(
-                f"the order {order} needs `role` and `roles_from`, a folder with roles"
-            )
 
 
 Units = Mapping[Head, Sequence[Head]]
@@ -126,68 +109,62 @@ def choose_heads(
     options: SelectionOptions,
     run: TaskRun | None = None,
 ) -> list[Head]:
-    """Choose ``n_removed`` heads, or units of heads, to remove first.
+    """Choose the heads to remove first: ``n_removed``, or those of as many units.
 
     Raises UsageError for an order that needs a run, for protected heads that the model lacks, and
     where protected heads, and heads that every layer keeps, do not leave ``n_removed``.
     """
     units = heads if isinstance(heads, Mapping) else {head: [head] for head in heads}
     firsts = list(units)
-    room = _room(n_removed, firsts, options)
+    unit_of = {head: first for first, unit in units.items() for head in unit}
+    protected = {unit_of.get(head, head) for head in options.protect or ()}
+    room = _room(n_removed, firsts, protected, options.at_least)
+
+    def take(ordered: Iterable[Head], n: int = n_removed) -> list[Head]:
+        """Return the first ``n`` that may be removed."""
+        return list(islice(at_most(room, (head for head in ordered if head not in protected)), n))
+
     indices = np.random.default_rng(options.seed).permutation(len(firsts))
     ordered = [firsts[index] for index in indices]
-    if order in BY_LAYER:
-        layers = order_layers(order, 1 + max(room))
-        ordered = [head for layer in layers for head in ordered if head[0] == layer]
-    elif order == "random_per_layer":  # one head of every layer, then another, and so on
-        of_layer = {layer: [head for head in ordered if head[0] == layer] for layer in room}
-        ordered = sorted(ordered, key=lambda head: of_layer[head[0]].index(head))
-    elif order in BY_ROLE:
+    if order in BY_ROLE:
         having = set(RoleTable.load(str(options.roles_from)).heads_with(str(options.role)))
         is_last = order == "without_role"
         ordered = sorted(ordered, key=lambda head: (head in having) == is_last)
-    elif order in BY_TASK:
+    elif order in (*BY_ESTIMATE, "ablation"):
         if run is None:
             raise UsageError(f"the order {order} needs a task; name its file after the model")
-        if order in BY_ESTIMATE:
-            return _by_importance(order, run, n_removed, units, options, room)
-        ordered = sorted_by(rises_of(run, list(units.values())), firsts)
-    chosen = _first(n_removed, ordered, options, room)
+        if order == "ablation":
+            ordered = sorted_by(rises_of(run, list(units.values())), firsts)
+        else:
+            ordered = []
+            steps = 1 if order == "importance" else min(options.steps, n_removed)
+            for step in range(1, steps + 1):
+                next_ones = _by_importance(run, ordered, units, options)
+                ordered = take([*ordered, *next_ones], round(n_removed * step / steps))
+    elif order == "random_per_layer":  # one head of every layer, then another, and so on
+        of_layer = {layer: [head for head in ordered if head[0] == layer] for layer in room}
+        ordered = sorted(ordered, key=lambda head: of_layer[head[0]].index(head))
+    elif order != "random":
+        layers = order_layers(order, 1 + max(room))
+        ordered = [head for layer in layers for head in ordered if head[0] == layer]
+    chosen = take(ordered)
     if len(chosen) < n_removed:
         raise UsageError(
             f"{n_removed} heads cannot be removed from layers of which no two are adjacent; remove "
             f"{len(chosen)} at most in the order {order}"
         )
-    return chosen
-
-
-def _first(
-    n_removed: int, order: Iterable[Head], options: SelectionOptions, room: Mapping[int, int]
-) -> list[Head]:
-    """Return the first ``n_removed`` heads of an order that may be removed."""
-    free = (head for head in order if head not in (options.protect or ()))
-    return list(islice(at_most(room, free), n_removed))
+    return [head for first in chosen for head in units[first]]
 
 
 def _by_importance(
-    order: str,
-    run: TaskRun,
-    n_removed: int,
-    units: Units,
-    options: SelectionOptions,
-    room: Mapping[int, int],
+    run: TaskRun, removed: Sequence[Head], units: Units, options: SelectionOptions
 ) -> list[Head]:
-    """Return the least important heads, estimated again after each step."""
-    steps = 1 if order == "importance" else min(options.steps, n_removed)
-    removed: list[Head] = []
-    for step in range(1, steps + 1):
-        gates = without([head for first in removed for head in units[first]], run.shape)
-        derivatives = _summed(run.derivatives(gates=gates), units)
-        means = values_of(derivatives, options.estimator).mean(0).reshape(run.shape)
-        left = [head for head in units if head not in removed]
-        ordered = [*removed, *sorted_by(normalise(means, options.normalisation), left)]
-        removed = _first(round(n_removed * step / steps), ordered, options, room)
-    return removed
+    """Return the units that are left without ``removed`` ones, the least important first."""
+    gates = without([head for first in removed for head in units[first]], run.shape)
+    derivatives = _summed(run.derivatives(gates=gates), units)
+    means = values_of(derivatives, options.estimator).mean(0).reshape(run.shape)
+    left = [head for head in units if head not in removed]
+    return sorted_by(normalise(means, options.normalisation), left)
 
 
 def _summed(derivatives: Derivatives, units: Units) -> Derivatives:
@@ -203,12 +180,14 @@ def _summed(derivatives: Derivatives, units: Units) -> Derivatives:
     return replace(derivatives, **summed)
 
 
-def _room(n_removed: int, heads: Sequence[Head], options: SelectionOptions) -> dict[int, int]:
+def _room(
+    n_removed: int, heads: Sequence[Head], protected: set[Head], at_least: int
+) -> dict[int, int]:
     """Return how many heads each layer may lose.
 
     Raises UsageError for protected heads that are not there, and for too many to remove.
     """
-    protected, sizes = set(options.protect or ()), Counter(layer for layer, _ in heads)
+    sizes = Counter(layer for layer, _ in heads)
     for layer, number in sorted(protected.difference(heads)):
         present = [str(head) for at, head in heads if at == layer]
         has = f"the heads {', '.join(present)} there" if present else "no heads in that layer"
@@ -217,10 +196,10 @@ def _room(n_removed: int, heads: Sequence[Head], options: SelectionOptions) -> d
             "and heads count from 0"
         )
     kept = Counter(layer for layer, _ in protected)
-    room = {at: size - min(size, max(kept[at], options.at_least)) for at, size in sizes.items()}
+    room = {at: size - min(size, max(kept[at], at_least)) for at, size in sizes.items()}
     if n_removed > (most := sum(room.values())):
         raise UsageError(
-            f"{n_removed} heads cannot be removed: every layer keeps {options.at_least} "
+            f"{n_removed} heads cannot be removed: every layer keeps {at_least} "
             f"(`at_least`) and {len(protected)} are protected (`protect`), so that {most} of "
             f"{len(heads)} may go; keep at least {len(heads) - most}"
         )

@@ -34,13 +34,7 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.results.stored import write_together
 from headroles.studies.importance.importance import ABSOLUTE, values_of
-from headroles.studies.pruning.orders import (
-    Order,
-    SelectionOptions,
-    TestSetOptions,
-    choose_heads,
-    units_of,
-)
+from headroles.studies.pruning.orders import Order, SelectionOptions, choose_heads, units_of
 from headroles.studies.removals import (
     LESS,
     MORE,
@@ -52,7 +46,7 @@ from headroles.studies.removals import (
     warn_of_guessing,
     without,
 )
-from headroles.tasks.options import TaskOptions
+from headroles.tasks.options import RunOptions, TaskOptions
 from headroles.tasks.outcomes import Outcomes
 from headroles.tasks.running import TaskRun, keep_parts, open_run
 from headroles.testing.hypotheses import Hypotheses
@@ -106,7 +100,7 @@ class TuningOptions(UpdateOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PruneOptions(SelectionOptions, TuningOptions, TestSetOptions):
+class PruneOptions(SelectionOptions, TuningOptions, RunOptions):
     """Options of pruning."""
 
     order: Order = "importance"
@@ -129,8 +123,7 @@ class PruneOptions(SelectionOptions, TuningOptions, TestSetOptions):
             raise UsageError(
                 "give the number of heads to keep, or the share to remove: `keep` or `share`"
             )
-        self.check_role(self.order)
-        self.refuse_idle([self.order])
+        self.check_orders([(self.order, self.role)])
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -291,7 +284,7 @@ def prune_heads(
         runs: list[TaskRun | None] = []
         for file, examples in (
             (task, options.examples),
-            (test, options.test_examples),
+            (test, None),
             (options.fine_tune_on, options.fine_tune_examples),
         ):
             reading = replace(options, examples=examples)
@@ -338,11 +331,7 @@ def _choose(model: PreTrainedModel, options: PruneOptions, run: TaskRun | None) 
             f"{size} layers at once; {n_heads - keep} of {n_heads} heads are no multiple of "
             f"{size}. Pass `keep={more - size}` or `keep={more}`"
         )
-    firsts = {head: first for first, unit in units.items() for head in unit}
-    protect = dict.fromkeys(firsts.get(head, head) for head in options.protect or ())
-    selection = replace(options, protect=list(protect) or None)
-    chosen = choose_heads(options.order, n_units, units, selection, run)
-    return [head for first in chosen for head in units[first]]
+    return choose_heads(options.order, n_units, units, options, run)
 
 
 def write_without(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -25,10 +25,8 @@ from headroles.studies.importance.importance import ESTIMATORS, NORMALISATIONS
 from headroles.studies.pruning.orders import (
     BY_ESTIMATE,
     BY_ROLE,
-    BY_TASK,
-    ORDERS,
+    Order,
     SelectionOptions,
-    TestSetOptions,
     choose_heads,
 )
 from headroles.studies.removals import (
@@ -40,7 +38,7 @@ from headroles.studies.removals import (
     without_each,
     worse_by,
 )
-from headroles.tasks.options import MASKED_LM
+from headroles.tasks.options import MASKED_LM, RunOptions
 from headroles.tasks.outcomes import DERIVATIVES, LOSS, Outcomes
 from headroles.tasks.reading import read_task
 from headroles.tasks.running import TaskRun, keep_parts, open_run
@@ -81,7 +79,7 @@ def _shares(given: Any) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
+class CurveOptions(SelectionOptions, CorrectionOptions, RunOptions):
     """Options of the orders of removing heads, and of their comparison."""
 
     orders: Annotated[Sequence[str], Convert(split_names)] = "importance,reestimated,random"
@@ -112,26 +110,24 @@ class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
             raise UsageError("name an order and a share at least with `orders` and `shares`")
         if len(set(self.orders)) < len(self.orders):
             raise UsageError("an order is named twice; name each once in `orders`")
-        for order in self.orders:
-            name, chosen = self.of_order(order)
-            chosen.check_role(name)
+        by_name = [self.of_order(order) for order in self.orders]
+        self.check_orders([(name, chosen.role) for name, chosen in by_name])
         if self.against not in self.orders:
             raise UsageError(
                 f"`against` is {self.against!r}; it must be one of the orders: "
                 f"{', '.join(self.orders)}"
             )
 
-    def of_order(self, order: str) -> tuple[str, Self]:
+    def of_order(self, order: str) -> tuple[str, SelectionOptions]:
         """Return the bare name of an order, and the options that its full name sets."""
-        name, colon, more = order.partition(":")
-        if name not in ORDERS:
-            raise UsageError(f"the order is {name!r}; it must be one of {', '.join(ORDERS)}")
-        if not colon:
-            return name, self
-        if name in BY_ROLE:
-            return name, self._changed(role=more)
+        name, *more = order.split(":")
+        if name not in (known := get_args(Order)):
+            raise UsageError(f"the order is {name!r}; it must be one of {', '.join(known)}")
         changes: dict[str, str] = {}
-        for word in more.split(":"):
+        if more and name in BY_ROLE:
+            changes["role"] = ":".join(more)
+            more = []
+        for word in more:
             if name in BY_ESTIMATE and word in ESTIMATORS:
                 changes["estimator"] = word
             elif name in BY_ESTIMATE and word in NORMALISATIONS:
@@ -142,11 +138,7 @@ class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
                     "reestimated take an estimator and a normalisation, with_role and "
                     "without_role a role"
                 )
-        return name, self._changed(**changes)
-
-    def _changed(self, **changes: Any) -> Self:
-        # With one order of no name: `check` of the given orders would call itself.
-        return replace(self, orders=("random",), against="random", **changes)
+        return name, self.as_group(SelectionOptions, **changes)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -266,8 +258,7 @@ def find_pruning_curves(
     >>> curves.frame["order"].unique().tolist(), curves.measure
     (['importance', 'random'], 'accuracy')
     """
-    options.refuse_idle([options.of_order(order)[0] for order in options.orders])
-    tested = open_run(model, test, options.of_test())
+    tested = open_run(model, test, replace(options, examples=None))
     runs = _deal(tested, task, options)
     keep_parts("pruning curves", options, tested, *runs)
     _expect(tested, runs, options)
@@ -318,15 +309,9 @@ def _deal(tested: TaskRun, file: str | Path | None, options: CurveOptions) -> li
 
     No two draws have an example in common, and each has its share of every label.
 
-    Raises UsageError for an order that needs a file, and for fewer than two examples a draw.
+    Raises UsageError for fewer than two examples a draw.
     """
     if file is None:
-        lacking = [order for order in options.orders if options.of_order(order)[0] in BY_TASK]
-        if lacking:
-            raise UsageError(
-                f"the order {lacking[0]} needs a task; name its file after the model, or other "
-                "`orders`"
-            )
         return []
     n_asked = None if options.examples is None else options.examples * options.draws
     labelled = tested.objective != MASKED_LM
@@ -368,7 +353,7 @@ def find_points(
         name, chosen = options.of_order(order)
         for draw in range(options.draws):
             drawn = replace(chosen, seed=options.seed + draw)
-            run = runs[draw] if name in BY_TASK else None
+            run = runs[draw] if runs else None
             path = tuple(choose_heads(name, max(counts), heads, drawn, run))
             for share, count in zip(options.shares, counts, strict=True):
                 removed = path[:count]

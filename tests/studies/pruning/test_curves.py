@@ -93,10 +93,8 @@ def test_fewer_examples_than_the_draws_need(
     classifier: Path, labelled: Path, phrases: Path
 ) -> None:
     asked = {"orders": "importance,random", "shares": "0.25"}
-    sizes = {"examples": 9, "test_examples": 6}  # no draw has more than 8
-    few = find_pruning_curves(classifier, labelled, phrases, **sizes, **asked)
-    assert "on 6 examples of" in repr(few)
-    assert len(few.outcomes.losses) == 6
+    few = find_pruning_curves(classifier, labelled, phrases, **asked, examples=9)
+    assert len(few.outcomes.losses) == 8
     assert few.facts["found_with"]["examples"] == 8
     assert any(
         "has 8 examples for each of 5 draws, not 9: give more" in text for text in few.warnings

@@ -167,12 +167,13 @@ def test_what_is_left_does_what_the_masked_model_does(
     assert len(removed_heads(load_model(again).config)) == 8
 
 
-def test_the_test_has_examples_of_its_own(classifier: Path, labelled: Path, tmp_path: Path) -> None:
-    """--examples is about TASK, --test-examples about the test."""
-    options = {"task": labelled, "test": labelled, "keep": 3, "examples": 3}
-    for given, n in (({}, 8), ({"test_examples": 5}, 5)):
-        pruned = prune_heads(classifier, tmp_path / f"{n}", **options, **given)
-        assert pruned.facts["measured_on"] == f"{n} examples of labelled.tsv"
+def test_the_test_is_taken_whole(classifier: Path, labelled: Path, tmp_path: Path) -> None:
+    """--examples is about TASK."""
+    asked = {"test": labelled, "keep": 3, "examples": 3}
+    pruned = prune_heads(classifier, tmp_path / "pruned", task=labelled, **asked)
+    gated = gate_heads(classifier, labelled, tmp_path / "gated", **asked, seeds=1, updates=3)
+    for made in (pruned, gated):
+        assert made.facts["measured_on"] == "8 examples of labelled.tsv"
 
 
 def test_layers_without_any_head(labelled: Path, tmp_path: Path) -> None:
