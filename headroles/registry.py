@@ -24,7 +24,6 @@ class Command(NamedTuple):
         kind: the kind of the result of the study; by default the name of the command.
         unit: what its progress counts.
         title: the title of this command and the next ones in the list of commands.
-        is_beside: whether the result goes into the folder of the scores that it is of.
     """
 
     name: str
@@ -33,7 +32,6 @@ class Command(NamedTuple):
     kind: str = ""
     unit: str = "passes"
     title: str = ""
-    is_beside: bool = False
 
     @property
     def is_made(self) -> bool:
@@ -80,10 +78,8 @@ COMMANDS = (
     Command("merge", "cli.scoring:merge", "Join parts of a corpus that were scored apart."),
     Command(
         "assign",
-        "studies.classification.assignment:assign_roles",
+        "cli.scoring:assign",
         "Test the scores in DIR again, without the model. Writes the role table there.",
-        kind="role table",
-        is_beside=True,
     ),
     Command(
         "best",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -29,51 +28,10 @@ def option(flag: str, text: str, panel: str = "Output", metavar: str | None = No
 
 Model = Annotated[str, argument("MODEL", "Hub id or folder of an encoder.")]
 Texts = Annotated[list[Path], argument("CORPUS", "CoNLL-U files or folders, or text.")]
-Task = Annotated[
-    Path, argument("TASK", "Tab-separated labelled text, or plain text for a masked LM.")
-]
-OptionalTask = Annotated[
-    Path | None, argument("[TASK]", "Examples that orders of importance are found with.")
-]
-TaskBeside = Annotated[
-    Path | None,
-    option(
-        "--task",
-        "Examples of what the model was trained for, to measure it before and after; columns and "
-        "header are then those of this file.",
-        "Task",
-        "FILE",
-    ),
-]
-Sample = Annotated[
-    list[Path] | None,
-    option(
-        "--sample",
-        "Text to fit and to measure with; the bundled treebank if left out. Repeatable.",
-        "Corpus",
-        "FILE",
-    ),
-]
-Test = Annotated[Path, option("--test", "Examples to measure on.", "Task")]
-OptionalTest = Annotated[Path | None, option("--test", "Examples to measure on.", "Task")]
 Scored = Annotated[Path, argument("DIR", "Folder that score or classify wrote.")]
-Folders = Annotated[list[Path], argument("DIR DIR", "Folders of results.")]
-Before = Annotated[Path, argument("BEFORE", "Folder that score or classify wrote.")]
-After = Annotated[Path, argument("AFTER", "Folder that score or classify wrote.")]
-Later = Annotated[list[Path] | None, argument("LATER", "Folders of further checkpoints.")]
-Names = Annotated[
-    str | None,
-    option("--names", "What to call them, separated by commas; if left out: as their folders."),
-]
-Out = Annotated[Path, option("--out", "Folder for the results.")]
-OptionalOut = Annotated[
-    Path | None, option("--out", "Folder to save the result in; left out: none.")
-]
-PageOut = Annotated[
-    Path | None, option("--out", "File to write; left out: report.html in DIR.", metavar="FILE")
-]
-FigureOut = Annotated[Path, option("--out", "File: .pdf, .svg or .png.", metavar="FILE")]
-TableOut = Annotated[Path | None, option("--out", "File to write; left out: standard output.")]
+_OUT = option("--out", "Folder for the results.")
+Out = Annotated[Path, _OUT]
+OptionalOut = Annotated[Path | None, _OUT]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,16 +75,10 @@ class ReportedOptions(FolderOptions):
 MOST_USED = "Most used"
 _MOST_USED = ("--out", "--report", "--parser", "--relations", "--roles")
 """Title of the first flags of a help, and these flags."""
-_source_of = ContextVar[Callable[[str], Any]]("_source_of")
 
 
 class GroupedCommand(TyperCommand):
     """A command whose help shows options under the titles of their groups."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command; `given` asks where the values of its parameters come from."""
-        _source_of.set(ctx.get_parameter_source)
-        return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the sections of the help."""
@@ -222,10 +174,10 @@ def _flag(field: Field) -> inspect.Parameter:
     )
 
 
-def given(options: Options, group: type[Options] | None = None) -> list[str]:
-    """Return the flags of options, or of one group of them, that the user gave."""
+def given(options: Options, group: type[Options]) -> list[str]:
+    """Return the flags of a group of options whose values are not the defaults."""
     return [
         field.flag
-        for field in fields_of(group or type(options))
-        if (source := _source_of.get()(field.name)) and source.name != "DEFAULT"
+        for field in fields_of(group)
+        if field.flag and getattr(options, field.name) != field.accept(field.default)
     ]

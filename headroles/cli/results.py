@@ -32,14 +32,25 @@ def show(folder: Results, output: flags.OutputOptions) -> None:
         console.finish(load(folder), output)
 
 
-def report(folder: Results, options: ReportOptions, out: flags.PageOut = None) -> None:
+def report(
+    folder: Results,
+    options: ReportOptions,
+    out: Annotated[
+        Path | None,
+        flags.option("--out", "File to write; left out: report.html in DIR.", metavar="FILE"),
+    ] = None,
+) -> None:
     """Make one HTML file of results, to read and to send."""
     with console.working("drawing"):
         file = write_report(folder, out, options=options)
     console.say(f"written to {file}")
 
 
-def figure(folder: Results, options: FigureOptions, out: flags.FigureOut) -> None:
+def figure(
+    folder: Results,
+    options: FigureOptions,
+    out: Annotated[Path, flags.option("--out", "File: .pdf, .svg or .png.", metavar="FILE")],
+) -> None:
     """Draw a figure of results for a paper."""
     check_figure_file(out)
     with console.working("drawing"):
@@ -75,7 +86,13 @@ class ExportOptions(Options):
     """Label of a LaTeX table, for references to it."""
 
 
-def export(folder: Results, options: ExportOptions, out: flags.TableOut = None) -> None:
+def export(
+    folder: Results,
+    options: ExportOptions,
+    out: Annotated[
+        Path | None, flags.option("--out", "File to write; left out: standard output.")
+    ] = None,
+) -> None:
     """Print the table of results in DIR, or write it to a file."""
     from headroles import storage
     from headroles.results.result import load

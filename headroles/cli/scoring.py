@@ -10,10 +10,16 @@ from headroles.cli import console, flags
 from headroles.cli.studies import fill
 from headroles.corpus import CorpusOptions
 from headroles.options import Options
+from headroles.results.stored import put_into
 from headroles.sample import demo_model, sample_treebank
 from headroles.scoring.options import PartOptions, ScoreOptions
 from headroles.storage import parts_beside, parts_in
-from headroles.studies.classification.assignment import ClassifyOptions, classify_heads
+from headroles.studies.classification.assignment import (
+    AssignOptions,
+    ClassifyOptions,
+    assign_roles,
+    classify_heads,
+)
 
 
 def classify(
@@ -96,6 +102,16 @@ def _score(
         resume=resuming.resume,
         roles=roles,
     )
+
+
+def assign(scored: flags.Scored, options: AssignOptions, output: flags.OutputOptions) -> None:
+    """Test the scores in DIR again, without the model. Writes the role table there."""
+    from headroles.scoring.scores import HeadScores
+
+    with console.working("role table"):
+        table = assign_roles(HeadScores.load(scored), options=options)
+    put_into(scored, table)
+    console.finish(table, output, scored)
 
 
 def demo(output: flags.FolderOptions, out: flags.Out = Path("headroles-demo")) -> None:

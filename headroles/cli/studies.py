@@ -9,148 +9,152 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import Annotated, Any
 
 from headroles.cli import console, flags
-from headroles.corpus import CorpusOptions
+from headroles.corpus import CorpusOptions, open_corpus
 from headroles.errors import UsageError
 from headroles.options import Options, fields_of, split_names
 from headroles.passes.options import PassOptions
 from headroles.registry import Command, classes_in, result_types
-from headroles.results.stored import new_folder, put_into, write_together
+from headroles.results.stored import new_folder, write_together
 from headroles.storage import RUN_FILE, parts_beside
 from headroles.tasks.options import TaskOptions
 
-ARGUMENTS: dict[str, tuple[Any, Any]] = {
-    "model": (flags.Model, None),
-    "corpus": (flags.Texts, None),
-    "sample": (None, flags.Sample),
-    "task": (flags.Task, flags.OptionalTask),
-    "test": (flags.Test, flags.OptionalTest),
-    "scores": (flags.Scored, None),
-    "sets": (flags.Folders, None),
-    "before": (flags.Before, None),
-    "after": (flags.After, None),
-    "later": (None, flags.Later),
-    "ablations": (flags.Folders, None),
-    "names": (None, flags.Names),
-    "out": (flags.Out, flags.OptionalOut),
+_FOLDERS = Annotated[list[Path], flags.argument("DIR DIR", "Folders of results.")]
+ARGUMENTS: dict[str, Any] = {
+    "model": flags.Model,
+    "corpus": flags.Texts,
+    "sample": Annotated[
+        list[Path],
+        flags.option(
+            "--sample",
+            "Text to fit and to measure with; the bundled treebank if left out. Repeatable.",
+            "Corpus",
+            "FILE",
+        ),
+    ],
+    "task": Annotated[
+        Path, flags.argument("TASK", "Tab-separated labelled text, or plain text for a masked LM.")
+    ],
+    "test": Annotated[Path, flags.option("--test", "Examples to measure on.", "Task")],
+    "scores": flags.Scored,
+    "sets": _FOLDERS,
+    "ablations": _FOLDERS,
+    "before": Annotated[Path, flags.argument("BEFORE", "Folder that score or classify wrote.")],
+    "after": Annotated[Path, flags.argument("AFTER", "Folder that score or classify wrote.")],
+    "later": Annotated[list[Path], flags.argument("LATER", "Folders of further checkpoints.")],
+    "names": Annotated[
+        str,
+        flags.option("--names", "What to call them, separated by commas; else as their folders."),
+    ],
+    "out": flags.Out,
 }
-"""Arguments of the command line by the name of a study's subject: required ones, optional ones."""
-_FOLDERS = ("scores", "sets", "ablations", "before", "after", "later")
-"""Subjects that are results, of the first class in the signature, read from folders."""
-_TEXTS = ("corpus", "sample")
+"""Arguments of the command line by the name of a study's subject."""
+_TASK_BESIDE = Annotated[
+    Path,
+    flags.option(
+        "--task",
+        "Examples of what the model was trained for, to measure it before and after; columns and "
+        "header are then those of this file.",
+        "Task",
+        "FILE",
+    ),
+]
+"""The task of a study that fits and measures with text."""
 
 
 def make_function(command: Command) -> Callable[..., None]:
     """Make the function of a command from its study, which stands under `takes`."""
     study = resolve_name(f"headroles.{command.place}")
+    signature = inspect.signature(study)
     options = {field.name for field in fields_of(study.options)}
-    parameters = inspect.signature(study).parameters
-    subjects = {
-        name: name in ("names", "sample", "later") or subject.default is not subject.empty
-        for name, subject in parameters.items()
-        if name not in options
-    }
-    stored = {
-        name: next(classes_in(parameters[name].annotation)) for name in subjects if name in _FOLDERS
-    }
-    writes_model = "out" in subjects
+    subjects = [
+        subject
+        for name, subject in signature.parameters.items()
+        if name in ARGUMENTS and name not in options
+    ]
+    writes_model = any(subject.name == "out" for subject in subjects)
 
-    def run(options: Any, output: Any, **given: Any) -> None:
-        out, resuming = given.pop("out", None), given.pop("resuming", flags.ResumeOptions())
-        kinds = result_types(command.kind_of_result)
-        if writes_model:
-            from headroles.models.loading.saved_models import PrunedModel
+    def run(
+        options: Any,
+        output: Any,
+        out: Path | None = None,
+        resuming: Any = None,
+        **given: Any,
+    ) -> None:
+        kinds, claim = result_types(command.kind_of_result), new_folder
+        if writes_model or len(kinds) > 1:
+            from headroles.models.loading.saved_models import PrunedModel, model_folder
 
-            kinds = [PrunedModel, *kinds]
+            kinds = [PrunedModel, *kinds] if writes_model else kinds
+            claim = partial(model_folder, model=given["model"])
 
         def work(running: Any, folder: Path | None) -> Any:
-            values = dict(_values(given, stored, options))
-            for name in _TEXTS:
-                if name in values:
-                    values[name] = console.watched(values[name], running.on_progress)
-            if writes_model:
-                values |= {"out": out, "folder": folder}
-            first = [values.pop(name) for name in ("before", "after") if name in values]
-            return study(*first, *values.pop("later", ()), **values, options=running)
+            known = {**given, "out": out}
+            bound = signature.bind_partial()
+            bound.arguments |= {
+                subject.name: _value_of(subject, known, running) for subject in subjects
+            }
+            more = {"folder": folder} if writes_model else {}
+            return study(*bound.args, **bound.kwargs, options=running, **more)
 
-        fill(
-            out,
-            kinds,
-            output,
-            options,
-            work,
-            unit=command.unit,
-            resume=resuming.resume,
-            model=given["model"] if len(kinds) > 1 else None,
-        )
+        resume = resuming.resume if resuming else None
+        fill(out, kinds, output, options, work, unit=command.unit, resume=resume, claim=claim)
 
-    def beside(scores: Path, options: Any, output: Any) -> None:
-        with console.working(command.kind_of_result):
-            result = study(stored["scores"].load(scores), options=options)
-        put_into(scores, result)
-        console.finish(result, output, scores)
-
-    made: Any = beside if command.is_beside else run
-    made.__signature__ = _signature(study.options, subjects, command.is_beside)
+    made: Any = run
+    made.__signature__ = inspect.Signature([*_parameters(subjects, study.options, options)])
     made.__doc__ = command.help
     return made  # type: ignore[no-any-return]
 
 
-def _signature(
-    group: type[Options], subjects: dict[str, bool], is_beside: bool = False
-) -> inspect.Signature:
-    """Return the signature of a command: subjects, with whether they are optional, and groups."""
-    options = {field.name for field in fields_of(group)}
-    kinds = subjects if is_beside else {**subjects, "out": "on_progress" not in options}
-    beside = {"task": (flags.Task, flags.TaskBeside)} if "sample" in kinds else {}
-    groups: dict[str, Any] = {"reading": CorpusOptions} if {*_TEXTS} & {*subjects} else {}
-    groups |= {"options": group}
-    groups |= {"output": flags.OutputOptions if is_beside else flags.ReportedOptions}
-    groups |= {"resuming": flags.ResumeOptions} if "parts" in options else {}
-
-    def parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> Any:
-        kind = inspect.Parameter.KEYWORD_ONLY
-        return inspect.Parameter(name, kind, default=default, annotation=annotation)
-
-    arguments = [
-        parameter(
-            name,
-            {**ARGUMENTS, **beside}[name][is_optional],
-            None if is_optional else inspect.Parameter.empty,
+def _parameters(
+    subjects: Sequence[inspect.Parameter], group: type[Options], options: set[str]
+) -> Iterator[inspect.Parameter]:
+    """Yield the parameters of a command: subjects of its study, the folder, groups of options."""
+    keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+    arguments = ARGUMENTS
+    if any(subject.name == "sample" for subject in subjects):
+        arguments = {**ARGUMENTS, "task": _TASK_BESIDE}
+    for subject in subjects:
+        is_optional = (
+            subject.name == "names"
+            or subject.kind is subject.VAR_POSITIONAL
+            or "None" in subject.annotation
         )
-        for name, is_optional in kinds.items()
-        if name in ARGUMENTS
-    ]
-    return inspect.Signature([*arguments, *(parameter(*given) for given in groups.items())])
+        default = None if is_optional else subject.empty
+        yield keyword(subject.name, annotation=arguments[subject.name], default=default)
+    if not any(subject.name == "out" for subject in subjects):
+        default = inspect.Parameter.empty if "on_progress" in options else None
+        yield keyword("out", annotation=flags.Out, default=default)
+    if any("Corpus" in subject.annotation for subject in subjects):
+        yield keyword("reading", annotation=CorpusOptions)
+    yield keyword("options", annotation=group)
+    yield keyword("output", annotation=flags.ReportedOptions)
+    if "parts" in options:
+        yield keyword("resuming", annotation=flags.ResumeOptions)
 
 
-def _values(
-    given: dict[str, Any], stored: dict[str, Any], options: Options
-) -> Iterator[tuple[str, Any]]:
-    """Yield the subjects of a study from the arguments of its command."""
-    for name, value in given.items():
-        if name in _TEXTS:
-            yield name, _opened(value, given, options)
-        elif name == "names":
-            (folders,) = (given[subject] for subject in stored)
-            yield name, names_of(folders) if value is None else split_names(value)
-        elif name in stored:
-            load = stored[name].load
-            yield name, load(value) if isinstance(value, Path) else list(map(load, value or ()))
-        elif name != "reading":
-            yield name, value
+def _value_of(subject: inspect.Parameter, given: dict[str, Any], options: Any) -> Any:
+    """Return a subject of a study, of the arguments of its command."""
+    value = given[subject.name]
+    if "Corpus" in subject.annotation:
+        return console.watched(_opened(value, given, options), options.on_progress)
+    if subject.name == "names":
+        folders = next(place for place in given.values() if isinstance(place, list))
+        return names_of(folders) if value is None else split_names(value)
+    if stored := next(classes_in(subject.annotation), None):
+        return stored.load(value) if isinstance(value, Path) else [*map(stored.load, value or ())]
+    return value
 
 
 def _opened(files: list[Path] | None, given: dict[str, Any], options: Options) -> Any:
     """Open a corpus. Raises UsageError for options of a corpus or a task that is not given."""
-    from headroles.corpus import open_corpus
-
     reading = given["reading"]
     if "task" in given:
         reading = text_beside(given["task"], reading)
@@ -183,18 +187,23 @@ def fill(
     doing: str = "",
     unit: str = "sentences",
     resume: bool | None = None,
-    model: Any = None,
     roles: Sequence[str] = (),
+    claim: Callable[..., Any] = new_folder,
 ) -> None:
     """Do the work of a command; its result is printed, and goes into a folder if there is one.
 
-    The folder is claimed before, for results of these ``kinds``, or a change of ``model``. ``work``
-    takes the options, which show its progress and save its parts, and the claimed folder, which it
-    may fill itself; it returns a result, or several made from each other.
+    The folder is claimed before, for results of these ``kinds``. ``work`` takes the options, which
+    show its progress and save its parts, and the claimed folder, which it may fill itself; it
+    returns a result, or several made from each other. Raises UsageError for options of a folder
+    that is not given.
     """
-    doing = doing or kinds[-1].kind
+    doing, overwrite = doing or kinds[-1].kind, getattr(output, "overwrite", False)
+    if out is None and (overwrite or getattr(output, "report", False)):
+        flag = "--overwrite" if overwrite else "--report"
+        raise UsageError(f"{flag} needs a folder: name one for the {kinds[-1].kind} with --out")
+    claimed = claim(out, kinds=kinds, overwrite=overwrite, resume=resume) if out else nullcontext()
     runs_model = hasattr(options, "on_progress")
-    with _claimed(out, kinds, output, resume, model) as folder:
+    with claimed as folder:
         watch: Any = console.progress_bar(doing, unit) if runs_model else console.working(doing)
         with watch as on_progress:
             running = {"on_progress": on_progress, "parts": folder and parts_beside(folder)}
@@ -204,27 +213,6 @@ def fill(
         if folder is not None and not (folder / RUN_FILE).exists():
             write_together(folder, results)
     console.finish(results[-1], output, out, roles)
-
-
-def _claimed(
-    out: Path | None,
-    kinds: Sequence[Any],
-    output: flags.OutputOptions,
-    resume: bool | None,
-    model: Any,
-) -> AbstractContextManager[Path | None]:
-    """Claim a folder. Raises UsageError for options of a folder that is not given."""
-    overwrite = getattr(output, "overwrite", False)
-    if out is None:
-        if overwrite or getattr(output, "report", False):
-            flag = "--overwrite" if overwrite else "--report"
-            raise UsageError(f"{flag} needs a folder: name one for the {kinds[-1].kind} with --out")
-        return nullcontext()
-    if model is None:
-        return new_folder(out, kinds, overwrite, resume)
-    from headroles.models.loading.saved_models import model_folder
-
-    return model_folder(out, model, kinds, overwrite, resume)
 
 
 def names_of(folders: list[Path]) -> list[str]:
