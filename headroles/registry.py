@@ -205,28 +205,9 @@ RESULTS = {
 """Where the class of a kind of results is, or the study that returns it."""
 
 
-_WITH_ARGUMENTS = {
-    "by-task": "headroles by-task DIR DIR --out OUT",
-    "by-role": "headroles by-role MODEL TASK --roles-from DIR --out OUT",
-    "claims": "headroles claims MODEL CORPUS --out DIR",
-    "collaborate": "headroles collaborate MODEL --rank R --out DIR",
-    "compare": "headroles compare BEFORE AFTER --out DIR",
-    "gate": "headroles gate MODEL TASK --keep K --out DIR",
-    "prune": "headroles prune MODEL --out DIR",
-    "pruning-curves": "headroles pruning-curves MODEL TASK --test FILE --out DIR",
-    "redundancy": "headroles redundancy MODEL --out DIR",
-    "replicate": "headroles replicate DIR DIR --out OUT",
-    "tokens": "headroles tokens MODEL CORPUS --out DIR",
-    "importance": "headroles importance MODEL TASK --out DIR",
-    "ablate": "headroles ablate MODEL TASK --out DIR",
-}
-"""Commands with their arguments, for messages; others take a folder of scores."""
-
-
 def command_of(kind: str) -> str:
-    """Return the command that makes results of a kind, with its arguments."""
-    name = next((command.name for command in COMMANDS if command.kind_of_result == kind), kind)
-    return _WITH_ARGUMENTS.get(name, f"headroles {name} DIR --out OUT")
+    """Return the name of the command that makes results of a kind."""
+    return next((command.name for command in COMMANDS if command.kind_of_result == kind), kind)
 
 
 def result_types(kind: str) -> list[Any]:

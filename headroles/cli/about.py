@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
-from importlib.metadata import version
-from importlib.util import find_spec
 from typing import Any
 
 from headroles.cli import console
 from headroles.cli.flags import OutputOptions
-
-_OPTIONAL = ("spacy", "accelerate", "datasets", "conllu", "pandas", "pyarrow", "typer", "msgspec")
-_THREADS = (
-    "OMP_NUM_THREADS",
-    "ATEN_CPU_CAPABILITY",
-    "ONEDNN_MAX_CPU_ISA",
-    "MKL_ENABLE_INSTRUCTIONS",
-)
 
 
 def models(output: OutputOptions) -> None:
@@ -25,38 +15,35 @@ def models(output: OutputOptions) -> None:
     from headroles.models.families import FAMILIES, REFUSED
     from headroles.results.shown import Grid
 
+    columns = ("name", "read_through", "note")
+    supported = {
+        kind: {name: getattr(family, name) for name in columns} for kind, family in FAMILIES.items()
+    }
     if output.json:
-        supported = {
-            kind: {"name": family.name, "read_through": family.read_through, "note": family.note}
-            for kind, family in FAMILIES.items()
-        }
         console.print_json({"supported": supported, "refused": REFUSED})
         return
-    columns = ("family", "read through", "note")
-    rows = tuple((family.name, family.read_through, family.note) for family in FAMILIES.values())
-    console.print_shown(iter([Grid(columns, rows, left=frozenset(columns))]))
+    rows = tuple(tuple(family.values()) for family in supported.values())
+    titles = ("family", "read through", "note")
+    console.print_shown([Grid(titles, rows, left=frozenset(titles))])
     console.say(
         "Other encoders, code from the hub included, are read through transformers' attention "
         "interface or by the attentions that they return. Refused:"
     )
-    for kind, reason in REFUSED.items():
+    decoders = {"decoders": "headroles scores encoders, those of encoder-decoders included"}
+    for kind, reason in {**REFUSED, **decoders}.items():
         console.say(f"  {kind}: {reason}")
-    console.say("  decoders: headroles scores encoders, those of encoder-decoders included")
 
 
 def info(output: OutputOptions) -> None:
     """Print versions, processor and devices for bug reports."""
     import torch
 
-    from headroles.models.families import FAMILIES
     from headroles.models.loading.encoder import choose_device
     from headroles.record import versions
 
-    device = choose_device("auto")
     gpus = [torch.cuda.get_device_name(place) for place in range(torch.cuda.device_count())]
     machine: dict[str, dict[str, Any]] = {
         "versions": versions(),
-        "others": {name: version(name) for name in _OPTIONAL if find_spec(name)},
         "processor": {
             "machine": platform.machine(),
             "system": platform.system(),
@@ -64,18 +51,10 @@ def info(output: OutputOptions) -> None:
             "threads": torch.get_num_threads(),
             "instructions": torch.backends.cpu.get_cpu_capability(),
         },
-        "settings": {name: os.environ[name] for name in _THREADS if name in os.environ},
-        "devices": {
-            "cuda": torch.version.cuda or "not built in",
-            "GPUs": gpus or 0,
-            "mps": torch.backends.mps.is_available(),
-            "default": device.type,
-        },
-        "encoders": {"families": len(FAMILIES)},
+        "devices": {"GPUs": gpus or 0, "default": choose_device("auto").type},
     }
     if output.json:
         console.print_json(machine)
         return
     for name, value in machine.items():
-        text = ", ".join(f"{key} {part}" for key, part in value.items()) if value else "none"
-        console.say(f"{name:12}{text}")
+        console.say(f"{name:11}" + ", ".join(f"{key} {part}" for key, part in value.items()))

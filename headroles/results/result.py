@@ -98,7 +98,9 @@ class Result(Stored):
         super().__init_subclass__()
         if kind := vars(cls).get("kind"):
             cls.filename = vars(cls).get("filename", kind.replace(" ", "_"))
-            cls.hint = vars(cls).get("hint", f"make one with: {command_of(kind)}")
+            command = f"headroles {command_of(kind)}"
+            usual = f"make one with {command}; {command} --help names its arguments"
+            cls.hint = vars(cls).get("hint", usual)
 
     @classmethod
     def made(cls, frame: pd.DataFrame, options: Options, **given: Any) -> Self:

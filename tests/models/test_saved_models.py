@@ -311,3 +311,14 @@ def test_every_class_is_read_as_it_was_written(kind: str, task: str, tmp_path: P
     assert_same_outputs(outputs(smaller), outputs(removed))
     encoder = read_model(str(tmp_path / "removed"), ModelOptions(), ENCODER)[0]
     assert encoder_of(encoder) is encoder or kind not in HALVES
+
+
+def test_a_tokenizer_writes_files_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = make_tokenizer()
+    tokenizer.chat_template = {"default": "{{ one }}", "tools": "{{ two }}"}
+    made = PrunedModel(make_bert(), tokenizer, Record())
+    assert load_encoder(made.save(tmp_path / "out")).tokenizer.chat_template["tools"] == "{{ two }}"
+    monkeypatch.setattr(tokenizer, "save_pretrained", lambda at, **_: (at / "own").mkdir())
+    with pytest.raises(StorageError, match=r"the tokenizer saves folders \(own\)"):
+        made.save(tmp_path / "other")
+    assert names(tmp_path) == {"out"}

@@ -33,16 +33,21 @@ class ChangedModel(Stored):
     record: Record
 
     def write_files(self, folder: Path) -> list[str]:
-        """Write configuration, tokenizer and weights."""
+        """Write configuration, tokenizer and weights: files alone, chat templates among them."""
         folder.mkdir(parents=True, exist_ok=True)
         before = set(folder.iterdir())
         try:
             with quiet_transformers():
                 self.model.save_pretrained(folder)
-                self.tokenizer.save_pretrained(folder)
+                self.tokenizer.save_pretrained(folder, save_jinja_files=False)
         except SafetensorError as error:  # such as a full disk
             raise StorageError(f"{folder} cannot be written: {in_one_line(error)}") from error
         written = sorted(set(folder.iterdir()) - before)
+        if folders := [file.name for file in written if file.is_dir()]:
+            raise StorageError(
+                f"the tokenizer saves folders ({listed(folders)}), whose files would be unchecked; "
+                "name another one with `tokenizer`"
+            )
         for file in written:  # transformers makes weights readable for their owner alone
             file.chmod((folder / "config.json").stat().st_mode)
         return [file.name for file in written]
