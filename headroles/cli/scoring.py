@@ -15,11 +15,11 @@ from headroles.sample import demo_model, sample_treebank
 from headroles.scoring.options import PartOptions, ScoreOptions
 from headroles.storage import parts_beside, parts_in
 from headroles.studies.classification.assignment import (
-    AssignOptions,
     ClassifyOptions,
     assign_roles,
     classify_heads,
 )
+from headroles.studies.classification.role_table import AssignOptions
 
 
 def classify(
