@@ -98,8 +98,8 @@ class Result(Stored):
         super().__init_subclass__()
         if kind := vars(cls).get("kind"):
             cls.filename = vars(cls).get("filename", kind.replace(" ", "_"))
-            command = f"headroles {command_of(kind)}"
-            usual = f"make one with {command}; {command} --help names its arguments"
+            name = command_of(kind)
+            usual = f"make one with headroles {name}; for its arguments: headroles {name} --help"
             cls.hint = vars(cls).get("hint", usual)
 
     @classmethod
