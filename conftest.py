@@ -45,7 +45,6 @@ def names_in_examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
         "shifts": hr.compare_roles(before, after),
         "plan": hr.power_analysis(before),
         "replication": hr.replicate_roles(*sets),
-        "counts": hr.replicate_roles(*sets, over="seeds"),
         "best": hr.find_best_heads(hits),
         "description": hr.describe_heads(scored),
         "examples": hr.find_examples(scored, (0, 0), "punctuation", n=1),

@@ -52,7 +52,6 @@ from .studies.pruning.prune import Pruning as Pruning
 from .studies.pruning.prune import prune_heads as prune_heads
 from .studies.pruning.pruning_curves import PruningCurves as PruningCurves
 from .studies.pruning.pruning_curves import find_pruning_curves as find_pruning_curves
-from .studies.replicate import LayerCounts as LayerCounts
 from .studies.replicate import Replication as Replication
 from .studies.replicate import replicate_roles as replicate_roles
 from .studies.sharing.collaborate import Collaboration as Collaboration

@@ -198,8 +198,6 @@ RESULTS = {
     **{command.kind_of_result: command.place for command in COMMANDS if command.is_made},
     "role table": "studies.classification.role_table:RoleTable",
     "examples": "studies.inspection.examples:Examples",
-    "replication": "studies.replicate:Replication",
-    "layer counts": "studies.replicate:LayerCounts",
     "claims": "studies.claims.claims:ClaimTable",
 }
 """Where the class of a kind of results is, or the study that returns it."""

@@ -52,25 +52,7 @@ class ReplicateOptions(LevelOptions, ThresholdOptions):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class _OfSets(Result):
-    """Base of both tables of replication."""
-
-    options_type: ClassVar[type[Options]] = ReplicateOptions
-
-    def _level(self) -> str:
-        """Name the sets, and say when a head has a role."""
-        facts, over = self.facts, self.options.over
-        margin = facts["distance_margin"]
-        beyond = f", of arcs also by more than {margin:g} beyond distance" if margin else ""
-        return (
-            f"{len(facts['names'])} {over}: {listed(facts['names'], 6)}.\nA role is a mean "
-            f"{facts['score']} score above {facts['threshold']:g}{beyond}, shown by betting "
-            f"({error_rate(self.options)})."
-        )
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Replication(_OfSets):
+class Replication(Result):
     """In at least how many of k score sets each head has each role.
 
     ``frame`` has a row per layer, head, role and number ``at_least`` from 1 to k. ``sets`` is the
@@ -82,6 +64,9 @@ class Replication(_OfSets):
     least so many sets have the role, ``p_adjusted`` min(1, 1 / E) corrected over the family of all
     heads and roles for this number, ``replicated`` whether it is at most alpha.
 
+    Heads of models of different seeds do not correspond: ``at_least`` is 1 alone, and `layers` has
+    the answer.
+
     With ``replication`` as `replicate_roles` returns it:
 
     >>> replication.facts["names"]
@@ -90,16 +75,18 @@ class Replication(_OfSets):
 
     kind: ClassVar[str] = "replication"
     question: ClassVar[str] = "Which roles replicate?"
+    options_type: ClassVar[type[Options]] = ReplicateOptions
     figures: ClassVar[Mapping[str, str]] = {"role": "draw_replication"}
     columns: ClassVar[tuple[str, ...]] = (
         *"layer head role sets shown_in at_least mean beyond_distance".split(),
         *"log_e p_adjusted replicated".split(),
     )
-    views: ClassVar[tuple[str, ...]] = ("long", "heads")
+    views: ClassVar[tuple[str, ...]] = ("long", "heads", "layers")
 
     def axes(self) -> Combinations:
         """Return the axes: all heads and roles, by numbers of sets."""
-        numbers = [(k + 1,) for k in range(len(self.record.sources))]
+        most = 1 if self.options.over == SEEDS else len(self.record.sources)
+        numbers = [(k + 1,) for k in range(most)]
         return {**dict.fromkeys((("layer",), ("head",), ("role",)), ()), ("at_least",): numbers}
 
     def heads(self) -> pd.DataFrame:
@@ -121,79 +108,81 @@ class Replication(_OfSets):
         rows = rows[["layer", "head", "role", "mean", "beyond_distance"]]
         return rows.sort_values(["beyond_distance", "mean"], ascending=False, kind="stable")
 
+    def layers(self) -> pd.DataFrame:
+        """Count for each set, role and layer the heads that the set shows to have it, by itself.
+
+        Columns ``set, role, layer, heads, with_role``; ``heads`` are all of the layer.
+        """
+        rows = self.frame[self.frame["at_least"] == 1]
+        shown_in, counted = rows["shown_in"].str.split(", "), []
+        for name, source in self.record.sources.items():
+            is_there = (rows[["layer", "head"]] < [*source.shape]).all(axis=1)
+            of_set = rows.assign(set=name, with_role=[name in names for names in shown_in])
+            counted.append(of_set[is_there])
+        by_layer = pd.concat(counted).groupby(["set", "role", "layer"], sort=False)["with_role"]
+        return by_layer.agg(heads="size", with_role="sum").reset_index()
+
     def summarize(self) -> Iterator[Shown]:
-        """Say which heads have which roles in all sets, farthest beyond distance first."""
-        yield f"{self._level()} Heads are named layer-head, from 0."
-        rows, score = self.everywhere(), self.facts["score"]
-        titles = [f"Roles in all {len(self.facts['names'])}", "heads", "which", "strongest"]
+        """Say which heads have which roles in all sets; of seeds, how many in each layer."""
+        facts, over = self.facts, self.options.over
+        margin = facts["distance_margin"]
+        beyond = f", of arcs also by more than {margin:g} beyond distance" if margin else ""
+        of_layers = "\nHeads per layer, fewest and most among the sets:"
+        yield (
+            f"{len(facts['names'])} {over}: {listed(facts['names'], 6)}.\nA role is a mean "
+            f"{facts['score']} score above {facts['threshold']:g}{beyond}, shown by betting "
+            f"({error_rate(self.options)})."
+        ) + (of_layers if over == SEEDS else " Heads are named layer-head, from 0.")
+        yield from self._by_layer() if over == SEEDS else self._by_role()
+        yield from map(Warned, self.record.warnings)
+
+    def _by_layer(self) -> Iterator[Shown]:
+        """Tabulate fewest and most heads with each role by layer."""
+        ranges = _ranges(self.layers())
+        least, most = ranges["min"].astype(str), ranges["max"].astype(str)
+        cells = least.where(least == most, least + "-" + most).unstack(fill_value="")  # noqa: PD010
+        cells = cells.reindex(ranges.index.unique("role"))
+        rows = tuple((in_words(str(role)), *row) for role, *row in cells.itertuples())
+        yield Grid(("role", *map(str, cells.columns)), rows)
+
+    def _by_role(self) -> Iterator[Shown]:
+        """Name the heads with roles in all sets, farthest beyond distance first."""
+        rows, score, n_sets = self.everywhere(), self.facts["score"], len(self.facts["names"])
         units = {unit_of(score): "mean"}
         if rows["beyond_distance"].notna().any():
             units["beyond distance"] = "beyond_distance"
-        n_layers = int(self.frame["layer"].max()) + 1
-        cells = []
+        n_layers, cells = int(self.frame["layer"].max()) + 1, []
         for role, of_role in rows.groupby("role", sort=False):
             heads, first = heads_in(of_role), of_role.iloc[0]
             which, values = named_heads(heads, n_layers, most=5), first[list(units.values())]
             numbers = ["" if np.isnan(value) else f"{value:{digits(score)}}" for value in values]
             best = f"{first['layer']}-{first['head']}"
             cells.append((in_words(str(role)), str(len(heads)), which, best, *numbers))
-        yield Grid((*titles, *units), tuple(cells), left=frozenset(["which", "strongest"]))
-        if not self.facts["distance_margin"] and rows["role"].map(is_arc).any():
+        if cells:
+            titles = (f"Roles in all {n_sets}", "heads", "which", "strongest", *units)
+            yield Grid(titles, tuple(cells), left=frozenset(["which", "strongest"]))
+        has_arcs = rows["role"].map(is_arc).any()
+        if not cells:
+            yield f"No head is shown to have a role in all {n_sets}."
+        elif not has_arcs and self.frame["role"].map(is_arc).any():
+            yield f"No head is shown to attend to syntactic partners in all {n_sets}."
+        elif has_arcs and not self.facts["distance_margin"]:
             yield NOT_CONTROLLED
         if not self.facts["independent"]:
             yield "The sets share examples, or may: their evidence is averaged, not multiplied."
-        yield from map(Warned, self.record.warnings)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class LayerCounts(_OfSets):
-    """Numbers of heads with each role by layer, in score sets whose heads do not correspond.
-
-    ``frame`` has a row per set, role and layer: how many heads there are, and how many were shown
-    to have the role, each set corrected by itself.
-
-    With ``counts`` as `replicate_roles` returns them:
-
-    >>> counts.summary()["max"].tolist()
-    [1]
-    """
-
-    kind: ClassVar[str] = "layer counts"
-    hint: ClassVar[str] = "make them with: headroles replicate DIR DIR --over seeds"
-    question: ClassVar[str] = "In which layers are heads with a role?"
-    figures: ClassVar[Mapping[str, str]] = {"layers": "draw_layer_counts"}
-    columns: ClassVar[tuple[str, ...]] = tuple("set role layer heads with_role".split())
-    views: ClassVar[tuple[str, ...]] = ("long", "summary")
-
-    def summary(self) -> pd.DataFrame:
-        """Return fewest, most and mean heads with a role among the sets, by role and layer."""
-        by_layer = self.frame.groupby(["role", "layer"], sort=False)["with_role"]
-        summary: pd.DataFrame = by_layer.agg(["min", "mean", "max"]).reset_index()
-        return summary
-
-    def clearest_role(self) -> str:
-        """Return the role that most heads of any set have."""
-        counts = self.frame.groupby(["set", "role"])["with_role"].sum()
-        return str(counts.groupby("role").max().idxmax())
-
-    def summarize(self) -> Iterator[Shown]:
-        """Tabulate fewest and most heads with each role by layer."""
-        yield f"{self._level()}\nHeads per layer, fewest and most among the sets:"
-        summary = self.summary().astype({"min": str, "max": str})
-        both = summary["min"] + "-" + summary["max"]
-        summary["range"] = summary["min"].where(summary["min"] == summary["max"], both)
-        table = summary.pivot_table(
-            "range", "role", "layer", aggfunc="first", fill_value="", sort=False
-        )
-        rows = tuple((in_words(str(role)), *row) for role, *row in table.itertuples())
-        yield Grid(("role", *map(str, table.columns)), rows)
-        yield from map(Warned, self.record.warnings)
+def _ranges(layers: pd.DataFrame) -> pd.DataFrame:
+    """Return fewest, mean and most heads with a role among the sets, by role and layer."""
+    by_layer = layers.groupby(["role", "layer"], sort=False)["with_role"]
+    ranges: pd.DataFrame = by_layer.agg(["min", "mean", "max"])
+    return ranges
 
 
 @takes(ReplicateOptions)
 def replicate_roles(
     sets: Sequence[HeadScores], names: Sequence[str], options: ReplicateOptions
-) -> Replication | LayerCounts:
+) -> Replication:
     """Test in at least how many of k score sets each head has each role.
 
     Evidence comes from betting: valid for any number of examples and any distribution. The test of
@@ -229,26 +218,20 @@ def replicate_roles(
     score, distinct = sets[0].score, [set(scores.digests) for scores in sets]
     # that no two sets share an example, as far as is known
     independent = all(distinct) and len(set().union(*distinct)) == sum(map(len, distinct))
-    given: dict[str, Any] = {
-        "facts": {
+    n_layers, n_heads = (max(scores.values.shape[axis] for scores in sets) for axis in (1, 2))
+    tested = [_of_roles(each, roles, contrasts, (n_layers, n_heads), options) for each in sets]
+    return Replication.made(
+        _frame(tested, names, independent, options),
+        options,
+        facts={
             **options.facts_about(score),
             "distance_margin": options.margin_of(score) if contrasts else None,
             "names": list(names),
             "independent": independent,
         },
-        "warnings": list(_warnings(sets, names, roles, left_out)),
-        "sources": {name: scores.record for name, scores in zip(names, sets, strict=True)},
-    }
-    tested = [_of_roles(scores, roles, contrasts, options) for scores in sets]
-    if options.over == SEEDS:
-        frames = []
-        for name, of_set in zip(names, tested, strict=True):
-            shows = of_bets(of_set.log_e, options).shows(options.alpha)
-            frame = pd.DataFrame({**of_set.columns.labels, "with_role": shows})
-            counts = frame.groupby(["role", "layer"], sort=False)[["with_role"]].sum()
-            frames.append(counts.reset_index().assign(set=name, heads=of_set.columns.n_heads))
-        return LayerCounts.made(pd.concat(frames, ignore_index=True), options, **given)
-    return Replication.made(_frame(tested, names, independent, options), options, **given)
+        warnings=list(_warnings(sets, names, roles, left_out)),
+        sources={name: scores.record for name, scores in zip(names, sets, strict=True)},
+    )
 
 
 def _warnings(
@@ -312,26 +295,26 @@ def _common_roles(sets: Sequence[HeadScores]) -> tuple[list[Role], list[str]]:
 
 
 def _of_roles(
-    scores: HeadScores, roles: list[Role], contrasts: list[Role], options: ReplicateOptions
+    scores: HeadScores,
+    roles: list[Role],
+    contrasts: list[Role],
+    shape: tuple[int, int],
+    options: ReplicateOptions,
 ) -> RoleHypotheses:
-    """Return H0 of the roles in one set, whose columns of roles that it lacks are empty."""
-    columns = HeadColumns(tuple(roles), scores.n_layers, scores.n_heads)
+    """Return H0 of roles in one set, for ``shape`` (layers, heads); what it lacks is empty."""
     lacking = [role for role in (*roles, *contrasts) if role not in scores.roles]
-
-    def widened(array: Any, axis: int, value: float = np.nan) -> Any:
-        added = [(0, len(lacking) * (place == axis)) for place in range(np.ndim(array))]
-        return None if array is None else np.pad(array, added, constant_values=value)
-
-    if lacking:
-        scores = replace(
-            scores,
-            roles=(*scores.roles, *lacking),
-            values=widened(scores.values, 3),
-            counts=widened(scores.counts, 1, 0),
-            offset_shares=widened(scores.offset_shares, 1),
-            bounds=widened(scores.bounds, 1),
-        )
-    return RoleHypotheses.of(scores, options, options, columns)
+    layers, heads = ((0, n) for n in np.subtract(shape, scores.values.shape[1:3]))
+    of_roles = [(0, 0), (0, len(lacking))]
+    added = {name: [*of_roles, (0, 0)] for name in ("offset_shares", "bounds")}
+    added |= {"values": [(0, 0), layers, heads, of_roles[1]], "counts": of_roles}
+    if lacking or shape != scores.values.shape[1:3]:
+        widened: Any = {
+            name: np.pad(array, added[name], constant_values=0 if name == "counts" else np.nan)
+            for name, array in scores.arrays.items()
+            if name in added
+        }
+        scores = replace(scores, roles=(*scores.roles, *lacking), **widened)
+    return RoleHypotheses.of(scores, options, options, HeadColumns(tuple(roles), *shape))
 
 
 def _frame(
@@ -343,7 +326,7 @@ def _frame(
     means = -np.sort([-tested.means.moments.mean for tested in sets], axis=0)
     beyond = -np.sort([-tested.beyond for tested in sets], axis=0)
     frames = []
-    for at_least in range(1, len(sets) + 1):
+    for at_least in range(1, 2 if options.over == SEEDS else len(sets) + 1):
         combined = find_replicated(log_e, at_least, independent, options)
         part = {
             **sets[0].columns.labels,
@@ -365,8 +348,9 @@ def draw_replication(
 ) -> Axes:
     """Draw layers x heads: in at least how many score sets each head has a role.
 
-    Without ``role``, the number of roles that a head was shown to have in all sets. Raises
-    UsageError for a role that the table does not have.
+    Without ``role``, the number of roles that a head was shown to have in all sets. Of seeds, whose
+    heads do not correspond, heads by layer (`draw_layer_counts`). Raises UsageError for a role that
+    the table does not have.
 
     With ``replication`` as `replicate_roles` returns it:
 
@@ -374,6 +358,8 @@ def draw_replication(
     >>> draw_replication(replication).get_title()
     'roles in all 2 corpora'
     """
+    if replication.options.over == SEEDS:
+        return draw_layer_counts(replication, role or "", ax)
     heads, sets = replication.heads(), len(replication.facts["names"])
     if role is None:
         numbers = (heads["at_least"] == sets).groupby([heads["layer"], heads["head"]]).sum()
@@ -386,23 +372,25 @@ def draw_replication(
     return draw_values(ax, counts, title, label, counts)
 
 
-def draw_layer_counts(counts: LayerCounts, role: str = "", ax: Axes | None = None) -> Axes:
+def draw_layer_counts(counts: Replication, role: str = "", ax: Axes | None = None) -> Axes:
     """Draw heads with a role by layer: the mean over score sets, with the fewest and the most.
 
     ``role`` is by default the one that most heads of any set have. Raises UsageError for a role
     that the table does not have.
 
-    With ``counts`` as `replicate_roles` returns them:
+    With ``replication`` as `replicate_roles` returns it:
 
     >>> from headroles.report import draw_layer_counts
-    >>> draw_layer_counts(counts, "local").get_xlabel()
+    >>> draw_layer_counts(replication, "local").get_xlabel()
     'layer'
     """
-    role = find_role(role or counts.clearest_role(), list(counts.frame["role"].unique()))
-    rows = counts.summary().query("role == @role")
+    layers = counts.layers()
+    most = layers.groupby(["set", "role"])["with_role"].sum().groupby("role").max().idxmax()
+    role = find_role(role or str(most), list(layers["role"].unique()))
+    rows = _ranges(layers).loc[role]
     ax = new_axes(ax, 6, 3.2)
     apart = np.stack([rows["mean"] - rows["min"], rows["max"] - rows["mean"]])
-    ax.bar(rows["layer"], rows["mean"], color="0.75", yerr=apart, capsize=4)
-    ax.set_xticks(rows["layer"])
+    ax.bar(rows.index, rows["mean"], color="0.75", yerr=apart, capsize=4)
+    ax.set_xticks(rows.index)
     ax.set(xlabel="layer", ylabel="heads: mean, fewest and most", title=role_label(role))
     return ax

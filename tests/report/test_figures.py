@@ -174,11 +174,10 @@ def test_replication(replication: hr.Replication, tmp_path: Path) -> None:
     assert row.split()[2] == str(n_local)
 
 
-def test_layer_counts(layer_counts: hr.LayerCounts, tmp_path: Path) -> None:
-    bars = report.draw_layer_counts(layer_counts, "local").patches
-    summary = layer_counts.summary()
-    expected = summary[summary["role"] == "local"]["mean"].tolist()
-    assert [bar.get_height() for bar in bars] == expected
+def test_layer_counts(layer_counts: hr.Replication, tmp_path: Path) -> None:
+    layers = layer_counts.layers().query("role == 'local'").groupby("layer")["with_role"]
+    for ax in (report.draw_layer_counts(layer_counts, "local"), layer_counts.plot(role="local")):
+        assert [bar.get_height() for bar in ax.patches] == layers.mean().tolist()
     page = make_report(layer_counts.save(tmp_path / "counts"))
     assert page.answer[0].startswith("2 seeds")
 
