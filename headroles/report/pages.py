@@ -62,16 +62,14 @@ def make_report(folder: str | Path, options: ReportOptions) -> Page:
     sentence of the user's own that cannot be read, or that the page has no place for.
     """
     result = load(folder)
-    make: Any = resolve_name(result.page) if result.page else _usual_page
-    has_sentences = "options" in inspect.signature(make).parameters
+    make: Any = resolve_name(result.page) if result.page else None
+    has_sentences = make is not None and "options" in inspect.signature(make).parameters
     if options.is_given and not has_sentences:
         raise UsageError(f"the page of a {result.kind} shows no sentences; leave yours out")
+    if make is None:
+        return plain_page(result, result.question, tuple(_pictures(result)))
     page: Page = make(result, Path(folder), options) if has_sentences else make(result)
     return page
-
-
-def _usual_page(result: Result) -> Page:
-    return plain_page(result, result.question, tuple(_pictures(result)))
 
 
 def _pictures(result: Result) -> Iterator[Picture]:
@@ -119,15 +117,22 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
 
 def draw_result(result: Result, options: FigureOptions) -> Figure:
     """Draw a figure of a result. Raises UsageError for options of another kind."""
-    arguments = dict(figure_arguments(options, result))
+    taken = inspect.signature(figure_function(type(result), options.kind)).parameters
+    names = ("role", "checkpoint", "estimator", "measure")
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    for name in given:
+        if name not in taken:
+            raise UsageError(
+                f"this figure has no choice of {name}; choose another `kind`, or leave `{name}` out"
+            )
     with of_width(options.width):
-        drawn = figure_function(type(result), options.kind)(result, **arguments)
+        drawn = result.plot(options.kind, **given)
         figure: Figure = drawn if hasattr(drawn, "savefig") else figure_of(drawn)
         titled = [ax for ax in figure.axes if ax.get_title()]
         if options.heading is not None and len(titled) != 1:
             figure.suptitle(options.heading, wrap=True)
         elif options.heading is not None:  # which should hide no direction of a role
-            role = [titled[0].get_title()] * ("role" in arguments)
+            role = [titled[0].get_title()] * ("role" in taken)
             set_title(titled[0], "\n".join([options.heading, *role]))
     return figure
 
@@ -145,18 +150,3 @@ def _with_figure(folder: Path, kind: str | None) -> type[Result]:
     if kind is None:
         raise UsageError(f"results of the kind {main} have no figure")
     raise UsageError(not_among(f"figure of the {main} called", kind, known))
-
-
-def figure_arguments(options: FigureOptions, result: Result) -> Iterator[tuple[str, Any]]:
-    """Yield arguments of the function. Raises UsageError for an option of another kind."""
-    taken = inspect.signature(figure_function(type(result), options.kind)).parameters
-    for name in ("role", "checkpoint", "estimator", "measure"):
-        given = getattr(options, name)
-        if given is not None and name not in taken:
-            raise UsageError(
-                f"this figure has no choice of {name}; choose another `kind`, or leave `{name}` out"
-            )
-        if given is not None:
-            yield name, given
-        elif name == "role" and name in taken and taken[name].default is inspect.Parameter.empty:
-            yield name, result.clearest_role()

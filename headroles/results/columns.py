@@ -7,8 +7,10 @@ any table, so readers rely on these declarations alone.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +18,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TEXT, FLAG, WHOLE, NUMBER = "text", "truth values", "whole numbers", "numbers"
+_STORED = {
+    TEXT: "(large_)?string",
+    FLAG: "bool",
+    WHOLE: r"u?int\d+",
+    NUMBER: r"u?int\d+|double|(half)?float",
+}
+"""Types of Parquet that a column of each kind may be stored as."""
 _MOST = 1e100
 """A number larger than all measurements and counts, whose square is finite."""
 
@@ -36,7 +45,7 @@ class Column:
 
     def check(self, values: pa.ChunkedArray) -> None:
         """Raise ValueError that describes the first value that the column cannot hold."""
-        if not _is_of(self.kind, values.type):
+        if not re.fullmatch(_STORED[self.kind], str(values.type)):
             raise ValueError(f"it holds {values.type} instead of {self.kind}")
         column = values.to_pandas()
         known = column.dropna()
@@ -49,80 +58,42 @@ class Column:
             raise ValueError(f"it holds texts other than {', '.join(map(repr, self.texts))}")
 
 
-def _is_of(kind: str, stored: pa.DataType) -> bool:
-    from pyarrow import types
-
-    is_whole = types.is_integer(stored)
-    kinds: dict[str, bool] = {
-        TEXT: types.is_string(stored) or types.is_large_string(stored),
-        FLAG: types.is_boolean(stored),
-        WHOLE: is_whole,
-        NUMBER: is_whole or types.is_floating(stored),
-    }
-    return kinds[kind]
-
-
 def one_of(*texts: str) -> Column:
     """Declare a column that holds one of these texts."""
     return Column(TEXT, texts=texts)
 
 
-def _each(column: Column, names: str) -> dict[str, Column]:
-    return dict.fromkeys(names.split(), column)
-
-
-COLUMNS: Mapping[str, Column] = {
-    **_each(
-        Column(TEXT),
-        "role set removed task measure order estimator method group quantity checkpoint change "
-        "status answer answer_before answer_after certified deviates direction note shared_with "
-        "shown_in example document text words gives",
+_COLUMNS = {
+    "role set removed task measure order method group quantity checkpoint note shared_with "
+    "shown_in example document text words gives": Column(TEXT),
+    "assigned changed equivalent replicated converged *_shared": Column(FLAG),
+    "layer head other n n_* heads with_role sets draws arcs count *rank rounds": Column(WHOLE, 0),
+    "at_least half parameters* multiplications*": Column(WHOLE, 1),
+    "threshold value loss loss_change": Column(NUMBER),
+    "p_* *_p_value *_p_adjusted *share *share_of_arcs overlap alpha_per_test": Column(
+        NUMBER, 0, 1, gaps=True
     ),
-    **_each(
-        Column(FLAG), "assigned changed equivalent replicated converged query_shared key_shared"
+    "*_overlap": Column(NUMBER, -1e-6, 1 + 1e-6),
+    "examples_* *_examples": Column(NUMBER, 0, math.inf, gaps=True),
+    "df sd* *_error* divergence* evenness margin design_effect": Column(NUMBER, 0, gaps=True),
+    "*mean mean_* *_low *_high *difference *_loss importance gain deviation effect_size statistic "
+    "log_e normalised whole without relative_drop beyond_distance accuracy_change": Column(
+        NUMBER, gaps=True
     ),
-    **_each(
-        Column(WHOLE, 0),
-        "layer head other n n_clusters n_removed heads with_role sets draws arcs count rank "
-        "full_rank rounds",
-    ),
-    **_each(
-        Column(WHOLE, 1),
-        "at_least half parameters parameters_before multiplications multiplications_before",
-    ),
-    "offset": Column(WHOLE),
-    **_each(Column(NUMBER), "threshold loss value loss_change score"),
-    **_each(
-        Column(NUMBER, gaps=True),
-        "mean effect_size ci_low ci_high statistic certified_mean mean_before mean_after "
-        "difference certified_difference difference_low difference_high log_e normalised "
-        "importance importance_difference loss_difference removed_loss removed_difference "
-        "drawn_loss drawn_low drawn_high whole without relative_drop deviation deviation_low "
-        "deviation_high beyond_distance beyond_low beyond_high "
-        "mean_trees mean_words mean_weights "
-        "offset_mean gain gain_ci_low gain_ci_high accuracy_change",
-    ),
-    **_each(
-        Column(NUMBER, 0, gaps=True),
-        "df sd standard_error sd_draws evenness margin design_effect tensor_error score_error "
-        "divergence score_error_held_out divergence_held_out",
-    ),
-    **_each(
-        Column(NUMBER, 0, math.inf, gaps=True),
-        "examples_needed examples_with_score corpus_examples",
-    ),
-    **_each(
-        Column(NUMBER, 0, 1, gaps=True),
-        "share share_of_arcs offset_share offset_share_of_arcs overlap alpha_per_test p_beyond "
-        "p_value p_adjusted p_below p_below_adjusted p_changed p_changed_adjusted p_equivalent "
-        "p_equivalent_adjusted p_equivalence "
-        "p_equivalence_adjusted p_accuracy p_accuracy_adjusted p_deviation p_deviation_adjusted "
-        "p_importance p_importance_adjusted p_loss p_loss_adjusted p_removed p_removed_adjusted "
-        "query_p_value query_p_adjusted key_p_value key_p_adjusted",
-    ),
-    **_each(Column(NUMBER, -1e-6, 1 + 1e-6), "query_overlap key_overlap"),
 }
-"""Columns by name; a table declares itself those that differ."""
+"""What columns hold, by patterns of their names, of which the first that fits counts."""
+
+
+def declared(name: str) -> Column:
+    """Return what a column of this name holds, for tables that declare nothing else for it.
+
+    Raises LookupError for a name that no pattern fits.
+    """
+    for patterns, column in _COLUMNS.items():
+        if any(fnmatchcase(name, pattern) for pattern in patterns.split()):
+            return column
+    raise LookupError(f"no column is called {name}; say in `schema` what it holds")
+
 
 Axes = Mapping[tuple[str, ...], Sequence[tuple[Any, ...]]]
 """Columns of whose values a table has every combination, with the values that must occur.
@@ -130,7 +101,7 @@ Axes = Mapping[tuple[str, ...], Sequence[tuple[Any, ...]]]
 Columns that belong together are one axis. An axis without named values may have any.
 """
 
-_OF_A_ROW = (
+NAMES = (
     "checkpoint set task measure order estimator seed role half layer head other group quantity "
     "removed share at_least example"
 ).split()
@@ -145,14 +116,14 @@ def check_table(table: pa.Table, schema: Mapping[str, Column], shape: tuple[int,
     """
     sizes = dict(zip(("layer", "head"), shape, strict=True))
     for name in table.column_names:
-        column, size = schema.get(name) or COLUMNS[name], sizes.get(name)
+        column, size = schema.get(name) or declared(name), sizes.get(name)
         if column.kind == WHOLE and size:
             column = replace(column, most=size - 1)
         try:
             column.check(table.column(name))
         except ValueError as error:
             raise ValueError(f"column {name}: {error}") from error
-    keys = [name for name in _OF_A_ROW if name in table.column_names]
+    keys = [name for name in NAMES if name in table.column_names]
     if table.select(keys).to_pandas(ignore_metadata=True).duplicated().any():
         raise ValueError(f"two rows are of the same {', '.join(keys)}")
 

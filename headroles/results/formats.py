@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headroles.errors import UsageError
+from headroles.results.columns import NAMES
 from headroles.role_names import in_words
 from headroles.storage import encode_json, plain
 from headroles.wording import printable
@@ -116,40 +117,39 @@ _FORMULA = re.compile(r"[=@\t\r]|[-+](?!$)")
 
 
 def readable(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Write the values of a column for people: four significant digits, marks, p-values."""
-    return _in_cells(column, lambda value: f"{value:.4g}", "<.001")
+    """Write a column for people: four significant digits, p-values with three decimals, marks.
 
-
-def _in_cells(column: pd.Series[Any], write: Callable[[float], str], small: str) -> pd.Series[str]:
-    """Write a column: True as a mark, missing numbers as nothing, p-values with three decimals."""
+    True is a mark, and missing numbers are nothing.
+    """
     from pandas.api.types import is_bool_dtype, is_float_dtype
+
+    def write(value: float) -> str:
+        if np.isnan(value):
+            return ""
+        if not _is_p(column):
+            return f"{value:.4g}"
+        return "<.001" if value < 0.001 else f"{value:.3f}".removeprefix("0")
 
     if is_bool_dtype(column):
         return column.map({True: "x", False: ""})
-    if not is_float_dtype(column):
-        return column.astype(str)
-    if re.match(r"p(_|$)", str(column.name)):
+    return column.map(write) if is_float_dtype(column) else column.astype(str)
 
-        def write(value: float) -> str:
-            return small if value < 0.001 else f"{value:.3f}".removeprefix("0")
 
-    return column.map(lambda value: "" if np.isnan(value) else write(value))
+def _is_p(column: pd.Series[Any]) -> bool:
+    return bool(re.match(r"p(_|$)", str(column.name)))
 
 
 # LaTeX.
 
-_NAMES = "checkpoint role half estimator removed order share task measure group".split()
 _VALUES = (
-    "corpus_examples mean difference importance loss_change removed_difference relative_drop value"
+    "mean value difference importance loss_change removed_difference relative_drop corpus_examples"
 ).split()
-_ANSWERS = "beyond answer change direction interval".split()
-_CHECKS = ("beyond_distance", "mean_trees", "top")
-_UNITS = {
-    **dict.fromkeys(("loss", "loss_change", "removed_difference", "loss_difference"), "nats"),
-    "relative_drop": "share of the score",
-}
-_OF_SCORES = "mean mean_before mean_after difference beyond threshold".split()
-_IN_PAPERS = {"mean_trees": "in other trees"}
+_CHECKS = "ci_low ci_high answer change direction replicated beyond_distance mean_trees top".split()
+_IN_PAPERS = tuple(dict.fromkeys(("head", *NAMES, *_VALUES, *_CHECKS)))
+"""Columns that papers print, in this order."""
+_HEADERS = {"ci_low": "interval from", "ci_high": "to", "mean_trees": "in other trees"}
+_OF_SCORES = ("mean", "difference", "beyond_distance", "threshold")
+_OF_LOSSES = ("loss", "loss_change", "removed_difference")
 _PAGE_ROWS, _COLUMNS, _CHARACTERS = 40, 6, 40
 """Rows of a page; columns that fit a column of an article; characters of a line of text."""
 _DIGITS = 3
@@ -179,8 +179,8 @@ def latex_table(frame: pd.DataFrame, caption: str = "", label: str = "tab:headro
     The numbers of a column have as many decimals as its largest needs; p-values have three.
     """
     is_long, is_wide = len(frame) > _PAGE_ROWS, len(frame.columns) > _COLUMNS
-    columns = {name: _latex_column(frame[name]) for name in frame}
-    cells = frame.assign(**{str(name): cells for name, (cells, _) in columns.items()})
+    columns = {str(name): _latex_column(frame[name]) for name in frame}
+    cells = frame.assign(**{name: cells for name, (cells, _) in columns.items()})
     page = (
         cells.rename(columns=to_latex)
         .style.hide(axis="index")
@@ -202,60 +202,34 @@ def latex_table(frame: pd.DataFrame, caption: str = "", label: str = "tab:headro
 
 def _latex_column(column: pd.Series[Any]) -> tuple[pd.Series[str], str]:
     """Return the cells of a column, and the column as the argument of ``tabular`` has it."""
-    is_p = bool(re.match(r"p(_|$)", str(column.name)))
     if column.dtype.kind not in "iuf":
-        cells = _in_cells(column, str, "").map(to_latex)
+        cells = readable(column).map(to_latex)
         is_sentence = cells.map(len).max() > _CHARACTERS
         return cells, r">{\raggedright\arraybackslash}p{.3\linewidth}" if is_sentence else "l"
     known = column[np.isfinite(column)]
     largest = float(known.abs().max()) if len(known) else 0.0
-    decimals = 3 if is_p else _decimals(column)
-    cells = column.map(lambda value: _latex_number(value, decimals, is_p))
+    decimals = 0 if (known == known.round()).all() else max(0, _DIGITS - 1 - floor(log10(largest)))
+    decimals = 3 if _is_p(column) else decimals
+    cells = column.map(f"{{:.{decimals}f}}".format).replace({"nan": "", "inf": r"{$\infty$}"})
+    if _is_p(column):
+        cells = cells.mask(column < 0.001, "{$<$.001}")
     sign, digits = "-" * bool((known < 0).any()), len(f"{largest:.{decimals}f}".split(".")[0])
     return cells, f"S[table-format={sign}{digits}.{decimals}]"
-
-
-def _decimals(column: pd.Series[Any]) -> int:
-    """Return the decimals that the largest number of a column needs; none if all are whole."""
-    known = column[np.isfinite(column)]
-    largest = float(known.abs().max()) if len(known) else 0.0
-    if not largest or (known == known.round()).all():
-        return 0
-    return max(0, _DIGITS - 1 - floor(log10(largest)))
-
-
-def _latex_number(value: float, decimals: int, is_p: bool) -> str:
-    if np.isnan(value):
-        return ""
-    if np.isinf(value):
-        return r"{$\infty$}"
-    return r"{$<$.001}" if is_p and value < 0.001 else f"{value:.{decimals}f}"
 
 
 def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
     """Name heads in one column, and choose the columns of a long table that a paper prints.
 
-    The columns are the head (or the removal), names, the value, the answer or interval, what is
-    beyond distance, the mean in other trees, and heads that are averaged. A table without a known
-    value keeps all columns.
+    They are names, values with their intervals, answers and checks, where these tell rows apart. A
+    table without any of ``_VALUES`` keeps all columns.
     """
-    value = next((name for name in _VALUES if name in frame), None)
-    chosen = with_head_names(frame)
-    if "removed" in frame:
-        chosen = frame.drop(columns=["layer", "head"], errors="ignore")
-    if value is None:
-        return chosen
-    if {"ci_low", "ci_high"} <= set(frame):
-        decimals = _decimals(frame[value])
-        low, high = (frame[name].map(f"{{:.{decimals}f}}".format) for name in ("ci_low", "ci_high"))
-        # an empty column has no texts
-        chosen = chosen.assign(interval=low.astype(str) + " to " + high.astype(str))
-    telling = [name for name in chosen if len(chosen[name].unique()) > 1]
-    answers = [name for name in _ANSWERS if name in telling][:1]
-    names = [name for name in ("head", *_NAMES) if name in telling]
-    names = names or [name for name in ("head", *_NAMES) if name in chosen][:1]
-    checks = [name for name in _CHECKS if name in telling]
-    return chosen[[*names[:3], value, *answers, *checks]]
+    named = with_head_names(frame)
+    chosen = [name for name in _IN_PAPERS if name in named]
+    if not {*chosen} & {*_VALUES}:
+        return named
+    if "removed" in chosen and "head" in chosen:  # a head that was removed is named by both
+        chosen.remove("head")
+    return named[[name for name in chosen if len(named) == 1 or len(named[name].unique()) > 1]]
 
 
 def with_head_names(frame: pd.DataFrame) -> pd.DataFrame:
@@ -268,15 +242,15 @@ def with_head_names(frame: pd.DataFrame) -> pd.DataFrame:
 
 def with_units(frame: pd.DataFrame, score: str = "") -> pd.DataFrame:
     """Name roles in words, in cells and column names, and add units to column names."""
-    of_score = "times uniform" if score == "bias" else score
-    units = {**_UNITS, **dict.fromkeys(_OF_SCORES, of_score)}
-    names = {}
-    for name in frame.columns:
-        words = _IN_PAPERS.get(name, in_words(name))
-        if re.fullmatch("[a-z]+(_[a-z]+)+", words):
-            words = words.replace("_", " ")
-        names[name] = f"{words} ({units[name]})" if units.get(name) else words
+    unit = " (times uniform)" if score == "bias" else f" ({score})" * bool(score)
+    units = {**dict.fromkeys(_OF_SCORES, unit), **dict.fromkeys(_OF_LOSSES, " (nats)")}
     for name in {"role", "removed"} & set(frame):
         if frame[name].dtype != bool:
             frame = frame.assign(**{name: frame[name].map(in_words)})
-    return frame.rename(columns=names)
+    names = {name: _HEADERS.get(name, in_words(name)) for name in frame.columns}
+    return frame.rename(
+        columns={
+            name: re.sub("(?<=[a-z])_(?=[a-z])", " ", words) + units.get(name, "")
+            for name, words in names.items()
+        }
+    )

@@ -26,7 +26,7 @@ from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.options import Options
 from headroles.record import Record
 from headroles.registry import RESULTS, command_of, result_type
-from headroles.results.columns import Axes, Column, check_rows, check_table
+from headroles.results.columns import NAMES, Axes, Column, check_rows, check_table
 from headroles.results.formats import (
     export_frame,
     for_paper,
@@ -51,6 +51,8 @@ from headroles.role_names import find_roles, in_words
 from headroles.wording import addressed, in_one_line, not_among
 
 _GO_ON = "Go on with .frame (all rows), .plot(), .export('latex'), .save(FOLDER), .in_full()."
+_MOST_ROWS = 60
+"""Rows of a table in the full text; pages and exports have all."""
 _FOR_USERS = frozenset(
     "facts frame export in_full load options plot record save view warnings where".split()
 )
@@ -69,7 +71,7 @@ class Result(Stored):
     is the frame itself.
 
     A table is read back only if it has rows, among them those of `axes`, and if its columns are as
-    `COLUMNS` declares, or as ``schema`` does for columns that differ.
+    `results.columns` declares by name, or as ``schema`` does for columns that differ.
     """
 
     frame: pd.DataFrame
@@ -132,8 +134,13 @@ class Result(Stored):
         return tuple(self.summarize())
 
     def whole(self) -> Iterable[Shown]:
-        """Yield summary and details, without sentences that point to these."""
-        return without_pointers((*self.shown, *self.details()))
+        """Yield summary and details, of long tables the first rows; no sentence points to these."""
+        for part in without_pointers((*self.shown, *self.details())):
+            if isinstance(part, Grid) and (left := len(part.rows) - _MOST_ROWS) > 0:
+                yield replace(part, rows=part.rows[:_MOST_ROWS])
+                yield f"{left} more rows; see headroles export DIR --view {part.view}.\n"
+            else:
+                yield part
 
     def in_full(self) -> str:
         """Return the summary with whole warnings, and all details, as text."""
@@ -144,15 +151,23 @@ class Result(Stored):
         return ()
 
     def details(self) -> Iterable[Shown]:
-        """Yield the method, and the tables of `views`: the shortest first, the long one last."""
+        """Yield the method, and the tables of `views`: the shortest first, the long one last.
+
+        Tables that say nothing beside names and numbers of heads are left out.
+        """
         if sentences := self.method()[0]:
             yield " ".join(sentences)
         tables = {name: _flat(self.view(name)) for name in self.views}
         names = sorted(self.views[1:], key=lambda name: len(tables[name]))
         for name in (*names, self.views[0]):
-            if not len(table := tables[name]):
-                continue
+            table = tables[name]
             shown = table.apply(readable).astype(str)
+            if (
+                shown.drop(columns=[*NAMES, "heads"], errors="ignore")
+                .isin(["", "0"])
+                .all(axis=None)
+            ):
+                continue
             if is_wide := sum(_widths(shown)) > WIDE:
                 shown = for_paper(table).apply(readable).astype(str)
             title = name.replace("_", " ").capitalize()
@@ -163,7 +178,7 @@ class Result(Stored):
             if is_wide:
                 yield f"These columns tell most; the whole table has {table.shape[1]}."
             rows = shown.itertuples(index=False, name=None)
-            yield Grid(tuple(map(str, shown.columns)), tuple(rows))
+            yield Grid(tuple(shown.columns), tuple(rows), view=name)
 
     def to_json(self) -> dict[str, Any]:
         """Return options, facts and rows for scripts; null for missing and infinite numbers."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from headroles.wording import addressed, printable, printable_lines, shortened
+from headroles.wording import addressed, printable, printable_lines
 
 WIDE = 200
 """Characters of a line of a grid on a page of unknown width."""
@@ -22,8 +22,6 @@ _LINE = 100
 _SUMMARY = 17
 """Lines of a summary: with next steps and the folder it fills a screen of 20."""
 _MOST_WARNINGS = 3
-_FEWEST = 4
-"""Rows that a table keeps before the sentences after it are omitted."""
 SEE_FULL = "see `.in_full()`."
 """End of a sentence about omitted lines."""
 _MORE = f"More: {SEE_FULL}"
@@ -34,7 +32,8 @@ class Grid:
     """A small table for people: names of columns, and rows of text.
 
     Columns are aligned to the right, as numbers are, but for the first and those ``left``. Rows of
-    a ``tight`` one are indented, and no empty line follows.
+    a ``tight`` one are indented, and no empty line follows. ``view`` names the table of the result
+    that has these rows.
     """
 
     columns: tuple[str, ...]
@@ -42,13 +41,15 @@ class Grid:
     left: frozenset[str] = frozenset()
     bold: str = ""
     tight: bool = False
+    view: str = "long"
 
     @classmethod
     def of(cls, frame: pd.DataFrame, cells: Mapping[str, str], left: Iterable[str] = ()) -> Grid:
         """Make a grid of the rows of a frame; ``cells`` has each column's format by its title.
 
-        >>> Grid.of(pd.DataFrame({"head": [3], "mean": [0.51]}), {"of": "{head}", "": "{mean:.1f}"})
-        Grid(columns=('of', ''), rows=(('3', '0.5'),), left=frozenset(), bold='', tight=False)
+        >>> of = pd.DataFrame({"head": [3], "mean": [0.51]})
+        >>> Grid.of(of, {"head": "{head}", "": "{mean:.1f}"}).rows
+        (('3', '0.5'),)
         """
         rows = (
             tuple(cell.format_map(row) for cell in cells.values())
@@ -83,58 +84,47 @@ def in_digits(number: float | None, digits: int = 2) -> str:
 
 
 def brief(shown: Iterable[Shown]) -> list[Shown]:
-    """Fit a summary on a screen: warnings lose reasons and advice, grids rows, texts the end.
+    """Fit a summary on a screen: while it is too high, grids lose rows, then texts go at the end.
 
-    A warning that stands first stays first, and the others come last, in one line each.
+    Warnings lose reasons and advice. One that stands first stays first, the others come last.
     """
     parts = list(shown)
-    warned = [_in_a_line(part) for part in parts if isinstance(part, Warned)]
-    first = [warned.pop(0) for part in parts[:1] if isinstance(part, Warned)]
-    ends: list[Shown] = [*warned[:_MOST_WARNINGS]]
-    if left := len(warned) - len(ends):
-        ends.append(f"{left} more warning{'s' * (left > 1)}: see `.warnings`.")
-    room = _SUMMARY - sum(map(_height, [*first, *ends]))
     content = [part for part in parts if not isinstance(part, Warned)]
-    heights = [len(part.rows) for part in content if isinstance(part, Grid)]
-    texts = [_height(part) for part in content if isinstance(part, str)]
-    for_rows = room - len(heights) - sum(texts)
-    enough = min(sum(heights), _FEWEST * len(heights))
-    is_cut = False
-    while for_rows < enough and isinstance(content[-1], str):
-        for_rows += _height(content.pop()) - (not is_cut)
-        is_cut = True
-    shares = _shares(heights, for_rows)
-    fitted: list[Shown] = []
-    for part in content:
-        fitted += _cut(part, shares.pop(0)) if isinstance(part, Grid) else [part]
-    fitted += [_MORE] * is_cut
-    while sum(map(_height, fitted)) > room and len(fitted) > 1:
-        fitted[-2:] = [_MORE]
-    return [*first, *fitted, *ends]
+    warned = [_without_reasons(part) for part in parts if isinstance(part, Warned)]
+    first = [warned.pop(0) for part in parts[:1] if isinstance(part, Warned)]
+    more, most_rows = len(warned) - _MOST_WARNINGS, _SUMMARY
+    ends: list[Shown] = [*warned[:_MOST_WARNINGS]]
+    if more > 0:
+        ends.append(f"{more} more warning{'s' * (more > 1)}: see `.warnings`.")
+    while True:
+        grids_cut = [piece for part in content for piece in _cut(part, most_rows)]
+        fitted = [*first, *grids_cut, *ends]
+        if sum(map(_height, fitted)) <= _SUMMARY:
+            return fitted
+        if most_rows > 2:
+            most_rows -= 1
+        elif len(content) > 2:
+            content[-2:] = [_MORE]
+        else:
+            ends.pop()
 
 
-def _shares(wanted: list[int], room: int) -> list[int]:
-    """Share rows among grids: each gets as many as the others, or as many as it wants."""
-    shares: dict[int, int] = {}
-    for k, place in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
-        shares[place] = max(1, min(wanted[place], room // (len(wanted) - k)))
-        room -= shares[place]
-    return [shares[place] for place in range(len(wanted))]
+def _without_reasons(caution: Warned) -> Warned:
+    """Keep the first sentence of a warning."""
+    return Warned(re.split(r"(?<=\.)\s", caution.text, maxsplit=1)[0])
 
 
-def _in_a_line(caution: Warned) -> Warned:
-    """Keep the first sentence of a warning, if it fits a line."""
-    sentence = re.split(r"(?<=\.)\s", addressed(caution.text), maxsplit=1)[0]
-    return Warned(shortened(sentence, _LINE - len("warning: ")))
-
-
-def _cut(grid: Grid, most: int) -> list[Shown]:
-    """Return a grid of so many lines, the last of which counts rows that do not fit."""
-    if len(grid.rows) <= max(most, 2):
-        return [replace(grid, tight=True)]
-    shown = max(1, most - 1)
-    more = f"  {len(grid.rows) - shown} more rows: {SEE_FULL}"
-    return [replace(grid, rows=grid.rows[:shown], tight=True), more]
+def _cut(part: Shown, most: int) -> list[Shown]:
+    """Return a grid of so many lines, the last of which counts the rows that do not fit."""
+    if not isinstance(part, Grid):
+        return [part]
+    if len(part.rows) <= most:
+        return [replace(part, tight=True)]
+    rows = part.rows[: most - 1]
+    return [
+        replace(part, rows=rows, tight=True),
+        f"  {len(part.rows) - len(rows)} more rows: {SEE_FULL}",
+    ]
 
 
 def _height(part: Shown) -> int:
