@@ -84,29 +84,32 @@ def in_digits(number: float | None, digits: int = 2) -> str:
 
 
 def brief(shown: Iterable[Shown]) -> list[Shown]:
-    """Fit a summary on a screen: while it is too high, grids lose rows, then texts go at the end.
+    """Fit a summary on a screen: while it is too high, the longest grid loses its last row.
 
-    Warnings lose reasons and advice. One that stands first stays first, the others come last.
+    A line counts the rows that a grid lost. Where that is not enough, texts at the end go. Warnings
+    keep their first sentence; one that stands first stays first, and the others come last.
     """
     parts = list(shown)
-    content = [part for part in parts if not isinstance(part, Warned)]
     warned = [_without_reasons(part) for part in parts if isinstance(part, Warned)]
     first = [warned.pop(0) for part in parts[:1] if isinstance(part, Warned)]
-    more, most_rows = len(warned) - _MOST_WARNINGS, _SUMMARY
     ends: list[Shown] = [*warned[:_MOST_WARNINGS]]
-    if more > 0:
-        ends.append(f"{more} more warning{'s' * (more > 1)}: see `.warnings`.")
+    if (left := len(warned) - _MOST_WARNINGS) > 0:
+        ends.append(f"{left} more warning{'s' * (left > 1)}: see `.warnings`.")
+    content = [part for part in parts if not isinstance(part, Warned)]
+    lines = [len(part.rows) if isinstance(part, Grid) else 0 for part in content]
     while True:
-        grids_cut = [piece for part in content for piece in _cut(part, most_rows)]
-        fitted = [*first, *grids_cut, *ends]
+        cut = [
+            piece for part, most in zip(content, lines, strict=True) for piece in _cut(part, most)
+        ]
+        fitted = [*first, *cut, *ends]
         if sum(map(_height, fitted)) <= _SUMMARY:
             return fitted
-        if most_rows > 2:
-            most_rows -= 1
+        if (longest := max(lines, default=0)) > 2:
+            lines[lines.index(longest)] -= 1
         elif len(content) > 2:
-            content[-2:] = [_MORE]
+            content[-2:], lines[-2:] = [_MORE], [0]
         else:
-            ends.pop()
+            return fitted
 
 
 def _without_reasons(caution: Warned) -> Warned:
@@ -120,11 +123,8 @@ def _cut(part: Shown, most: int) -> list[Shown]:
         return [part]
     if len(part.rows) <= most:
         return [replace(part, tight=True)]
-    rows = part.rows[: most - 1]
-    return [
-        replace(part, rows=rows, tight=True),
-        f"  {len(part.rows) - len(rows)} more rows: {SEE_FULL}",
-    ]
+    more = f"  {len(part.rows) - most + 1} more rows: {SEE_FULL}"
+    return [replace(part, rows=part.rows[: most - 1], tight=True), more]
 
 
 def _height(part: Shown) -> int:
