@@ -148,7 +148,7 @@ _CHECKS = "ci_low ci_high answer change direction replicated beyond_distance mea
 _IN_PAPERS = tuple(dict.fromkeys(("head", *NAMES, *_VALUES, *_CHECKS)))
 """Columns that papers print, in this order."""
 _HEADERS = {"ci_low": "interval from", "ci_high": "to", "mean_trees": "in other trees"}
-_OF_SCORES = ("mean", "difference", "beyond_distance", "threshold")
+_OF_SCORES = ("mean", "difference", "threshold")
 _OF_LOSSES = ("loss", "loss_change", "removed_difference")
 _PAGE_ROWS, _COLUMNS, _CHARACTERS = 40, 6, 40
 """Rows of a page; columns that fit a column of an article; characters of a line of text."""
@@ -229,7 +229,7 @@ def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
         return named
     if "removed" in chosen and "head" in chosen:  # a head that was removed is named by both
         chosen.remove("head")
-    return named[[name for name in chosen if len(named) == 1 or len(named[name].unique()) > 1]]
+    return named[[name for name in chosen if len(named) < 2 or len(named[name].unique()) > 1]]
 
 
 def with_head_names(frame: pd.DataFrame) -> pd.DataFrame:
