@@ -17,7 +17,7 @@ from headroles.options import Options, PresetOptions, fields_of
 from headroles.record import Record
 from headroles.results.columns import TEXT, Column, one_of
 from headroles.results.result import Result
-from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
+from headroles.results.shown import Grid, Shown, Warned
 from headroles.role_names import GROUP, POOLED, relation_of
 from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles, in_words, is_arc, is_own
 from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
@@ -62,7 +62,6 @@ _DEFINITIONS = {
 """What each score measures, and the work that defines it."""
 _PARTS = {"delimiter": ("delimiter:cls", "delimiter:sep")}
 """Roles that add nothing to their parts."""
-_MOST_ROLES, _MOST_RELATIONS, _MOST_MISSING = 5, 5, 3  # in the summary, which fits on a screen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,7 +303,7 @@ class RoleTable(Result):
     # What the table says, to people and papers.
 
     def summarize(self) -> Iterator[Shown]:
-        """Summarise in some twenty lines the heads of each role, with cautions."""
+        """Yield the heads of each role, and of each relation the strongest one, with cautions."""
         groups, (arcs, roles), cautions = self.groups, self.strongest, [*self.record.warnings]
         if (doubt := next(about_fit(self.scored), "")) in cautions:
             cautions.remove(doubt)
@@ -316,10 +315,7 @@ class RoleTable(Result):
         yield grid if grid.rows else "No head was shown to have a role."
         named = [*groups.others, *filter(is_own, groups.single)]
         if lacking := [in_words(role) for role in named if role not in {*arcs.index, *roles.index}]:
-            more = f"; and {len(lacking) - _MOST_MISSING} more" * (len(lacking) > _MOST_MISSING)
-            yield f"No head attends to: {'; '.join(lacking[:_MOST_MISSING])}{more}."
-        if len(roles) > _MOST_ROLES:
-            yield f"Heads have {len(roles) - _MOST_ROLES} more roles: {SEE_FULL}"
+            yield f"No head attends to: {listed(lacking)}."
         yield from about_controls(self)
         if len(arcs):
             yield from self._arcs_grid(arcs)
@@ -364,7 +360,7 @@ class RoleTable(Result):
         pairs = self.frame["assigned"] & self.frame["role"].isin(self.groups.pairs)
         partners = "syntactic partners" if self.groups.are_arcs else "words of pairs"
         groups = [(partners, heads_in(self.frame[pairs]), arcs)] * has_pairs
-        for role in others.index[:_MOST_ROLES]:
+        for role in others.index:
             groups.append((in_words(role), others.loc[role, "heads"], others.loc[[role]]))
         cells, rows = {"": "{layer}-{head}", " ": f"{{mean:{digits(score)}}}"}, []
         for words, heads, strongest in groups:
@@ -381,14 +377,13 @@ class RoleTable(Result):
         relations = [relation_of(role) if is_arc(role) else role for role in map(str, arcs.index)]
         best = arcs.assign(words=arcs.index.map(in_words))[~pd.Index(relations).duplicated()]
         kind = "Syntactic heads" if self.groups.are_arcs else "Heads of pairs of words"
-        of = f"the best of {_MOST_RELATIONS} of {len(best)} relations"
-        title = f"{kind}, {of if len(best) > _MOST_RELATIONS else 'the best of each relation'}"
+        title = f"{kind}, the best of each relation"
         cells = {title: "{words}", "head": "{layer}-{head}"}
         cells[unit_of(score)] = f"{{mean:{digits(score)}}}"
         is_controlled = self.frame["beyond_distance"].notna().any()
         if is_controlled:
             cells["beyond distance"] = f"{{beyond_distance:{digits(score)}}}"
-        yield Grid.of(best[:_MOST_RELATIONS], cells)
+        yield Grid.of(best, cells)
         if not is_controlled:
             yield NOT_CONTROLLED
 
