@@ -67,8 +67,3 @@ class TestOptions(LevelOptions):
 def describe_test(test: str) -> str:
     """Name the tests."""
     return {"t": "t-tests", "betting": "tests by betting"}[test]
-
-
-def describe_correction(correction: str) -> str:
-    """Describe the correction and its family."""
-    return "no correction" if correction == "none" else f"{correction} over all tests"

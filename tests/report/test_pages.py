@@ -284,7 +284,7 @@ def test_a_role_is_as_in_the_table(table: RoleTable) -> None:
     assert facts["interval"][0] == pytest.approx(rows["ci_low"].tolist(), rel=0.005)
     assert facts["interval"][1] == pytest.approx(rows["ci_high"].tolist(), rel=0.005)
     assert texts(facts["answer"][0]) == rows["answer"].tolist()
-    full = {sign for sign, _, look in LEGEND if look == "full"}
+    full = {sign for sign, _, look in LEGEND.values() if look == "full"}
     assert [mark in full for mark in texts(view["marks"])] == (rows["answer"] == "yes").tolist()
 
 
@@ -304,7 +304,7 @@ def test_a_comparison_has_before_and_after(shifts: RoleComparison) -> None:
 
 def test_maps_stay_below_two_megabytes_and_escape_words() -> None:
     frame = frame_of([f"role {k}" for k in range(300)], (24, 16))
-    made = HeadMap("title", "mean", frame, {"interval": ("low", "high")}, LEGEND, 1)
+    made = HeadMap("title", "mean", frame, {"interval": ("low", "high")}, tuple(LEGEND.values()), 1)
     views = views_of(made)
     assert len(made.to_json()) < 1.8e6
     assert [view["words"] for view in views] == [f"role {k}" for k in range(len(views))]

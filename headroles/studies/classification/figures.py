@@ -66,15 +66,15 @@ _MARKS: dict[str, tuple[Any, dict[str, Any]]] = {
     UNTESTABLE: (_CROSS, {}),
 }
 """Outline, in cells, and look of the mark of each answer."""
-_SIGNS = {CERTIFIED: "●", YES: "○", POSITIONAL: "△", UNDECIDED: "?", UNTESTABLE: "✕", NO: ""}
-LEGEND = (
-    ("●", "yes, certified", "full"),
-    ("○", "yes", "full"),
-    ("△", "positional: as much to any word that far away", "hatched"),
-    ("?", "undecided", "framed"),
-    ("✕", "untestable", "missing"),
-    ("", "no", "pale"),
-)
+LEGEND = {
+    CERTIFIED: ("●", CERTIFIED, "full"),
+    YES: ("○", YES, "full"),
+    POSITIONAL: ("△", "positional: as much to any word that far away", "hatched"),
+    UNDECIDED: ("?", UNDECIDED, "framed"),
+    UNTESTABLE: ("✕", UNTESTABLE, "missing"),
+    NO: ("", NO, "pale"),
+}
+"""Sign, meaning and look of each answer in the map of a page."""
 _QUOTED = (ExampleOptions(n=1, which=LARGEST), ExampleOptions(n=2))
 _ROLES_OF_HEAD = 2  # of arcs, for which a head has sentences
 _MOST_QUOTED = 500_000
@@ -353,7 +353,7 @@ def role_map(table: RoleTable) -> HeadMap:
         unit=_unit(score),
         line=frame.groupby("role")["threshold"].transform("median"),
         value=frame["mean"],
-        mark=shown_answers(frame).map(_SIGNS),
+        mark=[LEGEND[answer][0] for answer in shown_answers(frame)],
     )
     facts = {
         "interval": ("ci_low", "ci_high"),
@@ -362,7 +362,7 @@ def role_map(table: RoleTable) -> HeadMap:
         "certified": ("certified",),
     }
     title = "Mean scores of heads for a role: layers are rows, heads are columns"
-    return HeadMap(title, "mean", frame, facts, LEGEND, SCORES[score].uniform)
+    return HeadMap(title, "mean", frame, facts, tuple(LEGEND.values()), SCORES[score].uniform)
 
 
 def group_of(role: str) -> str:

@@ -24,12 +24,7 @@ from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
 from headroles.scoring.run_notes import about_fit, describe_run
 from headroles.studies.heads import ThresholdOptions
 from headroles.testing.evidence import POSITIONAL, ROLE_ANSWERS, UNTESTABLE
-from headroles.testing.options import (
-    CorrectionOptions,
-    TestOptions,
-    describe_correction,
-    describe_test,
-)
+from headroles.testing.options import CorrectionOptions, TestOptions, describe_test
 from headroles.wording import head_name, listed, named_heads
 
 Head = tuple[int, int]
@@ -414,8 +409,9 @@ class RoleTable(Result):
             if facts["effective_clusters"] < 0.9 * facts["n_clusters"]:
                 units += f" (effective number {facts['effective_clusters']:.0f})"
         n_tests = (self.frame["answer"] != UNTESTABLE).sum()
-        correction = describe_correction(tests.correction).replace("fdr_bh", "Benjamini-Hochberg")
-        correction = correction.replace("all tests", f"all {n_tests} tests")
+        corrected = f"{tests.correction} over all {n_tests} tests"
+        corrected = corrected.replace("fdr_bh", "Benjamini-Hochberg")
+        correction = "no correction" if tests.correction == "none" else corrected
         rule = (
             f"A head has a role if its mean score is above {facts['threshold']:g}{beyond} "
             f"({describe_test(tests.test)} of {units}, alpha {tests.alpha:g}, {correction})."
