@@ -4,11 +4,9 @@ from headroles.corpus.arcs import read_arcs as read_arcs
 from headroles.corpus.arcs import words_alone as words_alone
 from headroles.corpus.files import read_lines as read_lines
 from headroles.corpus.objects import make_corpus as make_corpus
+from headroles.corpus.opening import CorpusOptions as CorpusOptions
 from headroles.corpus.opening import as_corpus as as_corpus
 from headroles.corpus.opening import open_corpus as open_corpus
-from headroles.corpus.options import GIVEN as GIVEN
-from headroles.corpus.options import NEWDOC as NEWDOC
-from headroles.corpus.options import CorpusOptions as CorpusOptions
 from headroles.corpus.prepared import PreparedCorpus as PreparedCorpus
 from headroles.corpus.prepared import prepared as prepared
 from headroles.corpus.sentence import DEFAULT_RELATIONS as DEFAULT_RELATIONS
@@ -22,4 +20,5 @@ from headroles.corpus.sentence import fold_subtype as fold_subtype
 from headroles.corpus.sentence import make_examples as make_examples
 from headroles.corpus.text import read_pairs as read_pairs
 from headroles.corpus.text import read_text as read_text
+from headroles.corpus.treebanks import NEWDOC as NEWDOC
 from headroles.corpus.treebanks import read_conllu as read_conllu

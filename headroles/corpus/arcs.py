@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta
 
 from headroles.corpus.files import PathLike, find_files
-from headroles.corpus.options import ArcsOptions
 from headroles.corpus.sentence import MISSING, OTHER, ROOT, Corpus, Positions, Sentence, Skipped
 from headroles.corpus.tables import read_json_lines
 from headroles.errors import CorpusError, UsageError
-from headroles.options import takes
+from headroles.options import Options, takes
 from headroles.wording import has_halves, shortened
 
 KEY = "arcs"
 """Key of MISC under which a sentence lists its arcs, as 4:label,7:label."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArcsOptions(Options):
+    """Options of reading tokens and arcs."""
+
+    title: ClassVar[str] = "Corpus"
+
+    least_distance: Annotated[int, Meta(ge=1)] = 1
+    """Least distance of the arcs of .jsonl files, in tokens; shorter ones are left out."""
 
 
 @takes(ArcsOptions)

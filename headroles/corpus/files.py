@@ -6,7 +6,6 @@ import bz2
 import gzip
 import lzma
 import os
-import re
 import shutil
 import stat
 import sys
@@ -34,12 +33,8 @@ COMPRESSED = (".gz", ".bz2", ".xz")
 _MOST_IGNORED = 20
 """Number of ignored files of a folder that a record names."""
 
-# First bytes of compressed files; formats are found by content since standard input has no name.
-_PACKINGS: tuple[tuple[re.Pattern[bytes], Any], ...] = (
-    (re.compile(rb"\x1f\x8b\x08"), gzip.open),
-    (re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"), bz2.open),
-    (re.compile(rb"\xfd7zXZ\x00"), lzma.open),
-)
+_PACKINGS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+"""First bytes of compressed files, which are known by content: standard input has no name."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +87,11 @@ def read_lines(path: Path) -> Iterator[str]:
 def _open(path: Path) -> IO[bytes]:
     check_not_special(path)
     with path.open("rb") as stream:
-        beginning = stream.read(10)
-    opened = next((opened for form, opened in _PACKINGS if form.match(beginning)), open)
-    unpacked: IO[bytes] = opened(path, "rb")
+        beginning = stream.read(5)
+    unpack = next(
+        (unpack for mark, unpack in _PACKINGS.items() if beginning.startswith(mark)), open
+    )
+    unpacked: IO[bytes] = unpack(path, "rb")
     return unpacked
 
 
@@ -135,13 +132,15 @@ def find_files(
             raise _unreadable(path, error) from error
     if not file_paths:
         raise CorpusError("no corpus was given; give at least one file or folder")
-    files, names = [], []
-    for path, name in _unique_names(file_paths).items():
-        is_input = _is_input(path)
-        files.append(_standard_input() if is_input else CorpusFile(path, printable(path), name))
-        # control characters stay in records, so that the file is found again; halves cannot
-        is_shown = is_input or has_halves(str(path))
-        names.append(str(files[-1]) if is_shown else str(path))
+    files = [
+        _standard_input() if _is_input(path) else CorpusFile(path, printable(path), name)
+        for path, name in _unique_names(file_paths).items()
+    ]
+    # control characters stay in records, so that the file is found again; halves cannot
+    names = [
+        str(file if _is_input(path) or has_halves(str(path)) else path)
+        for path, file in zip(file_paths, files, strict=True)
+    ]
     return files, {"files": names, **({"folders": folders} if folders else {})}
 
 

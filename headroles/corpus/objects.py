@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from headroles.corpus.arcs import KEY, sequence_of
-from headroles.corpus.options import ArcsOptions
+from headroles.corpus.arcs import KEY, ArcsOptions, sequence_of
 from headroles.corpus.sentence import (
-    MISSING,
     OTHER,
     Corpus,
     Positions,
     Sentence,
     Skipped,
+    is_label,
     tree_defect,
 )
-from headroles.corpus.text import (
-    Pipeline,
-    is_from_spacy,
-    load_pipeline,
-    paragraphs,
-    sentence_of,
-)
+from headroles.corpus.text import Pipeline, is_from_spacy, load_pipeline, paragraphs, sentence_of
 from headroles.errors import CorpusError, UsageError
 from headroles.wording import has_halves, listed, not_among
 
 if TYPE_CHECKING:
     from spacy.language import Language
+    from spacy.tokens import Doc
 
 Items = Iterator[tuple[int, Sentence]]
 """Sentences with the number of their item, not yet assigned to documents."""
@@ -96,7 +90,12 @@ def make_corpus(
         if kind == KEY:
             arcs = ArcsOptions(least_distance=least_distance).record()
             how = {"format": KEY, "scheme": OTHER, **arcs}
-        sentences = tuple(_placed(_PARSED[kind](items, least_distance), kind, names))
+        made = (
+            (item, sentence)
+            for item, one in enumerate(items)
+            for sentence in _sentences_of(one, kind, item + 1, least_distance)
+        )
+        sentences = tuple(_placed(made, kind, names))
         return Corpus({"files": [], **how}, lambda skipped: iter(sentences), sentences=sentences)
     pipeline = load_pipeline(parser)
 
@@ -127,83 +126,58 @@ def _of_texts(pipeline: Pipeline, texts: Sequence[Any], skipped: Skipped, whole:
             yield item, replace(sentence, id=f"text-{item + 1}" + f".{number}" * (not whole))
 
 
-def _of_docs(docs: Sequence[Any], _: int) -> Items:
-    """Yield the sentences of every `Doc`, by its own sentence boundaries."""
-    for item, doc in enumerate(docs):
-        if not is_from_spacy(doc, "tokens", "Doc"):
-            raise CorpusError(
-                f"item {item + 1} is a {type(doc).__name__} among spaCy documents; remove it"
-            )
-        if any(not token.dep_ for token in doc if not token.is_space):
-            raise CorpusError(
-                f"doc-{item + 1} has words without a dependency relation; parse it with a pipeline "
-                "that has a dependency parser"
-            )
-        some = [] if all(token.is_space for token in doc) else map(sentence_of, doc.sents)
-        for number, sentence in enumerate(filter(None, some), start=1):
-            yield item, replace(sentence, id=f"doc-{item + 1}.{number}")
+def _sentences_of(one: Any, kind: str, number: int, least_distance: int) -> Iterable[Sentence]:
+    """Return the sentences of an object that is parsed; raises CorpusError for a defective one."""
+    if _kind_of_item(one) != kind:
+        raise CorpusError(
+            f"item {number} is a {type(one).__name__} that is no {kind} as item 1; correct it"
+        )
+    name = f"{kind}-{number}"
+    if kind == KEY:
+        return [sequence_of({"id": name, "document": name, **one}, name, least_distance)]
+    if kind == "tree":
+        return [_tree_of(one, name)]
+    if kind == "doc":
+        return _of_doc(one, name)
+    if any(map(has_halves, (one.id, one.document, *one.words))):
+        raise CorpusError(f"{name} has {_HALVES}")
+    return [one]
 
 
-def _of_trees(triples: Sequence[Any], _: int) -> Items:
-    """Yield a sentence for each triple (words, governors, relations)."""
-    for item, triple in enumerate(triples):
-        name = f"tree-{item + 1}"
-        try:
-            words, governors, relations = map(tuple, triple)
-        except (TypeError, ValueError) as error:
-            raise CorpusError(
-                f"{name} is not a triple; give (words, governors, relations)"
-            ) from error
-        if not words or not len(words) == len(governors) == len(relations):
-            raise CorpusError(
-                f"{name} has {len(words)} words, {len(governors)} governors and {len(relations)} "
-                "relations; give one of each for every word"
-            )
-        for place, (word, label) in enumerate(zip(words, relations, strict=True)):
-            if not isinstance(word, str) or not word.strip() or has_halves(word):
-                raise CorpusError(f"{name}: the word at place {place} is {word!r}; give a text")
-            if not isinstance(label, str) or label in ("", MISSING) or not label.isprintable():
-                raise CorpusError(
-                    f"{name}: the relation at place {place} is {label!r}; give a label"
-                )
-        advice = "give governors as places of words from 0, and -1 for the root"
-        try:
-            governors = tuple(map(operator.index, governors))
-        except TypeError:
-            raise CorpusError(f"{name} has governors that are not integers; {advice}") from None
-        if defect := tree_defect(governors):
-            raise CorpusError(f"{name} {defect} (words numbered from 1); {advice}")
-        yield item, Sentence(name, "", 0, words, governors, relations)
+def _of_doc(doc: Doc, name: str) -> Iterator[Sentence]:
+    """Yield the sentences of a `Doc`, by its own sentence boundaries."""
+    words = [token for token in doc if not token.is_space]
+    if not all(token.dep_ for token in words):
+        raise CorpusError(
+            f"{name} has words without a dependency relation; parse it with a pipeline that has a "
+            "dependency parser"
+        )
+    found = filter(None, map(sentence_of, doc.sents)) if words else ()
+    for number, sentence in enumerate(found, start=1):
+        yield replace(sentence, id=f"{name}.{number}")
 
 
-def _of_mappings(mappings: Sequence[Any], least_distance: int) -> Items:
-    """Yield the tokens of every mapping, with its arcs."""
-    for item, mapping in enumerate(mappings):
-        name = f"arcs-{item + 1}"
-        if not isinstance(mapping, Mapping):
-            raise CorpusError(f"item {item + 1} is a {type(mapping).__name__}; give a mapping")
-        yield item, sequence_of({"id": name, "document": name, **mapping}, name, least_distance)
-
-
-def _of_sentences(sentences: Sequence[Any], _: int) -> Items:
-    """Yield the sentences themselves."""
-    for item, sentence in enumerate(sentences):
-        if not isinstance(sentence, Sentence):
-            raise CorpusError(
-                f"item {item + 1} is a {type(sentence).__name__} among Sentences; remove it"
-            )
-        if any(map(has_halves, (sentence.id, sentence.document, *sentence.words))):
-            raise CorpusError(f"sentence {item + 1} has {_HALVES}")
-        yield item, sentence
-
-
-_PARSED: dict[str, Callable[[Sequence[Any], int], Items]] = {
-    "doc": _of_docs,
-    "tree": _of_trees,
-    "sentence": _of_sentences,
-    KEY: _of_mappings,
-}
-"""Makers of sentences from objects of each kind, given the least distance of arcs."""
+def _tree_of(triple: Any, name: str) -> Sentence:
+    """Return the sentence of a triple (words, governors, relations)."""
+    words, governors, relations = map(tuple, triple)
+    if not words or not len(words) == len(governors) == len(relations):
+        raise CorpusError(
+            f"{name} has {len(words)} words, {len(governors)} governors and {len(relations)} "
+            "relations; give one of each for every word"
+        )
+    for place, (word, label) in enumerate(zip(words, relations, strict=True)):
+        if not isinstance(word, str) or not word.strip() or has_halves(word):
+            raise CorpusError(f"{name}: the word at place {place} is {word!r}; give a text")
+        if not is_label(label):
+            raise CorpusError(f"{name}: the relation at place {place} is {label!r}; give a label")
+    advice = "give governors as places of words from 0, and -1 for the root"
+    try:
+        governors = tuple(map(operator.index, governors))
+    except TypeError:
+        raise CorpusError(f"{name} has governors that are not integers; {advice}") from None
+    if defect := tree_defect(governors):
+        raise CorpusError(f"{name} {defect} (words numbered from 1); {advice}")
+    return Sentence(name, "", 0, words, governors, relations)
 
 
 def _checked(text: Any, kind: str, item: int) -> str:
@@ -240,18 +214,23 @@ def _kind_of(given: object, text_columns: Sequence[str] | None) -> tuple[str, Se
         return "row", _rows(given, text_columns)
     if _is_many(given):
         given = given if isinstance(given, Sequence) else tuple(given)
-        first = given[0] if len(given) else None
-        if isinstance(first, str):
-            return "text", given
-        if isinstance(first, Sentence):
-            return "sentence", given
-        if is_from_spacy(first, "tokens", "Doc"):
-            return "doc", given
-        if isinstance(first, Mapping) and "tokens" in first:
-            return KEY, given
-        if isinstance(first, tuple | list) and len(first) == 3 and all(map(_is_many, first)):
-            return "tree", given
+        if len(given) and (kind := _kind_of_item(given[0])):
+            return kind, given
     raise UsageError(f"the corpus is {_described(given)}; it must {_WANTED}")
+
+
+def _kind_of_item(item: object) -> str:
+    """Return the kind of an object in a list; empty for one that holds no text."""
+    if isinstance(item, str):
+        return "text"
+    if isinstance(item, Sentence):
+        return "sentence"
+    if is_from_spacy(item, "tokens", "Doc"):
+        return "doc"
+    if isinstance(item, Mapping) and "tokens" in item:
+        return KEY
+    is_triple = isinstance(item, tuple | list) and len(item) == 3 and all(map(_is_many, item))
+    return "tree" if is_triple else ""
 
 
 def _is_many(given: object) -> TypeGuard[Iterable[Any]]:
@@ -292,11 +271,12 @@ def _described(given: object) -> str:
 
 def _check_arguments(kind: str, parser: object, documents: object, lines: bool) -> None:
     """Raise UsageError for arguments that contradict the kind of objects."""
-    if kind not in _PARSED and parser is None:
+    is_parsed = kind not in ("text", "row")
+    if parser is None and not is_parsed:
         raise UsageError(
             "texts must be parsed; name a spaCy pipeline: make_corpus(TEXTS, parser=PIPELINE)"
         )
-    if kind in _PARSED and parser is not None:
+    if parser is not None and is_parsed:
         raise UsageError(f"{kind}s are parsed already; omit parser, or give texts")
     if lines and kind != "text":
         raise UsageError(f"lines applies to texts, but these are {kind}s; omit lines")

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
-from headroles.corpus.arcs import read_arcs
+from headroles.corpus.arcs import ArcsOptions, read_arcs
 from headroles.corpus.files import STANDARD_INPUT, PathLike, is_dataset, kind_of
 from headroles.corpus.objects import make_corpus
-from headroles.corpus.options import (
-    ArcsOptions,
-    ConlluOptions,
-    CorpusOptions,
-    PairsOptions,
-    ParsingOptions,
-    TextOptions,
-)
 from headroles.corpus.sentence import Corpus
-from headroles.corpus.tables import TABLES
-from headroles.corpus.text import read_pairs, read_text
-from headroles.corpus.treebanks import SUFFIXES, read_conllu
+from headroles.corpus.tables import TABLES, named_columns
+from headroles.corpus.text import PairsOptions, ParsingOptions, TextOptions, read_pairs, read_text
+from headroles.corpus.treebanks import SUFFIXES, ConlluOptions, read_conllu
 from headroles.errors import UsageError
-from headroles.options import Options, fields_of
+from headroles.options import Convert, Options, fields_of
 from headroles.wording import shortened
 
 _TEXTS = {".txt", ".md", ".rst", ".html"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusOptions(ConlluOptions, ArcsOptions, TextOptions, PairsOptions):
+    """Options of reading any corpus."""
+
+    parser: str | None = None
+    """spaCy pipeline, by name or path, to parse text."""
+    text_columns: Annotated[Sequence[str | int] | None, Convert(named_columns)] = None
+    """Columns of a table (.tsv, .csv, .jsonl, .parquet, a data set), from 0 or by name: one, or two
+    for pairs."""
 
 
 def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:

@@ -92,6 +92,11 @@ def prefix_of(sentence_id: str) -> str:
     return match[1] if match else ""
 
 
+def is_label(text: object) -> bool:
+    """Tell whether a text may be the label of a relation."""
+    return isinstance(text, str) and text not in ("", MISSING) and text.isprintable()
+
+
 class Positions:
     """Positions of sentences in their documents.
 
@@ -140,9 +145,8 @@ def tree_defect(governors: tuple[int, ...], n_trees: int = 1) -> str | None:
                 f"but the sentence has {len(governors)} words"
             )
     if cycle := find_cycle(governors):
-        numbers = [word + 1 for word in cycle]
-        through = " and ".join(map(str, numbers)) if len(cycle) <= _FEW else listed(numbers, _FEW)
-        return f"has a cycle through {'words' if len(cycle) > 1 else 'word'} {through}"
+        through = listed([word + 1 for word in cycle], _FEW)
+        return f"has a cycle through word{'s' * (len(cycle) > 1)} {through}"
     roots = [word + 1 for word, governor in enumerate(governors) if governor == ROOT]
     if len(roots) > n_trees:
         return f"has {len(roots)} roots (words {listed(roots, _FEW)}) instead of one"
@@ -228,21 +232,18 @@ def make_examples(sentences: Iterable[Sentence], pairing: str) -> Iterator[Examp
     """
     waiting: Sentence | None = None
     for sentence in sentences:
-        if pairing == "none":
-            yield Example((sentence,))
-        elif waiting is not None and _adjacent(waiting, sentence):
+        if waiting is None:
+            waiting = sentence
+            continue
+        is_next = (sentence.document, sentence.position) == (waiting.document, waiting.position + 1)
+        if pairing == "adjacent" and is_next:
             yield Example((waiting, sentence))
             waiting = None
         else:
-            if waiting is not None:
-                yield Example((waiting,))
+            yield Example((waiting,))
             waiting = sentence
     if waiting is not None:
         yield Example((waiting,))
-
-
-def _adjacent(first: Sentence, second: Sentence) -> bool:
-    return first.document == second.document and first.position + 1 == second.position
 
 
 # Label schemes of relations
@@ -258,11 +259,6 @@ DEFAULT_RELATIONS = {
 }
 """Relations scored by default, per scheme."""
 
-_UD_RELATIONS = frozenset(
-    "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse "
-    "dislocated expl fixed flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis "
-    "punct reparandum root vocative xcomp".split()
-)
 _CLEAR_ONLY = frozenset(
     "acomp agent attr auxpass csubjpass dative dobj intj meta neg npadvmod nsubjpass oprd pcomp "
     "pobj poss preconj predet prep prt quantmod relcl".split()
@@ -270,6 +266,10 @@ _CLEAR_ONLY = frozenset(
 _UD_ONLY = frozenset(
     "clf cop discourse dislocated fixed flat goeswith iobj list obj obl orphan reparandum "
     "vocative".split()
+)
+_UD_RELATIONS = _UD_ONLY | frozenset(
+    "acl advcl advmod amod appos aux case cc ccomp compound conj csubj dep det expl mark nmod "
+    "nsubj nummod parataxis punct root xcomp".split()
 )
 
 

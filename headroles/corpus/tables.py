@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
+
+import msgspec
 
 from headroles.corpus.files import HUB_PREFIX, CorpusFile, check_not_special, is_dataset, kind_of
 from headroles.errors import CorpusError, HeadRolesError, UsageError
@@ -62,14 +63,13 @@ def _text_rows(
 ) -> Iterator[Row]:
     lines = _split_lines(file, separator)
     line, first = next(lines)
-    names = None if header is False else first
-    columns = choose(names or ())
-    indices = [column_index(file, column, names, len(first)) for column in columns]
-    is_named = any(isinstance(column, str) and not column.isdecimal() for column in columns)
-    if header is None and not is_named:
+    names = [] if header is False else first
+    columns = choose(names)
+    indices = [_index_of(file, column, names, len(first)) for column in columns]
+    if header is None and all(isinstance(column, int) for column in columns):
         _check_header(file, first, [first[index] for index in indices])
-    hint = "" if names is None else ", or pass `header=False` if line 1 is no header"
-    for number, cells in lines if names is not None else chain([(line, first)], lines):
+    hint = ", or pass `header=False` if line 1 is no header" if names else ""
+    for number, cells in lines if names else chain([(line, first)], lines):
         if cells == [""] and len(first) > 1:
             continue
         if len(cells) != len(first):
@@ -122,10 +122,14 @@ def hint_of_separator(names: Sequence[str]) -> str:
     return f"; it looks {marks[0]}-separated: pass `separator={marks[0]!r}`, or convert it to tabs"
 
 
+def _chosen_names(file: CorpusFile, choose: Choose, names: Sequence[str]) -> list[str]:
+    return [names[_index_of(file, column, names, len(names))] for column in choose(names)]
+
+
 def _json_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
     chosen: list[str] = []
     for number, record in read_json_lines(file):
-        chosen = chosen or [[*record][index] for index in _indices_of(file, choose, [*record])]
+        chosen = chosen or _chosen_names(file, choose, [*record])
         if missing := [name for name in chosen if name not in record]:
             raise CorpusError(f"{file}, line {number} has no {listed(missing)}; add it")
         yield number, [record[name] for name in chosen]
@@ -136,30 +140,17 @@ def read_json_lines(file: CorpusFile) -> Iterator[tuple[int, dict[str, Any]]]:
 
     Raises CorpusError that names the line of a defect.
     """
-    is_empty = True
     for number, line in enumerate(file.lines(), start=1):
-        if not line.strip():
-            continue
-        is_empty = False
-        try:
-            record = json.loads(line)
-            json.dumps(record, ensure_ascii=False).encode()  # fails for halves of characters
-        except UnicodeEncodeError as error:
-            raise CorpusError(
-                f"{file}, line {number} has half of a character (such as \\ud800), which no text "
-                "may have; correct it"
-            ) from error
-        except (ValueError, RecursionError) as error:
-            raise CorpusError(
-                f"{file}, line {number}: {in_one_line(error)}; JSON lines have one object a line"
-            ) from error
-        if not isinstance(record, dict):
-            raise CorpusError(
-                f"{file}, line {number} is no object; JSON lines have one object a line"
-            )
-        yield number, record
-    if is_empty:
-        raise CorpusError(f"{file} has empty lines only; JSON lines have one object a line")
+        if line.strip():
+            try:
+                record = msgspec.json.decode(line, type=dict[str, Any])
+            except (ValueError, RecursionError) as error:
+                said = in_one_line(error).replace("`", "'")  # which would mark an option
+                raise CorpusError(
+                    f"{file}, line {number}: {said}; JSON lines have one object a "
+                    "line, in which no character is half (such as \\ud800)"
+                ) from error
+            yield number, record
 
 
 def _parquet_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
@@ -169,7 +160,7 @@ def _parquet_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
     try:
         with pq.ParquetFile(file.path) as table:
             names, number = table.schema_arrow.names, 0
-            indices = _indices_of(file, choose, names)
+            indices = [_index_of(file, column, names, len(names)) for column in choose(names)]
             for batch in table.iter_batches(columns=list({names[index] for index in indices})):
                 columns = []
                 for index in indices:  # several columns may have one name
@@ -195,7 +186,7 @@ def _dataset_rows(file: CorpusFile, choose: Choose) -> Iterator[Row]:
         splits = list(data.keys())
         where = f"{file}:SPLIT" if str(file).startswith(HUB_PREFIX) else f"{file}/SPLIT"
         raise UsageError(f"{file} has several splits; name one, {where}: {listed(splits, 12)}")
-    chosen = [data.column_names[index] for index in _indices_of(file, choose, data.column_names)]
+    chosen = _chosen_names(file, choose, data.column_names)
     for number, record in enumerate(data.select_columns(list(dict.fromkeys(chosen))), start=1):
         yield number, [record[name] for name in chosen]
 
@@ -220,49 +211,50 @@ def _load_dataset(name: str) -> Any:
 
 
 def named_columns(given: Any) -> tuple[str | int, ...]:
-    """Read columns from a text with commas or a sequence: numbers from 0, or names."""
-    return tuple(
-        name if (number := whole_number(name)) is None else number for name in split_names(given)
-    )
+    """Read one or two columns from a text with commas or a sequence: numbers from 0, or names.
+
+    Raises UsageError for none, more, or one given twice.
+    """
+    given = split_names((given,) if isinstance(given, int) else given)
+    columns = tuple(map(named_column, given))
+    if not 1 <= len(columns) <= 2:
+        raise UsageError(f"{len(columns)} text columns were given; give one, or two for pairs")
+    if len(set(columns)) < len(columns):
+        raise UsageError(f"the text column {columns[0]!r} was given twice; give two columns")
+    return columns
 
 
-def _indices_of(file: CorpusFile, choose: Choose, names: Sequence[str]) -> list[int]:
-    return [column_index(file, column, names, len(names)) for column in choose(names)]
+def named_column(given: object) -> str | int:
+    """Read a column: a number from 0, or a name."""
+    number = whole_number(str(given))
+    return str(given) if number is None else number
 
 
-def column_index(file: object, column: str | int, names: Sequence[str] | None, width: int) -> int:
+def _index_of(file: CorpusFile, column: str | int, names: Sequence[str], width: int) -> int:
     """Return the index of a column among ``width``; ``names`` are those of the header, if any.
 
     Raises CorpusError if no column or several have the name, UsageError for a name without a
     header.
     """
-    number = whole_number(column) if isinstance(column, str) else column
-    if number is None:
-        if names is None:
-            raise UsageError(
-                f"column {shortened(column)!r} is a name, but {file} was said to have no header; "
-                "give the number of the column, from 0"
-            )
-        indices = [k for k, name in enumerate(names) if name == column]
-        if len(indices) == 1:
-            return indices[0]
-        if indices:
-            raise CorpusError(
-                f"{file} has {len(indices)} columns {column!r}, numbers "
-                f"{', '.join(map(str, indices))}; give the number of the one you mean, counted "
-                "from 0"
-            )
+    if isinstance(column, int):
+        if 0 <= column < width:
+            return column
+        called = f": {listed(names, 12)}" if names else ""
+        raise CorpusError(f"{file} has no column {column}; it has {width}, counted from 0{called}")
+    if not names:
+        raise UsageError(
+            f"column {shortened(column)!r} is a name, but {file} was said to have no header; "
+            "give the number of the column, from 0"
+        )
+    indices = [k for k, name in enumerate(names) if name == column]
+    if not indices:
         raise CorpusError(
             f"{file} has no column {shortened(column)!r}; it has: {listed(names, 12)}"
             f"{hint_of_separator(names)}"
         )
-    if not 0 <= number < width:
-        called = f": {listed(names, 12)}" if names else ""
-        raise CorpusError(f"{file} has no column {column}; it has {width}, counted from 0{called}")
-    return number
-
-
-def check_text_columns(columns: Sequence[str | int]) -> None:
-    """Raise UsageError unless one or two columns of text are named."""
-    if not 1 <= len(columns) <= 2:
-        raise UsageError(f"{len(columns)} text columns were given; give one, or two for pairs")
+    if len(indices) > 1:
+        raise CorpusError(
+            f"{file} has {len(indices)} columns {column!r}, numbers {listed(indices, 12)}; give "
+            "the number of the one you mean, counted from 0"
+        )
+    return indices[0]

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from os import PathLike as OsPathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+
+from msgspec import Meta
 
 from headroles.corpus.files import PathLike, find_files
-from headroles.corpus.options import PairsOptions, TextOptions
 from headroles.corpus.sentence import (
     MISSING,
     ROOT,
@@ -22,10 +23,10 @@ from headroles.corpus.sentence import (
     Skipped,
     recognise_scheme,
 )
-from headroles.corpus.tables import TABLES, check_text_columns, read_columns
+from headroles.corpus.tables import TABLES, named_columns, read_columns
 from headroles.corpus.treebanks import NO_WORDS, save_parses
 from headroles.errors import ParserError, UsageError
-from headroles.options import takes
+from headroles.options import CIRCUMSTANCE, Convert, Options, takes
 from headroles.wording import in_one_line
 
 if TYPE_CHECKING:
@@ -35,6 +36,42 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # Pipes that a dependency parse does not need; all others run as the pipeline's author intended.
 _UNNEEDED_PIPES = ("ner", "entity_linker", "textcat", "textcat_multilabel")
+
+
+def _as_path(given: Any) -> Path:
+    if not isinstance(given, str | OsPathLike):
+        raise UsageError(f"keep_parses is {given!r}; pass the name of a file")
+    return Path(given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParsingOptions(Options):
+    """Options of parsing text."""
+
+    title: ClassVar[str] = "Corpus"
+
+    parser_processes: Annotated[int, Meta(ge=1), CIRCUMSTANCE] = 1
+    """Number of processes that parse text."""
+    keep_parses: Annotated[Path | None, Convert(_as_path), CIRCUMSTANCE] = None
+    """CoNLL-U file to save parsed text in; later runs can read it instead of the text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions(ParsingOptions):
+    """Options of reading plain text."""
+
+    lines: bool = False
+    """Read every line of text as one sentence, not as part of a paragraph."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairsOptions(ParsingOptions):
+    """Options of reading tab-separated text."""
+
+    header: bool | None = None
+    """Whether tab-separated text has a header line; by default yes, if it looks like one."""
+    separator: Literal["tab", "comma", "semicolon"] | None = None
+    """Separator of columns; by default tab, in .csv files the one of the first line."""
 
 
 @takes(TextOptions)
@@ -121,9 +158,7 @@ def read_pairs(
     ...     [sentence.words for sentence in corpus]
     [('Dogs', 'bark', '.'), ('Cats', 'sleep', '.')]
     """
-    check_text_columns(columns)
-    if len(set(map(str, columns))) < len(columns):
-        raise UsageError(f"the text column {columns[0]!r} was given twice; give two columns")
+    columns = named_columns(columns)
     files, origin = find_files(paths, *TABLES)
     pipeline = load_pipeline(parser)
     layout: dict[str, Any] = {"header": options.header, "separator": options.separator}

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain, groupby, pairwise
 from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from conllu.parser import parse_line
 
 from headroles import storage
 from headroles.corpus.files import CorpusFile, PathLike, find_files
-from headroles.corpus.options import COMMENT, SENT_ID, ConlluOptions
 from headroles.corpus.sentence import (
     ANNOTATIONS,
     MISSING,
@@ -24,11 +24,12 @@ from headroles.corpus.sentence import (
     Positions,
     Sentence,
     Skipped,
+    is_label,
     prefix_of,
     tree_defect,
 )
 from headroles.errors import CorpusError, UsageError
-from headroles.options import takes, whole_number
+from headroles.options import Convert, Options, takes
 from headroles.wording import listed, shortened
 
 SUFFIXES = (".conllu", ".conllup", ".cupt")
@@ -45,11 +46,52 @@ _NEEDED = ("id", "form", "head", "deprel")
 _AS_TEXT = dict.fromkeys(CONLLU_COLUMNS, lambda cells, place: cells[place])
 """Parsers of columns: numbers are checked here, with the line of a wrong one."""
 _NO_WORD = re.compile(r"([0-9]{1,9})([-.])([0-9]{1,9})")
-_HEAD = re.compile(r"[0-9]{1,9}")
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _MOST_KEYS = 100
-_MOST_EMPTY = 10**9
 _OF_SENTENCES = frozenset(("text", "sent_id", "newpar", "newpar id", "text_en"))
 """Keys of comments that name no documents."""
+NEWDOC, SENT_ID, COMMENT = "newdoc", "sent_id", "comment"
+
+
+def _accept_documents(given: Any) -> str:
+    kind, _, detail = given.partition(":") if isinstance(given, str) else ("", "", "")
+    if given in (NEWDOC, SENT_ID) or (kind == COMMENT and detail.strip()):
+        return str(given)
+    if kind != SENT_ID or not detail:
+        raise UsageError(
+            f"documents is {given!r}; pass {NEWDOC}, {SENT_ID}, {SENT_ID}:PATTERN or {COMMENT}:KEY"
+        )
+    try:
+        re.compile(detail)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UsageError(
+            f"documents has the pattern {detail!r}, which is not a regular expression ({error}); "
+            "correct it"
+        ) from error
+    return str(given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConlluOptions(Options):
+    """Options of reading a treebank."""
+
+    title: ClassVar[str] = "Corpus"
+
+    on_bad_sentence: Literal["error", "skip"] = "error"
+    """Whether defective sentences are errors or skipped."""
+    documents: Annotated[str, Convert(_accept_documents)] = NEWDOC
+    """Names of documents: newdoc, sent_id, sent_id:PATTERN or comment:KEY.
+
+    newdoc: by the comments of CoNLL-U. sent_id: by the part of a sentence id before its number;
+    PATTERN is a regular expression for the part that names the document. comment: by a comment KEY
+    = value, which holds until the next one. Sentences are paired within documents, and documents
+    are clusters of tests.
+    """
+    ids: Literal["given", "place"] = "given"
+    """Names of sentences: given, or place for FILE-N where ids repeat.
+
+    given: by their sent_id, or FILE-N if they have none.
+    """
 
 
 @takes(ConlluOptions)
@@ -111,7 +153,7 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
                         ) from defect
                     skipped["defective sentences"] += 1
                 else:
-                    skipped.update(block.empty_cells)
+                    skipped += Counter({NO_WORDS: block.number(EMPTY_CELLS)})
                     yield sentence
         documents.check_comments()
         if scheme := _common_scheme(schemes):  # known when all is read
@@ -129,24 +171,20 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
 # Blocks of lines
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Lines of one sentence, and the number of the first, from 1."""
+class _Block(NamedTuple):
+    """Lines of one sentence, the number of the first, from 1, and the comments ``# key = value``.
 
-    lines: list[str]
+    A comment without a value has an empty one.
+    """
+
+    lines: tuple[str, ...]
     first_line: int
+    metadata: dict[str, str]
 
-    @cached_property
-    def metadata(self) -> dict[str, str]:
-        """The ``# key = value`` comments; a comment without a value has an empty one."""
-        pairs = (line[1:].partition("=") for line in self.lines if line.startswith("#"))
-        return {key.strip(): value.strip() for key, _, value in pairs}
-
-    @property
-    def empty_cells(self) -> dict[str, int]:
-        """The number of cells without words that were skipped beside the sentence, if any."""
-        n = whole_number(self.metadata.get(EMPTY_CELLS, ""))
-        return {NO_WORDS: n} if n and n < _MOST_EMPTY else {}
+    def number(self, key: str) -> int:
+        """Return the number in a comment of headroles, 0 without one."""
+        text = self.metadata.get(key, "")
+        return int(text) if _NUMBER.fullmatch(text) else 0
 
 
 def _blocks(file: CorpusFile) -> Iterator[_Block]:
@@ -155,7 +193,9 @@ def _blocks(file: CorpusFile) -> Iterator[_Block]:
     ):
         if is_text:
             numbers, lines = zip(*block, strict=True)
-            yield _Block(list(lines), numbers[0])
+            pairs = (line[1:].partition("=") for line in lines if line.startswith("#"))
+            metadata = {key.strip(): value.strip() for key, _, value in pairs}
+            yield _Block(lines, numbers[0], metadata)
 
 
 def _common_scheme(declared: set[str]) -> str:
@@ -264,32 +304,19 @@ def _columns(file: CorpusFile, first: _Block) -> tuple[str, ...]:
 def _sentence(
     block: _Block, columns: tuple[str, ...], name: str, document: str, position: int
 ) -> Sentence:
-    lines, rows, n_multiword = _words(block, columns)
-    texts = dict(zip(columns, zip(*rows, strict=True), strict=True))
-    checked = zip(lines, texts["id"], texts["head"], texts["deprel"], strict=True)
-    for number, (line, word, head, relation) in enumerate(checked, start=1):
-        if word != str(number):
-            raise _Defect(f"numbers its word {number} as {shortened(word)!r}", line)
-        if not _HEAD.fullmatch(head):
-            raise _Defect(f"has the head {shortened(head)!r} for word {word}", line)
-        if relation in ("", MISSING) or not relation.isprintable():
-            raise _Defect(f"has the relation {shortened(relation)!r} for word {word}", line)
-    governors = tuple(int(head) - 1 for head in texts["head"])
-    n_trees = whole_number(block.metadata.get(TREES, "")) or 1
-    if defect := tree_defect(governors, n_trees):
+    rows, n_multiword = _words(block, columns)
+    governors = tuple(int(row["head"]) - 1 for row in rows)
+    if defect := tree_defect(governors, block.number(TREES) or 1):
         raise _Defect(defect)
-    missing = (MISSING,) * len(rows)
-    annotations = {
-        name: tuple(text or MISSING for text in texts.get(name, missing)) for name in ANNOTATIONS
-    }
-    tree = texts["form"], governors, texts["deprel"]
-    return Sentence(name, document, position, *tree, annotations, n_multiword)
+    words, relations = (tuple(row[column] for row in rows) for column in ("form", "deprel"))
+    annotations = {name: tuple(row.get(name) or MISSING for row in rows) for name in ANNOTATIONS}
+    return Sentence(name, document, position, words, governors, relations, annotations, n_multiword)
 
 
-def _words(block: _Block, columns: tuple[str, ...]) -> tuple[list[int], list[list[str]], int]:
-    """Return the lines of words, their cells, and the number of multiword tokens."""
-    lines, rows, n_multiword = [], [], 0
-    at_id = columns.index("id")
+def _words(block: _Block, columns: tuple[str, ...]) -> tuple[list[dict[str, str]], int]:
+    """Return the cells of words by column, and the number of multiword tokens."""
+    rows: list[dict[str, str]] = []
+    n_multiword = 0
     for line, text in enumerate(block.lines, start=block.first_line):
         if text.startswith("#"):
             continue
@@ -297,18 +324,30 @@ def _words(block: _Block, columns: tuple[str, ...]) -> tuple[list[int], list[lis
             raise _Defect(_wrong_columns(text, len(columns)), line)
         if "  " in text:  # conllu splits columns at two spaces
             raise _Defect("has two spaces in a row inside a column", line)
-        cells = list(parse_line(text, columns, _AS_TEXT).values())
-        if no_word := _NO_WORD.fullmatch(cells[at_id]):  # a multiword range or an empty node
+        row = parse_line(text, columns, _AS_TEXT)
+        if no_word := _NO_WORD.fullmatch(row["id"]):  # a multiword range or an empty node
             first, mark, last = no_word.groups()
             if mark == "-" and int(last) <= int(first):
-                raise _Defect(f"has the range {cells[at_id]} of words", line)
+                raise _Defect(f"has the range {row['id']} of words", line)
             n_multiword += mark == "-"
         else:
-            lines.append(line)
-            rows.append(cells)
+            rows.append(row)
+            if defect := _word_defect(row, len(rows)):
+                raise _Defect(defect, line)
     if not rows:
         raise _Defect("has no words")
-    return lines, rows, n_multiword
+    return rows, n_multiword
+
+
+def _word_defect(row: Mapping[str, str], number: int) -> str | None:
+    word, head, relation = row["id"], row["head"], row["deprel"]
+    if word != str(number):
+        return f"numbers its word {number} as {shortened(word)!r}"
+    if not _NUMBER.fullmatch(head):
+        return f"has the head {shortened(head)!r} for word {word}"
+    if not is_label(relation):
+        return f"has the relation {shortened(relation)!r} for word {word}"
+    return None
 
 
 def _wrong_columns(line: str, n_needed: int) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from headroles.corpus.tables import named_columns
+from headroles.corpus.tables import named_column, named_columns
 from headroles.errors import UsageError
 from headroles.options import CIRCUMSTANCE, NO_FLAG, Convert, Seed, split_names, whole_number
 from headroles.passes.options import PassOptions
@@ -18,15 +18,6 @@ from headroles.storage import Parts
 
 AUTO, CLASSIFICATION = "auto", "classification"
 REGRESSION, MASKED_LM = "regression", "masked_lm"
-
-
-def _columns(given: Any) -> tuple[str | int, ...]:
-    return named_columns((given,) if isinstance(given, int) else given)
-
-
-def _column(given: Any) -> str | int:
-    number = whole_number(str(given))
-    return str(given) if number is None else number
 
 
 def _labels(given: Any) -> tuple[str, ...]:
@@ -49,12 +40,12 @@ class TaskOptions(PassOptions):
 
     title: ClassVar[str] = "Task"
 
-    text_columns: Annotated[Sequence[str | int] | None, Convert(_columns)] = None
+    text_columns: Annotated[Sequence[str | int] | None, Convert(named_columns)] = None
     """Columns with the text, by header name or from 0: one, or two for pairs.
 
     If left out, those of GLUE files are found by their names.
     """
-    label_column: Annotated[str | None, Convert(_column)] = None
+    label_column: Annotated[str | None, Convert(named_column)] = None
     """Column with the label, by header name or from 0.
 
     If left out, those of GLUE files are found by their names.

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from headroles.arrays import FloatArray
 from headroles.corpus.files import CorpusFile, check_not_special, is_dataset, read_lines
-from headroles.corpus.tables import check_text_columns, hint_of_separator, read_columns
+from headroles.corpus.tables import hint_of_separator, read_columns
 from headroles.encoding import check_known_pieces
 from headroles.errors import CorpusError, TokenizerError, UsageError
 from headroles.models.loading.encoder import LoadedEncoder
@@ -116,7 +116,6 @@ def _labelled(file: Path, options: TaskOptions) -> Iterator[tuple[int, tuple[str
                 f"no columns of {file} are known to hold the {content}; name them with `{option}`"
                 f"{present}{hint_of_separator(names)}"
             )
-        check_text_columns(texts)
         return [*texts, label]
 
     table = CorpusFile(file, str(file), file.stem)

@@ -14,7 +14,6 @@ from msgspec import Meta
 
 from headroles.corpus import (
     DEFAULT_RELATIONS,
-    GIVEN,
     NEWDOC,
     Corpus,
     Example,
@@ -291,7 +290,7 @@ def _source(scores: HeadScores, options: AgainOptions) -> Corpus:
             )
     if is_listed:
         return read_arcs(files, least_distance=corpus.least_distance or 1)
-    by = {"documents": corpus.documents_by or NEWDOC, "ids": corpus.ids_by or GIVEN}
+    by = {"documents": corpus.documents_by or NEWDOC, "ids": corpus.ids_by or "given"}
     return read_conllu(files, on_bad_sentence="skip", **by)
 
 
