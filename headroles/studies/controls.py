@@ -28,22 +28,18 @@ def with_permuted_words(corpus: Corpus, seed: int) -> Corpus:
     """
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
-        return (permute_words(sentence, seed) for sentence in corpus.read(skipped))
+        for sentence in corpus.read(skipped):
+            text = "\0".join([sentence.document, sentence.id, *sentence.words])
+            rng = np.random.default_rng([seed, *text.encode()])
+            order = rng.permutation(len(sentence.words)).tolist()
+            columns = {
+                name: column if name == _OF_TREE else tuple(column[place] for place in order)
+                for name, column in sentence.annotations.items()
+            }
+            words = tuple(sentence.words[place] for place in order)
+            yield replace(sentence, words=words, annotations=columns)
 
     return replace(corpus, read=read)
-
-
-def permute_words(sentence: Sentence, seed: int) -> Sentence:
-    """Return the sentence with its words, and their annotations, in random order."""
-    text = "\0".join([sentence.document, sentence.id, *sentence.words])
-    rng = np.random.default_rng([seed, *text.encode()])
-    order = rng.permutation(len(sentence.words)).tolist()
-    columns = {
-        name: column if name == _OF_TREE else tuple(column[place] for place in order)
-        for name, column in sentence.annotations.items()
-    }
-    words = tuple(sentence.words[place] for place in order)
-    return replace(sentence, words=words, annotations=columns)
 
 
 def with_permuted_weights(

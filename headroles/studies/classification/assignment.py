@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from msgspec import structs
 from numpy.typing import NDArray
 
 from headroles.arrays import FloatArray
@@ -36,7 +37,6 @@ from headroles.studies.classification.role_table import (
     CONTROLS_IN_WORDS,
     AssignOptions,
     RoleTable,
-    count_controls,
     heads_in,
 )
 from headroles.studies.heads import (
@@ -250,6 +250,8 @@ def assign(
         **describe_clusters(tested.means),
         "left_out": {role.id: _why_absent(role, scores.record) for role in absent},
     }
+    group, sources = options.as_group(AssignOptions), {"scores": scores.record}
+    table = RoleTable.made(frame, group, facts=facts, sources=sources)
     preset = scores.record.options.get("preset", options.preset)
     warnings = [
         *["scores were not made with this preset: only the tests follow it"]
@@ -257,10 +259,9 @@ def assign(
         *warnings_of_run(scores.record),
         *_warn_of_documents(scores.record, options.tests.clusters, tested.means.is_clustered),
         *find_warnings(tested.means, options.tests),
-        *_warn_of_controls(count_controls(frame, of_controls).iloc[0]),
+        *_warn_of_controls(table.controls.iloc[0]),
     ]
-    group, sources = options.as_group(AssignOptions), {"scores": scores.record}
-    return RoleTable.made(frame, group, facts=facts, warnings=warnings, sources=sources)
+    return replace(table, record=structs.replace(table.record, warnings=warnings))
 
 
 def _frame(

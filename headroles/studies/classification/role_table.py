@@ -235,7 +235,17 @@ class RoleTable(Result):
         Columns ``role, heads`` and one for each control, NaN for roles that it does not test. The
         first row is any role of pairs of words.
         """
-        return count_controls(self.frame, self.facts["controls"])
+        pairs, rows = self.groups.pairs, []
+        named = ({GROUP: pairs} if pairs else {}) | {role: [role] for role in self.roles}
+        for name, roles in named.items():
+            having = self.frame[self.frame["assigned"] & self.frame["role"].isin(roles)]
+            counts: dict[str, Any] = {"role": name, "heads": len(heads_in(having))}
+            for control, heads in self.facts["controls"].items():
+                tested = [role for role in roles if control != TREES or role in pairs]
+                either = {tuple(head) for role in tested for head in heads.get(role, [])}
+                counts[control] = len(either) if tested else np.nan
+            rows.append(counts)
+        return pd.DataFrame(rows)
 
     # The heads with each role.
 
@@ -265,8 +275,9 @@ class RoleTable(Result):
 
     @cached_property
     def groups(self) -> RoleGroups:
-        """The roles of the table, sorted."""
-        return RoleGroups.of(self.roles, pairs_among(self.frame))
+        """The roles of the table, sorted; of pairs are arcs, and a user's own with contrasts."""
+        beyond = set(self.frame["role"][self.frame["beyond_distance"].notna()])
+        return RoleGroups.of(self.roles, [r for r in self.roles if is_arc(r) or r in beyond])
 
     @cached_property
     def strongest(self) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -465,33 +476,6 @@ def by_strength(rows: pd.DataFrame) -> pd.DataFrame:
     """Sort rows by attention beyond distance, largest first, then those without it by mean."""
     columns = ["beyond_distance", "mean", "layer", "head"]
     return rows.sort_values(columns, ascending=[False, False, True, True])
-
-
-def pairs_among(frame: pd.DataFrame) -> list[str]:
-    """Return the roles of pairs of words: arcs, and a user's own pairs that have contrasts."""
-    beyond = set(frame["role"][frame["beyond_distance"].notna()])
-    return [role for role in frame["role"].unique() if is_arc(role) or role in beyond]
-
-
-def count_controls(
-    frame: pd.DataFrame, controls: Mapping[str, Mapping[str, Sequence[Head]]]
-) -> pd.DataFrame:
-    """Count heads with each role, and those that would have it in each control.
-
-    ``controls`` are the heads with each role in each control.
-    """
-    pairs = pairs_among(frame)
-    groups = {GROUP: pairs} if pairs else {}
-    rows = []
-    for name, roles in (groups | {role: [role] for role in frame["role"].unique()}).items():
-        having = frame[frame["assigned"] & frame["role"].isin(roles)]
-        counts: dict[str, Any] = {"role": name, "heads": len(heads_in(having))}
-        for control, heads in controls.items():
-            tested = [role for role in roles if control != TREES or role in pairs]
-            either = {tuple(head) for role in tested for head in heads.get(role, [])}
-            counts[control] = len(either) if tested else np.nan
-        rows.append(counts)
-    return pd.DataFrame(rows)
 
 
 # Words, in studies of roles too.

@@ -268,7 +268,7 @@ def test_full_text_has_the_tables_that_fit_a_page_the_long_one_last() -> None:
     assert titles[-1] == "long"
     sizes = [len(table.view(name)) for name in titles]
     assert sizes == sorted(sizes)
-    assert {"answers", "controls", "heads"} <= set(titles)
+    assert "answers" in titles
 
 
 def test_heads_of_arcs_are_ranked_beyond_position(subjects: RoleTable) -> None:
