@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from headroles.wording import addressed, json_lines, printable, speaking_of_flag
 
 if TYPE_CHECKING:
     from headroles.cli.flags import OutputOptions
+    from headroles.corpus import Corpus
     from headroles.results.result import Result
     from headroles.results.shown import Shown
     from headroles.scoring.run_notes import RunSummary
@@ -136,13 +137,9 @@ def progress_bar(work: str, unit: str = "sentences") -> Iterator[Callable[[int, 
         yield report
 
 
-def watched(subject: Any, on_progress: Callable[[int, int], None]) -> Any:
-    """Return a corpus whose reading is reported too; anything else as it is."""
-    from headroles.corpus import Corpus
-
-    if not isinstance(subject, Corpus):
-        return subject
-    return subject.watched(lambda done: on_progress(done, 0))
+def watched(corpus: Corpus, on_progress: Callable[[int, int], None]) -> Corpus:
+    """Return a corpus whose reading is reported too."""
+    return corpus.watched(lambda done: on_progress(done, 0))
 
 
 def working(work: str) -> AbstractContextManager[Any]:
@@ -187,28 +184,32 @@ def print_shown(shown: Iterable[Shown]) -> None:
 
 def finish(
     result: Result | RunSummary,
-    options: OutputOptions,
+    output: OutputOptions,
     folder: Path | None = None,
-    roles: Sequence[str] = (),
+    options: object = None,
 ) -> None:
     """Print results for people or for scripts, and the folder that they are in, if any.
 
-    Write the page of the folder if asked for; ``roles`` are the user's own that the command named.
+    Write the page of the folder if asked for; it may import the user's own roles in ``options``.
     """
     from headroles.results.shown import brief
 
-    has_page, page = hasattr(options, "report"), None
-    if folder is not None and getattr(options, "report", False):
+    has_page, page = hasattr(output, "report"), None
+    if folder is not None and getattr(output, "report", False):
         from headroles.report.pages import write_report
+        from headroles.roles import is_own
+        from headroles.scoring.options import ScoreOptions
 
+        named = options.roles if isinstance(options, ScoreOptions) else ()
+        roles = [*filter(is_own, named or ())]
         with working("drawing"):
             page = write_report(folder, roles=roles)
-    if options.json:
+    if output.json:
         written_to = {"out": folder, "report": page}
         written = {name: str(place) for name, place in written_to.items() if place}
         print_json({**written, **result.to_json()})
         return
-    print_shown(result.whole() if options.full else brief(result.shown))
+    print_shown(result.whole() if output.full else brief(result.shown))
     if folder is None:
         return
     steps = [*result.next_steps(folder)]

@@ -55,10 +55,8 @@ class FolderOptions(OutputOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResumeOptions(Options):
-    """Options of an unfinished run in the folder."""
-
-    title: ClassVar[str] = "Output"
+class ResumeOptions(FolderOptions):
+    """Options of commands that go on with an unfinished run."""
 
     resume: Annotated[bool | None, CIRCUMSTANCE] = None
     """Go on with an unfinished run in the folder, if there is one, or start anew."""
@@ -70,6 +68,11 @@ class ReportedOptions(FolderOptions):
 
     report: bool = False
     """Write the folder's report.html too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongRunOptions(ReportedOptions, ResumeOptions):
+    """Options of commands that do both."""
 
 
 MOST_USED = "Most used"

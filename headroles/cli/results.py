@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
+from headroles import storage
 from headroles.cli import console, flags
 from headroles.drawing.saving import check_figure_file, save_figure
 from headroles.errors import StorageError, UsageError
@@ -21,7 +22,6 @@ Results = Annotated[Path, flags.argument("DIR", "Folder of results.")]
 
 def show(folder: Results, output: flags.OutputOptions) -> None:
     """Print the summary of results again."""
-    from headroles import storage
     from headroles.results.result import load
     from headroles.scoring.run_notes import RunSummary
     from headroles.scoring.scores import HeadScores
@@ -94,7 +94,6 @@ def export(
     ] = None,
 ) -> None:
     """Print the table of results in DIR, or write it to a file."""
-    from headroles import storage
     from headroles.results.result import load
 
     fmt = _format(options.format, out, "json" if options.view == "heads" else FORMATS[0])
@@ -122,14 +121,11 @@ def export(
 
 def _format(wanted: str | None, out: Path | None, usual: str) -> str:
     """Return the format: the one asked for, or that of the file extension, or the usual one."""
-    from headroles.storage import is_special
-
-    if out is None or is_special(out):
-        return wanted or usual
-    ending = ENDINGS.get(out.suffix.lower())
-    if wanted is None and ending is None:
+    is_named = out is not None and not storage.is_special(out)
+    ending = ENDINGS.get(out.suffix.lower()) if out is not None and is_named else None
+    if is_named and wanted is None and ending is None:
         known = ", ".join(ENDINGS)
         raise UsageError(f"{out} has no known file extension ({known}); name it with --format")
-    if wanted is not None and ending is not None and wanted != ending:
+    if wanted and ending and wanted != ending:
         raise UsageError(f"{out} ends as {ending} does, and --format says {wanted}; leave one out")
     return wanted or ending or usual

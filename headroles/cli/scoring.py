@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 from headroles.cli import console, flags
 from headroles.cli.studies import fill
-from headroles.corpus import CorpusOptions
+from headroles.corpus import CorpusOptions, open_corpus
 from headroles.options import Options
 from headroles.results.stored import put_into
 from headroles.sample import demo_model, sample_treebank
 from headroles.scoring.options import PartOptions, ScoreOptions
+from headroles.scoring.parts import Sharing, find_team, merge_scores
+from headroles.scoring.run_notes import RunSummary
+from headroles.scoring.scores import HeadScores
 from headroles.storage import parts_beside, parts_in
 from headroles.studies.classification.assignment import (
     ClassifyOptions,
@@ -28,18 +31,15 @@ def classify(
     out: flags.Out,
     reading: CorpusOptions,
     options: ClassifyOptions,
-    output: flags.ReportedOptions,
-    resuming: flags.ResumeOptions,
+    output: flags.LongRunOptions,
 ) -> None:
     """Score the heads of MODEL over CORPUS and test their roles."""
-    from headroles.roles import is_own
 
     def work(texts: Any, running: Any, sharing: Any, folder: Path) -> Any:
         made = classify_heads(model, texts, options=running, sharing=sharing)
         return made.scores, made.roles
 
-    imported = [name for name in options.roles or () if is_own(name)]
-    _score(model, corpus, out, reading, options, output, resuming, work, roles=imported)
+    _score(model, corpus, out, reading, options, output, work)
 
 
 def score(
@@ -49,18 +49,16 @@ def score(
     reading: CorpusOptions,
     part: PartOptions,
     options: ScoreOptions,
-    output: flags.FolderOptions,
-    resuming: flags.ResumeOptions,
+    output: flags.ResumeOptions,
 ) -> None:
     """Score the heads of MODEL over CORPUS, without tests. For corpora of any size."""
     from headroles.scoring.run import open_scoring
-    from headroles.scoring.run_notes import RunSummary
 
     def work(texts: Any, running: Any, sharing: Any, folder: Path) -> Any:
         with open_scoring(model, texts, running, sharing=sharing) as run:
             return RunSummary(run.write(folder))
 
-    _score(model, corpus, out, reading, options, output, resuming, work, part.corpus_part)
+    _score(model, corpus, out, reading, options, output, work, part.corpus_part)
 
 
 def _score(
@@ -69,17 +67,12 @@ def _score(
     out: Path,
     reading: CorpusOptions,
     options: ScoreOptions,
-    output: flags.FolderOptions,
-    resuming: flags.ResumeOptions,
+    output: flags.ResumeOptions,
     work: Callable[..., Any],
     part: Any = None,
-    roles: Sequence[str] = (),
 ) -> None:
     """Fill a folder with scores; of several processes the first does, and the others help it."""
-    from headroles.corpus import open_corpus
-    from headroles.scoring.parts import Sharing, find_team
     from headroles.scoring.run import open_scoring
-    from headroles.scoring.scores import HeadScores
 
     team = find_team()
     if team is not None and team.index > 0:
@@ -92,22 +85,11 @@ def _score(
         texts = console.watched(open_corpus(corpus, reading), running.on_progress)
         return work(texts, running, Sharing(parts_beside(folder), team, part), folder)
 
-    fill(
-        out,
-        [HeadScores],
-        output,
-        options,
-        scored,
-        doing="scoring",
-        resume=resuming.resume,
-        roles=roles,
-    )
+    fill(out, [HeadScores], output, options, scored)
 
 
 def assign(scored: flags.Scored, options: AssignOptions, output: flags.OutputOptions) -> None:
     """Test the scores in DIR again, without the model. Writes the role table there."""
-    from headroles.scoring.scores import HeadScores
-
     with console.working("role table"):
         table = assign_roles(HeadScores.load(scored), options=options)
     put_into(scored, table)
@@ -116,15 +98,9 @@ def assign(scored: flags.Scored, options: AssignOptions, output: flags.OutputOpt
 
 def demo(output: flags.FolderOptions, out: flags.Out = Path("headroles-demo")) -> None:
     """Run classify on the bundled treebank and model."""
-    classify(
-        str(demo_model()),
-        [sample_treebank()],
-        out,
-        CorpusOptions(),
-        ClassifyOptions(),
-        flags.ReportedOptions(**vars(output), report=True),
-        flags.ResumeOptions(resume=True),
-    )
+    reported = flags.LongRunOptions(**vars(output), report=True, resume=True)
+    corpus, options = CorpusOptions(), ClassifyOptions()
+    classify(str(demo_model()), [sample_treebank()], out, corpus, options, reported)
 
 
 def merge(
@@ -136,11 +112,8 @@ def merge(
     output: flags.FolderOptions,
 ) -> None:
     """Join parts of a corpus that were scored apart."""
-    from headroles.scoring.parts import merge_scores
-    from headroles.scoring.run_notes import RunSummary
-    from headroles.scoring.scores import HeadScores
 
     def work(_: Any, folder: Any) -> Any:
         return RunSummary(merge_scores(parts, folder))
 
-    fill(out, [HeadScores], output, Options(), work, doing="merging")
+    fill(out, [HeadScores], output, Options(), work)

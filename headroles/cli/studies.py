@@ -8,7 +8,7 @@ be printed alone. With ``parts`` it resumes; with ``out`` it writes a model into
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -74,20 +74,14 @@ def make_function(command: Command) -> Callable[..., None]:
     study = resolve_name(f"headroles.{command.place}")
     signature = inspect.signature(study)
     options = {field.name for field in fields_of(study.options)}
-    subjects = [
-        subject
+    subjects = {
+        name: subject
         for name, subject in signature.parameters.items()
         if name in ARGUMENTS and name not in options
-    ]
-    writes_model = any(subject.name == "out" for subject in subjects)
+    }
+    writes_model = "out" in subjects
 
-    def run(
-        options: Any,
-        output: Any,
-        out: Path | None = None,
-        resuming: Any = None,
-        **given: Any,
-    ) -> None:
+    def run(options: Any, output: Any, **given: Any) -> None:
         kinds, claim = result_types(command.kind_of_result), new_folder
         if writes_model or len(kinds) > 1:
             from headroles.models.loading.saved_models import PrunedModel, model_folder
@@ -96,55 +90,53 @@ def make_function(command: Command) -> Callable[..., None]:
             claim = partial(model_folder, model=given["model"])
 
         def work(running: Any, folder: Path | None) -> Any:
-            known = {**given, "out": out}
             bound = signature.bind_partial()
-            bound.arguments |= {
-                subject.name: _value_of(subject, known, running) for subject in subjects
-            }
+            for subject in subjects.values():
+                bound.arguments[subject.name] = _value_of(subject, given, running)
             more = {"folder": folder} if writes_model else {}
             return study(*bound.args, **bound.kwargs, options=running, **more)
 
-        resume = resuming.resume if resuming else None
-        fill(out, kinds, output, options, work, unit=command.unit, resume=resume, claim=claim)
+        fill(given["out"], kinds, output, options, work, unit=command.unit, claim=claim)
 
     made: Any = run
-    made.__signature__ = inspect.Signature([*_parameters(subjects, study.options, options)])
+    made.__signature__ = _signature(subjects, study.options)
     made.__doc__ = command.help
     return made  # type: ignore[no-any-return]
 
 
-def _parameters(
-    subjects: Sequence[inspect.Parameter], group: type[Options], options: set[str]
-) -> Iterator[inspect.Parameter]:
-    """Yield the parameters of a command: subjects of its study, the folder, groups of options."""
+def _signature(subjects: dict[str, inspect.Parameter], group: type[Options]) -> inspect.Signature:
+    """Return the signature of a command: subjects of its study, the folder, groups of options."""
+    options = {field.name for field in fields_of(group)}
     keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
-    arguments = ARGUMENTS
-    if any(subject.name == "sample" for subject in subjects):
-        arguments = {**ARGUMENTS, "task": _TASK_BESIDE}
-    for subject in subjects:
-        is_optional = (
-            subject.name == "names"
-            or subject.kind is subject.VAR_POSITIONAL
-            or "None" in subject.annotation
+    out = keyword("out", annotation="Path" if "on_progress" in options else "Path | None")
+    arguments = {**ARGUMENTS, "task": _TASK_BESIDE} if "sample" in subjects else ARGUMENTS
+    parameters = [
+        keyword(
+            name,
+            annotation=arguments[name],
+            default=None if _is_optional(subject) else subject.empty,
         )
-        default = None if is_optional else subject.empty
-        yield keyword(subject.name, annotation=arguments[subject.name], default=default)
-    if not any(subject.name == "out" for subject in subjects):
-        default = inspect.Parameter.empty if "on_progress" in options else None
-        yield keyword("out", annotation=flags.Out, default=default)
-    if any("Corpus" in subject.annotation for subject in subjects):
-        yield keyword("reading", annotation=CorpusOptions)
-    yield keyword("options", annotation=group)
-    yield keyword("output", annotation=flags.ReportedOptions)
-    if "parts" in options:
-        yield keyword("resuming", annotation=flags.ResumeOptions)
+        for name, subject in {"out": out, **subjects}.items()
+    ]
+    is_of_text = any("Corpus" in subject.annotation for subject in subjects.values())
+    groups: dict[str, Any] = {"reading": CorpusOptions} if is_of_text else {}
+    groups["options"] = group
+    groups["output"] = flags.LongRunOptions if "parts" in options else flags.ReportedOptions
+    parameters += [keyword(name, annotation=group) for name, group in groups.items()]
+    return inspect.Signature(parameters)
+
+
+def _is_optional(subject: inspect.Parameter) -> bool:
+    """Tell whether a command needs no argument for a subject; sets are named as their folders."""
+    may_lack = subject.kind is subject.VAR_POSITIONAL or "None" in subject.annotation
+    return may_lack or subject.name == "names"
 
 
 def _value_of(subject: inspect.Parameter, given: dict[str, Any], options: Any) -> Any:
     """Return a subject of a study, of the arguments of its command."""
     value = given[subject.name]
     if "Corpus" in subject.annotation:
-        return console.watched(_opened(value, given, options), options.on_progress)
+        return _opened(value, given, options)
     if subject.name == "names":
         folders = next(place for place in given.values() if isinstance(place, list))
         return names_of(folders) if value is None else split_names(value)
@@ -153,7 +145,7 @@ def _value_of(subject: inspect.Parameter, given: dict[str, Any], options: Any) -
     return value
 
 
-def _opened(files: list[Path] | None, given: dict[str, Any], options: Options) -> Any:
+def _opened(files: list[Path] | None, given: dict[str, Any], options: Any) -> Any:
     """Open a corpus. Raises UsageError for options of a corpus or a task that is not given."""
     reading = given["reading"]
     if "task" in given:
@@ -164,7 +156,7 @@ def _opened(files: list[Path] | None, given: dict[str, Any], options: Options) -
         if given["task"] is None and idle:
             raise UsageError(f"{idle} without a task: name its file with --task, or leave them out")
     if files:
-        return open_corpus(files, reading)
+        return console.watched(open_corpus(files, reading), options.on_progress)
     if reading != CorpusOptions():
         raise UsageError("options of reading text are given without text; name it with --sample")
     return None
@@ -180,14 +172,11 @@ def text_beside(task: Any, reading: CorpusOptions) -> CorpusOptions:
 def fill(
     out: Path | None,
     kinds: Sequence[Any],
-    output: flags.OutputOptions,
+    output: flags.FolderOptions,
     options: Any,
     work: Callable[[Any, Path | None], Any],
     *,
-    doing: str = "",
     unit: str = "sentences",
-    resume: bool | None = None,
-    roles: Sequence[str] = (),
     claim: Callable[..., Any] = new_folder,
 ) -> None:
     """Do the work of a command; its result is printed, and goes into a folder if there is one.
@@ -197,13 +186,13 @@ def fill(
     returns a result, or several made from each other. Raises UsageError for options of a folder
     that is not given.
     """
-    doing, overwrite = doing or kinds[-1].kind, getattr(output, "overwrite", False)
-    if out is None and (overwrite or getattr(output, "report", False)):
-        flag = "--overwrite" if overwrite else "--report"
-        raise UsageError(f"{flag} needs a folder: name one for the {kinds[-1].kind} with --out")
-    claimed = claim(out, kinds=kinds, overwrite=overwrite, resume=resume) if out else nullcontext()
+    doing, resume = kinds[-1].kind, getattr(output, "resume", None)
+    if out is None and (output.overwrite or getattr(output, "report", False)):
+        flag = "--overwrite" if output.overwrite else "--report"
+        raise UsageError(f"{flag} needs a folder: name one for the {doing} with --out")
     runs_model = hasattr(options, "on_progress")
-    with claimed as folder:
+    claimed = {"kinds": kinds, "overwrite": output.overwrite, "resume": resume}
+    with claim(out, **claimed) if out else nullcontext() as folder:
         watch: Any = console.progress_bar(doing, unit) if runs_model else console.working(doing)
         with watch as on_progress:
             running = {"on_progress": on_progress, "parts": folder and parts_beside(folder)}
@@ -212,7 +201,7 @@ def fill(
         results = made if isinstance(made, tuple) else (made,)
         if folder is not None and not (folder / RUN_FILE).exists():
             write_together(folder, results)
-    console.finish(results[-1], output, out, roles)
+    console.finish(results[-1], output, out, options)
 
 
 def names_of(folders: list[Path]) -> list[str]:
