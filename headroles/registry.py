@@ -146,14 +146,15 @@ COMMANDS = (
         "pruning-curves",
         "studies.pruning.pruning_curves:find_pruning_curves",
         "Measure MODEL with more and more heads removed.\n\nOrders of removing heads are compared "
-        "with one of them, at every share and over all. No model is written; write one with "
-        "headroles prune.",
+        "with one of them, at every share and over all; orders of importance are found with TASK. "
+        "No model is written; write one with headroles prune.",
     ),
     Command(
         "prune",
         "studies.pruning.prune:prune_heads",
-        "Remove heads from MODEL and write the smaller model.\n\nIt may be fine-tuned before. The "
-        "folder is a model for every command, in which heads keep their numbers.",
+        "Remove heads from MODEL and write the smaller model.\n\nOrders of "
+        "importance are found with TASK. The model may be fine-tuned before. The folder is a model "
+        "for every command, in which heads keep their numbers.",
         kind="pruning",
         unit="steps",
         title="Smaller models",

@@ -22,7 +22,7 @@ def run_well(*arguments: object) -> Result:
     """Run a command that succeeds and prints nothing on standard error but its progress."""
     result = run(*arguments)
     assert result.exit_code == 0, result.output
-    progress = ("scoring: ", "collaboration: ")  # after a while, if at all
+    progress = ("scores: ", "collaboration: ")  # after a while, if at all
     assert not [line for line in result.stderr.splitlines() if not line.startswith(progress)]
     return result
 

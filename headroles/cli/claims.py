@@ -9,6 +9,7 @@ from headroles.cli import flags
 from headroles.cli.studies import fill, names_of, text_beside
 from headroles.corpus import CorpusOptions, open_corpus
 from headroles.options import split_names
+from headroles.storage import RUN_FILE
 from headroles.studies.claims.claims import ClaimTable, combine_claims, test_claims
 from headroles.studies.claims.measured import ClaimOptions
 from headroles.testing.options import CorrectionOptions
@@ -40,16 +41,14 @@ def claims(
     were trained independently: then claims are tested over these models.
     """
     folders = [Path(model), *corpus]
+    is_over_models = all((folder / RUN_FILE).is_file() for folder in folders)
 
-    def combine(level: Any, _: Any) -> ClaimTable:
-        return combine_claims([*map(ClaimTable.load, folders)], names_of(folders), options=level)
-
-    def test(running: Any, _: Any) -> ClaimTable:
+    def work(running: Any, _: Any) -> ClaimTable:
+        if is_over_models:
+            tables = [*map(ClaimTable.load, folders)]
+            return combine_claims(tables, names_of(folders), options=running)
         texts = open_corpus(corpus, text_beside(task, reading))
-        tasks = split_names(task) if task is not None else ()
-        return test_claims(model, texts, after, tasks, options=running)
+        return test_claims(model, texts, after, split_names(task or ""), options=running)
 
-    if all((folder / "run.json").is_file() for folder in folders):
-        fill(out, [ClaimTable], output, options.as_group(CorrectionOptions), combine)
-    else:
-        fill(out, [ClaimTable], output, options, test, unit="parts")
+    taken = options.as_group(CorrectionOptions) if is_over_models else options
+    fill(out, [ClaimTable], output, taken, work, unit="parts")

@@ -60,26 +60,25 @@ def reported_errors() -> Iterator[None]:
 
     Messages name flags, not arguments of Python.
     """
-    try:
-        with speaking_of_flags():
+    with speaking_of_flags():
+        try:
             yield
-    except KeyboardInterrupt as stop:
-        err.print(printable(f"interrupted: {stop}" if stop.args else "interrupted"), soft_wrap=True)
-        raise typer.Exit(exit_code(stop)) from None
-    except BrokenPipeError:  # the reader of the output has ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(1) from None
-    except Exception as error:
-        if isinstance(message := getattr(error, "message", None), str):  # of typer
-            error.message = printable(message)  # type: ignore[attr-defined]
-        with speaking_of_flags():
-            text = _message_of(error)
-            if text is None:
+        except KeyboardInterrupt as stop:
+            reason = f": {stop}" if stop.args else ""
+            err.print(printable(f"interrupted{reason}"), soft_wrap=True)
+            raise typer.Exit(exit_code(stop)) from None
+        except BrokenPipeError:  # the reader of the output has ended
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
+        except Exception as error:
+            if isinstance(message := getattr(error, "message", None), str):  # of typer
+                error.message = printable(message)  # type: ignore[attr-defined]
+            if (text := _message_of(error)) is None:
                 raise
             err.print(f"error: {text}", style="red", soft_wrap=True)
-            for reason in getattr(error, "__notes__", ()):
-                warn(reason)
-        raise typer.Exit(getattr(error, "exit_code", 1)) from None
+            for note in getattr(error, "__notes__", ()):
+                warn(note)
+            raise typer.Exit(getattr(error, "exit_code", 1)) from None
 
 
 def _message_of(error: Exception) -> str | None:

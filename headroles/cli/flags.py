@@ -28,7 +28,8 @@ def option(flag: str, text: str, panel: str = "Output", metavar: str | None = No
 
 Model = Annotated[str, argument("MODEL", "Hub id or folder of an encoder.")]
 Texts = Annotated[list[Path], argument("CORPUS", "CoNLL-U files or folders, or text.")]
-Scored = Annotated[Path, argument("DIR", "Folder that score or classify wrote.")]
+SCORED = "Folder that score or classify wrote."
+Scored = Annotated[Path, argument("DIR", SCORED)]
 _OUT = option("--out", "Folder for the results.")
 Out = Annotated[Path, _OUT]
 OptionalOut = Annotated[Path | None, _OUT]
@@ -75,9 +76,9 @@ class LongRunOptions(ReportedOptions, ResumeOptions):
     """Options of commands that do both."""
 
 
-MOST_USED = "Most used"
+SECTIONS = ("Arguments", "Most used", *TITLES, "Options")
+"""Titles of the sections of a help, in order."""
 _MOST_USED = ("--out", "--report", "--parser", "--relations", "--roles")
-"""Title of the first flags of a help, and these flags."""
 
 
 class GroupedCommand(TyperCommand):
@@ -88,9 +89,9 @@ class GroupedCommand(TyperCommand):
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             if record := help_record(param, ctx):
-                title = MOST_USED if param.opts[0] in _MOST_USED else section_of(param)
+                title = SECTIONS[1] if param.opts[0] in _MOST_USED else section_of(param)
                 sections.setdefault(title, []).append(record)
-        for title in sorted(sections, key=("Arguments", MOST_USED, *SECTIONS[1:]).index):
+        for title in sorted(sections, key=SECTIONS.index):
             with formatter.section(title):
                 formatter.write_dl(sections[title])
 
@@ -102,10 +103,6 @@ def help_record(param: Any, ctx: Any) -> tuple[str, str] | None:
         return record
     term, text = record
     return term.partition(" <")[0] + "..." * (param.nargs == -1), text
-
-
-SECTIONS = ("Arguments", *TITLES, "Options")
-"""Titles of the sections of a help, in order."""
 
 
 def section_of(param: Any) -> str:

@@ -121,11 +121,12 @@ def export(
 
 def _format(wanted: str | None, out: Path | None, usual: str) -> str:
     """Return the format: the one asked for, or that of the file extension, or the usual one."""
-    is_named = out is not None and not storage.is_special(out)
-    ending = ENDINGS.get(out.suffix.lower()) if out is not None and is_named else None
-    if is_named and wanted is None and ending is None:
-        known = ", ".join(ENDINGS)
-        raise UsageError(f"{out} has no known file extension ({known}); name it with --format")
+    if out is None or storage.is_special(out):
+        return wanted or usual
+    ending = ENDINGS.get(out.suffix.lower())
     if wanted and ending and wanted != ending:
         raise UsageError(f"{out} ends as {ending} does, and --format says {wanted}; leave one out")
-    return wanted or ending or usual
+    if made := wanted or ending:
+        return made
+    known = ", ".join(ENDINGS)
+    raise UsageError(f"{out} has no known file extension ({known}); name it with --format")

@@ -27,46 +27,28 @@ from headroles.storage import RUN_FILE, parts_beside
 from headroles.tasks.options import TaskOptions
 
 _FOLDERS = Annotated[list[Path], flags.argument("DIR DIR", "Folders of results.")]
+_SAMPLE = "Text to fit and to measure with; left out: the bundled treebank. Repeatable."
+_TASK = "Tab-separated labelled text, or plain text for a masked LM."
+_MEASURED = "Examples to measure MODEL on before and after; columns and header are then theirs."
+_NAMES = "What to call them, separated by commas; left out: as their folders."
 ARGUMENTS: dict[str, Any] = {
     "model": flags.Model,
     "corpus": flags.Texts,
-    "sample": Annotated[
-        list[Path],
-        flags.option(
-            "--sample",
-            "Text to fit and to measure with; the bundled treebank if left out. Repeatable.",
-            "Corpus",
-            "FILE",
-        ),
-    ],
-    "task": Annotated[
-        Path, flags.argument("TASK", "Tab-separated labelled text, or plain text for a masked LM.")
-    ],
+    "sample": Annotated[list[Path], flags.option("--sample", _SAMPLE, "Corpus", "FILE")],
+    "task": Annotated[Path, flags.argument("TASK", _TASK)],
     "test": Annotated[Path, flags.option("--test", "Examples to measure on.", "Task")],
     "scores": flags.Scored,
     "sets": _FOLDERS,
-    "ablations": _FOLDERS,
-    "before": Annotated[Path, flags.argument("BEFORE", "Folder that score or classify wrote.")],
-    "after": Annotated[Path, flags.argument("AFTER", "Folder that score or classify wrote.")],
+    "before": Annotated[Path, flags.argument("BEFORE", flags.SCORED)],
+    "after": Annotated[Path, flags.argument("AFTER", flags.SCORED)],
     "later": Annotated[list[Path], flags.argument("LATER", "Folders of further checkpoints.")],
-    "names": Annotated[
-        str,
-        flags.option("--names", "What to call them, separated by commas; else as their folders."),
-    ],
+    "ablations": _FOLDERS,
+    "names": Annotated[str, flags.option("--names", _NAMES)],
     "out": flags.Out,
 }
 """Arguments of the command line by the name of a study's subject."""
-_TASK_BESIDE = Annotated[
-    Path,
-    flags.option(
-        "--task",
-        "Examples of what the model was trained for, to measure it before and after; columns and "
-        "header are then those of this file.",
-        "Task",
-        "FILE",
-    ),
-]
-"""The task of a study that fits and measures with text."""
+BESIDE_SAMPLE = {"task": Annotated[Path, flags.option("--task", _MEASURED, "Task", "FILE")]}
+"""Those of studies that take a sample."""
 
 
 def make_function(command: Command) -> Callable[..., None]:
@@ -109,13 +91,9 @@ def _signature(subjects: dict[str, inspect.Parameter], group: type[Options]) -> 
     options = {field.name for field in fields_of(group)}
     keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
     out = keyword("out", annotation="Path" if "on_progress" in options else "Path | None")
-    arguments = {**ARGUMENTS, "task": _TASK_BESIDE} if "sample" in subjects else ARGUMENTS
+    arguments = ARGUMENTS | (BESIDE_SAMPLE if "sample" in subjects else {})
     parameters = [
-        keyword(
-            name,
-            annotation=arguments[name],
-            default=None if _is_optional(subject) else subject.empty,
-        )
+        keyword(name, annotation=arguments[name], default=_default(subject))
         for name, subject in {"out": out, **subjects}.items()
     ]
     is_of_text = any("Corpus" in subject.annotation for subject in subjects.values())
@@ -126,10 +104,10 @@ def _signature(subjects: dict[str, inspect.Parameter], group: type[Options]) -> 
     return inspect.Signature(parameters)
 
 
-def _is_optional(subject: inspect.Parameter) -> bool:
-    """Tell whether a command needs no argument for a subject; sets are named as their folders."""
+def _default(subject: inspect.Parameter) -> Any:
+    """Return the default of an argument: None if a command can do without it."""
     may_lack = subject.kind is subject.VAR_POSITIONAL or "None" in subject.annotation
-    return may_lack or subject.name == "names"
+    return None if may_lack or subject.name == "names" else subject.empty
 
 
 def _value_of(subject: inspect.Parameter, given: dict[str, Any], options: Any) -> Any:
