@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,29 @@ def run_well(*arguments: object) -> Result:
     progress = ("scores: ", "collaboration: ")  # after a while, if at all
     assert not [line for line in result.stderr.splitlines() if not line.startswith(progress)]
     return result
+
+
+def follow(transcript: str, places: Mapping[str, object]) -> None:
+    """Run the commands of a transcript, with places in capital letters.
+
+    Each line is a command and, after ``=>``, phrases of its output in their order, with dots
+    between them. A command that fails has its exit code in front, and leaves everything unchanged;
+    ``ls`` lists the files of a folder.
+    """
+    for line in transcript.strip().splitlines():
+        for name, place in places.items():
+            line = re.sub(rf"\b{name}\b", str(place), line)
+        command, _, expected = line.partition("=>")
+        code, *words = shlex.split(command if command[0].isdigit() else f"0 {command}")
+        if words[0] == "ls":
+            assert names(Path(words[1])) == {*expected.split()}, line
+            continue
+        there = contents(Path(str(places["OUT"])))
+        done = run(*words) if code != "0" else run_well(*words)
+        assert done.exit_code == int(code), done.output
+        assert code == "0" or contents(Path(str(places["OUT"]))) == there, line
+        phrases = (re.escape(" ".join(phrase.split())) for phrase in expected.split("..."))
+        assert re.search(".*".join(phrases), " ".join(done.output.split())), (line, done.output)
 
 
 def names(folder: Path) -> set[str]:

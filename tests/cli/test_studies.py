@@ -14,10 +14,8 @@ import pandas as pd
 import pytest
 import torch
 
-import headroles as hr
 from headroles import (
     HeadScores,
-    Replication,
     RoleComparison,
     RoleTable,
     assign_roles,
@@ -28,7 +26,7 @@ from headroles.models.heads.surgery import zero_heads
 from headroles.models.loading.encoder import load_model
 from headroles.results.formats import ENDINGS, FORMATS
 from headroles.results.stored import save_together
-from tests.commands import names, record_in, run, run_well
+from tests.commands import follow, names, record_in, run, run_well
 from tests.conftest import make_scores
 from tests.models.test_attention import make_inputs
 from tests.rounding import assert_same_outputs, tolerance
@@ -37,7 +35,65 @@ from tests.tasks.conftest import classifier, labelled
 __all__ = ["classifier", "labelled"]
 
 
-# collaborate, redundancy.
+TRANSCRIPTS = {
+    "overwriting replaces model and table": """
+collaborate BERT --rank 16 --method per-head --out OUT --json => "out": "OUT" ... "rank": 16
+1 collaborate BERT --rank 8 --out OUT                => is not empty
+collaborate BERT --rank 8 --out OUT --overwrite
+export OUT --format json                             => "rank": 8
+""",
+    "a collaborative model, whose folder holds a table, is scored and compared": """
+collaborate BERT --rank 16 --out OUT/model
+classify OUT/model TREEBANK --no-beyond-offset --out OUT/after
+assign OUT/after
+score BERT TREEBANK --no-beyond-offset --out OUT/before
+compare OUT/before OUT/after                         => /model over small.conllu
+""",
+    "roles of redundancy": """
+classify BERT TREEBANK --no-beyond-offset --out OUT/roles
+redundancy BERT --draws 9 --permutations 99 --roles-from OUT/roles --out OUT/redundancy
+ls OUT/redundancy                                    => run.json redundancy.csv redundancy.parquet
+export OUT/redundancy --view layers                  => layer,heads,head_size,width,head_90%
+classify PRUNED TREEBANK --no-beyond-offset --out OUT/pruned
+2 redundancy PRUNED --roles-from OUT/pruned          => lacks 5 of its heads
+""",
+    "other corpora are compared where they meet": """
+score TUNED PART --relations nsubj --out OUT/part
+2 compare BEFORE OUT/part --out OUT/shifts => differ in their relations ... --on-mismatch intersect
+compare BEFORE OUT/part --out OUT/shifts --on-mismatch intersect => Dropped: of before
+export OUT/shifts --format json                      => syntactic:nsubj:to_dependent
+""",
+    "best": """
+best HITS --alpha 0.1 --json                         => "alpha": 0.1
+best HITS --out OUT/best                             => headroles report OUT/best
+export OUT/best                                      => role,half,layer,head
+best HITS --top 2 --model BERT => The best 2 heads of each role ... 2 heads one head best offset
+""",
+    "heads to use, as JSON, and in a sentence of one's own": """
+classify BERT SAMPLE --threshold 0.5 --roles local --out OUT
+export OUT --view heads                              => {"local": [[
+export OUT --view heads --format csv                 => role,
+examples OUT --head 0-0 --role local --tokens 'Old dogs sleep' => Old dogs sleep (tokens)
+""",
+    "describe and examples": """
+describe HITS                                        => confidence ... entropy:share ... distance
+examples HITS --layer 1 --head 2 --role rare --n 3   => Head 1-2, the rarest word of the
+examples HITS --layer 1 --head 2 --role rare --n 3   => (rare): the hit scores near
+examples HITS --layer 1 --head 2 --role rare --n 3   => word a gives word b 0.62
+""",
+    "tokens": """
+tokens BERT TREEBANK --out OUT                       => classifier ... separators ... punctuation
+export OUT --view summary => group,tokens,weights,norms,layer_norms,length,norms_less_weights
+tokens BERT TREEBANK --frequencies COUNTS --out OUT --overwrite --json => "n_clusters": 2
+""",
+    "one model over two corpora": """
+score BERT TREEBANK --relations nsubj --out OUT/small
+score BERT SAMPLE --relations nsubj --out OUT/sample
+replicate OUT/small OUT/sample --threshold 0.5 --out OUT/both => 2 corpora: small, sample
+export OUT/both --view heads --format csv            => layer,head,role,at_least,shown_in
+replicate OUT/small OUT/sample --names Enga,Kobon --out OUT/other => 2 corpora: Enga, Kobon
+""",
+}
 
 
 @pytest.fixture(scope="module")
@@ -63,22 +119,6 @@ def logits(folder: Path) -> torch.Tensor:
     return found
 
 
-def test_overwriting_replaces_model_and_table(bert_folder: Path, out: Path) -> None:
-    asked = ("--method", "per-head", "--out", out, "--json")
-    facts = json.loads(run_well("collaborate", bert_folder, "--rank", 16, *asked).stdout)
-    assert [layer["rank"] for layer in facts["rows"]] == [16] * 3
-    assert facts["facts"]["parameters_after"] < facts["facts"]["parameters_before"]
-    assert facts["out"] == str(out)
-    before = (out / "low_rank.safetensors").read_bytes()
-    result = run("collaborate", bert_folder, "--rank", 8, "--out", out)
-    assert result.exit_code == 1
-    assert "is not empty" in result.stderr
-    assert (out / "low_rank.safetensors").read_bytes() == before
-    run_well("collaborate", bert_folder, "--rank", 8, "--out", out, "--overwrite")
-    assert load_model(out).encoder.layer[0].attention.self.scores.rank == 8
-    assert '"rank": 8' in run_well("export", out, "--format", "json").stdout
-
-
 @pytest.mark.parametrize("with_task", [False, True])
 def test_progress_of_collaborate_is_that_of_the_whole_study(
     with_task: bool,
@@ -95,19 +135,6 @@ def test_progress_of_collaborate_is_that_of_the_whole_study(
     assert list(done) == sorted(done)
     assert done[-1] == total[-1]
     assert done[0] < total[0] / 4 < done[len(done) // 2]
-
-
-def test_a_collaborative_model_is_scored_and_compared_with_the_original(
-    bert_folder: Path, treebank: Path, out: Path, tmp_path: Path
-) -> None:
-    """Its folder holds a table too, and is a model all the same."""
-    folder = tmp_path / "model"
-    run_well("collaborate", bert_folder, "--rank", 16, "--out", folder)
-    run_well("classify", folder, treebank, "--no-beyond-offset", "--out", out)
-    run_well("assign", out)
-    assert record_in(out)["sources"]["scores"]["model"]["model"] == str(folder)
-    run_well("score", bert_folder, treebank, "--no-beyond-offset", "--out", tmp_path / "before")
-    assert "/model over small.conllu" in run_well("compare", tmp_path / "before", out).stdout
 
 
 def test_a_collaborative_model_has_the_loss_and_metrics_that_are_said(
@@ -157,27 +184,6 @@ def test_a_rank_is_that_of_whole_layers(
         assert_same_outputs(logits(out), logits(pruned))
 
 
-def test_redundancy_with_roles_is_saved(
-    bert_folder: Path, treebank: Path, out: Path, tmp_path: Path
-) -> None:
-    classified = tmp_path / "classified"
-    run_well("classify", bert_folder, treebank, "--no-beyond-offset", "--out", classified)
-    arguments = ("--draws", 9, "--permutations", 99, "--roles-from", classified)
-    run_well("redundancy", bert_folder, *arguments, "--out", out)
-    assert names(out) == {"run.json", "redundancy.csv", "redundancy.parquet"}
-    layers = run_well("export", out, "--view", "layers").stdout
-    assert layers.startswith("layer,heads,head_size,width,head_90%")
-
-
-def test_roles_of_a_model_without_heads_are_refused(
-    pruned: Path, treebank: Path, out: Path
-) -> None:
-    run_well("classify", pruned, treebank, "--no-beyond-offset", "--out", out)
-    result = run("redundancy", pruned, "--roles-from", out)
-    assert result.exit_code == 2
-    assert "lacks 5 of its heads" in result.stderr
-
-
 # compare.
 
 
@@ -207,26 +213,6 @@ def test_compare_is_the_function_of_python_over_stored_scores(results: Path, out
     assert not rows.query("checkpoint == 'two'")["changed"].any()
 
 
-def test_other_corpora_are_compared_where_they_meet(
-    results: Path, tuned_folder: Path, sample: Path, tmp_path: Path, out: Path
-) -> None:
-    part = tmp_path / "part.conllu"
-    sentences = sample.read_text(encoding="utf-8").split("\n\n")
-    part.write_text("\n\n".join(sentences[:12]) + "\n\n", encoding="utf-8")
-    run_well("score", tuned_folder, part, "--relations", "nsubj", "--out", tmp_path / "part")
-    arguments = ("compare", results / "before", tmp_path / "part", "--out", out)
-    result = run(*arguments)
-    assert result.exit_code == 2
-    assert "differ in their relations" in result.stderr
-    assert "--on-mismatch intersect" in result.stderr
-    assert not out.exists()
-    shown = run_well(*arguments, "--on-mismatch", "intersect").stdout
-    dropped = record_in(out)["facts"]["dropped_examples"]
-    assert dropped["before"] > 50 > 2 > dropped["after"]
-    assert f"Dropped: of before {dropped['before']} examples and " in shown
-    assert RoleComparison.load(out).roles[-1] == "syntactic:nsubj:to_dependent"
-
-
 # best, describe, examples, tokens, replicate.
 
 
@@ -238,82 +224,24 @@ def hits(tmp_path_factory: pytest.TempPathFactory, bert_folder: Path, sample: Pa
     return out
 
 
-def test_best(hits: Path, tmp_path: Path) -> None:
-    shown = run_well("best", hits).stdout
-    found = hr.find_best_heads(HeadScores.load(hits))
-    in_python = repr(found).replace(".in_full()", "--full").split()  # which says how to go on
-    assert shown.split() == in_python[: len(shown.split())]
-    printed = json.loads(run_well("best", hits, "--alpha", "0.1", "--json").stdout)
-    assert printed["options"]["alpha"] == 0.1
-    assert len(printed["rows"]) == len(found)
-    run_well("best", hits, "--out", tmp_path / "best")
-    assert run_well("export", tmp_path / "best").stdout.startswith("role,half,layer,head")
-
-
-def test_heads_to_use(hits: Path, bert_folder: Path, sample: Path, tmp_path: Path) -> None:
-    """The best heads together, as JSON, and in a sentence of one's own."""
-    shown = run_well("best", hits, "--top", 2, "--model", bert_folder).stdout
-    assert "The best 2 heads of each role" in shown
-    assert "2 heads one head best offset more than one" in " ".join(shown.split())
-    out = tmp_path / "roles"
-    run_well("classify", bert_folder, sample, "--threshold", 0.5, "--roles", "local", "--out", out)
-    heads = json.loads(run_well("export", out, "--view", "heads").stdout)
-    expected = RoleTable.load(out).heads_with("local")
-    assert heads == {"local": [list(head) for head in expected]}
-    assert run_well("export", out, "--view", "heads", "--format", "csv").stdout.startswith("role,")
-    asked = ("examples", out, "--head", "0-0", "--role", "local")
-    assert "  Old dogs sleep  (tokens)" in run_well(*asked, "--tokens", "Old dogs sleep").stdout
-
-
-def test_describe_and_examples(hits: Path) -> None:
-    shown = run_well("describe", hits).stdout
-    assert all(name in shown for name in ("confidence", "entropy:share", "distance"))
-    asked = ("--layer", 1, "--head", 2, "--role", "rare", "--n", 3)
-    shown = run_well("examples", hits, *asked).stdout
-    assert "Head 1-2, the rarest word of the sentence (rare): the hit scores near" in shown
-    assert "word a gives word b 0.62" in shown
-    printed = json.loads(run_well("examples", hits, *asked, "--json").stdout)
-    assert len(printed["rows"]) == 3
-    assert all("[" in row["text"] for row in printed["rows"])
-
-
-def test_tokens(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
-    out = tmp_path / "tokens"
-    shown = run_well("tokens", bert_folder, treebank, "--out", out).stdout
-    assert all(group in shown for group in ("classifier", "separators", "punctuation", "other"))
-    exported = run_well("export", out, "--view", "summary").stdout
-    assert exported.startswith("group,tokens,weights,norms,layer_norms,length,norms_less_weights")
-    counts = tmp_path / "counts.tsv"
+@pytest.fixture
+def places(
+    request: pytest.FixtureRequest, results: Path, hits: Path, sample: Path, tmp_path: Path
+) -> dict[str, object]:
+    """What words of a transcript in capital letters stand for."""
+    part, counts = tmp_path / "part.conllu", tmp_path / "counts.tsv"
+    sentences = sample.read_text(encoding="utf-8").split("\n\n")
+    part.write_text("\n\n".join(sentences[:12]) + "\n\n", encoding="utf-8")
     counts.write_text("cats\t3\nsleep\t9\n", encoding="utf-8")
-    asked = ("--frequencies", counts, "--pairing", "none", "--json")
-    again = run_well("tokens", bert_folder, treebank, "--out", out, *asked, "--overwrite")
-    printed = json.loads(again.stdout)
-    assert printed["facts"]["n_clusters"] == 2
-    found = hr.measure_token_groups(
-        str(bert_folder), hr.read_conllu(treebank), frequencies=str(counts), pairing="none"
-    )
-    assert printed["rows"][0]["mean"] == found.frame["mean"][0]
+    fixtures = {"BERT": "bert_folder", "TUNED": "tuned_folder", "PRUNED": "pruned"}
+    fixtures |= {"SAMPLE": "sample", "TREEBANK": "treebank", "OUT": "out"}
+    made = {name: request.getfixturevalue(fixture) for name, fixture in fixtures.items()}
+    return {**made, "BEFORE": results / "before", "HITS": hits, "PART": part, "COUNTS": counts}
 
 
-def test_one_model_over_two_corpora(
-    bert_folder: Path, treebank: Path, sample: Path, tmp_path: Path
-) -> None:
-    folders = [tmp_path / "small", tmp_path / "sample"]
-    for folder, corpus in zip(folders, (treebank, sample), strict=True):
-        run_well("score", bert_folder, corpus, "--out", folder, "--relations", "nsubj")
-    out = tmp_path / "out"
-    shown = run_well("replicate", *folders, "--threshold", 0.5, "--out", out).stdout
-    assert "2 corpora: small, sample" in shown
-    table = Replication.load(out)
-    assert set(table.frame["at_least"]) == {1, 2}
-    assert len(table) == 2 * 3 * 4 * len(set(table.frame["role"]))
-    exported = run_well("export", out, "--view", "heads", "--format", "csv").stdout
-    assert exported.startswith("layer,head,role,at_least,shown_in")
-    again = ("replicate", *folders, "--out", out, "--overwrite")
-    summary = json.loads(run_well(*again, "--json").stdout)
-    assert summary["facts"]["names"] == ["small", "sample"]
-    shown = run_well(*again, "--names", "English,German").stdout
-    assert "2 corpora: English, German" in shown
+@pytest.mark.parametrize("transcript", TRANSCRIPTS.values(), ids=TRANSCRIPTS)
+def test_transcripts(transcript: str, places: dict[str, object]) -> None:
+    follow(transcript, places)
 
 
 # export.
