@@ -24,7 +24,6 @@ from .permutation import shuffle_labels as shuffle_labels
 from .power import design_effect as design_effect
 from .power import power_of as power_of
 from .power import smallest_n as smallest_n
-from .sample import ALTERNATIVES as ALTERNATIVES
 from .sample import DEGENERATE as DEGENERATE
 from .sample import OK as OK
 from .sample import UNTESTABLE as UNTESTABLE

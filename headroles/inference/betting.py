@@ -70,7 +70,7 @@ def bet(sample: Sample, threshold: FloatArray, bounds: Bounds) -> Bets:
     Units are taken to be independent draws; their distribution is arbitrary, and the tests hold for
     any dependence between columns.
 
-    Raises StatisticsError for bounds that do not fit or that a value exceeds.
+    Raises StatisticsError for bounds that a value exceeds, or that exceed those of all examples.
 
     >>> one = np.ones((1, 1))
     >>> bounds = Bounds(np.zeros((9, 1)), np.ones((9, 1)), 0 * one[0], one[0], np.array([0]), 1)
@@ -78,7 +78,12 @@ def bet(sample: Sample, threshold: FloatArray, bounds: Bounds) -> Bets:
     >>> round(float(bets.p_value("greater")[0]), 4)
     0.0515
     """
-    _check_bounds(sample, bounds)
+    beyond = np.fmax(bounds.least - bounds.low, bounds.high - bounds.most)
+    if (beyond > SLACK).any():
+        raise StatisticsError(
+            f"bounds of an example lie {np.nanmax(beyond):g} outside of those of all examples; "
+            "widen least and most"
+        )
     limits = check_thresholds(threshold, sample.n_tests)
     mean, above, below = np.empty((3, sample.n_tests))
     for columns in sample.column_slices:
@@ -141,24 +146,3 @@ def _weighted(
         weights[rows] = np.where(there, bounds.cap / np.maximum(farthest, bounds.cap), 0)
         distances[rows] = np.where(there, np.clip(values, low, high) - limits, 0) * weights[rows]
     return distances, weights
-
-
-def _check_bounds(sample: Sample, bounds: Bounds) -> None:
-    shape = (sample.n_examples, len(bounds.least))
-    if bounds.low.shape != shape or bounds.high.shape != shape or bounds.most.shape != shape[1:]:
-        raise StatisticsError(
-            f"bounds have shapes {bounds.low.shape} and {bounds.high.shape}; give "
-            f"({sample.n_examples}, {len(bounds.least)}), one for each example and kind"
-        )
-    if bounds.kinds.shape != (sample.n_tests,):
-        raise StatisticsError(
-            f"kinds have shape {bounds.kinds.shape}; give ({sample.n_tests},), one for each test"
-        )
-    beyond = np.fmax(bounds.least - bounds.low, bounds.high - bounds.most)
-    if (beyond > SLACK).any():
-        raise StatisticsError(
-            f"bounds of an example lie {np.nanmax(beyond):g} outside of those of all examples; "
-            "widen least and most"
-        )
-    if not bounds.cap > 0:
-        raise StatisticsError(f"the cap is {bounds.cap}; give a number above 0")

@@ -28,17 +28,8 @@ def contrast_sample(samples: Sequence[Sample], weights: ArrayLike) -> Sample:
 
     Returns:
         A sample of contrasts * tests.
-
-    Raises:
-        StatisticsError: samples and weights that do not fit.
     """
     weight = np.asarray(weights, dtype=np.float64)
-    shapes = [sample.n_tests for sample in samples]
-    if weight.ndim != 2 or len(set(shapes)) > 1 or weight.shape[1] != len(samples):
-        raise StatisticsError(
-            f"samples have {shapes} tests and weights have shape {weight.shape}; give samples of "
-            "the same tests and weights (contrasts, samples)"
-        )
     mean, error, df, n, n_clusters = (
         np.stack([getattr(sample.moments, name) for sample in samples])
         for name in ("mean", "standard_error", "df", "n", "n_clusters")

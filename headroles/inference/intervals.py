@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from headroles.arrays import FloatArray
 from headroles.errors import StatisticsError
@@ -12,7 +11,6 @@ from headroles.inference.sample import (
     OK,
     UNTESTABLE,
     Sample,
-    check_share,
     resolution_of,
 )
 
@@ -39,7 +37,6 @@ def skewed_interval(sample: Sample, *, confidence: float = 0.95) -> Intervals:
     """
     from scipy import stats  # half a second to import
 
-    check_share(confidence, "confidence")
     moments, result = sample.moments, open_intervals(sample)
     ok = moments.status == OK
     values = sample.values[:, ok].astype(np.float64)
@@ -63,7 +60,7 @@ def _inverse(place: float, skewness: FloatArray, n: int) -> FloatArray:
     return np.asarray(3 * (np.cbrt(1 + c * (place - c / (6 * n))) - 1) / c)
 
 
-def wilson_interval(values: ArrayLike | Sample, *, confidence: float = 0.95) -> Intervals:
+def wilson_interval(sample: Sample, *, confidence: float = 0.95) -> Intervals:
     """Compute two-sided Wilson intervals of the mean of every column of shares.
 
     The interval contains the shares p whose distance from the mean m is at most t times their
@@ -76,13 +73,10 @@ def wilson_interval(values: ArrayLike | Sample, *, confidence: float = 0.95) -> 
     are equal, such as only hits, they do not show the error, and n is the number of clusters.
     Limits are NaN for untestable columns.
 
-    Raises StatisticsError as `Sample.of`, for values outside 0 to 1, and for a confidence outside
-    (0, 1).
+    Raises StatisticsError for values outside 0 to 1.
     """
     from scipy import stats  # half a second to import
 
-    check_share(confidence, "confidence")
-    sample = Sample.of(values)
     _check_range(sample, 0, "a value lies outside 0 to 1; give shares for Wilson intervals")
     moments, result = sample.moments, open_intervals(sample)
     some = moments.status != UNTESTABLE
@@ -101,7 +95,7 @@ def wilson_interval(values: ArrayLike | Sample, *, confidence: float = 0.95) -> 
     return result
 
 
-def difference_interval(values: ArrayLike | Sample, *, confidence: float = 0.95) -> Intervals:
+def difference_interval(sample: Sample, *, confidence: float = 0.95) -> Intervals:
     """Compute two-sided intervals of the mean of columns of differences of shares, -1 to 1.
 
     The mean difference d is the gain, w = mean of max(value, 0), less the loss, l = mean of
@@ -115,10 +109,8 @@ def difference_interval(values: ArrayLike | Sample, *, confidence: float = 0.95)
     example, t intervals have no data for an error; Wilson limits of gain and loss exist even then.
     Limits are NaN for untestable columns.
 
-    Raises StatisticsError as `Sample.of`, for values outside -1 to 1, and for a confidence outside
-    (0, 1).
+    Raises StatisticsError for values outside -1 to 1.
     """
-    sample = Sample.of(values)
     _check_range(sample, -1, "a value lies outside -1 to 1; give differences of shares")
     # shares that agree up to rounding are neither won nor lost
     is_rounding = np.abs(sample.values) < resolution_of(sample.values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,34 +12,20 @@ from headroles.inference.sample import (
     DEGENERATE,
     OK,
     Alternative,
-    Moments,
     Sample,
-    check_alternative,
-    check_share,
     check_thresholds,
     check_values,
 )
 
 
-@dataclass(frozen=True)
-class TTest:
-    """One entry per test, all arrays (tests,); NaN if undefined.
+class TTest(NamedTuple):
+    """Statistics and p-values (tests,), NaN for untestable and degenerate columns."""
 
-    ``effect_size`` is (mean - threshold) / sd, with clusters or without. Columns that are
-    untestable or degenerate have no statistic and no p-value.
-    """
-
-    moments: Moments
-    effect_size: FloatArray
     statistic: FloatArray
     p_value: FloatArray
 
 
-def t_test(
-    values: ArrayLike | Sample,
-    threshold: ArrayLike,
-    alternative: Alternative = "greater",
-) -> TTest:
+def t_test(sample: Sample, threshold: ArrayLike, alternative: Alternative = "greater") -> TTest:
     """Test the mean of every column against the threshold.
 
     The statistic, (mean - threshold) / SE, is compared with t; `Sample` has the error and the
@@ -47,30 +33,24 @@ def t_test(
     of one example each give the ordinary t-test.
 
     Args:
-        values: a sample, or values for `Sample.of`.
+        sample: values and their clusters.
         threshold: the mean under H0, at its limit: a number, or (tests,) one for each test.
         alternative: H1, the mean is ``"greater"`` or ``"less"`` than the threshold, or differs
             from it (``"two-sided"``).
 
     Raises:
-        StatisticsError: as `Sample.of`; ``threshold`` does not fit; unknown alternative.
+        StatisticsError: ``threshold`` does not fit.
 
-    >>> result = t_test([[3.4], [2.9], [4.1], [3.8], [3.0]], threshold=3)
+    >>> result = t_test(Sample.of([[3.4], [2.9], [4.1], [3.8], [3.0]]), threshold=3)
     >>> round(float(result.p_value[0]), 6)
     0.063746
     """
-    check_alternative(alternative)
-    sample = Sample.of(values)
-    limits = check_thresholds(threshold, sample.n_tests)
-    moments = sample.moments
-    effect_size, statistic, p_value = np.full((3, sample.n_tests), np.nan)
-    distance = moments.mean - limits
-    described = (moments.sd > 0) & (moments.status != DEGENERATE)
-    effect_size[described] = distance[described] / moments.sd[described]
-    ok = moments.status == OK
-    statistic[ok] = distance[ok] / moments.standard_error[ok]
-    p_value[ok] = p_of_t(statistic[ok], moments.df[ok], alternative)
-    return TTest(moments, effect_size, statistic, p_value)
+    distance = sample.moments.mean - check_thresholds(threshold, sample.n_tests)
+    ok = sample.moments.status == OK
+    statistic, p_value = np.full((2, sample.n_tests), np.nan)
+    statistic[ok] = distance[ok] / sample.moments.standard_error[ok]
+    p_value[ok] = p_of_t(statistic[ok], sample.moments.df[ok], alternative)
+    return TTest(statistic, p_value)
 
 
 def p_of_t(statistic: FloatArray, df: FloatArray, alternative: Alternative) -> FloatArray:
@@ -82,8 +62,7 @@ def p_of_t(statistic: FloatArray, df: FloatArray, alternative: Alternative) -> F
     return np.asarray(stats.t.sf(statistic if alternative == "greater" else -statistic, df))
 
 
-@dataclass(frozen=True)
-class Intervals:
+class Intervals(NamedTuple):
     """Limits (tests,): NaN for untestable columns, the mean itself for degenerate ones."""
 
     ci_low: FloatArray
@@ -96,16 +75,10 @@ def open_intervals(sample: Sample) -> Intervals:
     return Intervals(low, low.copy())
 
 
-def t_interval(values: ArrayLike | Sample, *, confidence: float = 0.95) -> Intervals:
-    """Compute two-sided t intervals of the mean of every column separately.
-
-    Limits are NaN for untestable columns, the mean for degenerate ones. Raises StatisticsError as
-    `Sample.of`, and for a confidence outside (0, 1).
-    """
+def t_interval(sample: Sample, *, confidence: float = 0.95) -> Intervals:
+    """Compute two-sided t intervals of the mean of every column separately."""
     from scipy import stats  # half a second to import
 
-    check_share(confidence, "confidence")
-    sample = Sample.of(values)
     moments, result = sample.moments, open_intervals(sample)
     ok = moments.status == OK
     reach = stats.t.ppf((1 + confidence) / 2, moments.df[ok]) * moments.standard_error[ok]
@@ -135,12 +108,11 @@ def rank_test(
         p-values (tests,), NaN without draws.
 
     Raises:
-        StatisticsError: arrays that do not fit, or an unknown alternative.
+        StatisticsError: arrays that do not fit.
 
     >>> rank_test([[1.0], [2.0], [3.0]], [2.5]).tolist()
     [0.5]
     """
-    check_alternative(alternative)
     values = check_values(drawn, "draws")
     limits = check_thresholds(observed, values.shape[1])
     n_draws = (~np.isnan(values)).sum(axis=0)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headroles.arrays import BoolArray, FloatArray, IntArray
-from headroles.errors import StatisticsError
 
 
 def permute_within(
@@ -25,7 +24,7 @@ def permute_within(
     ignored.
 
     Args:
-        values: (units,).
+        values: (units,), all finite.
         marked: (units,) whether each unit is marked.
         strata: (units,) integer label of each unit's stratum.
         n_resamples: number of permutations.
@@ -33,16 +32,9 @@ def permute_within(
 
     Returns:
         The difference, and those of permuted marks (n_resamples,); NaN if all strata are ignored.
-
-    Raises:
-        StatisticsError: arguments of different lengths, or values that are not finite.
     """
     numbers = np.asarray(values, dtype=np.float64)
     marks, labels = np.asarray(marked, dtype=bool), np.asarray(strata)
-    if not numbers.shape == marks.shape == labels.shape or numbers.ndim != 1:
-        raise StatisticsError("values, marks and strata have different lengths; give one per unit")
-    if not np.isfinite(numbers).all():
-        raise StatisticsError("values must be finite; remove units without one")
     rng = np.random.default_rng(seed)
     observed, drawn, n_marked = 0.0, np.zeros(n_resamples), 0
     for label in np.unique(labels):
@@ -89,17 +81,7 @@ def shuffle_labels(
         labels: (G, N, K), whether an item has a label.
         n_resamples: B, at least 1.
         seed: of the shuffles.
-
-    Raises:
-        StatisticsError: no shuffles, or arrays of different groups or items.
     """
-    if n_resamples < 1:
-        raise StatisticsError(f"the number of resamples is {n_resamples}; give at least 1")
-    if labels.shape[:2] != likeness.shape[:2] or likeness.shape[1] != likeness.shape[2]:
-        raise StatisticsError(
-            f"likeness has shape {likeness.shape} and labels have shape {labels.shape}; give "
-            "(groups, items, items) and (groups, items, labels)"
-        )
     rng = np.random.default_rng(seed)
     between = likeness * (1 - np.eye(likeness.shape[1]))
     has = labels.astype(np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal, Self, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,6 @@ from headroles.errors import StatisticsError
 Alternative: TypeAlias = Literal["greater", "less", "two-sided"]
 
 S = TypeVar("S", bound="Sample")
-ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
 OK, UNTESTABLE, DEGENERATE = "", "untestable", "degenerate"
 
 
@@ -33,20 +32,6 @@ def check_values(values: ArrayLike, name: str = "values") -> NDArray[np.floating
     if any(np.isinf(data[:, columns]).any() for columns in column_slices(*data.shape)):
         raise StatisticsError(f"{name} include an infinity; remove it, or mark it as missing (NaN)")
     return data if data.dtype.kind == "f" else data.astype(np.float64)
-
-
-def check_alternative(alternative: str) -> None:
-    """Raise StatisticsError unless ``alternative`` is one of ALTERNATIVES."""
-    if alternative not in ALTERNATIVES:
-        raise StatisticsError(
-            f"unknown alternative {alternative!r}; use one of {', '.join(ALTERNATIVES)}"
-        )
-
-
-def check_share(value: float, name: str) -> None:
-    """Raise StatisticsError unless ``value`` lies strictly between 0 and 1."""
-    if not 0 < value < 1:
-        raise StatisticsError(f"{name} is {value}; give a number between 0 and 1")
 
 
 def check_thresholds(threshold: ArrayLike, n_tests: int) -> FloatArray:
@@ -104,6 +89,11 @@ class Moments:
     standard_error: FloatArray
     df: FloatArray
     status: NDArray[np.str_]
+
+    def effect_size(self, threshold: ArrayLike) -> FloatArray:
+        """Return (mean - threshold) / sd (tests,), with clusters or without; NaN without an sd."""
+        sd = np.where((self.sd > 0) & (self.status != DEGENERATE), self.sd, np.nan)
+        return np.asarray((self.mean - np.asarray(threshold)) / sd)
 
     @property
     def effective_clusters(self) -> FloatArray:
@@ -229,11 +219,11 @@ class Sample:
     @classmethod
     def of(
         cls,
-        values: ArrayLike | Sample,
+        values: ArrayLike,
         clusters: ArrayLike | None = None,
         ddof: int = 1,
     ) -> Sample:
-        """Make a sample of values; ``values`` may be a sample already, which is returned.
+        """Make a sample of values.
 
         Args:
             values: (examples, tests); NaN where an example has no value.
@@ -244,14 +234,8 @@ class Sample:
 
         Raises:
             StatisticsError: ``values`` is not two-dimensional, not numeric or has an infinity;
-                ``clusters`` do not fit, or are given with a sample.
+                ``clusters`` do not fit.
         """
-        if isinstance(values, Sample):
-            if clusters is not None or ddof != 1:
-                raise StatisticsError(
-                    "a sample has its own clusters and ddof; omit these arguments"
-                )
-            return values
         data = check_values(values)
         return cls(data, check_clusters(clusters, len(data)), ddof)
 

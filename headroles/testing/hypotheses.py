@@ -68,7 +68,7 @@ class Hypotheses:
         Raises:
             StatisticsError: as `Sample.of`, or a size that is negative or not finite.
         """
-        sample = Sample.of(values, clusters)
+        sample = values if isinstance(values, Sample) else Sample.of(values, clusters)
         sizes = np.broadcast_to(np.asarray(size, dtype=np.float64), (sample.n_tests,))
         if not (np.isfinite(sizes) & (sizes >= 0)).all():
             raise StatisticsError(
@@ -151,7 +151,7 @@ class Hypotheses:
     @property
     def effect_size(self) -> FloatArray:
         """(mean - threshold) / sd of each test, NaN without variance."""
-        return inference.t_test(self.sample, self.threshold).effect_size
+        return self.moments.effect_size(self.threshold)
 
     def intervals(self, alpha: float) -> Intervals:
         """Compute the t interval of each mean, for each test separately, at level 1 - alpha."""

@@ -40,12 +40,11 @@ def one_sample_t(
     alternative: Any = "greater",
 ) -> SimpleNamespace:
     """Moments, t-test and t interval of one sample, side by side."""
-    sample = Sample.of(values, clusters, ddof)
+    sample = values if isinstance(values, Sample) else Sample.of(values, clusters, ddof)
     tested = t_test(sample, threshold, alternative=alternative)
     intervals = t_interval(sample, confidence=confidence)
-    found = vars(sample.moments) | vars(tested) | vars(intervals)
-    del found["moments"]
-    return SimpleNamespace(**found)
+    found = vars(sample.moments) | tested._asdict() | intervals._asdict()
+    return SimpleNamespace(**found, effect_size=sample.moments.effect_size(threshold))
 
 
 def crossed_t(values: Any, confidence: float = 0.95) -> SimpleNamespace:

@@ -79,9 +79,9 @@ def test_nothing_but_hits_is_one_of_so_many_clusters() -> None:
         (skewed_interval, Sample.of([[-1.0], [2.0], [3.0]]), "independent values >= 0"),
         (skewed_interval, Sample.of([[1.0], [2.0], [np.nan]]), "independent values >= 0"),
         (skewed_interval, Sample.of([[1.0], [2.0], [3.0]], [0, 0, 1]), "independent values >= 0"),
-        (wilson_interval, [[0.5], [1.2]], "a value lies outside 0 to 1"),
-        (wilson_interval, [[0.5], [-0.1]], "a value lies outside 0 to 1"),
-        (difference_interval, np.array([[0.5], [1.2]]), "a value lies outside -1 to 1"),
+        (wilson_interval, Sample.of([[0.5], [1.2]]), "a value lies outside 0 to 1"),
+        (wilson_interval, Sample.of([[0.5], [-0.1]]), "a value lies outside 0 to 1"),
+        (difference_interval, Sample.of([[0.5], [1.2]]), "a value lies outside -1 to 1"),
     ],
 )
 def test_other_values_are_refused(interval: Any, sample: Any, message: str) -> None:
@@ -100,7 +100,7 @@ def test_differences_are_of_wilson_limits_of_wins_and_losses() -> None:
     r = -w * l_ / np.sqrt(w * (1 - w) * l_ * (1 - l_))  # of two shares of one multinomial
     down, up = (w - w_low, l_high - l_), (w_high - w, l_ - l_low)
     low, high = (np.sqrt(a**2 - 2 * r * a * b + b**2) for a, b in (down, up))
-    found = difference_interval(values)
+    found = difference_interval(Sample.of(values))
     assert found.ci_low[0] == pytest.approx(w - l_ - low, rel=1e-3)
     assert found.ci_high[0] == pytest.approx(w - l_ + high, rel=1e-3)
 
@@ -117,7 +117,7 @@ def test_no_difference_seen_is_none_among_so_many_clusters() -> None:
 
 def test_differences_never_leave_their_range_and_need_two_clusters() -> None:
     ends = np.array([[1.0, -1.0, 0.3, np.nan]] * 4)
-    found = difference_interval(ends)
+    found = difference_interval(Sample.of(ends))
     assert (found.ci_high[0], found.ci_low[1]) == (1, -1)
     assert found.ci_low[0] == pytest.approx(-found.ci_high[1])
     assert found.ci_low[2] < 0.3 < found.ci_high[2]
@@ -142,8 +142,8 @@ def test_differences_are_held_as_often_as_they_say(share: float) -> None:
 
 
 def test_rounding_is_no_other_share() -> None:
-    found = wilson_interval(np.array([[1.0], [1 - 6e-8], [1 + 1.2e-7]] * 4, dtype=np.float32))
-    exact = wilson_interval(np.ones((12, 1)))
+    found = wilson_interval(Sample.of(np.float32([[1.0], [1 - 6e-8], [1 + 1.2e-7]] * 4)))
+    exact = wilson_interval(Sample.of(np.ones((12, 1))))
     assert found.ci_low[0] == pytest.approx(exact.ci_low[0], rel=1e-3)
     assert found.ci_high[0] == pytest.approx(1)
 

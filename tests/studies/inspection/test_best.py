@@ -22,7 +22,7 @@ from headroles import (
 )
 from headroles.corpus import Example
 from headroles.errors import UsageError
-from headroles.inference import difference_interval, wilson_interval
+from headroles.inference import Sample, difference_interval, wilson_interval
 from headroles.roles import OFFSETS, contrast_of
 from tests.conftest import make_scores
 from tests.reference import cut, first_choices
@@ -50,7 +50,8 @@ def test_the_head_of_one_half_is_reported_on_the_other() -> None:
     assert second["gain"] == pytest.approx(0.05)
     assert (second["offset"], second["offset_mean"], second["arcs"]) == (-2, 0.25, 4)
     own = hits[1::2, :1]
-    for of, interval in (("", wilson_interval(own)), ("gain_", difference_interval(own - 0.25))):
+    intervals = wilson_interval(Sample.of(own)), difference_interval(Sample.of(own - 0.25))
+    for of, interval in zip(("", "gain_"), intervals, strict=True):
         for end in ("ci_low", "ci_high"):
             expected = getattr(interval, end)[0]
             assert second[f"{of}{end}"] == pytest.approx(expected, abs=tolerance())
