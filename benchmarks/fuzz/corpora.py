@@ -23,7 +23,6 @@ from headroles.roles import (
     choose_relations,
     choose_roles,
     make_readout,
-    sieves_of,
 )
 
 MAX_TOKENS, LONGEST_MESSAGE = 64, 1500
@@ -119,7 +118,7 @@ def prepare(
         for start in range(0, len(encoded), 64):
             for score in SCORES.values():
                 scope = Scope(PaddedBatch(encoded[start : start + 64]), None, score)
-                make_readout(sieves_of(choose_roles(options, relations, score)), scope)
+                make_readout(choose_roles(options, relations, score), scope)
     except HeadRolesError as error:
         message = str(error)
         if set(message) & CONTROLS or not 0 < len(message.encode()) <= LONGEST_MESSAGE:

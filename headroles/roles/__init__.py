@@ -35,7 +35,6 @@ from headroles.roles.role import SCORES as SCORES
 from headroles.roles.role import TOKENS as TOKENS
 from headroles.roles.role import Role as Role
 from headroles.roles.role import Score as Score
-from headroles.roles.role import sieves_of as sieves_of
 from headroles.roles.sieve import Readout as Readout
 from headroles.roles.sieve import bounds_of as bounds_of
 from headroles.roles.sieve import make_readout as make_readout

@@ -46,16 +46,6 @@ def expand(sizes: IntArray) -> tuple[IntArray, IntArray]:
     return owner, np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
-def pairs_of_pieces(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the link, and a piece of each end, of all pairs of pieces of links.
-
-    Ends (L, 2) are first pieces and numbers of pieces.
-    """
-    link, within = expand(first[:, 1] * second[:, 1])
-    size = second[link, 1]
-    return link, first[link, 0] + within // size, second[link, 0] + within % size
-
-
 @dataclass(frozen=True)
 class Offsets(Sieve):
     """Sieve of the tokens at some ``offsets`` from the query, in ascending order.
@@ -326,14 +316,16 @@ def _pairs_in_reach(
 
     The ends of links, ``queries`` and ``keys`` (L, 2), are first pieces and numbers of pieces.
     """
+    (query_start, query_size), (key_start, key_size) = queries.T, keys.T
     if scope.score.of_first_choice:
-        (query_start, query_size), (key_start, key_size) = queries.T, keys.T
         # choices are between words: the first pieces stand for them, and a word is in reach if
         # any of its pieces is
         gaps = np.maximum(key_start - query_start - query_size, query_start - key_start - key_size)
         link = np.flatnonzero(gaps < (scope.reach or scope.batch.width))
         return link, query_start[link], key_start[link]
-    link, query, key = pairs_of_pieces(queries, keys)
+    link, within = expand(query_size * key_size)
+    query = query_start[link] + within // key_size[link]
+    key = key_start[link] + within % key_size[link]
     if scope.reach is None:
         return link, query, key
     seen = np.abs(query - key) <= scope.reach

@@ -185,8 +185,3 @@ class Role:
     def from_record(cls, record: RecordedRole) -> Role:
         """Rebuild a role from `to_record`, without its sieve."""
         return cls(**structs.asdict(record))
-
-
-def sieves_of(roles: Iterable[Role]) -> list[Sieve]:
-    """Return the sieves of roles that were not read from files."""
-    return [role.sieve for role in roles if role.sieve is not None]

@@ -37,7 +37,7 @@ from headroles.roles.batch import (
     placed_sentences,
     queries_among,
 )
-from headroles.roles.role import RowValues, divide
+from headroles.roles.role import Role, RowValues, divide
 
 Array: TypeAlias = Any
 """A NumPy array in a new readout, a tensor where the model runs."""
@@ -129,14 +129,6 @@ class Readout:
     offset_shares: Float32Array | None = None
 
     @property
-    def bounds(self) -> Float32Array:
-        """(B, R, 2): least and greatest possible score; NaN where unknown."""
-        of_kinds = [np.moveaxis(part.limits[1:], 0, -1) for part in self.by_kind]
-        bounds = np.concatenate(of_kinds, axis=1)[:, self.columns]
-        bounds[self.counts == 0] = np.nan
-        return bounds
-
-    @property
     def skipped(self) -> Counter[str]:
         """Numbers of arcs skipped because their words have no pieces, by reason."""
         return sum((part.skipped for part in self.by_kind), Counter())
@@ -147,9 +139,9 @@ class Readout:
         return sum((part.controls for part in self.by_kind), Counter())
 
 
-def make_readout(sieves: Sequence[Sieve], scope: Scope) -> Readout:
-    """Make the readout of roles with these sieves for a scope; equal sieves are read once."""
-    batch = scope.batch
+def make_readout(roles: Sequence[Role], scope: Scope) -> Readout:
+    """Make the readout of roles, which have sieves, for a scope; equal sieves are read once."""
+    batch, sieves = scope.batch, [role.sieve for role in roles if role.sieve is not None]
     key_sets: KeySets = {id(keys): keys for sieve in sieves for keys in sieve.key_sets(batch)}
     # a dict keeps the order and drops equal sieves
     sieves_of: dict[Hashable, dict[Sieve, None]] = {}
@@ -184,9 +176,16 @@ def make_readout(sieves: Sequence[Sieve], scope: Scope) -> Readout:
 
 
 def bounds_of(readouts: Sequence[Readout]) -> Float32Array:
-    """Return (B, R, 2), least and greatest possible score under any of a batch's readouts."""
-    low, high = np.moveaxis(np.stack([readout.bounds for readout in readouts]), -1, 0)
-    return np.stack([np.fmin.reduce(low), np.fmax.reduce(high)], axis=-1)
+    """Return (B, R, 2), least and greatest possible score under any of a batch's readouts.
+
+    They are NaN without a score, or if unknown.
+    """
+    limits = []
+    for readout in readouts:
+        of_kinds = np.concatenate([part.limits for part in readout.by_kind], axis=2)
+        limits.append(np.where(readout.counts > 0, of_kinds[1:, :, readout.columns], np.nan))
+    low, high = zip(*limits, strict=True)
+    return np.stack([np.fmin.reduce(low), np.fmax.reduce(high)], axis=-1, dtype=np.float32)
 
 
 # Keys that many queries share: separators, words of a segment, words of some kind. Where queries

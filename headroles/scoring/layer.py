@@ -19,12 +19,10 @@ def read_scores(attention: Tensor, readout: Readout) -> Tensor:
     rows of padding may hold any finite numbers. Scores of roles that an example lacks are
     undefined. The readout's tensors must be on the device of the attention.
     """
-    key_sets: Any = readout.key_sets
     constants: list[Any] = [part.limits[0] for part in readout.by_kind]
-    layer = AttentionLayer(attention.float(), key_sets)
-    chosen = FirstChoices(layer, readout.candidates)
+    layer = AttentionLayer(attention.float(), readout.key_sets, readout.candidates)
     read = torch.cat(
-        [part.function(chosen.among(part.among), *part.arrays) for part in readout.by_kind], dim=-1
+        [part.function(layer.among(part.among), *part.arrays) for part in readout.by_kind], dim=-1
     )
     if readout.candidates is not None:
         # choices hide NaN and inf of attention; 0 * attention does not
@@ -35,12 +33,23 @@ def read_scores(attention: Tensor, readout: Readout) -> Tensor:
 class AttentionLayer:
     """Attention (batch, heads, query, key) in float32, and ``key_sets`` (batch, key, K).
 
-    Key sets are 1 where a key belongs to a set, 0 elsewhere.
+    Key sets are 1 where a key belongs to a set, 0 elsewhere. With ``candidates``, first choices can
+    be read too.
     """
 
-    def __init__(self, attention: Tensor, key_sets: Tensor) -> None:
+    def __init__(self, attention: Tensor, key_sets: Any, candidates: Candidates | None) -> None:
         self.attention = attention
-        self.key_sets = key_sets
+        self.key_sets: Tensor = key_sets
+        self._candidates: Any = candidates
+        self._choices: dict[str, ChoiceLayer] = {}
+
+    def among(self, kind: str | None) -> AttentionLayer | ChoiceLayer:
+        """Return the first choices among a ``kind`` of candidates; attention without any."""
+        if kind is None or self._candidates is None:
+            return self
+        if kind not in self._choices:
+            self._choices[kind] = ChoiceLayer(self._choose(kind), self.key_sets)
+        return self._choices[kind]
 
     def at(self, pairs: Tensor) -> Tensor:
         """Return the attention (batch, heads, P) at ``pairs`` (batch, P) of query * N + key."""
@@ -87,33 +96,9 @@ class AttentionLayer:
         sums = sums_of(torch.special.entr(self.attention), self.key_sets)
         return (sums / safe + safe.log()).where(there, 0.0)
 
-
-def sums_of(of_pairs: Tensor, key_sets: Tensor) -> Tensor:
-    """Sum pairs (batch, heads, query, key) over the keys of each set (batch, heads, query, K)."""
-    batch, heads, width, _ = of_pairs.shape
-    sums = torch.bmm(of_pairs.reshape(batch, heads * width, width), key_sets)
-    return sums.view(batch, heads, width, -1)
-
-
-class FirstChoices:
-    """Finder of the first choices of a layer's queries, once for each kind of candidates."""
-
-    def __init__(self, layer: AttentionLayer, candidates: Candidates | None) -> None:
-        self._layer = layer
-        self._candidates: Any = candidates
-        self._by_kind: dict[str, ChoiceLayer] = {}
-
-    def among(self, kind: str | None) -> AttentionLayer | ChoiceLayer:
-        """Return the layer with first choices among ``kind``; with attention without any."""
-        if kind is None or self._candidates is None:
-            return self._layer
-        if kind not in self._by_kind:
-            self._by_kind[kind] = ChoiceLayer(self._choose(kind), self._layer.key_sets)
-        return self._by_kind[kind]
-
     def _choose(self, kind: str) -> Tensor:
         """Return the chosen keys (batch, heads, query); for words, as indices of first pieces."""
-        attention, given = self._layer.attention, self._candidates
+        attention, given = self.attention, self._candidates
         if kind == EVERY:
             return first_largest(attention)
         if kind == TOKENS:
@@ -152,18 +137,25 @@ class FirstChoices:
     @property
     def _to_words(self) -> Tensor:
         """Return attention of tokens to words, sums over pieces (batch, heads, query, word)."""
-        attention, given = self._layer.attention, self._candidates
+        attention, given = self.attention, self._candidates
         _, heads, width, _ = attention.shape
         if attention.device.type == "cpu" and width <= WIDEST_PRODUCT:
             numbers = torch.arange(given.starts.shape[1])
             is_piece = (given.words[..., None] == numbers) & ~given.barred[..., None]
-            return sums_of(self._layer.attention, is_piece.float())
+            return sums_of(self.attention, is_piece.float())
         columns = given.starts[:, None, None].expand(-1, heads, width, -1)
         to_words: Tensor = attention.gather(3, columns)
         for examples, tokens, words in given.extra_pieces:
             to_words[examples, :, :, words] += attention[examples, :, :, tokens]
         # no attention beyond the words of an example
         return to_words.mul_(given.n_pieces.clamp_max(1)[:, None, None])
+
+
+def sums_of(of_pairs: Tensor, key_sets: Tensor) -> Tensor:
+    """Sum pairs (batch, heads, query, key) over the keys of each set (batch, heads, query, K)."""
+    batch, heads, width, _ = of_pairs.shape
+    sums = torch.bmm(of_pairs.reshape(batch, heads * width, width), key_sets)
+    return sums.view(batch, heads, width, -1)
 
 
 WIDEST_PRODUCT = 128
@@ -219,14 +211,3 @@ class ChoiceLayer:
         """Whether the choice belongs to each set (batch, heads, query, K), as 1 or 0."""
         sets = self.key_sets[:, None].expand(-1, self.chosen.shape[1], -1, -1)
         return sets.gather(2, self.chosen[..., None].expand(-1, -1, -1, sets.shape[-1]))
-
-    @property
-    def entropies(self) -> Tensor:
-        """Not defined for first choices."""
-        raise NotImplementedError
-
-    entropies_within = distances = entropies
-
-    def largest(self, barred: Tensor) -> Tensor:
-        """Reject the call: not defined for first choices."""
-        raise NotImplementedError

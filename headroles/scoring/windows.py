@@ -35,7 +35,6 @@ from headroles.roles import (
     Score,
     bounds_of,
     make_readout,
-    sieves_of,
 )
 from headroles.scoring.layer import read_scores
 from headroles.scoring.scores import HeadScores
@@ -130,9 +129,8 @@ class WindowScorer:
     def prepare(self, examples: Sequence[EncodedExample], indices: list[int]) -> PreparedBatch:
         """Prepare the batch of the examples at these indices; needs no device."""
         batch = PaddedBatch([examples[index] for index in indices])
-        sieves = sieves_of(self.roles)
         known = {
-            reach: make_readout(sieves, Scope(batch, reach, self.score))
+            reach: make_readout(self.roles, Scope(batch, reach, self.score))
             for reach in dict.fromkeys(self.reader.reaches)
         }
         inputs = collate(batch.examples, self.encoder.tokenizer.pad_token_id or 0)

@@ -19,9 +19,9 @@ from headroles.roles import (
     Role,
     RoleOptions,
     Scope,
+    bounds_of,
     choose_roles,
     make_readout,
-    sieves_of,
 )
 from headroles.scoring.layer import read_scores
 from tests.noise import with_noise
@@ -95,9 +95,7 @@ def readout_of(
     batch: Batch, score: str = "bias", reach: int | None = None, **options: Any
 ) -> Readout:
     """The readout of all roles."""
-    return make_readout(
-        sieves_of(roles_of(score, **options)), Scope(PaddedBatch(batch), reach, SCORES[score])
-    )
+    return make_readout(roles_of(score, **options), Scope(PaddedBatch(batch), reach, SCORES[score]))
 
 
 def sizes_in(
@@ -105,7 +103,9 @@ def sizes_in(
 ) -> NDArray[np.float64]:
     """The sizes (batch, heads, roles) of the sums behind what `score_of` gives."""
     readout, roles = readout_of(batch, score, reach, **options), roles_of(score, **options)
-    return sizes_of(values, [role.id for role in roles], readout.counts, readout.bounds[..., 0])
+    return sizes_of(
+        values, [role.id for role in roles], readout.counts, bounds_of([readout])[..., 0]
+    )
 
 
 def score_of(

@@ -25,7 +25,6 @@ from headroles.roles import (
     Scope,
     bounds_of,
     make_readout,
-    sieves_of,
 )
 from headroles.scoring import layer
 from headroles.scoring.layer import first_largest
@@ -241,7 +240,7 @@ def test_other_roles_and_their_order_change_nothing(
     attention = random_attention(len(example), seed)
     all_roles = roles_of()
     roles = random.sample(all_roles, 7)
-    readout = make_readout(sieves_of(roles), Scope(PaddedBatch([example]), None, BIAS))
+    readout = make_readout(roles, Scope(PaddedBatch([example]), None, BIAS))
     values = values_of(attention, readout)[0]
     there = [all_roles.index(role) for role in roles]
     together, sizes = score_of(attention, [example]), readout_of([example])
@@ -344,7 +343,7 @@ def test_no_score_leaves_its_bounds_of_all_layers(
 def test_attention_that_stays_in_the_sieve_reaches_the_bound(score: str) -> None:
     """Seven tokens, all attention to the classifier, then none."""
     place = [role.id for role in roles_of(score)].index("delimiter:cls")
-    low, high = readout_of([HAND_EXAMPLE], score).bounds[0, place]
+    low, high = bounds_of([readout_of([HAND_EXAMPLE], score)])[0, place]
     attention = np.zeros((1, 2, 7, 7))
     attention[:, 0, :, 0] = attention[:, 1, :, 1] = 1
     values = score_of(attention, [HAND_EXAMPLE], score)[0, :, place]
@@ -370,4 +369,4 @@ def test_bounds_by_hand(
     example: EncodedExample, options: dict[str, str], role: str, expected: list[float]
 ) -> None:
     place = [one.id for one in roles_of(**options)].index(role)
-    assert readout_of([example], **options).bounds[0, place] == pytest.approx(expected)
+    assert bounds_of([readout_of([example], **options)])[0, place] == pytest.approx(expected)

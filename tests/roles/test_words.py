@@ -24,10 +24,10 @@ from headroles.roles import (
     Role,
     RoleOptions,
     Scope,
+    bounds_of,
     choose_roles,
     make_readout,
     role_of,
-    sieves_of,
 )
 from headroles.roles.catalogue import find_rarest, read_frequencies
 from headroles.roles.contrasts import BorrowedLinks, Lenders
@@ -92,11 +92,11 @@ def assert_value(
     role: Role, example: EncodedExample, attention: Any, score: str, reach: Any, expected: Any
 ) -> None:
     """The role has the expected value for each head, or none if None is expected."""
-    readout = make_readout(sieves_of([role]), Scope(PaddedBatch([example]), reach, SCORES[score]))
+    readout = make_readout([role], Scope(PaddedBatch([example]), reach, SCORES[score]))
     found = values_of(attention, readout)
     assert (readout.counts[0, 0] == 0) == (expected is None)
     if expected is not None:
-        sizes = sizes_of(found, [role.id], readout.counts, readout.bounds[..., 0])
+        sizes = sizes_of(found, [role.id], readout.counts, bounds_of([readout])[..., 0])
         assert_same_sums(found[0, :, 0], expected, sizes[0, :, 0])
 
 
@@ -139,7 +139,7 @@ def test_words_see_marks_by_any_of_their_pieces(reach: int, n_words: int) -> Non
     example = with_sentences(example, ["X", "X", "X", "PUNCT"], ["a", "b", "c", "."])
     sentences = list(example.sentences)
     role = choose_roles(RoleOptions(roles=["punctuation"]), (), SCORES["hit"], sentences)[0]
-    readout = make_readout(sieves_of([role]), Scope(PaddedBatch([example]), reach, SCORES["hit"]))
+    readout = make_readout([role], Scope(PaddedBatch([example]), reach, SCORES["hit"]))
     assert readout.counts[0, 0] == n_words - 1
 
 
@@ -232,7 +232,7 @@ def test_pairs_without_order_are_pairs_in_both_orders(example: EncodedExample, s
     both = [Role("own", sieve=sieve({2, 0})), Role("own", sieve=sieve((0, 2), (2, 0)))]
     for roles in (both, [beyond_offset(role) for role in both]):
         readouts = [
-            make_readout(sieves_of([one]), Scope(PaddedBatch([example]), None, SCORES["bias"]))
+            make_readout([one], Scope(PaddedBatch([example]), None, SCORES["bias"]))
             for one in roles
         ]
         np.testing.assert_array_equal(*(values_of(attention, one) for one in readouts))
