@@ -166,25 +166,26 @@ def find_loss_change(before: Outcomes, after: Outcomes) -> dict[str, float]:
     return {name: float(columns[name][0]) for name in names.split()[:4]}
 
 
-def tabulate_steps(title: str, steps: Mapping[str, Mapping[str, float | None]]) -> Grid:
-    """Tabulate loss and metrics at several steps, of which some may not have been measured."""
+def describe_change(
+    title: str, steps: Mapping[str, Mapping[str, float | None]], change: Mapping[str, float | None]
+) -> Iterator[Shown]:
+    """Tabulate loss and metrics at those steps that were measured; write the change of the loss."""
     measured = {name: values for name, values in steps.items() if values}
+    metrics = tuple(next(iter(measured.values())))
     rows = (
         (name, *(in_digits(number, 4) for number in values.values()))
         for name, values in measured.items()
     )
-    return Grid((title, *next(iter(measured.values()), ())), tuple(rows))
+    yield Grid((title, *metrics), tuple(rows))
+    if change["ci_low"] is not None:
+        subject = "Only the loss was tested: it" if len(metrics) > 1 else "The loss"
+        numbers = "{loss_change:+.4f} nats (95 % interval {ci_low:+.4f} to {ci_high:+.4f})"
+        yield f"{subject} changes by {numbers.format_map(change)}."
 
 
 def n_parameters(network: torch.nn.Module) -> int:
     """Count the parameters of a network."""
     return sum(parameter.numel() for parameter in network.parameters())
-
-
-def describe_loss_change(change: Mapping[str, float]) -> str:
-    """Write a change of the loss with its interval."""
-    numbers = "{loss_change:+.4f} nats (95 % interval {ci_low:+.4f} to {ci_high:+.4f})"
-    return numbers.format_map(change)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

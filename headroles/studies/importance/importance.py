@@ -44,8 +44,8 @@ _RELIABLE, _WANTED, _SPLITS = 0.8, 0.9, 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankingOptions(Options):
-    """Options of the order of importance."""
+class ImportanceOptions(RunOptions):
+    """Options of the estimation of importance, and of the order of heads."""
 
     title: ClassVar[str] = "Heads"
 
@@ -54,11 +54,6 @@ class RankingOptions(Options):
 
     Michel et al. (2019) describe l2; their released code does not do it by default.
     """
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImportanceOptions(RankingOptions, RunOptions):
-    """Options of the estimation of importance."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)

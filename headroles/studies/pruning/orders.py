@@ -17,7 +17,7 @@ from headroles.models.heads.remaining import Head
 from headroles.models.heads.surgery import heads_of
 from headroles.options import Convert, Seed, split_names
 from headroles.studies.classification.role_table import RoleTable
-from headroles.studies.importance.importance import RankingOptions, normalise, values_of
+from headroles.studies.importance.importance import ImportanceOptions, normalise, values_of
 from headroles.studies.inspection.again import read_head
 from headroles.studies.removals import RoleOptions, at_most, rises_of, sorted_by, without
 from headroles.tasks.outcomes import Derivatives
@@ -43,7 +43,7 @@ def _heads(given: Any) -> tuple[tuple[int, int], ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelectionOptions(RoleOptions, RankingOptions):
+class SelectionOptions(RoleOptions, ImportanceOptions):
     """Options of choosing heads to remove."""
 
     estimator: Literal["absolute", "signed", "token", "taylor"] = "absolute"

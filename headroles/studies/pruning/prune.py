@@ -16,6 +16,7 @@ import pandas as pd
 import torch
 from msgspec import Meta, structs
 from torch import Tensor
+from transformers import get_linear_schedule_with_warmup
 
 from headroles.arrays import FloatArray
 from headroles.errors import ModelError, UsageError
@@ -38,15 +39,14 @@ from headroles.studies.pruning.orders import Order, SelectionOptions, choose_hea
 from headroles.studies.removals import (
     LESS,
     MORE,
-    describe_loss_change,
+    describe_change,
     find_loss_change,
     n_parameters,
-    tabulate_steps,
     two_sided,
     warn_of_guessing,
     without,
 )
-from headroles.tasks.options import RunOptions, TaskOptions
+from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Outcomes
 from headroles.tasks.running import TaskRun, keep_parts, open_run
 from headroles.testing.hypotheses import Hypotheses
@@ -100,7 +100,7 @@ class TuningOptions(UpdateOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PruneOptions(SelectionOptions, TuningOptions, RunOptions):
+class PruneOptions(SelectionOptions, TuningOptions):
     """Options of pruning."""
 
     order: Order = "importance"
@@ -176,7 +176,7 @@ class Pruning(Result):
 
     def summarize(self) -> Iterator[Shown]:
         """Give loss, metrics and weights before and after, and the heads of each layer."""
-        facts, tuning = self.facts, self.facts["fine_tuning"]
+        facts, tuning = self.facts, self.facts["fine_tuning"] or {}
         before, after = facts["parameters"]["before"], facts["parameters"]["after"]
         layers = sorted({layer for layer, _ in (*self.removed, *self.kept)})
         counts = [str(sum(at == layer for at, _ in self.kept)) for layer in layers]
@@ -185,7 +185,17 @@ class Pruning(Result):
             f"{len(self.removed)} of {len(self.removed) + len(self.kept)} heads removed (order: "
             f"{facts['order']})."
         )
-        yield from self._about_task()
+        if facts["before"]:
+            steps = {
+                "before": facts["before"],
+                "before, fine-tuned": tuning.get("whole"),
+                "after, not fine-tuned": tuning.get("masked"),
+                "after": facts["after"],
+            }
+            title, change = f"On {facts['measured_on']}", facts["loss_change"]
+            yield from describe_change(title, steps, change)
+        else:
+            yield "The loss was not measured: name examples with `test`."
         yield f"Weights: {before:,} -> {after:,} ({after / before:.0%})."
         if self.is_zeroed:
             yield (
@@ -207,23 +217,6 @@ class Pruning(Result):
                 f"importance by {change:+.4f} on average: by more than that in {n_more} of "
                 f"{len(rows)} heads, by less in {n_less} (false discovery rate 0.05)."
             )
-
-    def _about_task(self) -> Iterator[Shown]:
-        facts, tuning = self.facts, self.facts["fine_tuning"] or {}
-        change = facts["loss_change"]
-        if not facts["before"]:
-            yield "The loss was not measured: name examples with `test`."
-            return
-        steps = {
-            "before": facts["before"],
-            "before, fine-tuned": tuning.get("whole"),
-            "after, not fine-tuned": tuning.get("masked"),
-            "after": facts["after"],
-        }
-        yield tabulate_steps(f"On {facts['measured_on']}", steps)
-        if change["ci_low"] is not None:
-            subject = "Only the loss was tested: it" if len(facts["before"]) > 1 else "The loss"
-            yield f"{subject} changes by {describe_loss_change(change)}."
 
     def next_steps(self, folder: Path) -> Iterator[str]:
         """Name the page, and the function that loads what transformers alone cannot load."""
@@ -460,16 +453,11 @@ def train_weights(
     Raises ModelError for weights that are not finite afterwards.
     """
     n_updates = ceil(options.epochs * n_groups)
-    n_warm = int(_WARM_UP * n_updates)
     weights = [values for values in model.parameters() if values.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=options.learning_rate, weight_decay=0, fused=True)
-
-    def rate(update: int) -> float:
-        if update < n_warm:
-            return update / max(1, n_warm)
-        return max(0.0, (n_updates - update) / max(1, n_updates - n_warm))
-
-    rates = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+    rates = get_linear_schedule_with_warmup(  # type: ignore[no-untyped-call]
+        optimizer, int(_WARM_UP * n_updates), n_updates
+    )
     generator = torch.Generator()
     model.train()
     with torch.random.fork_rng():

@@ -38,9 +38,9 @@ from headroles.studies.removals import (
     without_each,
     worse_by,
 )
-from headroles.tasks.options import MASKED_LM, RunOptions
+from headroles.tasks.options import MASKED_LM
 from headroles.tasks.outcomes import DERIVATIVES, LOSS, Outcomes
-from headroles.tasks.reading import read_task
+from headroles.tasks.reading import Task, read_task
 from headroles.tasks.running import TaskRun, keep_parts, open_run
 from headroles.testing.evidence import UNDECIDED, answers, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
@@ -52,15 +52,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes as Plot
 
 COMPARED = tuple("difference difference_low difference_high p_value p_adjusted answer note".split())
-NOT_COMPARED = ""
 _FEW_SHARES = 4
 """Shares that the summary tabulates."""
-_FEWEST = 2
-"""Examples that each draw needs to find an order."""
-_ON_ONE_FILE = (
-    "heads chosen by examples do better on these examples than on others; take other examples for "
-    "the test"
-)
 _SKEWED = 1.0
 """Skewness of draws from which p-values get a warning."""
 
@@ -79,7 +72,7 @@ def _shares(given: Any) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CurveOptions(SelectionOptions, CorrectionOptions, RunOptions):
+class CurveOptions(SelectionOptions, CorrectionOptions):
     """Options of the orders of removing heads, and of their comparison."""
 
     orders: Annotated[Sequence[str], Convert(split_names)] = "importance,reestimated,random"
@@ -176,7 +169,7 @@ class PruningCurves(ExamplesResult):
         *COMPARED,
     )
     schema: ClassVar[Mapping[str, Column]] = {
-        "answer": one_of(WORSE, BETTER, UNDECIDED, NOT_COMPARED),
+        "answer": one_of(WORSE, BETTER, UNDECIDED, ""),
         "n_removed": Column(WHOLE, -1),
     }
 
@@ -268,25 +261,32 @@ def find_pruning_curves(
     outcomes = tested.outcomes(gates)
     settings = points["setting"].to_numpy().reshape(-1, options.draws, len(options.shares))
     n_removed = [len(heads) for heads in points["removed"][: len(options.shares)]]
-    frame, warnings = make_table(settings, n_removed, outcomes, tested.metrics, options)
-    if runs and runs[0].task.digest == tested.task.digest:
-        file = tested.task.file
-        warnings.insert(0, f"orders were found and measured in one file, {file}: {_ON_ONE_FILE}")
-    size = len(runs[0].task) if runs else 0
-    if options.examples is not None and 0 < size < options.examples:
-        warnings.insert(
-            0,
-            f"{runs[0].task.file} has {size} examples for each of {options.draws} draws, not "
-            f"{options.examples}: give more examples, or fewer `draws`",
-        )
+    frame, of_tests = make_table(settings, n_removed, outcomes, tested.metrics, options)
+    warnings = [*_warn_of_examples(runs[0].task, tested.task, options)] if runs else []
     measured = outcomes.measures(tested.metrics)
     facts = {
         "measured": {name: float(values[0]) for name, values in measured.items()},
         "found_with": runs[0].record(options).task if runs else None,
         "points": points.to_dict("records"),
     }
-    record = tested.record(options, kind="pruning-curves", facts=facts, warnings=warnings)
+    record = tested.record(
+        options, kind="pruning-curves", facts=facts, warnings=warnings + of_tests
+    )
     return PruningCurves(frame, record, outcomes)
+
+
+def _warn_of_examples(task: Task, tested: Task, options: CurveOptions) -> Iterator[str]:
+    """Warn of draws with fewer examples than they should have, and of a test that found orders."""
+    if options.examples is not None and len(task) < options.examples:
+        yield (
+            f"{task.file} has {len(task)} examples for each of {options.draws} draws, not "
+            f"{options.examples}: give more examples, or fewer `draws`"
+        )
+    if task.digest == tested.digest:
+        yield (
+            f"orders were found and measured in one file, {tested.file}: heads chosen by examples "
+            "do better on these examples than on others; take other examples for the test"
+        )
 
 
 def _expect(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> None:
@@ -317,10 +317,10 @@ def _deal(tested: TaskRun, file: str | Path | None, options: CurveOptions) -> li
     labelled = tested.objective != MASKED_LM
     task = read_task(file, replace(options, examples=n_asked), labelled)
     size = len(task) // options.draws
-    if size < _FEWEST:
+    if size < 2:
         raise UsageError(
-            f"{file} has {len(task)} examples for {options.draws} draws, each of which needs "
-            f"{_FEWEST} of its own; give more examples"
+            f"{file} has {len(task)} examples for {options.draws} draws, each of which needs 2 of "
+            "its own; give more examples"
         )
     order = np.random.default_rng(options.seed).permutation(len(task))[: size * options.draws]
     dealt = sorted(order.tolist(), key=lambda at: task.labels[at] if labelled else "")
@@ -384,12 +384,11 @@ def make_table(
     frames, warnings = [], list(_warn_of_skew(units[LOSS], orders, settings))
     for measure, values in units.items():
         curves = [_with_mean(values[:, at]) for at in settings]
-        base = curves[orders.index(options.against)]
+        base = orders.index(options.against)
         of_draws = np.stack([_with_mean(reached[measure][at]) for at in settings])
         means = of_draws.mean(1)
-        tests = _crossed(curves, base=None)
+        tests, reach = _crossed(curves, options)
         warnings += warn_of_differences(tests, options)
-        reach = _reach(tests, options)
         frame = pd.DataFrame(
             {
                 "order": order,
@@ -403,19 +402,19 @@ def make_table(
                 "ci_low": means.ravel() - reach,
                 "ci_high": means.ravel() + reach,
                 **dict.fromkeys(COMPARED, np.nan),
-                **dict.fromkeys(("answer", "note"), NOT_COMPARED),
+                **dict.fromkeys(("answer", "note"), ""),
             }
         )
         # Draws of all orders have the same seeds, and the same examples to find orders with.
         if not is_base.all():
-            tests = _crossed([c for c in curves if c is not base], base)
-            difference = (means - means[orders.index(options.against)]).ravel()[~is_base]
-            p_values, reach = find_p_values(tests, options, "two-sided"), _reach(tests, options)
-            shown = p_values.shows(options.alpha)
+            tests, reach = _crossed(curves[:base] + curves[base + 1 :], options, curves[base])
+            difference = (means - means[base]).ravel()[~is_base]
+            p_values = find_p_values(tests, options, "two-sided")
+            worse = worse_by(difference, measure)
             compared = (
                 *(difference, difference - reach, difference + reach),
                 *(p_values.single, p_values.adjusted),
-                answers(shown, worse_by(difference, measure), (WORSE, BETTER)),
+                answers(p_values.shows(options.alpha), worse, (WORSE, BETTER)),
                 find_notes(tests),
             )
             for name, column in zip(COMPARED, compared, strict=True):
@@ -424,13 +423,19 @@ def make_table(
     return pd.concat(frames, ignore_index=True), list(dict.fromkeys(warnings))
 
 
-def _crossed(curves: Sequence[FloatArray], base: FloatArray | None) -> Hypotheses:
-    """Make H0: means of curves (examples, draws, shares), less ``base`` if given, are 0."""
+def _crossed(
+    curves: Sequence[FloatArray], options: CurveOptions, *base: FloatArray
+) -> tuple[Hypotheses, FloatArray]:
+    """Make H0: means of curves (examples, draws, shares), less a ``base`` if there is one, are 0.
+
+    Returns half the lengths of the intervals of the means too.
+    """
     tests = []
     for curve in curves:
-        values, subtracted = (curve, (curve,)) if base is None else (curve - base, (curve, base))
-        tests.append(Hypotheses.of_crossed(values, size=size_of(*subtracted), called="the curves"))
-    return Hypotheses.joined(tests)
+        size = size_of(curve, *base)
+        tests.append(Hypotheses.of_crossed(curve - sum(base), size=size, called="the curves"))
+    joined = Hypotheses.joined(tests)
+    return joined, joined.intervals(options.alpha).ci_high - joined.moments.mean
 
 
 def _with_mean(values: FloatArray) -> FloatArray:
@@ -438,11 +443,6 @@ def _with_mean(values: FloatArray) -> FloatArray:
     if values.shape[-1] == 1:
         return values
     return np.concatenate([values, values.mean(-1, keepdims=True)], axis=-1)
-
-
-def _reach(hypotheses: Hypotheses, options: CurveOptions) -> FloatArray:
-    """Return half the lengths of intervals."""
-    return hypotheses.intervals(options.alpha).ci_high - hypotheses.moments.mean
 
 
 def _warn_of_skew(losses: FloatArray, orders: Sequence[str], settings: IndexArray) -> Iterator[str]:

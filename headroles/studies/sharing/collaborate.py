@@ -29,12 +29,7 @@ from headroles.record import Record, RecordedCorpus
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.sample import sample_treebank
-from headroles.studies.removals import (
-    describe_loss_change,
-    find_loss_change,
-    n_parameters,
-    tabulate_steps,
-)
+from headroles.studies.removals import describe_change, find_loss_change, n_parameters
 from headroles.tasks.options import TaskOptions
 
 if TYPE_CHECKING:
@@ -153,8 +148,7 @@ class Collaboration(Result):
         yield Grid.of(pd.DataFrame(facts["passes"]), cells)
         if task := facts["task"]:
             yield f"{task['examples']} examples of {task['file']}"
-            yield tabulate_steps("", {when: task[when] for when in ("before", "after")})
-            yield f"The loss changes by {describe_loss_change(task)}."
+            yield from describe_change("", {when: task[when] for when in ("before", "after")}, task)
         yield from map(Warned, self.record.warnings)
 
 
