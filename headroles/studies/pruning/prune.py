@@ -16,7 +16,6 @@ import pandas as pd
 import torch
 from msgspec import Meta, structs
 from torch import Tensor
-from transformers import get_linear_schedule_with_warmup
 
 from headroles.arrays import FloatArray
 from headroles.errors import ModelError, UsageError
@@ -453,11 +452,16 @@ def train_weights(
     Raises ModelError for weights that are not finite afterwards.
     """
     n_updates = ceil(options.epochs * n_groups)
+    n_warm = int(_WARM_UP * n_updates)
     weights = [values for values in model.parameters() if values.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=options.learning_rate, weight_decay=0, fused=True)
-    rates = get_linear_schedule_with_warmup(  # type: ignore[no-untyped-call]
-        optimizer, int(_WARM_UP * n_updates), n_updates
-    )
+
+    def rate(update: int) -> float:
+        if update < n_warm:
+            return update / max(1, n_warm)
+        return max(0.0, (n_updates - update) / max(1, n_updates - n_warm))
+
+    rates = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
     generator = torch.Generator()
     model.train()
     with torch.random.fork_rng():

@@ -53,16 +53,6 @@ def points_of(found: PruningCurves, order: str = "", share: float = 0) -> list[A
     return chosen
 
 
-def test_a_draw_removes_the_heads_of_prune(found: PruningCurves) -> None:
-    """Orders without examples, and those of few heads by the seed of the draw."""
-    for order in ("random", "middle", "random_per_layer"):
-        points = points_of(found, order, 0.25)
-        assert {point.seed for point in points} == set(range(2, 7))
-        for point in points:
-            options = PruneOptions(keep=1, seed=point.seed)
-            assert point.removed == choose_heads(order, 3, HEADS, options)
-
-
 def test_every_draw_finds_its_order_with_examples_of_its_own(
     classifier: Path, phrases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,11 +93,17 @@ def test_fewer_examples_than_the_draws_need(
         find_pruning_curves(classifier, labelled, labelled, **asked)
 
 
-def test_every_order_is_one_sequence(found: PruningCurves) -> None:
+def test_every_order_is_one_sequence_those_without_examples_of_the_heads_of_prune(
+    found: PruningCurves,
+) -> None:
     for order in ORDERS.split(","):
         small, large = (points_of(found, order, share) for share in (0.25, 0.5))
+        assert {few.seed for few in small} == set(range(2, 7))
         for few, more in zip(small, large, strict=True):
             assert (few.seed, few.removed) == (more.seed, more.removed[:3])
+            if order in ("random", "middle", "random_per_layer"):
+                options = PruneOptions(keep=1, seed=few.seed)
+                assert few.removed == choose_heads(order, 3, HEADS, options)
 
 
 def test_losses_are_those_without_the_heads(found: PruningCurves, opened: TaskRun) -> None:

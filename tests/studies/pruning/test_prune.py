@@ -189,29 +189,17 @@ def test_layers_without_any_head(labelled: Path, tmp_path: Path) -> None:
     assert removed == {(1, head) for head in range(4)}
 
 
-@pytest.fixture(scope="module")
-def albert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model whose layers share a module."""
+def test_a_head_is_removed_from_all_layers_that_share_it(labelled: Path, tmp_path: Path) -> None:
     model = make_task_model(AlbertForSequenceClassification, embedding_size=16)
-    return save(model, tmp_path_factory.mktemp("albert") / "model")
-
-
-@pytest.mark.parametrize("order", ["reestimated", "ablation", "random_per_layer", "top"])
-def test_a_head_is_removed_from_all_layers_that_share_it(
-    order: str, albert: Path, labelled: Path, tmp_path: Path
-) -> None:
-    options = {"order": order, "keep": 6, "protect": "2-1"}
-    pruned = prune_heads(albert, tmp_path / "out", task=labelled, **options)
-    assert Counter(layer for layer, _ in pruned.removed) == {0: 2, 1: 2, 2: 2}
-    heads = {number for _, number in pruned.removed}
-    assert len(heads) == 2
-    assert 1 not in heads
-    assert [*removed_heads(load_model(tmp_path / "out").config)] == pruned.removed
-
-
-def test_the_least_head_is_the_least_of_all_layers_that_share_it(
-    albert: Path, labelled: Path, tmp_path: Path
-) -> None:
+    albert = save(model, tmp_path / "albert")
+    for order in ("reestimated", "ablation", "random_per_layer", "top"):
+        options = {"task": labelled, "order": order, "keep": 6, "protect": "2-1"}
+        pruned = prune_heads(albert, tmp_path / f"{order} of six", **options)
+        heads = {number for _, number in pruned.removed} - {1}
+        assert pruned.removed == [(layer, head) for layer in range(3) for head in sorted(heads)]
+        assert len(heads) == 2
+        assert [*removed_heads(load_model(tmp_path / f"{order} of six").config)] == pruned.removed
+    # The least head is the least of all layers together.
     opened = open_run(albert, labelled, TaskOptions())
     losses = opened.outcomes(1 - torch.eye(4)[:, None].expand(4, 3, 4)).losses.mean(0)
     derivatives = np.abs(opened.derivatives().by_gate.sum(1)).mean(0)
@@ -271,10 +259,10 @@ def masked_losses(opened: TaskRun) -> np.ndarray:
 def test_what_was_fine_tuned_is_what_is_written(
     opened: TaskRun, labelled: Path, tmp_path: Path
 ) -> None:
-    asked = options(labelled, update_examples=3)
+    asked = options(labelled, update_examples=3, epochs=2.5)
     before, own = masked_losses(opened), weights_of_heads(opened.sites)
     found = fine_tune(opened, None, GONE, asked)
-    assert [found[name] for name in ("examples", "updates", "update_examples")] == [8, 6, 3]
+    assert [found[name] for name in ("examples", "updates", "update_examples")] == [8, 8, 3]
     masked = masked_losses(opened)
     assert masked.mean() < before.mean()
     # Nothing reaches what is masked.
@@ -323,24 +311,14 @@ def loss_of(model: Any, rows: slice = slice(None)) -> Tensor:
     return cross_entropy(model(input_ids=IDS[rows]).logits, LABELS[rows])
 
 
-def train(model: Any, n_groups: int = 3, **asked: object) -> int:
-    """Train a model on groups of two examples; return the number of updates."""
-    numbers = []
+def train(model: Any, n_groups: int = 3, **asked: object) -> None:
+    """Train a model on groups of two examples."""
 
     def gradients_of(number: int, weights: Sequence[Tensor]) -> Sequence[Tensor]:
-        numbers.append(number)
         return torch.autograd.grad(loss_of(model, slice(2 * number, 2 * number + 2)), weights)
 
     train_weights(model, n_groups, gradients_of, options("unread", **asked))
     assert not model.training
-    return len(numbers)
-
-
-def test_the_loss_falls_and_updates_are_counted() -> None:
-    model = make_task_model()
-    before = loss_of(model)
-    assert train(model, epochs=2.5, learning_rate=5e-3) == 8
-    assert loss_of(model) < 0.7 * before
 
 
 def test_one_update_is_one_of_adamw() -> None:

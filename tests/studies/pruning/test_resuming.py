@@ -16,11 +16,11 @@ import pandas as pd
 import pytest
 from click.testing import Result
 
-from headroles import gate_heads, prune_heads
 from headroles.interrupts import Terminated
 from headroles.storage import HIDDEN, parts_in
 from headroles.tasks.running import TaskRun
 from tests.commands import record_in, run
+from tests.conftest import change_json
 
 COMMANDS = {
     "importance": "importance MODEL TASK",
@@ -148,52 +148,39 @@ def test_fine_tuning_starts_anew(
 @pytest.mark.parametrize(
     ("name", "change", "differs"),
     [
-        ("ablate", "--ablation uniform", 'ablation was "zero" and is "uniform"'),
-        ("ablate", "--examples 6", "examples was null and is 6"),
-        ("by-role", "--draws 3", "draws was 2 and is 3"),
-        ("prune", "--keep 6", "keep was 5 and is 6"),
-        ("gate", "--updates 7", "updates was 6 and is 7"),
-        ("gate", "--batch-tokens 50", "batch_tokens was 64 and is 50"),
+        ("ablate", "--ablation uniform", 'options ablation was "zero" and is "uniform"'),
+        ("ablate", "--examples 6", "options examples was null and is 6"),
+        ("by-role", "--draws 3", "options draws was 2 and is 3"),
+        ("prune", "--keep 6", "options keep was 5 and is 6"),
+        ("gate", "--updates 7", "options updates was 6 and is 7"),
+        ("gate", "--batch-tokens 50", "options batch_tokens was 64 and is 50"),
+        ("ablate", {"config.json": {"label2id": {"good": 0, "bad": 1}}}, "task 1 targets was "),
+        ("ablate", {"config.json": {"hidden_act": "relu"}}, "model config_sha256 was "),
+        ("ablate", {"config.json": {"layer_norm_eps": 0.5}}, "model config_sha256 was "),
+        ("ablate", {"tokenizer.json": {"normalizer": {"type": "Lowercase"}}}, "tokenizer digest "),
     ],
 )
 def test_another_plan_is_refused(
-    name: str, change: str, differs: str, commands: dict[str, list[object]], tmp_path: Path
+    name: str, change: Any, differs: str, commands: dict[str, list[object]], tmp_path: Path
 ) -> None:
-    command = [*commands[name], "--out", tmp_path / "out"]
+    """Other options, and another use of the same weights."""
+    study, model, *rest = commands[name]
+    model = shutil.copytree(str(model), tmp_path / "model")
+    command = [study, model, *rest, "--out", tmp_path / "out"]
     with counted(7):
         assert run(*command).exit_code == 130
     kept = written(tmp_path / "out")
-    result = run(*command, *change.split(), "--resume")
+    for file, changes in change.items() if isinstance(change, dict) else ():
+        change_json(model / file, **changes)
+    result = run(*command, *(change.split() if isinstance(change, str) else ()), "--resume")
     assert result.exit_code == 1
-    assert f"has other settings: options {differs}" in said(result)
-    other = ["importance" if name == "ablate" else "ablate", *command[1:3], "--out", command[-1]]
+    assert f"has other settings: {differs}" in said(result)
+    other = ["importance" if name == "ablate" else "ablate", model, rest[0], "--out", command[-1]]
     assert run(*other, "--resume").exit_code == 1
     assert written(tmp_path / "out") == kept
     if name == "ablate":
         assert run(*other, "--no-resume").exit_code == 0
         assert not parts_in(tmp_path / "out").count
-
-
-def test_another_use_of_the_same_weights_is_refused(
-    classifier: Path, labelled: Path, tmp_path: Path
-) -> None:
-    model = Path(shutil.copytree(classifier, tmp_path / "model"))
-    command = ["ablate", model, labelled, "--batch-tokens", 36, "--out", tmp_path / "out"]
-    with counted(20):  # two batches under each of as many gates, one head being closed
-        assert run(*command).exit_code == 130
-    for name, changes, differs in (
-        ("config.json", {"label2id": {"good": 0, "bad": 1}}, "task 1 targets was "),
-        ("config.json", {"hidden_act": "relu"}, "model config_sha256 was "),
-        ("config.json", {"layer_norm_eps": 0.5}, "model config_sha256 was "),
-        ("tokenizer.json", {"normalizer": {"type": "Lowercase"}}, "tokenizer digest was "),
-    ):
-        file = model / name
-        before = file.read_text("utf-8")
-        file.write_text(json.dumps({**json.loads(before), **changes}), "utf-8")
-        result = run(*command, "--resume")
-        assert result.exit_code == 1
-        assert f"has other settings: {differs}" in said(result)
-        file.write_text(before, "utf-8")
 
 
 def test_progress_is_that_of_the_whole_study(
@@ -218,16 +205,3 @@ def test_progress_is_that_of_the_whole_study(
         assert total[-1] / 2 <= total[0] <= 2 * total[-1]
         if expected is not None:
             assert set(total) == {expected}
-
-
-def test_gates_are_those_of_a_run_that_keeps_nothing(
-    classifier: Path, labelled: Path, tmp_path: Path
-) -> None:
-    """Of two heads three seeds keep one: two of them the same, with other weights."""
-    two = tmp_path / "two"
-    prune_heads(classifier, two, keep=2, order="random")
-    asked: dict[str, Any] = {"keep": 1, "seeds": 3, "updates": 6, "update_examples": 2}
-    asked |= {"weights": "trained", "test": labelled, "weight_rate": 0.01}
-    gate_heads(two, labelled, tmp_path / "whole", **asked)
-    gate_heads(two, labelled, tmp_path / "out", **asked, parts=tmp_path / "parts")
-    assert written(tmp_path / "out") == written(tmp_path / "whole")
