@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from headroles.models.loading.saved_models import CollaborativeModel
     from headroles.models.shared.sites import Site, Sums
     from headroles.passes.loop import ExampleBatch, Passes
+    from headroles.tasks.running import TaskRun
 
 _ERRORS = ("tensor_error", "score_error", "score_error_held_out")
 LENGTHS = (32, 128, 512)
@@ -197,13 +198,12 @@ def collaborate_heads(
     from headroles.models.attention.reader import open_reader
     from headroles.models.loading.encoder import load_encoder
     from headroles.models.loading.saved_models import CollaborativeModel
-    from headroles.models.shared.sites import find_sites, install
+    from headroles.models.shared.sites import find_sites
     from headroles.tasks.running import open_run
 
     with shown_in_notebooks(options, "steps") as shown:
         whole = load_encoder(model, options, head=None)
-        network, tokenizer = whole.model, whole.tokenizer
-        loaded = replace(shown, tokenizer=tokenizer)
+        network, loaded = whole.model, replace(shown, tokenizer=whole.tokenizer)
         encoder = load_encoder(network, loaded)
         with open_reader(network) as reader:
             n_heads, described = reader.n_heads, reader.description
@@ -211,36 +211,17 @@ def collaborate_heads(
         _check_rank(options, sites, n_heads)
         run = None if task is None else open_run(network, task, loaded)
         learnt, held_out, corpus = read_sample(encoder, sample, options)
-        rounds = Progress(loaded.on_progress)
-        n_fits, n_tasks = _PASSES_OF_FIT * len(sites), 0 if run is None else 2 * len(run.batches)
-        rounds.expect(_n_batches(learnt, held_out) * (1 + n_fits + 2) + n_tasks)
+        rounds, n_fits = Progress(loaded.on_progress), _PASSES_OF_FIT * len(sites)
+        n_of_task = 0 if run is None else 2 * len(run.batches)
+        rounds.expect(_n_batches(learnt, held_out) * (1 + n_fits + 2) + n_of_task)
         fits = _fit_sites(network, sites, (learnt, held_out), options, n_heads, rounds)
-        after = copy.deepcopy(network)
-        for fit in fits:
-            install(after, fit.site, fit.factors)
-        parts = (("divergence", learnt), ("divergence_held_out", held_out))
+        after = _with_factors(network, fits)
         measured = {
             name: divergences(network, after, passes, rounds.share(2 * _n_batches(passes)))
-            for name, passes in parts
+            for name, passes in (("divergence", learnt), ("divergence_held_out", held_out))
         }
-        change = None
-        if run is not None:
-            other = open_run(after, run.task.file, loaded)
-            run.rounds = other.rounds = rounds
-            first, second = run.outcomes_unmasked(), other.outcomes_unmasked()
-            change = {
-                "file": run.task.file,
-                "examples": len(run.task),
-                "before": run.measure(first),
-                "after": other.measure(second),
-                **find_loss_change(first, second),
-            }
-    passes = []
-    for n in (n for n in LENGTHS if n <= encoder.max_tokens):
-        counts = [np.multiply(fit.multiplications(n), len(fit.site.layers)) for fit in fits]
-        n_before, n_after = np.sum(counts, axis=0).tolist()
-        passes.append({"tokens": n, "multiplications": float(n_after / n_before)})
-    frame = _frame(fits, measured)
+        change = None if run is None else _change_in_task(run, after, loaded, rounds)
+    frame, n_tokens = _frame(fits, measured), sum(learnt.lengths)
     record = Record.now(
         kind="collaboration",
         model=structs.replace(encoder.description, **described),
@@ -249,15 +230,15 @@ def collaborate_heads(
         facts={
             "bundled": sample is None,
             "examples_held_out": len(held_out.lengths),
-            "tokens": sum(learnt.lengths),
+            "tokens": n_tokens,
             "parameters_before": n_parameters(encoder_of(network)),
             "parameters_after": n_parameters(encoder_of(after)),
-            "passes": passes,
+            "passes": [_pass(fits, n) for n in LENGTHS if n <= encoder.max_tokens],
             "task": change,
         },
-        warnings=list(_warnings(frame, sum(learnt.lengths), sites[0].maps.query.shape[2])),
+        warnings=list(_warnings(frame, n_tokens, sites[0].maps.query.shape[2])),
     )
-    return CollaborativeModel(after, tokenizer, record), Collaboration(frame, record)
+    return CollaborativeModel(after, whole.tokenizer, record), Collaboration(frame, record)
 
 
 def _check_rank(options: CollaborateOptions, sites: tuple[Site, ...], n_heads: int) -> None:
@@ -274,6 +255,41 @@ def _check_rank(options: CollaborateOptions, sites: tuple[Site, ...], n_heads: i
             f"the rank is {rank}; with `method='per-head'` it must be a multiple of the {n_heads} "
             "heads"
         )
+
+
+def _with_factors(network: PreTrainedModel, fits: list[_Fit]) -> PreTrainedModel:
+    """Return a copy of the network with the factors in the place of its queries and keys."""
+    from headroles.models.shared.sites import install
+
+    after = copy.deepcopy(network)
+    for fit in fits:
+        install(after, fit.site, fit.factors)
+    return after
+
+
+def _change_in_task(
+    run: TaskRun, after: PreTrainedModel, options: CollaborateOptions, rounds: Progress
+) -> dict[str, Any]:
+    """Measure the network of a run, and the one ``after``, on the task of the run."""
+    from headroles.tasks.running import open_run
+
+    other = open_run(after, run.task.file, options)
+    run.rounds = other.rounds = rounds
+    first, second = run.outcomes_unmasked(), other.outcomes_unmasked()
+    return {
+        "file": run.task.file,
+        "examples": len(run.task),
+        "before": run.measure(first),
+        "after": other.measure(second),
+        **find_loss_change(first, second),
+    }
+
+
+def _pass(fits: list[_Fit], tokens: int) -> dict[str, float]:
+    """Return the multiplications of all layers for so many tokens, as a share of the original's."""
+    counts = [np.multiply(fit.multiplications(tokens), len(fit.site.layers)) for fit in fits]
+    before, after = np.sum(counts, axis=0).tolist()
+    return {"tokens": tokens, "multiplications": float(after / before)}
 
 
 def _warnings(frame: pd.DataFrame, n_tokens: int, width: int) -> Iterator[str]:
