@@ -25,6 +25,7 @@ from headroles.studies.classification.role_table import (
     NOT_CONTROLLED,
     AssignOptions,
     RoleGroups,
+    RoleTable,
     about_level,
 )
 from headroles.studies.comparison.joining import join_scores
@@ -370,7 +371,7 @@ def _named(changes: pd.DataFrame) -> str:
 
 def _about_means(shifts: RoleComparison, rows: pd.DataFrame) -> str:
     """Count the means of a checkpoint by their change; name layers and the largest change."""
-    changed = rows[rows["changed"]].sort_values("difference", key=abs, ascending=False)
+    facts, changed = shifts.facts, rows[rows["changed"]]
     layers = ", ".join(map(str, sorted(changed["layer"].unique())))
     named = f" (layer{'s' * (', ' in layers)} {layers})" * bool(layers)
     n_heads, n_roles = len(rows[["layer", "head"]].drop_duplicates()), rows["role"].nunique()
@@ -378,18 +379,23 @@ def _about_means(shifts: RoleComparison, rows: pd.DataFrame) -> str:
     pooled = f", not counting {n_pooled} that pool them" * bool(n_pooled)
     text = (
         f"Of {len(rows)} means ({n_heads} heads x {n_roles} roles{pooled}), {len(changed)} moved "
-        f"by more than {shifts.facts['margin']:g}{named}, {rows['equivalent'].sum()} by less; the "
-        "others are undecided."
+        f"by more than {facts['margin']:g}{named}, {rows['equivalent'].sum()} by less"
     )
+    if (rows["change"] == UNDECIDED).any():
+        units = "examples" if facts["clustered_by"] == "none" else "documents"
+        text += (
+            f"; the others are undecided, as {facts['n_clusters']} {units} are too few (headroles "
+            "power plans more)"
+        )
     if not len(changed):
-        return text
+        return f"{text}."
     if (shifts.frame["certified"] != "").any():
         text += (
-            f"\nCertified to differ from 0: {is_certified(changed).sum()} of the {len(changed)}."
+            f".\nCertified to differ from 0: {is_certified(changed).sum()} of the {len(changed)}"
         )
-    largest = changed.iloc[0]
-    unit = " times uniform attention" * (shifts.facts["score"] == BIAS.name)
-    return f"{text}\nLargest: {_named(changed[:1])} ({largest['difference']:+.2g}{unit})."
+    largest = changed.loc[[changed["difference"].abs().idxmax()]]
+    unit = " times uniform attention" * (facts["score"] == BIAS.name)
+    return f"{text}.\nLargest: {_named(largest)} ({largest['difference'].item():+.2g}{unit})."
 
 
 @takes(CompareOptions)
@@ -451,15 +457,14 @@ def compare_roles(
     for name, scores in sets.items():
         among = True if name == BEFORE else frame["checkpoint"] == name
         note_removed(frame, scores.record, among)
-    frame = _with_answers(frame, {name: table.frame for name, table in tables.items()})
     warnings = {name: table.record.warnings for name, table in tables.items()}
-    warnings["differences"] = [*find_warnings(hypotheses, options, sides=2)]
+    warnings["differences"] = find_warnings(hypotheses, options, sides=2)
     named: dict[str, list[str]] = {}
     for name, texts in warnings.items():
         for text in texts:
             named.setdefault(text, []).append(name)
     return RoleComparison.made(
-        frame,
+        _with_answers(frame, tables),
         options,
         facts={
             **options.facts_about(score),
@@ -607,21 +612,20 @@ def _in_words(untestable: BoolArray, changed: BoolArray, equivalent: BoolArray) 
     return np.select(cases, answers, default="undecided").astype(object)
 
 
-def _with_answers(frame: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def _with_answers(frame: pd.DataFrame, tables: Mapping[str, RoleTable]) -> pd.DataFrame:
     """Add thresholds, the answers of role tables before and after, and the status of the role."""
     key = ["layer", "head", "role"]
-    first = tables[BEFORE][[*key, "threshold", "answer"]]
-    later = pd.concat(table.assign(checkpoint=name) for name, table in tables.items())
-    frame = frame.merge(first, how="left", on=key).merge(
-        later[["checkpoint", *key, "answer"]],
-        how="left",
-        on=["checkpoint", *key],
-        suffixes=("_before", "_after"),
-    )
+    rows = pd.concat({name: table.frame.set_index(key) for name, table in tables.items()})
+    before = rows.loc[BEFORE].reindex(pd.MultiIndex.from_frame(frame[key]))
+    after = rows["answer"].reindex(pd.MultiIndex.from_frame(frame[["checkpoint", *key]]))
     # A role table has no row for a role that no example has.
-    frame["answer_after"] = frame["answer_after"].fillna(UNTESTABLE)
-    frame["status"] = role_status(frame["answer_before"], frame["answer_after"]).astype(object)
-    return frame
+    answers = before["answer"].array, after.fillna(UNTESTABLE).array
+    return frame.assign(
+        threshold=before["threshold"].array,
+        answer_before=answers[0],
+        answer_after=answers[1],
+        status=role_status(*answers).astype(object),
+    )
 
 
 def _same_weights(sets: Mapping[str, HeadScores]) -> Iterator[str]:

@@ -198,9 +198,8 @@ def _pictures(shifts: RoleComparison) -> Iterator[Picture]:
     last = shifts.checkpoints[-1]
     drawn = figure_of(draw_changed_heads(shifts))
     yield Picture(drawn, f"In how many roles each head changed, from before to {last}.")
-    moved = rows_counted_once(shifts.frame).dropna(subset="difference")
-    changed = set(moved.loc[moved["changed"], "role"])
-    for role in [role for role in changed_most(moved) if role in changed][:_N_ROLES]:
+    rows = rows_counted_once(shifts.frame)
+    for role in changed_most(rows[rows["changed"]])[:_N_ROLES]:
         yield Picture(
             figure_of(draw_changes(shifts, role)),
             f"{in_words(role)}: from the mean score before to that of {last}, of the heads "

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from headroles.arrays import IndexArray
 from headroles.errors import UsageError
-from headroles.roles import Role
 from headroles.scoring.scores import HeadScores
 from headroles.storage import plain
 
@@ -58,9 +56,7 @@ def join_scores(
     roles = [role for role in first.roles if all(role in other.roles for _, other in others)]
     if not roles:
         raise UsageError("the scores have no role in common; score the same roles with each model")
-    rows = _shared_rows(named)
-    if on_mismatch == "error":
-        _check_same_examples(named, rows)
+    rows = _shared_rows(named, on_mismatch)
     documents = tuple(first.documents[row] for row in rows[first_name])
     ids = [role.id for role in roles]
     return {
@@ -100,9 +96,12 @@ def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[str]:
 def _role_differences(first: HeadScores, second: HeadScores) -> Iterator[str]:
     """Yield differences of the relations and the roles of scores, with both values and a cure."""
     cure = f"{_SCORE_ALIKE}, or {_COMPARE_SHARED}"
-    relations, others = (_relations(scores.roles) for scores in (first, second))
-    if relations != others:
-        yield f"their relations: {relations} and {others}; {cure}"
+    pooled = [
+        next((role.meaning[_POOLED] for role in scores.roles if _POOLED in role.meaning), None)
+        for scores in (first, second)
+    ]
+    if pooled[0] != pooled[1]:
+        yield f"their relations: {pooled[0]} and {pooled[1]}; {cure}"
     only = [
         ", ".join(name for name in side.role_ids if name not in other.role_ids) or "none besides"
         for side, other in ((first, second), (second, first))
@@ -116,41 +115,36 @@ def _role_differences(first: HeadScores, second: HeadScores) -> Iterator[str]:
             yield f"what {role.id} means: {meanings[0]} and {meanings[1]}; {cure}"
 
 
-def _relations(roles: Sequence[Role]) -> Any:
-    """Return the relations that roles pool; None if none does."""
-    return next((role.meaning[_POOLED] for role in roles if _POOLED in role.meaning), None)
+def _shared_rows(named: Mapping[str, HeadScores], on_mismatch: str) -> dict[str, IndexArray]:
+    """Return the places of the shared examples in each set, in the order of the first.
 
-
-def _shared_rows(named: Mapping[str, HeadScores]) -> dict[str, IndexArray]:
-    """Return the places of the shared examples in each set, in the order of the first."""
-    by_key = {
+    Raises UsageError without any, and with ``"error"`` for an example that is not shared.
+    """
+    rows = {
         name: {key: row for row, key in enumerate(zip(scores.ids, scores.digests, strict=True))}
         for name, scores in named.items()
     }
-    first = next(iter(by_key.values()))
-    shared = [key for key in first if all(key in rows for rows in by_key.values())]
+    shared = dict.fromkeys(
+        key for key in next(iter(rows.values())) if all(key in each for each in rows.values())
+    )
     if not shared:
         raise UsageError(
             "the scores have no example in common, of the same name, tokens, tree and labels; "
             "score the same corpus with the same tokenizer, or test roles in both corpora with "
             "headroles replicate"
         )
+    for name, of_set in rows.items():
+        unmatched = [example for example, digest in of_set if (example, digest) not in shared]
+        if on_mismatch == "error" and unmatched:
+            lacking = [other for other in named if unmatched[0] not in named[other].ids]
+            why = "its tokens, its tree or its labels differ"
+            raise UsageError(
+                f"not all score sets have the same examples: {len(unmatched)} of the "
+                f"{len(of_set)} of {name!r} have no match, first {unmatched[0]!r} "
+                f"({f'{lacking[0]!r} lacks it' if lacking else why}); score the same corpus with "
+                f"the same tokenizer, or {_COMPARE_SHARED}"
+            )
     return {
-        name: np.array([rows[key] for key in shared], dtype=np.intp)
-        for name, rows in by_key.items()
+        name: np.array([of_set[key] for key in shared], dtype=np.intp)
+        for name, of_set in rows.items()
     }
-
-
-def _check_same_examples(named: Mapping[str, HeadScores], rows: Mapping[str, IndexArray]) -> None:
-    for name, scores in named.items():
-        shared = set(rows[name].tolist())
-        unmatched = [example for row, example in enumerate(scores.ids) if row not in shared]
-        if not unmatched:
-            continue
-        lacking = [other for other in named if unmatched[0] not in named[other].ids]
-        why = f"{lacking[0]!r} lacks it" if lacking else "its tokens, its tree or its labels differ"
-        raise UsageError(
-            f"not all score sets have the same examples: {len(unmatched)} of the "
-            f"{scores.n_examples} of {name!r} have no match, first {unmatched[0]!r} ({why}); "
-            f"score the same corpus with the same tokenizer, or {_COMPARE_SHARED}"
-        )
