@@ -22,8 +22,8 @@ from headroles.scoring.scores import HeadScores
 from headroles.studies.classification.role_table import (
     NOT_CONTROLLED,
     RoleGroups,
+    about_level,
     digits,
-    error_rate,
     heads_in,
     unit_of,
 )
@@ -124,15 +124,12 @@ class Replication(Result):
 
     def summarize(self) -> Iterator[Shown]:
         """Say which heads have which roles in all sets; of seeds, how many in each layer."""
-        facts, over = self.facts, self.options.over
-        margin = facts["distance_margin"]
-        beyond = f", of arcs also by more than {margin:g} beyond distance" if margin else ""
-        of_layers = "\nHeads per layer, fewest and most among the sets:"
-        yield (
-            f"{len(facts['names'])} {over}: {listed(facts['names'], 6)}.\nA role is a mean "
-            f"{facts['score']} score above {facts['threshold']:g}{beyond}, shown by betting "
-            f"({error_rate(self.options)})."
-        ) + (of_layers if over == SEEDS else " Heads are named layer-head, from 0.")
+        names, over = self.facts["names"], self.options.over
+        of_what = "Heads are named layer-head, from 0."
+        if over == SEEDS:
+            of_what = "Heads per layer, fewest and most among the sets:"
+        level = f"{about_level(self.options, self.facts)} Tested by betting."
+        yield f"{len(names)} {over}: {listed(names, 6)}.\n{level}\n{of_what}"
         yield from self._by_layer() if over == SEEDS else self._by_role()
         yield from map(Warned, self.record.warnings)
 
@@ -225,7 +222,7 @@ def replicate_roles(
         options,
         facts={
             **options.facts_about(score),
-            "distance_margin": options.margin_of(score) if contrasts else None,
+            "distance_margin": options.margin_of(score) * bool(contrasts),
             "names": list(names),
             "independent": independent,
         },

@@ -84,7 +84,7 @@ def test_heads_have_the_role_in_as_many_sets_as_they_were_made_with(
     table = replicate_roles(sets, NAMES)
     assert table.heads()["at_least"].tolist() == [3, 2, 1, 0]
     assert table.to_json()["facts"]["names"] == NAMES
-    assert "3 corpora: a, b, c. A role is a mean excess score above 0.1" in flat(table)
+    assert "3 corpora: a, b, c. A role takes a mean above 0.1 in excess score" in flat(table)
     assert table.heads()["shown_in"].tolist() == ["a, b, c", "a, b", "a", ""]
     by_itself = replicate_roles(sets, NAMES, correction="none").heads()["shown_in"]
     for name, one in zip(NAMES, sets, strict=True):

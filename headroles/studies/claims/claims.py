@@ -111,7 +111,6 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     test: Callable[[Measured], Finding]
     source: str = ""
     published: str = ""
-    needs: str = "a corpus"
     effect: str = ""
     control: str = ""
     rule: str = ""

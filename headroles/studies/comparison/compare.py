@@ -33,6 +33,7 @@ from headroles.studies.heads import (
     HeadColumns,
     ThresholdOptions,
     clusters_in,
+    describe_clusters,
     note_removed,
     scores_of,
 )
@@ -471,8 +472,7 @@ def compare_roles(
             "distance_margin": tables[BEFORE].facts["distance_margin"],
             "margin": margin,
             "examples": first.n_examples,
-            "clustered_by": "document" if hypotheses.is_clustered else "none",
-            "n_clusters": hypotheses.n_clusters,
+            **describe_clusters(hypotheses),
             "dropped_examples": {
                 name: scores.n_examples - first.n_examples for name, scores in given.items()
             },

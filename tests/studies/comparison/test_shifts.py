@@ -233,22 +233,6 @@ def test_answers_are_those_of_the_role_tables(before: HeadScores, after: HeadSco
     assert set(frame.threshold) == {3.1}
 
 
-def test_lost_gained_kept_absent_and_undecided() -> None:
-    rng = np.random.default_rng(0)
-    means = {"kept": (5, 4), "gained": (1, 5), "lost": (5, 1), "absent": (1, 2)}
-    means |= {"undecided": (5, 3)}
-    first, second = (
-        np.stack([rng.normal(pair[side], 0.8, 50) for pair in means.values()], axis=1)
-        for side in (0, 1)
-    )
-    # exactly at the threshold: neither above nor below is shown
-    second[:, 4] += 3 - second[:, 4].mean()
-    frame = compare(*(make_scores(side[:, None, :, None], ("local",)) for side in (first, second)))
-    assert frame.status.tolist() == list(means)
-    assert frame.changed.all()
-    assert frame.answer_after.iloc[4] == "undecided"
-
-
 def test_a_role_of_arcs_is_lost_with_its_contrast() -> None:
     values = np.random.default_rng(0).normal([5.0, 2.0], 0.5, (50, 1, 1, 2))
     roles = (ANY, f"{ANY}:beyond_offset")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,6 @@ from headroles import (
     read_conllu,
     score_heads,
 )
-from headroles.inference import adjust_p_values
 from headroles.roles import contrast_of
 from headroles.scoring.scores import HeadScores
 from headroles.studies.comparison.compare import CHANGES, STATUSES, role_status, rows_counted_once
@@ -274,49 +272,3 @@ def test_nothing_changes_where_nothing_changed(score: Callable[..., HeadScores])
     frame = compare_roles(before, other, margin=1e-4).frame
     assert (frame.difference.abs() < 1e-5).all()
     assert not frame.change.isin(["changed"]).any()
-
-
-N = 300
-FAMILIES = tuple(f"role {k}" for k in range(N))
-AT_MOST = 0.05 + 3 * np.sqrt(0.05 * 0.95 / N)
-"""Level of the tests, and three standard errors of a share of N."""
-
-
-def any_in(p_values: pd.Series, roles: pd.Series, correction: str) -> float:
-    """Share of roles, each a family of its own, in which any test rejects."""
-    adjusted = p_values.groupby(roles).transform(lambda p: adjust_p_values(p, correction))
-    return float((adjusted <= 0.05).groupby(roles).any().mean())
-
-
-def share_found(correction: str, documents: int = 1, at: float = 0.0, **options: Any) -> float:
-    """Share of ``N`` families of six heads, whose differences are noise alone, that find a change.
-
-    With the effect ``at`` the margin: by p-values of a change beyond it.
-    """
-    rng = np.random.default_rng(0)
-    noise = rng.normal(at, 1, (24, 1, 6, N))
-    if documents > 1:  # what examples of a document share
-        noise += rng.normal(0, 1, noise.shape)[np.arange(24) % documents]
-    sides = (make_scores(values, FAMILIES, documents) for values in (np.zeros_like(noise), noise))
-    frame = compare_roles(*sides, margin=abs(at) or None, **options).frame
-    return any_in(frame["p_changed" if at else "p_value"], frame["role"], correction)
-
-
-@pytest.mark.parametrize("at", [0, 0.5, -0.5])
-def test_the_family_wise_error_rate_holds(at: float) -> None:
-    assert 0 < share_found("bonferroni", at=at) <= AT_MOST
-
-
-def test_without_a_correction_or_clusters_it_does_not() -> None:
-    assert share_found("none") > 0.2
-    assert share_found("bonferroni", documents=8) <= AT_MOST
-    assert share_found("bonferroni", documents=8, clusters="none") > 0.2
-
-
-def test_a_change_as_large_as_the_margin_is_seldom_equivalent() -> None:
-    """Heads at both ends of the margin, those at one end and at the other in one family."""
-    ends = np.where(np.arange(6) % 2, 0.5, -0.5)[:, None]
-    noise = np.random.default_rng(0).normal(ends, 0.3, (24, 1, 6, N))
-    before, after = (make_scores(values, FAMILIES) for values in (np.zeros_like(noise), noise))
-    frame = compare_roles(before, after, margin=0.5).frame
-    assert 0 < any_in(frame["p_equivalent"], frame["role"], "bonferroni") <= AT_MOST
