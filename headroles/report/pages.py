@@ -68,7 +68,8 @@ def make_report(folder: str | Path, options: ReportOptions) -> Page:
         raise UsageError(f"the page of a {result.kind} shows no sentences; leave yours out")
     if make is None:
         return plain_page(result, result.question, tuple(_pictures(result)))
-    page: Page = make(result, Path(folder), options) if has_sentences else make(result)
+    given = (Path(folder), options) if has_sentences else (tuple(_pictures(result)),)
+    page: Page = make(result, *given)
     return page
 
 

@@ -128,8 +128,8 @@ class Replication(Result):
         of_what = "Heads are named layer-head, from 0."
         if over == SEEDS:
             of_what = "Heads per layer, fewest and most among the sets:"
-        level = f"{about_level(self.options, self.facts)} Tested by betting."
-        yield f"{len(names)} {over}: {listed(names, 6)}.\n{level}\n{of_what}"
+        level = about_level(self.options, self.facts)
+        yield f"{len(names)} {over}: {listed(names, 6)}.\n{level}\nTested by betting. {of_what}"
         yield from self._by_layer() if over == SEEDS else self._by_role()
         yield from map(Warned, self.record.warnings)
 

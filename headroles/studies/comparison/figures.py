@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,6 @@ from headroles.drawing.style import (
     DARK,
     THRESHOLD,
     draw_values,
-    figure_of,
     grid_of,
     legend_below,
     new_axes,
@@ -24,9 +22,9 @@ from headroles.drawing.style import (
     set_title,
 )
 from headroles.errors import UsageError
-from headroles.roles import find_role, in_words
+from headroles.roles import find_role
 from headroles.studies.classification.figures import group_of
-from headroles.studies.comparison.compare import changed_most, rows_counted_once
+from headroles.studies.comparison.compare import changed_most
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 
 _NEITHER = "neither gained nor lost"
 _LOOKS = {"gained": (DARK, "solid"), "lost": (BRIGHT, "dashed"), _NEITHER: ("0.6", "solid")}
-_N_ROLES = 3
 _SIGNS = {"gained": "▲", "lost": "▼", "kept": "●"}
 _CHANGED = "*"
 LEGEND = (
@@ -189,22 +186,6 @@ def comparison_map(shifts: RoleComparison) -> HeadMap:
     return HeadMap(title, "difference", frame, facts, LEGEND)
 
 
-def comparison_page(shifts: RoleComparison) -> Page:
-    """Make the page of a comparison."""
-    return plain_page(shifts, shifts.question, tuple(_pictures(shifts)), comparison_map(shifts))
-
-
-def _pictures(shifts: RoleComparison) -> Iterator[Picture]:
-    last = shifts.checkpoints[-1]
-    drawn = figure_of(draw_changed_heads(shifts))
-    yield Picture(drawn, f"In how many roles each head changed, from before to {last}.")
-    rows = rows_counted_once(shifts.frame)
-    for role in changed_most(rows[rows["changed"]])[:_N_ROLES]:
-        yield Picture(
-            figure_of(draw_changes(shifts, role)),
-            f"{in_words(role)}: from the mean score before to that of {last}, of the heads "
-            "that moved most; the dotted line is the threshold.",
-        )
-        if len(shifts.checkpoints) > 1:
-            drawn = figure_of(draw_trajectory(shifts, role))
-            yield Picture(drawn, f"{in_words(role)}: mean scores by checkpoint.")
+def comparison_page(shifts: RoleComparison, pictures: tuple[Picture, ...]) -> Page:
+    """Make the page of a comparison, with a map above its pictures."""
+    return plain_page(shifts, shifts.question, pictures, comparison_map(shifts))

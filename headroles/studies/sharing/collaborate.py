@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from headroles.passes.loop import ExampleBatch, Passes
     from headroles.tasks.running import TaskRun
 
-_ERRORS = ("tensor_error", "score_error", "score_error_held_out")
 LENGTHS = (32, 128, 512)
 """Tokens of sequences whose multiplications are counted."""
 _HELD_OUT = 0.25
@@ -315,7 +314,7 @@ def _frame(fits: list[_Fit], measured: dict[str, FloatArray]) -> pd.DataFrame:
             "method": fit.factors.method,
             "rank": rank,
             "full_rank": heads * size,
-            **dict(zip(_ERRORS, fit.errors, strict=True)),
+            **fit.errors,
             "parameters_before": 2 * heads * size * (width + 1),
             "parameters": 2 * rank * width + (2 * heads if shared else 1) * rank,
             "multiplications_before": before,
@@ -380,11 +379,11 @@ def _held_out(documents: Sequence[str], options: CollaborateOptions) -> BoolArra
 
 
 class _Fit(NamedTuple):
-    """The factors of one site, and their ``_ERRORS``."""
+    """The factors of one site, and their errors by column."""
 
     site: Site
     factors: Factors
-    errors: tuple[float, ...]
+    errors: dict[str, float]
 
     def multiplications(self, tokens: int) -> tuple[int, int]:
         """Count multiplications for a sequence of ``tokens``, before and after."""
@@ -416,8 +415,9 @@ def _fit_sites(
         report = rounds.start(n_each)
         weighting = seen if options.weighting == "inputs" else plain
         factors = _find(site, weighting, seen, options, n_heads)
-        errors = (score_error(site.maps, factors, moments) for moments in (plain, seen, unseen))
-        fits.append(_Fit(site, factors, tuple(errors)))
+        over = {"tensor_error": plain, "score_error": seen, "score_error_held_out": unseen}
+        errors = {name: score_error(site.maps, factors, each) for name, each in over.items()}
+        fits.append(_Fit(site, factors, errors))
         report(n_each)
     return fits
 

@@ -97,14 +97,14 @@ class Redundancy(Result):
         fewer = (layers["p_adjusted"] <= alpha).sum()
         yield (
             f"The heads of a layer together use {needed.min():.0f} to {needed.max():.0f} dimensions"
-            " for 90 % of what their queries and keys compare,\nwhere heads alike in random spaces "
+            " for 90 % of what their queries and keys compare, where heads alike in random spaces "
             f"would use {drawn.min():.0f} to {drawn.max():.0f}: fewer than by chance in {fewer} of "
             f"{len(layers)} layers.\nOf {len(pairs)} pairs of heads of one layer "
             f"{pairs['query_shared'].sum():.0f} share query space and "
             f"{pairs['key_shared'].sum():.0f} share key space beyond chance."
         )
         yield (
-            "Dimensions that hold 90, 95 and 99 % of the energy of query-key products: of single\n"
+            "Dimensions that hold 90, 95 and 99 % of the energy of query-key products: of single "
             "heads (mean) and of the sum of all heads; by chance: of heads alike in random spaces"
         )
         cells = {
@@ -122,7 +122,21 @@ class Redundancy(Result):
             f"Overlap of the spaces of two heads; by chance {self.facts['chance']:.3f} "
             f"(false discovery rate {alpha:g})"
         )
-        yield self._pairs()
+        by_layer = pairs.groupby("layer")
+        overlap = by_layer[["query_overlap", "key_overlap"]].mean().add_suffix("_mean")
+        shared = by_layer[["query_shared", "key_shared"]].sum().assign(pairs=by_layer.size())
+        best = pairs.loc[
+            by_layer["key_overlap"].idxmax(), ["layer", "head", "other", "key_overlap"]
+        ]
+        cells = {
+            "layer": "{layer}",
+            "queries": "{query_overlap_mean:.3f}",
+            "pairs above": "{query_shared} of {pairs}",
+            "keys": "{key_overlap_mean:.3f}",
+            "pairs above ": "{key_shared} of {pairs}",
+            "keys most alike": "{head} and {other} {key_overlap:.3f}",
+        }
+        yield Grid.of(best.join(overlap.join(shared), on="layer"), cells)
         if len(self.roles):
             above = self.roles[self.roles["shared"]].sort_values("p_value", kind="stable")
             named = [f"{row.role} ({row.projection})" for row in above.itertuples()]
@@ -130,19 +144,6 @@ class Redundancy(Result):
                 "Roles whose heads overlap more than heads shuffled within layers: "
                 f"{listed(named) or 'none'}, of {self.roles['role'].nunique()}"
             )
-
-    def _pairs(self) -> Grid:
-        rows = []
-        for layer, part in self.frame.groupby("layer"):
-            cells = []
-            for name in ("query", "key"):
-                n_shared = int(part[f"{name}_shared"].sum())
-                cells += [f"{part[f'{name}_overlap'].mean():.3f}", f"{n_shared} of {len(part)}"]
-            best = part.nlargest(1, "key_overlap").iloc[0]
-            most = f"{best['head']:.0f} and {best['other']:.0f} {best['key_overlap']:.3f}"
-            rows.append((str(layer), *cells, most))
-        names = ("layer", "queries", "pairs above", "keys", "pairs above ", "keys most alike")
-        return Grid(names, tuple(rows))
 
 
 @takes(RedundancyOptions)
