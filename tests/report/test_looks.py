@@ -93,7 +93,7 @@ def test_figures_look_as_they_did(
 ) -> None:
     """A figure that is meant to look otherwise: look at the picture named here, and copy it."""
     result = request.getfixturevalue(name)
-    golden = PICTURES / f"{result.kind.replace(' ', '-')}.png"
+    golden = PICTURES / f"{name}.png"
     now = tmp_path / golden.name
     result.plot().get_figure(root=True).savefig(now, dpi=40)
     assert golden.exists(), f"there is no {golden} yet: look at {now} and copy it there"

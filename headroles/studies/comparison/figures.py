@@ -34,15 +34,14 @@ if TYPE_CHECKING:
 
 _NEITHER = "neither gained nor lost"
 _LOOKS = {"gained": (DARK, "solid"), "lost": (BRIGHT, "dashed"), _NEITHER: ("0.6", "solid")}
-_SIGNS = {"gained": "▲", "lost": "▼", "kept": "●"}
-_CHANGED = "*"
-LEGEND = (
-    ("▲", "gained the role", "full"),
-    ("▼", "lost the role", "full"),
-    (_CHANGED, f"changed, {_NEITHER}", "full"),
-    ("●", "kept the role, not shown to change beyond the margin", "pale"),
-    ("", "not shown to change beyond the margin", "pale"),
-)
+LEGEND = {
+    "gained": ("▲", "gained the role", "full"),
+    "lost": ("▼", "lost the role", "full"),
+    "changed": ("*", f"changed, {_NEITHER}", "full"),
+    "kept": ("●", "kept the role, not shown to change beyond the margin", "pale"),
+    "": ("", "not shown to change beyond the margin", "pale"),
+}
+"""Sign, meaning and look of what happened to a head, in the map of a page."""
 
 
 def draw_changes(
@@ -165,6 +164,7 @@ def comparison_map(shifts: RoleComparison) -> HeadMap:
     )
     to = ", to " + frame["checkpoint"] if several else ""
     is_changed = frame["changed"] & ~frame["status"].isin(["gained", "lost"])
+    happened = frame["status"].mask(is_changed, "changed")
     frame = frame.assign(
         view=frame["role"] + to,
         words=frame["role"].map(role_label) + to,
@@ -172,7 +172,7 @@ def comparison_map(shifts: RoleComparison) -> HeadMap:
         unit=f"difference of {score_label(shifts.facts['score'])}",
         line=frame.groupby("role")["threshold"].transform("median"),
         value=frame["difference"],
-        mark=frame["status"].map(_SIGNS).fillna("").mask(is_changed, _CHANGED),
+        mark=[LEGEND.get(what, ("",))[0] for what in happened],
     )
     facts = {
         "interval": ("ci_low", "ci_high"),
@@ -183,7 +183,7 @@ def comparison_map(shifts: RoleComparison) -> HeadMap:
         "certified": ("certified",),
     }
     title = "Differences of mean scores after and before: layers are rows, heads are columns"
-    return HeadMap(title, "difference", frame, facts, LEGEND)
+    return HeadMap(title, "difference", frame, facts, tuple(LEGEND.values()))
 
 
 def comparison_page(shifts: RoleComparison, pictures: tuple[Picture, ...]) -> Page:

@@ -53,25 +53,20 @@ def test_a_row_is_the_paired_test_of_its_head(
     before: HeadScores, after: HeadScores, role: str
 ) -> None:
     first, second = pair([before, after], 1, 2, role)
-    found = row(compare(before, after, margin=0.4), 1, 2, role)
-    expected = stats.ttest_rel(second, first)
-    assert found.n == found.n_clusters == len(first)
-    assert found.mean_before == pytest.approx(first.mean())
-    assert found.mean_after == pytest.approx(second.mean())
-    assert found.difference == pytest.approx((second - first).mean())
-    assert found.sd == pytest.approx((second - first).std(ddof=1))
-    assert found.standard_error == pytest.approx(found.sd / np.sqrt(len(first)))
-    assert found.effect_size == pytest.approx(found.difference / found.sd)
-    assert found.statistic == pytest.approx(expected.statistic)
-    assert found.p_value == pytest.approx(expected.pvalue)
-    interval = expected.confidence_interval(0.95)
-    assert (found.ci_low, found.ci_high) == pytest.approx((interval.low, interval.high))
-    assert found.p_equivalent == pytest.approx(ttost_paired(second, first, -0.4, 0.4)[0])
+    n, moved, paired = len(first), second - first, stats.ttest_rel(second, first)
+    interval, sd = paired.confidence_interval(0.95), moved.std(ddof=1)
     ends = [
-        stats.ttest_1samp(second - first, limit, alternative=side).pvalue
+        stats.ttest_1samp(moved, limit, alternative=side).pvalue
         for limit, side in ((0.4, "greater"), (-0.4, "less"))
     ]
-    assert found.p_changed == pytest.approx(min(1, 2 * min(ends)))
+    expected = {"n": n, "n_clusters": n, "mean_before": first.mean(), "mean_after": second.mean()}
+    expected |= {"difference": moved.mean(), "sd": sd, "standard_error": sd / np.sqrt(n)}
+    expected |= {"effect_size": moved.mean() / sd, "ci_low": interval.low, "ci_high": interval.high}
+    expected |= {"statistic": paired.statistic, "p_value": paired.pvalue}
+    expected |= {"p_equivalent": ttost_paired(second, first, -0.4, 0.4)[0]}
+    expected |= {"p_changed": min(1, 2 * min(ends))}
+    found = row(compare(before, after, margin=0.4), 1, 2, role)
+    assert {name: getattr(found, name) for name in expected} == pytest.approx(expected)
 
 
 def test_documents_are_clusters() -> None:

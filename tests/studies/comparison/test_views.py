@@ -178,8 +178,6 @@ def test_the_summary_counts_and_names_roles_once() -> None:
     largest = rows.loc[rows["difference"].abs().idxmax()]
     assert f"Largest: {largest['layer']}-{largest['head']} " in shown
     assert "of arcs 0.5 beyond distance" in shown
-    assert max(map(len, lines)) <= 100
-    assert len(lines) <= 20
     assert "Score with beyond_offset" not in shown
     # Distance was not controlled there, and nothing changed.
     scores = make_scores(random_scores(documents=6).values, ("local", "block", ARC))
@@ -264,9 +262,11 @@ def test_nothing_changes_where_nothing_changed(score: Callable[..., HeadScores])
     """Scored again, examples, scores and roles are identical; another batch rounds otherwise."""
     before, again = (score(small_bert()) for _ in range(2))
     assert again.digests == before.digests
-    frame = compare_roles(before, again).frame
+    shifts = compare_roles(before, again)
+    frame = shifts.frame
     assert (frame.difference == 0).all()
-    assert set(frame.change) == {"undecided"}  # ten documents are too few to show equivalence
+    assert set(frame.change) == {"undecided"}
+    assert "the others are undecided, as 10 documents are too few" in flat(shifts)
     assert not frame.status.isin(["gained", "lost"]).any()
     other = score(small_bert(), batch_tokens=300)
     frame = compare_roles(before, other, margin=1e-4).frame
