@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 Alignment: TypeAlias = Sequence[int | None]
 """For each piece of a sentence, the number of its word from 0; None for a special token."""
 TOO_LONG, NO_PIECES = "examples longer than the model takes", "examples without word pieces"
-MOST_UNKNOWN = 0.5
-"""Largest share of unknown word pieces in text that a model is measured on."""
-_MOST_OTHERWISE = 0.5
-"""Largest share of examples that a tokenizer may cut otherwise word by word than as a text."""
 SPECIAL = -1
 """Segment of a special token, which the tokenizer added: a classifier token or a separator."""
 
@@ -90,15 +86,15 @@ def collate(examples: Sequence[EncodedExample], pad_id: int) -> dict[str, IntArr
         "input_ids": input_ids,
         "attention_mask": (np.arange(input_ids.shape[1]) < lengths[:, None]).astype(np.int64),
     }
-    type_ids = [example.token_type_ids for example in examples]
-    if all(ids is not None for ids in type_ids):
-        inputs["token_type_ids"] = pad([ids for ids in type_ids if ids is not None], 0)
+    type_ids = [ids for example in examples if (ids := example.token_type_ids) is not None]
+    if len(type_ids) == len(examples):
+        inputs["token_type_ids"] = pad(type_ids, 0)
     return inputs
 
 
 def check_known_pieces(n_unknown: int, n_pieces: int, text: str) -> None:
     """Raise TokenizerError if most pieces of ``text`` are unknown: losses would mean nothing."""
-    if n_unknown > MOST_UNKNOWN * n_pieces:
+    if 2 * n_unknown > n_pieces:
         raise TokenizerError(
             f"{n_unknown / n_pieces:.0%} of the word pieces of {text} are unknown to the "
             "tokenizer; pass the `tokenizer` that the model was trained with, or text "
@@ -241,7 +237,7 @@ class ExampleEncoder:
             if self._with_token_types:
                 type_ids = np.array(self._tokenizer.create_token_type_ids_from_sequences(*parts))
             cuts.append(Cut(layout, type_ids, segments, words))
-        if len(differ) > _MOST_OTHERWISE * len(examples):
+        if 2 * len(differ) > len(examples):
             raise TokenizerError(
                 f"{type(self._tokenizer).__name__} cuts {len(differ)} of {len(examples)} examples "
                 f"otherwise as a text than word by word, as {differ[0].id!r}: pieces reach over "
@@ -255,7 +251,7 @@ class ExampleEncoder:
         return cast("list[int]", ids)
 
 
-def _as_array(values: list[int | None], missing: int) -> IntArray:
+def _as_array(values: Alignment, missing: int) -> IntArray:
     return np.asarray([missing if value is None else value for value in values], dtype=np.int64)
 
 
@@ -294,7 +290,7 @@ class AlignedEncoder(ExampleEncoder):
                     f"the alignment of {example.id!r} names the word {number!r}; use 0 to "
                     f"{n_words - 1} for words and None for special tokens"
                 )
-        words = np.array([-1 if number is None else number for number in given], dtype=np.int64)
+        words = _as_array(given, -1)
         pieces = np.flatnonzero(words >= 0)
         if (np.diff(pieces) > 1).any() or (np.diff(words[pieces]) < 0).any():
             raise TokenizerError(

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import IO
+from io import BufferedRandom
 
 import msgspec
 
@@ -41,7 +41,7 @@ class PreparedCorpus:
     record: RecordedCorpus
     relations: Counter[str]
     skipped: Skipped
-    spool: IO[bytes] = field(repr=False)
+    spool: BufferedRandom = field(repr=False)
 
     def __iter__(self) -> Iterator[Sentence]:
         place = 0
@@ -55,11 +55,8 @@ class PreparedCorpus:
 
     def content_digest(self) -> str:
         """Digest all sentences in reading order, with annotations and documents."""
-        content = hashlib.blake2b(digest_size=16)
         self.spool.seek(0)
-        for line in self.spool:
-            content.update(line)
-        return content.hexdigest()
+        return hashlib.file_digest(self.spool, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 @contextmanager
@@ -76,7 +73,7 @@ def prepared(corpus: Corpus) -> Iterator[PreparedCorpus]:
         yield _read_through(corpus, spool)
 
 
-def _read_through(corpus: Corpus, spool: IO[bytes]) -> PreparedCorpus:
+def _read_through(corpus: Corpus, spool: BufferedRandom) -> PreparedCorpus:
     skipped: Skipped = Counter()
     relations: Counter[str] = Counter()
     digest = hashlib.sha256()

@@ -75,14 +75,16 @@ class PairsOptions(ParsingOptions):
 
 
 @takes(TextOptions)
-def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOptions) -> Corpus:
+def read_text(
+    paths: PathLike | Iterable[PathLike], parser: PathLike | Language, options: TextOptions
+) -> Corpus:
     r"""Return a corpus of plain text, split and parsed by the spaCy pipeline ``parser``.
 
     Each file (or each ``*.txt`` file of a folder) is one document; blank lines separate paragraphs,
     and line breaks inside a paragraph count as spaces. With ``lines`` every line that is not blank
     is one sentence, even if the pipeline finds several. Files may be compressed, and ``-`` is
-    standard input. ``parser`` is the name of an installed pipeline or the path of one. Nothing is
-    parsed before the corpus is iterated.
+    standard input. ``parser`` is a pipeline, or the name or path of one. Nothing is parsed before
+    the corpus is iterated.
 
     With ``keep_parses``, reading the corpus to its end also writes the parses to that file.
 
@@ -96,10 +98,8 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOp
     >>> untrained = spacy.blank("en")  # in place of a trained pipeline, such as "en_core_web_sm"
     >>> _ = untrained.add_pipe("parser").add_label("root"), untrained.initialize()
     >>> with TemporaryDirectory() as folder:
-    ...     untrained.to_disk(f"{folder}/parser")
     ...     _ = Path(folder, "pets.txt").write_text("Dogs bark.\nCats sleep.\n")
-    ...     corpus = read_text(f"{folder}/pets.txt", f"{folder}/parser", lines=True)
-    ...     [sentence.words for sentence in corpus]
+    ...     [one.words for one in read_text(f"{folder}/pets.txt", untrained, lines=True)]
     [('Dogs', 'bark', '.'), ('Cats', 'sleep', '.')]
     """
     files, origin = find_files(paths, ".txt")
@@ -125,7 +125,7 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOp
 @takes(PairsOptions)
 def read_pairs(
     paths: PathLike | Iterable[PathLike],
-    parser: str,
+    parser: PathLike | Language,
     columns: Sequence[str | int],
     options: PairsOptions,
 ) -> Corpus:
@@ -152,9 +152,8 @@ def read_pairs(
     >>> untrained = spacy.blank("en")  # in place of a trained pipeline, such as "en_core_web_sm"
     >>> _ = untrained.add_pipe("parser").add_label("root"), untrained.initialize()
     >>> with TemporaryDirectory() as folder:
-    ...     untrained.to_disk(f"{folder}/parser")
     ...     _ = Path(folder, "pets.tsv").write_text("one\tother\nDogs bark.\tCats sleep.\n")
-    ...     corpus = read_pairs(f"{folder}/pets.tsv", f"{folder}/parser", ["one", "other"])
+    ...     corpus = read_pairs(f"{folder}/pets.tsv", untrained, ["one", "other"])
     ...     [sentence.words for sentence in corpus]
     [('Dogs', 'bark', '.'), ('Cats', 'sleep', '.')]
     """
@@ -219,7 +218,7 @@ class Pipeline:
                 yield row, replace(sentence, id=f"{prefix}-{row + 1}{end}", position=place)
 
 
-def load_pipeline(parser: str | OsPathLike[str] | Language) -> Pipeline:
+def load_pipeline(parser: PathLike | Language) -> Pipeline:
     """Load a pipeline by the name of an installed one or by path, or take a loaded one.
 
     Raises ParserError if it cannot be loaded or does not parse, UsageError for another object.

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from headroles.arrays import FloatArray
-from headroles.corpus.files import CorpusFile, check_not_special, is_dataset, read_lines
+from headroles.corpus.files import CorpusFile, check_not_special, is_dataset
 from headroles.corpus.tables import hint_of_separator, read_columns
 from headroles.encoding import check_known_pieces
 from headroles.errors import CorpusError, TokenizerError, UsageError
@@ -39,7 +39,7 @@ IGNORED = -100
 
 @dataclass(frozen=True)
 class Task:
-    """Texts of a file with its labels; texts to be masked have no labels.
+    """Texts of a file with its labels, which are empty if tokens are masked.
 
     ``lines`` (examples,) are the line numbers of the texts, from 1, for messages.
     """
@@ -55,13 +55,9 @@ class Task:
 
     def take(self, indices: Sequence[int]) -> Task:
         """Return the examples at these indices."""
-        return Task(
-            self.file,
-            tuple(self.texts[index] for index in indices),
-            tuple(self.labels[index] for index in indices) if self.labels else (),
-            tuple(self.lines[index] for index in indices),
-            self.digest,
-        )
+        rows = list(zip(self.texts, self.labels, self.lines, strict=True))
+        texts, labels, lines = zip(*(rows[index] for index in indices), strict=True)
+        return Task(self.file, texts, labels, lines, self.digest)
 
 
 def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> Task:
@@ -78,29 +74,26 @@ def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> 
     check_not_special(path)
     if not (path.is_file() or is_dataset(path)):
         raise CorpusError(f"there is no file {path}; name a file of the task's examples")
-    rows = list(_labelled(path, options) if labelled else _plain(path))
+    table = CorpusFile(path, str(path), path.stem)
+    rows = list(_labelled(table, options) if labelled else _plain(table))
     if len(rows) < 2:
         raise CorpusError(f"{path} holds {len(rows)} examples; two are the least")
-    task = Task(
-        str(path),
-        tuple(texts for _, texts, _ in rows),
-        tuple(label for _, _, label in rows) if labelled else (),
-        tuple(line for line, _, _ in rows),
-        hashlib.sha256(path.read_bytes() if path.is_file() else repr(rows).encode()).hexdigest(),
-    )
+    content = path.read_bytes() if path.is_file() else repr(rows).encode()
+    lines, texts, labels = zip(*rows, strict=True)
+    task = Task(str(path), texts, labels, lines, hashlib.sha256(content).hexdigest())
     if options.examples is None or options.examples >= len(task):
         return task
     chosen = np.random.default_rng(0).permutation(len(task))[: options.examples]
     return task.take(sorted(chosen.tolist()))
 
 
-def _plain(file: Path) -> Iterator[tuple[int, tuple[str, ...], str]]:
-    for number, line in enumerate(read_lines(file), start=1):
+def _plain(file: CorpusFile) -> Iterator[tuple[int, tuple[str, ...], str]]:
+    for number, line in enumerate(file.lines(), start=1):
         if line.strip():
             yield number, (" ".join(line.split()),), ""
 
 
-def _labelled(file: Path, options: TaskOptions) -> Iterator[tuple[int, tuple[str, ...], str]]:
+def _labelled(file: CorpusFile, options: TaskOptions) -> Iterator[tuple[int, tuple[str, ...], str]]:
     def choose(names: Sequence[str]) -> list[str | int]:
         texts, label = options.text_columns, options.label_column
         if texts is None:
@@ -108,18 +101,16 @@ def _labelled(file: Path, options: TaskOptions) -> Iterator[tuple[int, tuple[str
         if label is None:
             label = next((known for known in _LABELS if known in names), None)
         if texts is None or label is None:
-            content, option = (
-                ("text", "text_columns") if texts is None else ("label", "label_column")
-            )
+            lacking = "text; name them with `text_columns`"
+            lacking = lacking if texts is None else "label; name them with `label_column`"
             present = f" (it has: {', '.join(names)})" if names else ""
             raise UsageError(
-                f"no columns of {file} are known to hold the {content}; name them with `{option}`"
-                f"{present}{hint_of_separator(names)}"
+                f"no columns of {file} are known to hold the {lacking}{present}"
+                f"{hint_of_separator(names)}"
             )
         return [*texts, label]
 
-    table = CorpusFile(file, str(file), file.stem)
-    rows = read_columns(table, choose, header=options.header, separator=options.separator)
+    rows = read_columns(file, choose, header=options.header, separator=options.separator)
     for number, (*texts, label) in rows:
         yield number, tuple(" ".join(text.split()) for text in texts), label.strip()
 

@@ -99,7 +99,7 @@ def test_plain_text_is_a_text_a_line(file: Path) -> None:
     file.write_text("One  text.\n\nAnother.\n")
     task = read_task(file, TaskOptions(), labelled=False)
     assert task.texts == (("One text.",), ("Another.",))
-    assert (task.lines, task.labels) == ((1, 3), ())
+    assert (task.lines, task.labels) == ((1, 3), ("", ""))
 
 
 def test_some_examples_are_the_same_every_time(file: Path) -> None:
