@@ -122,20 +122,17 @@ def _make(folder: Path) -> None:
 
 @contextmanager
 def _locked(hidden: Path) -> Iterator[None]:
-    lock = FileLock(hidden / _LOCK, timeout=0)
     try:
-        lock.acquire()
+        lock = FileLock(hidden / _LOCK).acquire(timeout=0)
     except Timeout:
         raise StorageError(
             f"another run is writing into {hidden.parent}; wait for it, or name another folder"
         ) from None
-    try:
-        yield
-    finally:
-        try:  # while it is held: the next process makes a new one
+    with lock:
+        try:
+            yield
+        finally:  # while it is held: the next process makes a new one
             (hidden / _LOCK).unlink(missing_ok=True)
-        finally:
-            lock.release()
 
 
 def _clear(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
@@ -30,7 +31,7 @@ HIDDEN = ".headroles"
 """Folder within a result folder for what is not a result, or not yet."""
 REPLACED, ADDED = "done", "added"
 """Names in it of complete results: all that a run made, or those that a run changed."""
-_LONGEST_NAME = 100
+_NAME = re.compile(r"[^./\\:][^/\\:]{0,98}")
 REPORT_FILE = "report.html"
 """Default name of the report page in a result folder."""
 
@@ -79,18 +80,11 @@ def read_run(folder: Path) -> Run:
 
 def _are_files(files: Any) -> TypeGuard[Files]:
     """Tell whether names are those of files in the folder itself, and not hidden."""
-    return isinstance(files, dict) and all(
-        isinstance(digests, dict)
-        and all(
-            0 < len(name) < _LONGEST_NAME
-            and name.isprintable()
-            and not name.startswith(".")
-            and not {*"/\\:"} & {*name}
-            and isinstance(digest, str)
-            for name, digest in digests.items()
-        )
-        for digests in files.values()
-    )
+    try:
+        names = chain(*msgspec.convert(files, Files).values())
+    except msgspec.ValidationError:
+        return False
+    return all(_NAME.fullmatch(name) and name.isprintable() for name in names)
 
 
 def committed(folder: Path) -> Path:
