@@ -112,12 +112,6 @@ class TestResultFolder:
         assert names(tmp_path) == {"run.json", "roles.csv"}
         assert storage.read_run(tmp_path).content == {"run": "old"}
 
-    def test_an_interruption_says_what_is_there(self, tmp_path: Path) -> None:
-        for said in ("nothing was written to", "the results in .* are unchanged"):
-            with pytest.raises(KeyboardInterrupt, match=said):
-                write(tmp_path, overwrite=True, end=KeyboardInterrupt())
-            write(tmp_path, overwrite=True)
-
 
 Change: TypeAlias = Callable[[Path], None]
 STEPS = ("rename", "replace", "link", "unlink", "rmdir", "mkdir", "fsync", "open")

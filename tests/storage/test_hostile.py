@@ -50,6 +50,10 @@ def results(tmp_path: Path) -> Path:
     return folder
 
 
+def resume(folder: Path) -> None:
+    replace(folder, resume=True)
+
+
 def add(folder: Path) -> None:
     with storage.changed_folder(folder) as staging:
         storage.write_run(staging, {"run": "added"}, {})
@@ -57,7 +61,7 @@ def add(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "parts", "new", "done", "added", "lock", "parts/plan/part-0"])
 @pytest.mark.parametrize(
-    "change", [replace, add, storage.committed, storage.kinds_in, storage.read_run]
+    "change", [replace, resume, add, storage.committed, storage.kinds_in, storage.read_run]
 )
 def test_links_in_the_hidden_folder(results: Path, victim: Path, change: Any, name: str) -> None:
     """Links in it, or in its place, are not written through, and not read through either."""
@@ -66,7 +70,7 @@ def test_links_in_the_hidden_folder(results: Path, victim: Path, change: Any, na
     is_file = name in ("lock", "parts/plan/part-0")
     place.symlink_to(victim / "thesis.txt" if is_file else victim)
     before = everything(victim.parent)
-    if change in (replace, add) or name in ("done", "added"):
+    if change in (replace, resume, add) or name in ("done", "added"):
         with pytest.raises(StorageError, match=f"{place.name} is a symbolic link, .*{REMOVE}"):
             change(results)
     else:
@@ -224,13 +228,6 @@ def tested(bert_folder: Path, treebank: Path, tmp_path: Path) -> Path:
     return out
 
 
-def test_lists_in_lists(results: Path) -> None:
-    content = f'{{"format": 4, "holds": {{}}, "x": {"[" * 900}{"]" * 900}}}'
-    (results / "run.json").write_text(content)
-    line = refused("export", results)
-    assert line.startswith(f"error: {results / 'run.json'} cannot be read: ")
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="names are bytes on Linux alone")
 def test_folders_whose_names_are_not_utf8(
     bert_folder: Path, treebank: Path, tmp_path: Path
@@ -260,13 +257,6 @@ def test_permissions_are_those_of_the_user(
     made = {file.name for file in files}
     assert {"scores.parquet", "model.safetensors", "low_rank.safetensors"} <= made
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {mode}
-
-
-def test_parts_of_a_folder_that_was_sent_are_not_followed(results: Path, victim: Path) -> None:
-    part = storage.parts_in(results).open({"a": 1}).folder / "part-0"
-    part.symlink_to(victim / "thesis.txt")
-    with pytest.raises(StorageError, match="part-0 is a symbolic link"):
-        replace(results, resume=True)
 
 
 def test_a_folder_of_results_that_is_a_link_itself_is_filled(results: Path) -> None:
