@@ -127,28 +127,22 @@ def test_empty_cells_are_counted_and_the_other_stays_alone(
 
 
 @pytest.mark.parametrize(
-    ("columns", "header", "row", "error", "message"),
+    ("column", "header", "row", "message"),
     [
-        (["third"], True, "", CorpusError, r"no column 'third'; it has: id, first, second"),
-        ([3], True, "", CorpusError, "no column 3; it has 3, counted from 0: id, first, second"),
-        ([-1], True, "", CorpusError, "no column '-1'; it has: id, first, second"),
-        ([3], False, "", CorpusError, "no column 3; it has 3, counted from 0$"),
-        (["first"], False, "", UsageError, r"'first' is a name, but .*p\.tsv was said to have no"),
-        ([1], True, "only one\n", CorpusError, "line 4: 1 columns instead of 3; correct"),
-        ([1], True, "a\tb\tc\td\n", CorpusError, "line 4: 4 columns instead of 3; correct"),
+        ("third", True, "", r"no column 'third'; it has: id, first, second"),
+        (3, True, "", "no column 3; it has 3, counted from 0: id, first, second"),
+        (-1, True, "", "no column '-1'; it has: id, first, second"),
+        (3, False, "", "no column 3; it has 3, counted from 0$"),
+        ("first", False, "", r"'first' is a name, but .*p\.tsv was said to have no"),
+        (1, True, "only one\n", "line 4: 1 columns instead of 3; correct"),
+        (1, True, "a\tb\tc\td\n", "line 4: 4 columns instead of 3; correct"),
     ],
 )
 def test_rows_and_columns_that_do_not_fit(
-    tmp_path: Path,
-    nlp: Any,
-    columns: list[str | int],
-    header: bool,
-    row: str,
-    error: type[Exception],
-    message: str,
+    tmp_path: Path, nlp: Any, column: str | int, header: bool, row: str, message: str
 ) -> None:
-    corpus = read_pairs(write(tmp_path, PAIRS + row, "p.tsv"), nlp, columns, header=header)
-    with pytest.raises(error, match=rf"p\.tsv.* {message}|{message}"):
+    corpus = read_pairs(write(tmp_path, PAIRS + row, "p.tsv"), nlp, [column], header=header)
+    with pytest.raises((CorpusError, UsageError), match=rf"p\.tsv.* {message}|{message}"):
         list(corpus)
 
 
@@ -156,20 +150,16 @@ COLA = "gj04\t1\t\tOur friends won't buy this analysis.\ngj05\t0\t*\tOne more.\n
 
 
 @pytest.mark.parametrize(
-    ("text", "columns"),
+    ("text", "column"),
     [
-        (COLA, [3]),
-        (COLA, ["3"]),
-        ("x\t1\n", [0]),
-        ("Dogs sleep in it\tx\n", [0]),
-        ("Dogs sleep.\tx\n", [0]),
-        ("a\t-0.5\n", [0]),
+        *((COLA, 3), (COLA, "3"), ("x\t1\n", 0), ("a\t-0.5\n", 0)),
+        *(("Dogs sleep in it\tx\n", 0), ("Dogs sleep.\tx\n", 0)),
     ],
 )
 def test_headers_that_look_like_data_are_asked_about(
-    tmp_path: Path, nlp: Any, text: str, columns: list[str | int]
+    tmp_path: Path, nlp: Any, text: str, column: str | int
 ) -> None:
-    file = write(tmp_path, text, "p.tsv")
+    file, columns = write(tmp_path, text, "p.tsv"), [column]
     message = r"p\.tsv, line 1: .* looks like data.*header=False.*header=True"
     with pytest.raises(UsageError, match=message):
         list(read_pairs(file, nlp, columns))
@@ -376,8 +366,6 @@ ONE = Sentence("s", "d", 0, ("a",), (-1,), ("root",))
         ([spacy.blank("en")(" "), TREE], {}, "item 2 is a tuple that is no doc as item 1"),
         (TREE, {}, "a tuple of list; it must come from"),
         ("Dogs sleep.", {"parser": PIPELINE}, "the corpus is a str"),
-        ({"train": TEXTS}, {"parser": PIPELINE}, "the corpus is a dict"),
-        ([], {}, "an empty list"),
         (iter([]), {}, "an empty tuple"),
         (TEXTS, {"parser": 3}, "the parser is a int; give a spaCy pipeline"),
         (TEXTS, {"text_columns": ["one"]}, r"text_columns need a table, but .* list of str"),
