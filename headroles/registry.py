@@ -58,7 +58,7 @@ COMMANDS = (
     ),
     Command(
         "examples",
-        "cli.inspection:examples",
+        "studies.inspection.examples:find_examples",
         "Show the sentences behind a head's scores, and its weights.",
     ),
     Command(
@@ -198,7 +198,6 @@ COMMANDS = (
 RESULTS = {
     **{command.kind_of_result: command.place for command in COMMANDS if command.is_made},
     "role table": "studies.classification.role_table:RoleTable",
-    "examples": "studies.inspection.examples:Examples",
     "claims": "studies.claims.claims:ClaimTable",
 }
 """Where the class of a kind of results is, or the study that returns it."""

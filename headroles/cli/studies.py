@@ -24,6 +24,7 @@ from headroles.passes.options import PassOptions
 from headroles.registry import Command, classes_in, result_types
 from headroles.results.stored import new_folder, write_together
 from headroles.storage import RUN_FILE, parts_beside
+from headroles.studies.inspection.again import read_head
 from headroles.tasks.options import TaskOptions
 
 _FOLDERS = Annotated[list[Path], flags.argument("DIR DIR", "Folders of results.")]
@@ -38,6 +39,13 @@ ARGUMENTS: dict[str, Any] = {
     "task": Annotated[Path, flags.argument("TASK", _TASK)],
     "test": Annotated[Path, flags.option("--test", "Examples to measure on.", "Task")],
     "scores": flags.Scored,
+    "head": Annotated[
+        str, flags.option("--head", "Layer and head, from 0: 4-0.", "Heads", "<layer-head>")
+    ],
+    "role": Annotated[
+        str,
+        flags.option("--role", "Its id, words as in summaries, or a relation: nsubj.", "Roles"),
+    ],
     "sets": _FOLDERS,
     "before": Annotated[Path, flags.argument("BEFORE", flags.SCORED)],
     "after": Annotated[Path, flags.argument("AFTER", flags.SCORED)],
@@ -118,6 +126,8 @@ def _value_of(subject: inspect.Parameter, given: dict[str, Any], options: Any) -
     if subject.name == "names":
         folders = next(place for place in given.values() if isinstance(place, list))
         return names_of(folders) if value is None else split_names(value)
+    if subject.name == "head":
+        return read_head(value)
     if stored := next(classes_in(subject.annotation), None):
         return stored.load(value) if isinstance(value, Path) else [*map(stored.load, value or ())]
     return value

@@ -186,7 +186,7 @@ def test_an_example_that_does_not_fit_is_named(command: list[object], tmp_path: 
     assert "use a device with more memory (--device cpu)" in printed
 
 
-def test_an_example_to_be_drawn_and_the_model_itself(
+def test_an_example_to_be_shown_and_the_model_itself(
     bert_folder: Path, sample: Path, tmp_path: Path
 ) -> None:
     score = ("score", bert_folder, sample, "--out")
@@ -196,11 +196,9 @@ def test_an_example_to_be_drawn_and_the_model_itself(
     assert "error: memory ran out; use a device with more (--device cpu)" in result.stderr
     assert "Traceback" not in result.output
     run_well(*score, tmp_path / "scores")
-    asked = ("--layer", 0, "--head", 1, "--role", "local", "--figure", tmp_path / "a.svg")
     with memory_for(lambda ids: ids.shape[1] <= 8):
-        result = run("examples", tmp_path / "scores", *asked)
-    assert result.exit_code == 1
-    assert "error: memory ran out for the example" in " ".join(result.stderr.split())
+        shown = run_well("examples", tmp_path / "scores", "--head", "0-1", "--role", "local")
+    assert "warning: Weights are not shown: memory ran out for" in shown.output
 
 
 LIMITED = """

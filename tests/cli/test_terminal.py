@@ -45,7 +45,7 @@ def printed(*arguments: object) -> str:
     return done.stdout
 
 
-HEAD = ("--layer", "0", "--head", "0", "--role", "local")
+HEAD = ("--head", "0-0", "--role", "local")
 
 
 def test_sentences(nasty: Path) -> None:

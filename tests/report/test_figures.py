@@ -342,10 +342,18 @@ def test_other_fonts_draw_what_the_usual_one_lacks(
     assert text.get_fontfamily() == families  # the figure is the user's
 
 
-def test_the_command_of_examples_draws(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
-    out, file = tmp_path / "out", tmp_path / "a.svg"
+def test_stored_examples_draw_the_attention_in_the_first(
+    bert_folder: Path, treebank: Path, tmp_path: Path
+) -> None:
+    out, kept, file = (tmp_path / name for name in ("out", "kept", "a.svg"))
     run_well("score", bert_folder, treebank, "--out", out)
-    asked = ["examples", out, "--layer", 0, "--head", 1, "--role", ROLE]
-    run_well(*asked, "--figure", file, "--out", tmp_path / "kept")
+    asked = ("examples", out, "--head", "0-1", "--role", ROLE, "--out", kept)
+    run_well(*asked)
+    run_well("figure", kept, "--out", file)
+    found = hr.read_attention(hr.HeadScores.load(out), (0, 1), ROLE)
+    drawn = save_figure(report.draw_attention(found[0]), tmp_path / "b.svg")
     assert "bones" in file.read_text("utf-8")
-    assert (tmp_path / "kept" / "examples.csv").is_file()
+    assert file.read_text("utf-8") == drawn.read_text("utf-8")
+    run_well(*asked, "--no-weights", "--overwrite")
+    with pytest.raises(UsageError, match="no model was read with these examples"):
+        draw_figure(kept, FigureOptions())

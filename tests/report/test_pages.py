@@ -17,13 +17,14 @@ import headroles as hr
 from headroles import HeadScores, Role, RoleComparison, RoleTable, assign_roles, read_attention
 from headroles.drawing.page import HeadMap, Sentences, plain_page
 from headroles.errors import StorageError
+from headroles.models.loading import encoder
 from headroles.report.pages import make_report, write_report
 from headroles.results.shown import SEE_FULL, WIDE, Grid
 from headroles.results.stored import save_together
 from headroles.roles import in_words
 from headroles.studies.classification.figures import LEGEND, draw_heads, role_map
 from headroles.studies.comparison.figures import comparison_map
-from headroles.studies.inspection.again import ExampleOptions, load_again
+from headroles.studies.inspection.again import AgainOptions, ExampleOptions
 from headroles.studies.inspection.examples import quote
 from tests.conftest import changed, make_scores, write_treebank
 from tests.report.conftest import parts_of, tables_of, texts_of
@@ -187,8 +188,8 @@ def classified(bert_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 def test_weights_beside_sentences_are_those_of_the_head(classified: Path) -> None:
     role = "syntactic:any:to_governor"
-    (found,), why_not = quote(classified, [((1, 2), role, ExampleOptions(n=2))])
-    assert why_not == ()
+    (found,), why_not = quote(classified, [((1, 2), role, ExampleOptions(n=2))], AgainOptions())
+    assert why_not == []
     seen = read_attention(HeadScores.load(classified), (1, 2), role, n=2)
     assert len(found) == len(seen) == 2
     for one, attention in zip(found, seen, strict=True):
@@ -206,8 +207,8 @@ def test_weights_beside_sentences_are_those_of_the_head(classified: Path) -> Non
 def test_a_sentence_of_ones_own_is_on_the_page(
     classified: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load = Mock(side_effect=load_again)
-    monkeypatch.setattr("headroles.studies.inspection.examples.load_again", load)
+    load = Mock(side_effect=encoder.load_encoder)
+    monkeypatch.setattr(encoder, "load_encoder", load)
     given = parts_of(make_report(classified, tokens="Old cats eat"), Sentences)
     load.assert_called_once()
     has = RoleTable.load(classified).heads[["layer", "head"]].itertuples(index=False)
@@ -248,7 +249,7 @@ def test_details_fit_a_screen(shifts: RoleComparison) -> None:
 
 def test_without_the_model_arcs_have_no_weights(classified: Path, tmp_path: Path) -> None:
     asked = [((1, 2), "syntactic:any:to_governor", ExampleOptions(n=1))]
-    ((one,),), why_not = quote(classified, asked, model=str(tmp_path / "gone"))
+    ((one,),), why_not = quote(classified, asked, AgainOptions(model=str(tmp_path / "gone")))
     assert why_not[0].startswith("Weights are not shown: ")
     assert all(" → " in text and not text[-1].isdigit() for _, text in one.arcs_in_words)
     page = make_report(classified, model=str(tmp_path / "gone"))

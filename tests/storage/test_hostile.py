@@ -217,7 +217,7 @@ def test_forged_examples_without_documents(tested: Path) -> None:
 def test_a_pipe_in_place_of_a_corpus_that_a_record_names(tested: Path, treebank: Path) -> None:
     treebank.unlink()
     os.mkfifo(treebank)
-    done = run("examples", tested, "--layer", 0, "--head", 0, "--role", "local")
+    done = run("examples", tested, "--head", "0-0", "--role", "local")
     assert (done.exit_code, done.stderr.count("is a pipe or a device")) == (1, 1)
 
 

@@ -18,7 +18,6 @@ from headroles.corpus import DEFAULT_RELATIONS, Corpus, as_corpus, fold_subtype,
 from headroles.models.heads.remaining import Head
 from headroles.models.loading.encoder import Attending, Model, function_of, load_encoder
 from headroles.options import Convert, Seed, split_names
-from headroles.roles.catalogue import count_words
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import score_heads
 from headroles.scoring.scores import HeadScores
@@ -200,9 +199,7 @@ class Measured:
     def tokens(self) -> tuple[FloatArray, IndexArray | None]:
         """Quantities of tokens (examples, layers, quantities), and documents of examples."""
         with prepared(self.corpus) as ready:
-            encoder = load_encoder(self.model, self.options)
-            counts = count_words(self.options, ready)
-            reading = read_corpus(encoder, ready, counts, self.options)
+            reading = read_corpus(self.model, ready, self.options)
             values = reading.values[:, :-1].astype(np.float64)
         return values, clusters_in(reading.documents, self.options)
 

@@ -37,7 +37,13 @@ from headroles.studies.classification.role_table import (
     heads_in,
     unit_of,
 )
-from headroles.studies.inspection.again import LARGEST, ExampleOptions, ReportOptions, Wanted
+from headroles.studies.inspection.again import (
+    LARGEST,
+    AgainOptions,
+    ExampleOptions,
+    ReportOptions,
+    Wanted,
+)
 from headroles.studies.inspection.examples import quote
 from headroles.testing.evidence import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
 from headroles.wording import head_name
@@ -303,7 +309,7 @@ def _sentences(table: RoleTable, folder: Path, options: ReportOptions) -> Sectio
     wanted: list[Wanted] = [
         ((row["layer"], row["head"]), row["role"], choice) for row in rows for choice in choices
     ]
-    quoted, why_not = quote(folder, wanted, tuple(options.roles or ()), options.model)
+    quoted, why_not = quote(folder, wanted, options.as_group(AgainOptions))
     parts: list[str | Sentences] = [
         f"For each head and its strongest roles {'your sentence, ' * options.is_given}the example "
         "with its largest score, and two typical ones, nearest the median. The words that the role "

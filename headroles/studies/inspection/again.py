@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple
@@ -17,6 +18,7 @@ from headroles.corpus import (
     NEWDOC,
     Corpus,
     Example,
+    Sentence,
     make_corpus,
     make_examples,
     prepared,
@@ -26,7 +28,7 @@ from headroles.corpus import (
 )
 from headroles.corpus.arcs import KEY as ARCS
 from headroles.errors import CorpusError, ModelError, UsageError
-from headroles.models.options import ModelOptions
+from headroles.models.options import WEIGHTS, ModelOptions
 from headroles.options import CIRCUMSTANCE, Convert, Options, fields_of, split_names
 from headroles.record import RecordedCorpus
 from headroles.roles import Role, RoleOptions, choose_roles, is_own
@@ -58,19 +60,6 @@ def read_head(named: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImportOptions(Options):
-    """Options of imports that reading results needs."""
-
-    title: ClassVar[str] = "Roles"
-
-    roles: Annotated[Sequence[str] | None, Convert(names_of_roles), CIRCUMSTANCE] = None
-    """Roles of users that may be imported again, as MODULE:FUNCTION.
-
-    Reading results imports no code unless it is named here. In Python, functions themselves.
-    """
-
-
 def _paths(given: Any) -> tuple[Path, ...]:
     if isinstance(given, PathLike):
         return (Path(given),)
@@ -78,11 +67,16 @@ def _paths(given: Any) -> tuple[Path, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgainOptions(ImportOptions, ModelOptions):
-    """Options of the text and the model that were scored."""
+class AgainOptions(ModelOptions):
+    """Options of the text, the roles and the model that were scored."""
 
     title: ClassVar[str] = "Model"
 
+    roles: Annotated[Sequence[str] | None, Convert(names_of_roles), CIRCUMSTANCE] = None
+    """Roles of users that may be imported again, as MODULE:FUNCTION.
+
+    Reading results imports no code unless it is named here. In Python, functions themselves.
+    """
     corpus: Annotated[Sequence[Path] | None, Convert(_paths), CIRCUMSTANCE] = None
     """Treebank that was scored, files or folders, if it has moved."""
     model: Annotated[Any, CIRCUMSTANCE] = None
@@ -124,12 +118,10 @@ class TypedOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions(ImportOptions, TypedOptions):
+class ReportOptions(TypedOptions, AgainOptions):
     """Options of the sentences and weights of a page."""
 
-    model: Annotated[str | None, CIRCUMSTANCE] = None
-    """Model that was scored, for weights beside sentences; if left out, the folder that was scored,
-    if it is still there."""
+    title: ClassVar[str] = "Output"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,9 +141,9 @@ class ExampleOptions(TypedOptions):
         """Reject a choice among examples where one is named or given."""
         super().check()
         named = [name for name in ("example", "text", "tokens") if getattr(self, name) is not None]
-        if len(named) > 1 or (named and self.which != MEDIAN):
-            other = named[1] if len(named) > 1 else "which"
-            raise UsageError(f"`{named[0]}` names the one to show; leave `{other}` out")
+        named += ["which"] * (self.which != MEDIAN)
+        if len(named) > 1:
+            raise UsageError(f"`{named[0]}` names the one to show; leave `{named[1]}` out")
 
 
 Head = tuple[int, int]
@@ -172,195 +164,199 @@ class Chosen(NamedTuple):
     example: Example
 
 
-def read_examples(
-    scores: HeadScores, wanted: Sequence[Wanted], options: AgainOptions
-) -> list[list[Chosen]]:
-    """Choose examples of several heads and roles, and read them in one pass over the treebank.
+@dataclass(frozen=True)
+class Origin:
+    """What scores come from, read again: sentences, roles with their sieves, the model."""
 
-    Raises UsageError for a head or role that the scores do not have, and an example without score;
-    other errors as `read_again`.
-    """
-    if not wanted:
-        return []
-    typed = _typed_corpus(scores, wanted[0][2])
-    chosen = []
-    for head, named, choice in wanted:
-        role = scores.role_of(head, named)
-        rows = _choose(scores, head, role, choice)
-        chosen.append(((int(head[0]), int(head[1])), role, {TYPED: np.nan} if typed else rows))
-    every = {row for *_, rows in chosen for row in rows}
-    roles, examples = read_again(scores, [role for _, role, _ in chosen], every, options, typed)
-    return [
-        [Chosen(head, roles[role], row, score, examples[row]) for row, score in rows.items()]
-        for head, role, rows in chosen
-    ]
+    scores: HeadScores
+    options: AgainOptions
 
+    def examples(self, wanted: Sequence[Wanted]) -> list[list[Chosen]]:
+        """Choose examples of several heads and roles, and read them in one pass over the treebank.
 
-def _choose(scores: HeadScores, head: Head, role: str, options: ExampleOptions) -> dict[int, float]:
-    """Return scores of the wanted examples by their places among all of ``scores``."""
-    values = scores.of_head(head, role)
-    if list(head) in map(list, scores.record.model.removed_heads):
-        raise UsageError(
-            f"head {head_name(head)} was removed from the model and has no scores; name another"
-        )
-    rows = np.flatnonzero(~np.isnan(values))
-    if (name := options.example) is not None:
-        rows = rows[[scores.ids[row] == name for row in rows]]
-        if not len(rows):
+        All are of the treebank, or all are the same sentence of the user's own.
+
+        Raises UsageError for a head or role that the scores do not have, and an example without
+        score; other errors as `read`.
+        """
+        typed, chosen = self._typed(wanted[0][2]), []
+        for head, named, choice in wanted:
+            role = self.scores.role_of(head, named)
+            chosen.append(((int(head[0]), int(head[1])), role, self._choose(head, role, choice)))
+        every = {row for *_, rows in chosen for row in rows}
+        roles, examples = self.read([role for _, role, _ in chosen], every, typed)
+        return [
+            [Chosen(head, roles[role], row, score, examples[row]) for row, score in rows.items()]
+            for head, role, rows in chosen
+        ]
+
+    def _typed(self, choice: ExampleOptions) -> Corpus | None:
+        """Return a corpus of the sentence that a user gives; None without one."""
+        parser = choice.parser or (self.scores.record.corpus.parser or "").partition(" ")[0]
+        if choice.text is not None and not parser:
             raise UsageError(
-                f"head {head_name(head)} has no score of {role} in an example {shortened(name)!r}; "
-                "name one from the column example of: headroles examples"
+                "no pipeline parsed the text that was scored; name one with `parser`, or give "
+                "`tokens`"
             )
-    ranks = values[rows]
-    if options.which == MEDIAN and len(rows):
-        ranks = np.abs(ranks - np.median(ranks))
-    order = np.argsort(-ranks if options.which == LARGEST else ranks, kind="stable")
-    return {int(row): float(values[row]) for row in rows[order][: options.n]}
+        given = choice.tokens if choice.text is None else choice.text
+        return None if given is None else typed_corpus(given, parser)
 
-
-def read_again(
-    scores: HeadScores,
-    roles: Collection[str],
-    rows: Iterable[int],
-    options: AgainOptions,
-    typed: Corpus | None = None,
-) -> tuple[dict[str, Role], dict[int, Example]]:
-    """Return roles with their sieves, and the examples at ``rows``, or the one of ``typed``.
-
-    A role of a user is read only if its ``MODULE:FUNCTION`` is among ``roles`` of the options:
-    scores may come from elsewhere, and the name that they record must not decide which code runs.
-
-    Raises UsageError for scores of parsed text or made by hand and for roles that were not scored,
-    and CorpusError for a treebank that is missing or has changed.
-    """
-    recorded = scores.record.options
-    names = _names_again(roles, recorded, options)
-    groups = {ALL, *(name.partition(":")[0] for name in names)}
-    known = {field.name for field in fields_of(RoleOptions)} - {"relations", "roles"}
-    known &= {name for name in recorded if ONLY_FOR.get(name, ALL) in groups}
-    given = RoleOptions(roles=names, **{name: recorded[name] for name in known})
-    with prepared(typed or _source(scores, options)) as ready:
-        if typed is None and ready.record.digest != scores.record.corpus.digest:
-            raise CorpusError(
-                f"{', '.join(ready.record.files)} has other sentences than when it was scored; "
-                "name the file that was scored with `corpus`, or score again"
+    def _choose(self, head: Head, role: str, choice: ExampleOptions) -> dict[int, float]:
+        """Return scores of the wanted examples by their places among all."""
+        scores, values = self.scores, self.scores.of_head(head, role)
+        if list(head) in map(list, scores.record.model.removed_heads):
+            raise UsageError(
+                f"head {head_name(head)} was removed from the model and has no scores; name another"
             )
-        pairing = "none" if typed else scores.record.options.get("pairing") or "adjacent"
-        by_id = {scores.ids[row]: row for row in rows if row != TYPED}
-        examples = {
-            TYPED if typed else by_id[example.id]: example
-            for example in make_examples(ready, pairing)
-            if typed or example.id in by_id
-        }
-        if typed:
-            examples[TYPED] = _relabelled(examples[TYPED], ready.record, scores.record.corpus)
-        relations = tuple(recorded.get("relations") or ())
-        made = choose_roles(given, relations, scores.score, ready) if names else ()
-    roles_made = {role.id: role for role in made}
-    for role in roles:
-        if role not in roles_made:
-            raise UsageError(f"the recorded options make no role {role!r}; score again")
-    return roles_made, examples
+        if choice.is_given:
+            return {TYPED: np.nan}
+        rows = np.flatnonzero(~np.isnan(values))
+        if (name := choice.example) is not None:
+            rows = rows[[scores.ids[row] == name for row in rows]]
+            if not len(rows):
+                raise UsageError(
+                    f"head {head_name(head)} has no score of {role} in an example "
+                    f"{shortened(name)!r}; name one from the column example of: headroles examples"
+                )
+        ranks = values[rows]
+        if choice.which == MEDIAN and len(rows):
+            ranks = np.abs(ranks - np.median(ranks))
+        order = np.argsort(-ranks if choice.which == LARGEST else ranks, kind="stable")
+        return {int(row): float(values[row]) for row in rows[order][: choice.n]}
+
+    def read(
+        self, roles: Collection[str], rows: Iterable[int], typed: Corpus | None = None
+    ) -> tuple[dict[str, Role], dict[int, Example]]:
+        """Return roles with their sieves, and the examples at ``rows``, or the one of ``typed``.
+
+        A role of a user is read only if its ``MODULE:FUNCTION`` is among ``roles`` of the options:
+        scores may come from elsewhere, and the name that they record must not decide which code
+        runs.
+
+        Raises UsageError for scores of parsed text or made by hand and for roles that were not
+        scored, and CorpusError for a treebank that is missing or has changed.
+        """
+        scored, recorded = self.scores.record.corpus, self.scores.record.options
+        names = self._names_again(roles)
+        groups = {ALL, *(name.partition(":")[0] for name in names)}
+        known = {field.name for field in fields_of(RoleOptions)} - {"relations", "roles"}
+        known &= {name for name in recorded if ONLY_FOR.get(name, ALL) in groups}
+        given = RoleOptions(roles=names, **{name: recorded[name] for name in known})
+        with prepared(typed or self._treebank()) as ready:
+            if typed is not None:
+                (sentence,) = ready
+                examples = {TYPED: Example((_relabelled(sentence, ready.record, scored),))}
+            elif ready.record.digest != scored.digest:
+                raise CorpusError(
+                    f"{', '.join(ready.record.files)} has other sentences than when it was scored; "
+                    "name the file that was scored with `corpus`, or score again"
+                )
+            else:
+                by_id = {self.scores.ids[row]: row for row in rows}
+                examples = {
+                    by_id[example.id]: example
+                    for example in make_examples(ready, recorded.get("pairing") or "adjacent")
+                    if example.id in by_id
+                }
+            relations = tuple(recorded.get("relations") or ())
+            made = choose_roles(given, relations, self.scores.score, ready) if names else ()
+        roles_made = {role.id: role for role in made}
+        for role in roles:
+            if role not in roles_made:
+                raise UsageError(f"the recorded options make no role {role!r}; score again")
+        return roles_made, examples
+
+    def _treebank(self) -> Corpus:
+        """Return the treebank that was scored. Raises UsageError or CorpusError without one."""
+        corpus = self.scores.record.corpus
+        is_listed = corpus.format == ARCS and bool(corpus.files)
+        if corpus.format != "conllu" and not is_listed:
+            raise UsageError(
+                "sentences come from the files that were scored, and these scores are of parsed "
+                "text or made by hand; score a treebank, or a file of tokens and arcs"
+            )
+        files = self.options.corpus or list(map(Path, corpus.files))
+        for file in [] if self.options.corpus else files:
+            if not file.exists():
+                here = " in this folder" * (not file.is_absolute())
+                raise CorpusError(
+                    f"{file}, which was scored, does not exist{here}; name it with `corpus`"
+                )
+        if is_listed:
+            return read_arcs(files, least_distance=corpus.least_distance or 1)
+        by = {"documents": corpus.documents_by or NEWDOC, "ids": corpus.ids_by or "given"}
+        return read_conllu(files, on_bad_sentence="skip", **by)
+
+    def _names_again(self, roles: Iterable[str]) -> list[str]:
+        """Return names that make roles again; of users' roles those that may be imported."""
+        scored = [name for name in self.scores.record.options.get("roles") or () if is_own(name)]
+        imported = {str(name): name for name in self.options.roles or ()}
+        for name in imported:
+            if name not in scored:
+                known = f"; name one of: {listed(scored)}" if scored else ""
+                raise UsageError(f"{name!r} is no user's role that was scored{known}")
+        names = dict.fromkeys(map(needed_name, roles))
+        for name in filter(is_own, names):
+            if name not in imported:
+                raise UsageError(not_imported(name))
+        return [imported.get(name, name) for name in names]
+
+    @property
+    def measure(self) -> str:
+        """What the scores were read of: weights, or norms in their place."""
+        return self.scores.record.options.get("measure") or WEIGHTS
+
+    @cached_property
+    def encoder(self) -> LoadedEncoder:
+        """The model that was scored. Raises ModelError for another one."""
+        from headroles.models.attention.functions import NO_MODEL
+        from headroles.models.loading.encoder import load_encoder
+
+        recorded, usual, options = self.scores.record.model, ModelOptions(), self.options
+        advice = "name the model that was scored with `model`"
+        if options.model is None:
+            if recorded.model_type == NO_MODEL:
+                raise ModelError(
+                    f"{recorded.model} that was scored is a {recorded.class_}, which results do "
+                    "not hold; pass it again as model, with its tokenizer"
+                )
+            as_scored = {
+                name: getattr(recorded, name) or getattr(usual, name)
+                for name in ("dtype", "revision", "tokenizer")
+                if getattr(options, name) == getattr(usual, name)
+            }
+            options = replace(options, model=recorded.model or "", **as_scored)
+        try:
+            encoder = load_encoder(options.model, options)
+        except ModelError as error:
+            raise ModelError(f"{error}; or {advice}") from error
+        now = encoder.description
+        if now.weights_sha256 != recorded.weights_sha256:
+            raise ModelError(
+                f"{now.model} is not the model that was scored: its weights differ (scored: "
+                f"{recorded.model} in {recorded.dtype}, now in {now.dtype}); {advice}, or score "
+                "again"
+            )
+        return encoder
 
 
-def _relabelled(example: Example, parsed: RecordedCorpus, scored: RecordedCorpus) -> Example:
+def typed_corpus(given: str | Sequence[str], parser: str | None) -> Corpus:
+    """Return a corpus of a sentence of the user's own: text to be parsed, or words."""
+    if isinstance(given, str):
+        return make_corpus([given], parser=parser, lines=True)
+    return make_corpus([words_alone(given)])
+
+
+def _relabelled(sentence: Sentence, parsed: RecordedCorpus, scored: RecordedCorpus) -> Sentence:
     """Give a sentence the labels of the corpus that was scored, for the usual relations."""
-    schemes = (DEFAULT_RELATIONS.get(corpus.scheme or "", ()) for corpus in (parsed, scored))
+    schemes = (DEFAULT_RELATIONS.get(corpus.scheme, ()) for corpus in (parsed, scored))
     labels = dict(zip(*schemes, strict=False))
-    (sentence,) = example.sentences
-    relations = tuple(labels.get(name, name) for name in sentence.relations)
-    return Example((replace(sentence, relations=relations),))
-
-
-def _source(scores: HeadScores, options: AgainOptions) -> Corpus:
-    """Return the treebank that was scored. Raises UsageError or CorpusError if there is none."""
-    corpus = scores.record.corpus
-    is_listed = corpus.format == ARCS and bool(corpus.files)
-    if corpus.format != "conllu" and not is_listed:
-        raise UsageError(
-            "sentences come from the files that were scored, and these scores are of parsed text "
-            "or made by hand; score a treebank, or a file of tokens and arcs"
-        )
-    files = options.corpus or list(map(Path, corpus.files))
-    for file in [] if options.corpus else files:
-        if not file.exists():
-            here = " in this folder" * (not file.is_absolute())
-            raise CorpusError(
-                f"{file}, which was scored, does not exist{here}; name it with `corpus`"
-            )
-    if is_listed:
-        return read_arcs(files, least_distance=corpus.least_distance or 1)
-    by = {"documents": corpus.documents_by or NEWDOC, "ids": corpus.ids_by or "given"}
-    return read_conllu(files, on_bad_sentence="skip", **by)
-
-
-def _typed_corpus(scores: HeadScores, choice: ExampleOptions) -> Corpus | None:
-    """Return a corpus of the sentence that a user gives; None without one."""
-    if choice.tokens is not None:
-        return make_corpus([words_alone(choice.tokens)])
-    if choice.text is None:
-        return None
-    parser = choice.parser or (scores.record.corpus.parser or "").partition(" ")[0]
-    if not parser:
-        raise UsageError(
-            "no pipeline parsed the text that was scored; name one with `parser`, or give `tokens`"
-        )
-    return make_corpus([choice.text], parser=parser, lines=True)
-
-
-def _names_again(
-    roles: Iterable[str], recorded: dict[str, Any], options: AgainOptions
-) -> list[str]:
-    """Return names that make these roles again; of users' roles those that may be imported."""
-    of_users = [name for name in recorded.get("roles") or () if is_own(name)]
-    imported = {str(name): name for name in options.roles or ()}
-    for name in imported:
-        if name not in of_users:
-            known = f"; name one of: {listed(of_users)}" if of_users else ""
-            raise UsageError(f"{name!r} is no user's role that was scored{known}")
-    names = dict.fromkeys(map(needed_name, roles))
-    for name in filter(is_own, names):
-        if name not in imported:
-            raise UsageError(not_imported(name))
-    return [imported.get(name, name) for name in names]
+    return replace(sentence, relations=tuple(labels.get(name, name) for name in sentence.relations))
 
 
 def not_imported(role: str) -> str:
     """Return the reason why a user's role has no sentences, with advice."""
-    name = printable(":".join(role.split(":")[:2]))
     return (
-        f"{name} is a Python function, and reading results imports none by itself; if you trust "
-        "it, name it with `roles`"
+        f"{printable(needed_name(role))} is a Python function, and reading results imports none by "
+        "itself; if you trust it, name it with `roles`"
     )
-
-
-def load_again(scores: HeadScores, options: AgainOptions) -> LoadedEncoder:
-    """Return the model that was scored. Raises ModelError for another one."""
-    from headroles.models.attention.functions import NO_MODEL
-    from headroles.models.loading.encoder import load_encoder
-
-    recorded, usual = scores.record.model, ModelOptions()
-    advice = "name the model that was scored with `model`"
-    if options.model is None:
-        if recorded.model_type == NO_MODEL:
-            raise ModelError(
-                f"{recorded.model} that was scored is a {recorded.class_}, which results do not "
-                "hold; pass it again as model, with its tokenizer"
-            )
-        as_scored = {
-            name: getattr(recorded, name) or getattr(usual, name)
-            for name in ("dtype", "revision", "tokenizer")
-            if getattr(options, name) == getattr(usual, name)
-        }
-        options = replace(options, model=recorded.model or "", **as_scored)
-    try:
-        encoder = load_encoder(options.model, options)
-    except ModelError as error:
-        raise ModelError(f"{error}; or {advice}") from error
-    now = encoder.description
-    if now.weights_sha256 != recorded.weights_sha256:
-        raise ModelError(
-            f"{now.model} is not the model that was scored: its weights differ (scored: "
-            f"{recorded.model} in {recorded.dtype}, now in {now.dtype}); {advice}, or score again"
-        )
-    return encoder

@@ -11,22 +11,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from headroles.corpus import Example, Sentence, make_corpus, words_alone
+from headroles.corpus import Example
 from headroles.drawing.style import BRIGHT, DARK, new_axes, plain, role_label
 from headroles.encoding import EncodedExample
 from headroles.errors import ModelError, UsageError
-from headroles.models.options import WEIGHTS, ModelOptions
+from headroles.models.options import ModelOptions
 from headroles.options import takes
 from headroles.roles import PaddedBatch
 from headroles.scoring.scores import HeadScores
+from headroles.storage import Count
 from headroles.studies.inspection.again import (
     TYPED,
     AgainOptions,
     Chosen,
     ExampleOptions,
     Head,
-    load_again,
-    read_examples,
+    Origin,
+    typed_corpus,
 )
 from headroles.wording import head_name, listed
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from headroles.models.loading.encoder import LoadedEncoder, Model
     from headroles.passes.loop import ExampleBatch
 
+Arc = tuple[Count, Count, float, bool]
+"""Numbers of a query and a key, the weight, and whether the role has the arc in its sieve."""
 LEAST = 0.1
 """Smaller attention has no arc, and is not listed, except that of the role."""
 _GREY = "0.65"
@@ -85,6 +88,19 @@ class WordAttention:
         """Return the number of words and special tokens."""
         return len(self.labels)
 
+    def arcs(self, chosen: BoolArray) -> list[Arc]:
+        """Return the arcs of the ``chosen`` (U, U), those with the largest weights first."""
+        order = np.argsort(-self.weights[chosen], kind="stable")
+        return [
+            (query, key, float(self.weights[query, key]), bool(self.sieve[query, key]))
+            for query, key in np.argwhere(chosen)[order].tolist()
+        ]
+
+    def drawn(self, least: float = LEAST) -> list[Arc]:
+        """Return large arcs, and those of a sieve that has a key for each word at most."""
+        has_single_keys = self.sieve.sum(axis=1).max(initial=0) <= 1
+        return self.arcs((self.weights >= least) | (self.sieve & has_single_keys))
+
 
 @takes(AttentionOptions)
 def read_attention(
@@ -115,35 +131,34 @@ def read_attention(
     >>> attention.labels[0], attention.weights.shape == 2 * (len(attention),)
     ('[CLS]', True)
     """
-    (chosen,) = read_examples(scores, [(head, role, options)], options)
-    return attention_in(scores, chosen, load_again(scores, options)) if chosen else []
+    origin = Origin(scores, options)
+    (chosen,) = origin.examples([(head, role, options)])
+    return attention_in(origin, chosen) if chosen else []
 
 
-def attention_in(
-    scores: HeadScores, chosen: Sequence[Chosen], encoder: LoadedEncoder
-) -> list[WordAttention]:
+def attention_in(origin: Origin, chosen: Sequence[Chosen]) -> list[WordAttention]:
     """Read the attention of heads in their examples, each example once.
 
     Raises errors as `read_heads`.
     """
-    measure = scores.record.options.get("measure") or WEIGHTS
     examples = {shown.row: shown.example for shown in chosen}
     heads = [shown.head for shown in chosen]
-    rows = read_heads(encoder, examples, heads, measure, scores.digests)
-    read = {row: (cut, weights, reaches) for row, cut, weights, reaches in rows}
+    scores, tokenizer = origin.scores, origin.encoder.tokenizer
+    read = dict(read_heads(origin.encoder, examples, heads, origin.measure, scores.digests))
+    reaches = dict(enumerate(scores.record.model.reaches))
 
     def made(shown: Chosen) -> WordAttention:
         layer, head = shown.head
-        example, weights, reaches = read[shown.row]
+        example, weights = read[shown.row]
         assert shown.role.sieve is not None
         cells = shown.role.sieve.cells(PaddedBatch([example]))
-        if (reach := reaches[layer]) is not None:
+        if (reach := reaches.get(layer)) is not None:
             place = np.arange(len(example))
             cells &= np.abs(place[:, None] - place) <= reach
         starts = (example.words < 0) | (np.diff(example.words, prepend=-1) != 0)
         units, numbers = np.cumsum(starts) - 1, example.words[starts]
         words = [word for sentence in example.sentences for word in sentence.words]
-        tokens = encoder.tokenizer.convert_ids_to_tokens(example.input_ids[starts].tolist())
+        tokens = tokenizer.convert_ids_to_tokens(example.input_ids[starts].tolist())
         labels = zip(numbers, tokens, strict=True)
         return WordAttention(
             example=example.id,
@@ -152,7 +167,7 @@ def attention_in(
             role=shown.role.id,
             score=shown.score,
             score_name=scores.score.name,
-            measure=measure,
+            measure=origin.measure,
             labels=tuple(words[k] if k >= 0 else str(token) for k, token in labels),
             words=numbers,
             weights=between(units, len(numbers), weights[shown.head]),
@@ -168,8 +183,8 @@ def read_heads(
     heads: Iterable[Head],
     measure: str,
     digests: Sequence[str] = (),
-) -> Iterator[tuple[int, EncodedExample, dict[Head, Float32Array], Sequence[int | None]]]:
-    """Yield key, word pieces, attention (pieces, pieces) of heads, and layers' reaches.
+) -> Iterator[tuple[int, tuple[EncodedExample, dict[Head, Float32Array]]]]:
+    """Yield the key of each example, with its word pieces and attention (pieces, pieces) of heads.
 
     The keys of examples are their rows among scores with these ``digests``, or `TYPED`.
 
@@ -182,7 +197,7 @@ def read_heads(
     keys, wanted = sorted(examples), set(heads)
     encoded = encoder.example_encoder().encode([examples[key] for key in keys], Counter())
     known = [digests[row] for row in keys if digests and row != TYPED]
-    if known and known != [cut.digest for cut in encoded][-len(known) :]:
+    if known and known != [cut.digest for cut in encoded]:
         raise ModelError(
             f"the tokenizer of {encoder.description.model} cuts words into other pieces than were "
             "scored; name the one that was used with `tokenizer`, or score again"
@@ -213,7 +228,7 @@ def read_heads(
         passes = passes_over(encoded, encoder, Budget.of(encoder.device, tokens=1))
         for batch, weights in passes.over_all(read):  # one example each
             place = batch.indices[0]
-            yield keys[place], encoded[place], weights, reader.reaches
+            yield keys[place], (encoded[place], weights)
 
 
 def between(groups: IntArray, n: int, cells: BoolArray | Float32Array) -> Float32Array:
@@ -276,19 +291,14 @@ def attention_of(
 
     if isinstance(sentence, str) and options.parser is None:
         raise UsageError("the sentence is one text; give its words, or name a `parser`")
-    if not isinstance(sentence, str):
-        made: Sentence | None = words_alone(sentence)
-    else:
-        made = next(iter(make_corpus([sentence], parser=options.parser, lines=True)), None)
-    if made is None:
+    if (made := next(iter(typed_corpus(sentence, options.parser)), None)) is None:
         raise UsageError("the sentence has no words; give another")
     try:
         wanted = [(index(layer), index(head)) for layer, head in heads]
     except (TypeError, ValueError):
         raise UsageError("heads are pairs (layer, head) of whole numbers; give such") from None
     encoder = load_encoder(model, options)
-    examples = {TYPED: Example((made,))}
-    ((_, cut, read, _),) = read_heads(encoder, examples, wanted, options.measure)
+    ((_, (cut, read)),) = read_heads(encoder, {TYPED: Example((made,))}, wanted, options.measure)
     return average_between_words(cut, [read[head] for head in wanted])
 
 
@@ -312,52 +322,65 @@ def draw_attention(attention: WordAttention, least: float = LEAST, ax: Axes | No
     >>> len(draw_attention(attention[0]).texts) == len(attention[0])
     True
     """
+    head = attention.layer, attention.head
+    about = attention.role, attention.score_name, attention.score, attention.example
+    arcs, title = attention.drawn(least), title_of(head, *about)
+    return draw_arcs(attention.labels, arcs, title, ax, least)
+
+
+def title_of(head: Head, role: str, score_name: str, score: float, example: str) -> str:
+    """Return the title of the attention of a head in an example."""
+    scored = f"head {head_name(head)}, {role_label(role)}: {score_name} score {score:.3g}"
+    return f"{scored}\n{plain(example)}"
+
+
+def draw_arcs(
+    labels: Sequence[str],
+    arcs: Sequence[Arc],
+    title: str,
+    ax: Axes | None = None,
+    least: float = LEAST,
+) -> Axes:
+    """Draw words and the arcs between them, as `draw_attention` does."""
     from rich.cells import cell_len  # some scripts have characters twice as wide
 
-    size, row = (8.5, 0.2) if len(attention) <= _MANY else (6.5, 0.14)
-    texts = [plain(label, _LONGEST_WORD) for label in attention.labels]
+    size, row = (8.5, 0.2) if len(labels) <= _MANY else (6.5, 0.14)
+    texts = [plain(label, _LONGEST_WORD) for label in labels]
     widths = (0.2 + 0.08 * np.array(list(map(cell_len, texts)))) * size / 8.5  # inches
     edge = widths.max() / 2 + _DEPTH
     ax = new_axes(ax, 2 * edge, row * len(texts) + 1.4)
     for place, text in enumerate(texts):
         ax.text(0, place, text, ha="center", va="center", fontsize=size)
-    is_large = attention.weights >= least
-    is_missed = attention.sieve & ~is_large & (attention.sieve.sum(axis=1).max(initial=0) <= 1)
-    arcs = (
-        ("missed", is_missed, f"in the sieve, less than {least:g}", BRIGHT, "dotted"),
-        ("elsewhere", is_large & ~attention.sieve, "elsewhere", _GREY, "solid"),
-        ("sieve", is_large & attention.sieve, "in the sieve", DARK, "solid"),
-    )
-    for name, chosen, label, color, look in arcs:
-        if chosen.any():
-            weights = attention.weights if look == "solid" else np.full(chosen.shape, 0.25)
-            _add_arcs(
-                ax, chosen, weights, widths / 2 + 0.05, gid=name, colors=color, linestyles=look
-            )
+    missed = [(query, key, 0.25) for query, key, weight, has in arcs if has and weight < least]
+    elsewhere = [arc[:3] for arc in arcs if not arc[3] and arc[2] >= least]
+    in_sieve = [arc[:3] for arc in arcs if arc[3] and arc[2] >= least]
+    for name, drawn, label, color, look in (
+        ("missed", missed, f"in the sieve, less than {least:g}", BRIGHT, "dotted"),
+        ("elsewhere", elsewhere, "elsewhere", _GREY, "solid"),
+        ("sieve", in_sieve, "in the sieve", DARK, "solid"),
+    ):
+        if drawn:
+            _add_arcs(ax, drawn, widths / 2 + 0.05, gid=name, colors=color, linestyles=look)
             ax.plot([], [], color=color, linestyle=look, linewidth=2, label=label)
     ax.set(xlim=(-edge, edge), ylim=(len(texts) - 0.5, -0.5))
     ax.set_axis_off()
-    title = (
-        f"head {attention.layer}-{attention.head}, {role_label(attention.role)}: "
-        f"{attention.score_name} score {attention.score:.3g}\n{plain(attention.example)}"
-    )
     ax.set_title(f"{title}\n<  to words before    |    to words after  >", fontsize=9)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0), fontsize="small", ncols=2)
     return ax
 
 
 def _add_arcs(
-    ax: Axes, chosen: BoolArray, weights: Float32Array, edge: FloatArray, **look: Any
+    ax: Axes, arcs: Sequence[tuple[int, int, float]], edge: FloatArray, **look: Any
 ) -> None:
-    """Draw arcs of the ``chosen`` (U, U), dots where words look at themselves.
+    """Draw arcs (query, key, weight), dots where words look at themselves.
 
     They begin and end at the ``edge`` (U,) of the words.
     """
     from matplotlib.collections import LineCollection
 
-    queries, keys = np.nonzero(chosen)
-    sizes, apart = weights[queries, keys], np.abs(keys - queries)
-    depth = 0.2 + (_DEPTH - 0.3) * np.sqrt(apart / max(1, len(chosen) - 1))
+    queries, keys, sizes = map(np.array, zip(*arcs, strict=True))
+    apart = np.abs(keys - queries)
+    depth = 0.2 + (_DEPTH - 0.3) * np.sqrt(apart / max(1, len(edge) - 1))
     angle = np.linspace(0, np.pi, 40)
     way = (1 - np.cos(angle)) / 2  # from query to key
     out = edge[queries] + np.outer(way, edge[keys] - edge[queries])

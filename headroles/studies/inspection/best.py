@@ -17,7 +17,6 @@ from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
 from headroles.inference.intervals import difference_interval, wilson_interval
 from headroles.inference.sample import Sample
-from headroles.models.options import WEIGHTS
 from headroles.options import Options, fields_of, takes
 from headroles.results.columns import NUMBER, TEXT, Column
 from headroles.results.result import Result
@@ -25,7 +24,7 @@ from headroles.results.shown import SEE_FULL, Grid, Shown
 from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, contrast_of, in_words, is_other_trees
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import HeadColumns, baseline_of, clusters_in, second_half
-from headroles.studies.inspection.again import AgainOptions, load_again, read_again
+from headroles.studies.inspection.again import AgainOptions, Origin
 from headroles.studies.inspection.attention import average_between_words, read_heads
 from headroles.testing.hypotheses import Hypotheses, size_of_scores
 from headroles.testing.options import UnitOptions
@@ -194,24 +193,20 @@ def find_best_heads(scores: HeadScores, options: BestOptions) -> BestHeads:
 def _estimate(
     clusters: IndexArray | None,
     alpha: float,
+    names: str,
     values: NDArray[np.floating],
     reported: BoolArray,
     interval: Callable[..., Any] | None,
 ) -> dict[str, float]:
-    """Return mean, limits, and numbers of the reported ``values`` (examples,), by name.
+    """Return mean, limits, and numbers of the reported ``values`` (examples,), by ``names``.
 
     Limits are those of an ``interval``, by default of t.
     """
     sample = Sample.of(values[reported, None], None if clusters is None else clusters[reported])
     by_t, moments = Hypotheses.of(sample, 0.0, size=size_of_scores(sample)), sample.moments
     limits = interval(sample, confidence=1 - alpha) if interval else by_t.intervals(alpha)
-    return {
-        "mean": moments.mean[0],
-        "ci_low": limits.ci_low[0],
-        "ci_high": limits.ci_high[0],
-        "n": moments.n[0],
-        "n_clusters": moments.n_clusters[0],
-    }
+    found = (moments.mean, limits.ci_low, limits.ci_high, moments.n, moments.n_clusters)
+    return {name: column[0] for name, column in zip(names.split(), found, strict=False)}
 
 
 def _row(
@@ -246,19 +241,16 @@ def _row(
             "offset_share_of_arcs": np.average(hits[reported], weights=arcs[reported]),
         }
     of_scores, of_gains = (wilson_interval, difference_interval) if is_hit else (None, None)
-    gain = estimate(gains, reported, of_gains)
     heads = [divmod(k, scores.n_heads) for k in ranking]
     return {
         "role": role,
         "half": half,
         "layer": heads[0][0],
         "head": heads[0][1],
-        **estimate(of_head, reported, of_scores),
+        **estimate("mean ci_low ci_high n n_clusters", of_head, reported, of_scores),
         "arcs": int(arcs[reported].sum()),
         **of_offset,
-        "gain": gain["mean"],
-        "gain_ci_low": gain["ci_low"],
-        "gain_ci_high": gain["ci_high"],
+        **estimate("gain gain_ci_low gain_ci_high", gains, reported, of_gains),
         "top": "",
         "heads": heads[:top],
     }
@@ -277,21 +269,16 @@ def _precisions(
     best = OFFSETS[int(shares[other, 2:].mean(axis=0).argmax())]
     offset = row.get("offset", best)
     of_offset = of_offsets[OFFSETS.index(offset)]
-    precision = estimate(together, reported, wilson_interval)
-    gain = estimate(together - single, reported, difference_interval)
+    top_gain = "top_gain top_gain_low top_gain_high"
     return {
         "offset": offset,
         "top": " ".join(map(head_name, row["heads"])),
         "words_read": int(words[reported].sum()),
-        "precision": precision["mean"],
-        "precision_low": precision["ci_low"],
-        "precision_high": precision["ci_high"],
+        **estimate("precision precision_low precision_high", together, reported, wilson_interval),
         "share_of_words": right[reported, 1].sum() / words[reported].sum(),
         "head_precision": single[reported].mean(),
         "offset_precision": of_offset[reported].mean(),
-        "top_gain": gain["mean"],
-        "top_gain_low": gain["ci_low"],
-        "top_gain_high": gain["ci_high"],
+        **estimate(top_gain, together - single, reported, difference_interval),
     }
 
 
@@ -311,12 +298,12 @@ def _count_right(
     roles = dict.fromkeys(role for role, _ in heads)
     scored = scores.counts[:, [scores.role_ids.index(role) for role in roles]] > 0
     wanted = np.flatnonzero(scored.any(axis=1)).tolist()
-    made, examples = read_again(scores, roles, wanted, options)
+    origin = Origin(scores, options)
+    made, examples = origin.read(roles, wanted)
     counts = {role: np.zeros((scores.n_examples, 3 + len(OFFSETS))) for role in roles}
     every = {head for chosen in heads.values() for head in chosen}
-    measure = scores.record.options.get("measure") or WEIGHTS
-    encoder = load_again(scores, options)
-    for row, example, read, _ in read_heads(encoder, examples, every, measure, scores.digests):
+    cuts = read_heads(origin.encoder, examples, every, origin.measure, scores.digests)
+    for row, (example, read) in cuts:
         for role in roles:
             by_columns = role.endswith(_BY_COLUMNS)
             if not (keys := _keys_of(example, made[role], by_columns)):

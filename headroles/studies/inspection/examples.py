@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,12 +16,16 @@ from headroles.corpus import Example, Skipped
 from headroles.drawing.page import Quoted
 from headroles.encoding import SPECIAL, AlignedEncoder, Cut, EncodedExample
 from headroles.errors import HeadRolesError, UsageError
-from headroles.options import Options, takes
+from headroles.models.options import ModelOptions
+from headroles.options import Options, fields_of, takes
+from headroles.record import Recorded
 from headroles.results.columns import NUMBER, TEXT, Column
 from headroles.results.result import Result
 from headroles.results.shown import Shown, Verbatim, Warned
 from headroles.roles import PaddedBatch, in_words, is_own
+from headroles.roles.choice import needed_name
 from headroles.scoring.scores import HeadScores
+from headroles.storage import Count, kinds_in
 from headroles.studies.inspection.again import (
     LARGEST,
     MEDIAN,
@@ -30,18 +34,23 @@ from headroles.studies.inspection.again import (
     AgainOptions,
     Chosen,
     ExampleOptions,
+    Origin,
     Wanted,
-    load_again,
     not_imported,
-    read_examples,
 )
 from headroles.studies.inspection.attention import (
     LEAST,
+    Arc,
     AttentionOptions,
     WordAttention,
     attention_in,
+    draw_arcs,
+    title_of,
 )
-from headroles.wording import shortened
+from headroles.wording import head_name, shortened
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _OF_ROLE, _OTHERS = 8, 4
 """Numbers of arcs of the role, and of other arcs, to list for a sentence."""
@@ -60,6 +69,28 @@ class SentenceOptions(AttentionOptions):
 
     weights: bool = True
     """Show the weights that the head gives; this loads the model."""
+
+    def check(self) -> None:
+        """Reject options of the model where none is read."""
+        super().check()
+        for field in fields_of(ModelOptions):
+            if not self.weights and getattr(self, field.name) != field.default:
+                raise UsageError(f"`{field.name}` has no effect without weights; omit it")
+
+
+class ExampleFacts(Recorded, frozen=True):
+    """What examples are of; ``attention`` has the words and arcs of each, if the model was read."""
+
+    score: str
+    layer: Count
+    head: Count
+    role: str
+    attention: list[tuple[list[str], list[Arc]]]
+
+    def __post_init__(self) -> None:
+        for words, arcs in self.attention:
+            if any(max(arc[:2]) >= len(words) for arc in arcs):
+                raise ValueError("an arc to no word")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -80,6 +111,8 @@ class Examples(Result):
     kind: ClassVar[str] = "examples"
     question: ClassVar[str] = "Which sentences are behind the number?"
     options_type: ClassVar[type[Options]] = ExampleOptions
+    facts_type: ClassVar[Any] = ExampleFacts
+    figures: ClassVar[Mapping[str, str]] = {"attention": "draw_example"}
     columns: ClassVar[tuple[str, ...]] = tuple(
         "example document score count text keys words gives".split()
     )
@@ -90,12 +123,12 @@ class Examples(Result):
 
     def summarize(self) -> Iterator[Shown]:
         """Show each example with its score, and with the weights that the head gives in it."""
-        facts, options, role = self.facts, self.options, self.facts["role"]
+        facts, options, role = self.facts, self.options, self.facts.role
         given = options.example or options.text or options.tokens
         scores = "a {} score" if given else _KINDS[options.which]
         named = role if in_words(role) == role else f"{in_words(role)} ({role})"
-        head = f"{facts['layer']}-{facts['head']}"
-        yield f"Head {head}, {named}: {scores.format(facts['score'])}."
+        head = head_name((facts.layer, facts.head))
+        yield f"Head {head}, {named}: {scores.format(facts.score)}."
         yield self._legend()
         for row in self.frame.to_dict("records"):
             arcs = row["gives"] or row["words"]
@@ -141,56 +174,75 @@ def find_examples(
     >>> find_examples(scores, (0, 0), "punctuation", n=1).frame["text"][0][-3:]
     '[.]'
     """
-    (chosen,) = read_examples(scores, [(head, role, options)], options)
-    seen, reasons = _attention_or_reasons(scores, chosen if options.weights else [], options)
-    rows = [_row(scores, *shown) for shown in zip_longest(chosen, seen)]
+    origin = Origin(scores, options)
+    (chosen,) = origin.examples([(head, role, options)])
+    marked, reasons = _mark(origin, chosen, options.weights)
     layer, number = map(int, head)
-    name = scores.role_of(head, role)
-    facts = {"score": scores.score.name, "layer": layer, "head": number, "role": name}
+    facts = {
+        "score": scores.score.name,
+        "layer": layer,
+        "head": number,
+        "role": scores.role_of(head, role),
+        "attention": [(each.seen.labels, each.seen.drawn()) for each in marked if each.seen],
+    }
     return Examples.made(
-        pd.DataFrame(rows, columns=list(Examples.columns)),
+        pd.DataFrame([_row(scores, each) for each in marked], columns=list(Examples.columns)),
         options.as_group(ExampleOptions),
         facts=facts,
-        warnings=list(reasons),
+        warnings=reasons,
         sources={"scores": scores.record},
     )
 
 
-def _row(scores: HeadScores, shown: Chosen, seen: WordAttention | None) -> dict[str, Any]:
-    """Return the row of an example, with the attention in it if the model was read."""
-    example, row = shown.example, shown.row
-    words, keys, pairs = _marked(shown)
-    count, document = len(pairs) or len(keys), example.document
-    if row != TYPED:
-        count = scores.counts[row, scores.role_ids.index(shown.role.id)]
-        document = scores.documents[row]
-    gives: dict[bool, list[str]] = {True: [], False: []}
-    if seen is not None:
-        for query, key, weight, is_of_role in _largest_weights(seen, bool(pairs)):
-            gives[is_of_role].append(f"{seen.labels[query]} -> {seen.labels[key]} {weight:.2f}")
-    return {
-        "example": example.id,
-        "document": document,
-        "score": shown.score,
-        "count": count,
-        "text": " ".join(f"[{word}]" if k in keys else word for k, word in enumerate(words)),
-        "keys": " ".join(map(str, keys)),
-        "words": ", ".join(f"{words[query]} -> {words[key]}" for query, key in pairs),
-        "gives": "; elsewhere ".join(", ".join(part) for part in gives.values() if part),
-    }
+class Marked(NamedTuple):
+    """An example with its words, those in the sieve of its role, and pairs (query, key) of words.
 
-
-def _marked(shown: Chosen) -> tuple[list[str], list[int], list[tuple[int, int]]]:
-    """Return the words of an example, and those of the role, numbered from 0.
-
-    These are the words in its sieve, in ascending order, and its pairs (query, key). Both are empty
-    for sieves of places or of special tokens.
+    Words are numbered from 0; there are none of sieves of places or of special tokens.
     """
-    words = [word for sentence in shown.example.sentences for word in sentence.words]
-    assert shown.role.sieve is not None
-    cut = _WordByWord({}).encode([shown.example], Counter())
-    keys, pairs = shown.role.sieve.words(PaddedBatch(cut))
-    return words, sorted(keys), pairs
+
+    chosen: Chosen
+    words: list[str]
+    keys: list[int]
+    pairs: list[tuple[int, int]]
+    seen: WordAttention | None
+
+    @property
+    def arcs(self) -> list[Arc]:
+        """The largest weights; of a role with pairs of words its arcs, then those elsewhere."""
+        if (seen := self.seen) is None:
+            return [(query, key, np.nan, True) for query, key in self.pairs]
+        is_large, is_word = seen.weights >= LEAST, seen.words >= 0
+        if not self.pairs:
+            return seen.arcs(is_large)[:_OF_ROLE]
+        between = is_large & np.outer(is_word, is_word) & ~np.eye(len(seen), dtype=bool)
+        return seen.arcs(seen.sieve)[:_OF_ROLE] + seen.arcs(between & ~seen.sieve)[:_OTHERS]
+
+
+def _mark(
+    origin: Origin, chosen: Sequence[Chosen], with_weights: bool = True
+) -> tuple[list[Marked], list[str]]:
+    """Mark words in examples, and read the attention in them; or return the reason for none.
+
+    The model is in a folder of this machine, or given.
+    """
+    seen, reasons = [], []
+    if chosen and with_weights:
+        try:
+            recorded = str(origin.scores.record.model.model)
+            if origin.options.model is None and not Path(recorded).is_dir():
+                raise UsageError(f"{recorded} is no folder here; pass `model`")
+            seen = attention_in(origin, chosen)
+        except HeadRolesError as error:
+            reasons = [f"Weights are not shown: {error}."]
+    return [_marked(*each) for each in zip_longest(chosen, seen)], reasons
+
+
+def _marked(chosen: Chosen, attention: WordAttention | None) -> Marked:
+    example, sieve = chosen.example, chosen.role.sieve
+    assert sieve is not None
+    words = [word for sentence in example.sentences for word in sentence.words]
+    keys, pairs = sieve.words(PaddedBatch(_WordByWord({}).encode([example], Counter())))
+    return Marked(chosen, words, sorted(keys), pairs, attention)
 
 
 class _WordByWord(AlignedEncoder):
@@ -209,97 +261,92 @@ class _WordByWord(AlignedEncoder):
         return encoded
 
 
-def _attention_or_reasons(
-    scores: HeadScores, chosen: Sequence[Chosen], options: AgainOptions
-) -> tuple[list[WordAttention], tuple[str, ...]]:
-    """Return the attention in examples, by the model in a folder of this machine or that is given.
+def _row(scores: HeadScores, marked: Marked) -> dict[str, Any]:
+    """Return the row of an example, with the attention in it if the model was read."""
+    (_, role, row, score, example), words, keys, pairs, seen = marked
+    count, document = len(pairs) or len(keys), example.document
+    if row != TYPED:
+        count = scores.counts[row, scores.role_ids.index(role.id)]
+        document = scores.documents[row]  # as the file was called
+    gives: dict[bool, list[str]] = {True: [], False: []}
+    if seen is not None:
+        for query, key, weight, is_of_role in marked.arcs:
+            gives[is_of_role].append(f"{seen.labels[query]} -> {seen.labels[key]} {weight:.2f}")
+    return {
+        "example": example.id,
+        "document": document,
+        "score": score,
+        "count": count,
+        "text": " ".join(f"[{word}]" if k in keys else word for k, word in enumerate(words)),
+        "keys": " ".join(map(str, keys)),
+        "words": ", ".join(f"{words[query]} -> {words[key]}" for query, key in pairs),
+        "gives": "; elsewhere ".join(", ".join(part) for part in gives.values() if part),
+    }
 
-    Without it return none, and the reason.
+
+def draw_example(examples: Examples, ax: Axes | None = None) -> Axes:
+    """Draw the attention in the first example, as `draw_attention` does.
+
+    Raises UsageError for examples without weights.
     """
-    if not chosen:
-        return [], ()
-    try:
-        recorded = str(scores.record.model.model)
-        if options.model is None and not Path(recorded).is_dir():
-            raise UsageError(f"{recorded} is no folder here; pass `model`")
-        return attention_in(scores, chosen, load_again(scores, options)), ()
-    except HeadRolesError as error:
-        return [], (f"Weights are not shown: {error}.",)
-
-
-def _largest_weights(
-    seen: WordAttention, has_pairs: bool
-) -> Iterator[tuple[int, int, float, bool]]:
-    """Yield query, key and weight of the largest weights, and whether the role has this arc.
-
-    Of a role with pairs of words, its arcs come first, then those elsewhere; else the largest of
-    all.
-    """
-    weights, is_word = seen.weights, seen.words >= 0
-    is_large = weights >= LEAST
-    groups = [(is_large, _OF_ROLE)]
-    if has_pairs:
-        between = is_large & np.outer(is_word, is_word) & ~np.eye(len(seen), dtype=bool)
-        groups = [(seen.sieve, _OF_ROLE), (between & ~seen.sieve, _OTHERS)]
-    for chosen, most in groups:
-        order = np.argsort(-weights[chosen], kind="stable")[:most]
-        for query, key in np.argwhere(chosen)[order].tolist():
-            yield query, key, float(weights[query, key]), bool(seen.sieve[query, key])
+    facts, first = examples.facts, examples.frame.iloc[0]
+    if not facts.attention:
+        raise UsageError("no model was read with these examples; name it with `model`")
+    about = (facts.layer, facts.head), facts.role, facts.score, first["score"], first["example"]
+    words, arcs = facts.attention[0]
+    return draw_arcs(words, arcs, title_of(*about), ax)
 
 
 # Sentences on pages of results
 
 
 def quote(
-    folder: Path, wanted: Sequence[Wanted], imported: Sequence[str] = (), model: str | None = None
-) -> tuple[list[list[Quoted]], tuple[str, ...]]:
+    folder: Path, wanted: Sequence[Wanted], options: AgainOptions
+) -> tuple[list[list[Quoted]], list[str]]:
     """Return sentences of the scores in a folder for each of ``wanted``, and reasons for none.
 
-    ``imported`` are roles of users that may be imported; ``model`` is the model that was scored, if
-    it has moved. Raises HeadRolesError for a sentence of the user's own that cannot be read.
+    Raises HeadRolesError for a sentence of the user's own that cannot be read.
     """
-    may_run = {name for role in imported for name in (role, f"{role}:back")}
-    closed = {
-        role
-        for _, role, _ in wanted
-        if is_own(role) and role.removesuffix(":beyond_offset") not in may_run
-    }
-    options = AgainOptions(roles=imported or None, model=model)
+    imported = set(map(str, options.roles or ()))
+    closed = {role for _, role, _ in wanted if is_own(role) and needed_name(role) not in imported}
     why_not = [
         f"Sentences of {role} are not shown: {not_imported(role)}." for role in sorted(closed)
     ]
-    allowed = [k for k, (_, role, _) in enumerate(wanted) if role not in closed]
-    given = [k for k in allowed if wanted[k][2].is_given]
-    read: dict[int, list[Chosen]] = {}
-    try:
-        scores = HeadScores.load(folder)
-        for of_kind in (given, [k for k in allowed if k not in given]):
-            examples = read_examples(scores, [wanted[k] for k in of_kind], options)
-            read |= zip(of_kind, examples, strict=True)
-    except HeadRolesError as error:
-        if len(read) < len(given):
-            raise
-        why_not.append(f"The sentences cannot be shown: {error}.")
-    scored = [(k, shown) for k in read if k not in given for shown in read[k]]
-    every = scored + [(k, shown) for k in read if k in given for shown in read[k]]
-    seen: list[WordAttention] = []
-    if every:
-        seen, reasons = _attention_or_reasons(scores, [shown for _, shown in every], options)
-        why_not += reasons
-        if reasons and given:  # without the user's own, which may be too long, there may be some
-            seen, _ = _attention_or_reasons(scores, [shown for _, shown in scored], options)
     quoted: list[list[Quoted]] = [[] for _ in wanted]
-    for (k, shown), attention in zip_longest(every, seen):  # none for those at the end
-        quoted[k].append(_quoted(shown, attention, wanted[k][2].which))
-    return quoted, tuple(dict.fromkeys(why_not))
+    origin = None
+    for is_given in (True, False):  # apart: the model may not read a sentence of the user's own
+        places = [
+            k
+            for k, (_, role, choice) in enumerate(wanted)
+            if role not in closed and choice.is_given == is_given
+        ]
+        if not places:
+            continue
+        try:
+            if HeadScores.kind not in kinds_in(folder):
+                raise UsageError(
+                    "their scores are not beside the table; report on a folder that classify wrote"
+                )
+            origin = origin or Origin(HeadScores.load(folder), options)
+            examples = origin.examples([wanted[k] for k in places])
+        except HeadRolesError as error:
+            if is_given:
+                raise
+            why_not.append(f"The sentences cannot be shown: {error}.")
+            continue
+        chosen = [(k, shown) for k, some in zip(places, examples, strict=True) for shown in some]
+        marked, reasons = _mark(origin, [shown for _, shown in chosen])
+        why_not += reasons
+        for (k, _), example in zip(chosen, marked, strict=True):
+            quoted[k].append(_quoted(example, wanted[k][2].which))
+    return quoted, list(dict.fromkeys(why_not))
 
 
-def _quoted(shown: Chosen, seen: WordAttention | None, which: str) -> Quoted:
-    words, keys, pairs = _marked(shown)
-    score = f"{shown.score:.3g}" + ", typical" * (which == MEDIAN)
-    score = "yours" if shown.row == TYPED else score
-    if seen is None:
-        arcs = tuple((query, key, np.nan, True) for query, key in pairs)
-        return Quoted(score, tuple(words), tuple(keys), arcs)
-    units = np.flatnonzero(np.isin(seen.words, keys)).tolist()
-    return Quoted(score, seen.labels, tuple(units), tuple(_largest_weights(seen, bool(pairs))))
+def _quoted(marked: Marked, which: str) -> Quoted:
+    score = f"{marked.chosen.score:.3g}" + ", typical" * (which == MEDIAN)
+    score = "yours" if marked.chosen.row == TYPED else score
+    labels, places = tuple(marked.words), marked.keys
+    if marked.seen is not None:
+        labels = marked.seen.labels
+        places = np.flatnonzero(np.isin(marked.seen.words, marked.keys)).tolist()
+    return Quoted(score, labels, tuple(places), tuple(marked.arcs))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Options, takes
 from headroles.passes.options import PassOptions, shown_in_notebooks
-from headroles.record import PieceCounts
+from headroles.record import PieceCounts, RecordedCorpus, RecordedModel
 from headroles.results.columns import TEXT, Column
 from headroles.results.columns import Axes as Combinations
 from headroles.results.result import Result
@@ -146,21 +147,19 @@ class TokenGroups(Result):
         table = self.summary()
         if ALL_LAYERS in set(self.frame["layer"]):
             times = table.loc[self.present, [WEIGHTS, NORMS]].div(table[TOKENS], axis=0).dropna()
-            by_weights, by_norms = times[WEIGHTS].idxmax(), times[NORMS].idxmax()
-            weights, norms = (f"{times[name].max():.1f} times" for name in (WEIGHTS, NORMS))
+            groups, most = times.idxmax(), times.max()
             yield (
-                f"Beyond their share of the tokens, the {by_weights} tokens get most weights "
-                f"({weights}),\nand by norms the {by_norms} tokens ({norms})."
+                f"Beyond their share of the tokens, the {groups[WEIGHTS]} tokens get most weights "
+                f"({most[WEIGHTS]:.1f} times),\nand by norms the {groups[NORMS]} tokens "
+                f"({most[NORMS]:.1f} times)."
             )
-        columns = [TOKENS, WEIGHTS, NORMS, DIFFERENCE, LAYER_NORMS, LENGTH]
-        rows = (
-            (str(group), *(in_digits(number, 3) for number in row))
-            for group, *row in table[columns].itertuples()
-        )
-        titles = (name.replace("_", " ") for name in columns[:-1])
-        yield Grid(("group", *titles, "||f||"), tuple(rows))
-        for group in (group for group in GROUPS if group not in self.present):
-            yield Warned(f"No example has tokens of the group {group}.")
+        table = table[[TOKENS, WEIGHTS, NORMS, DIFFERENCE, LAYER_NORMS, LENGTH]]
+        titles = (name.replace("_", " ") for name in table.columns[:-1])
+        cells = table.map(partial(in_digits, digits=3)).reset_index()
+        yield Grid(("group", *titles, "||f||"), tuple(cells.itertuples(index=False, name=None)))
+        for group in GROUPS:
+            if group not in self.present:
+                yield Warned(f"No example has tokens of the group {group}.")
         yield from map(Warned, warnings_of_run(self.record))
 
 
@@ -190,17 +189,9 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
     >>> groups.summary()["tokens"].round(2).to_dict()
     {'classifier': 0.01, 'separators': 0.02, 'punctuation': 0.03, 'other': 0.94}
     """
-    from headroles.models.loading.encoder import load_encoder  # which imports torch
-
     with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as ready:
         refuse_one_document(ready.record.documents, options)
-        counts = count_words(options, ready)
-        encoder = load_encoder(model, options)
-        read = read_corpus(encoder, ready, counts, options)
-        described = ready.record
-    if not len(read.values):
-        reasons = "; ".join(f"{count} {reason}" for reason, count in read.skipped.items())
-        raise CorpusError(f"no example could be read: {reasons or 'the corpus is empty'}")
+        read = read_corpus(model, ready, options)
     values, clusters = read.values, clusters_in(read.documents, options)
     layers = [*map(str, range(values.shape[1] - 1)), ALL_LAYERS]
     rows = [(layer, *quantity) for layer in layers for quantity in QUANTITIES]
@@ -209,45 +200,36 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
     return TokenGroups.made(
         labels.assign(**estimates),
         options,
-        model=structs.replace(encoder.description, **read.through),
-        corpus=structs.replace(
-            described,
-            examples=len(read.values),
-            skipped=dict(read.skipped),
-            pieces=PieceCounts(**read.pieces),
-        ),
+        model=read.model,
+        corpus=read.corpus,
         facts={
             "clustered_by": "none" if clusters is None else "document",
-            "n_clusters": len(read.values if clusters is None else np.unique(clusters)),
+            "n_clusters": len(values if clusters is None else np.unique(clusters)),
         },
     )
 
 
 class TokenValues(NamedTuple):
-    """Quantities of all examples of a corpus, with documents and counts of the reading.
+    """Quantities of all examples of a corpus, with their documents, and records of the reading.
 
     ``values`` are (examples, layers + 1, quantities) of `QUANTITIES`, NaN where there is none; the
-    last of the layers is the mean over layers. ``through`` describes the reading of the model.
+    last of the layers is the mean over layers.
     """
 
     values: Float32Array
     documents: list[str]
-    skipped: Counter[str]
-    pieces: dict[str, int]
-    through: dict[str, str]
+    model: RecordedModel
+    corpus: RecordedCorpus
 
 
-def read_corpus(
-    encoder: LoadedEncoder, corpus: PreparedCorpus, counts: Mapping[str, int], options: TokenOptions
-) -> TokenValues:
-    """Read the examples of a corpus, window after window.
-
-    ``counts`` are word frequencies, of words without case.
-    """
+def read_corpus(model: Model, corpus: PreparedCorpus, options: TokenOptions) -> TokenValues:
+    """Read the examples of a corpus, window after window. Raises CorpusError if there is none."""
     from headroles.models.attention.reader import open_norms, open_reader  # which import torch
+    from headroles.models.loading.encoder import load_encoder
     from headroles.passes.loop import Budget, passes_over
     from headroles.scoring.windows import windows_of
 
+    frequencies, encoder = count_words(options, corpus), load_encoder(model, options)
     skipped, documents, rows, done = Counter(corpus.skipped), [], [], 0
     cut, budget = encoder.example_encoder(), Budget.of(encoder.device, options.batch_tokens)
     with open_reader(encoder.model) as reader, open_norms(reader) as norms:
@@ -256,8 +238,8 @@ def read_corpus(
             per_token = read_tokens(encoder, reader, norms, batch)
             groups = groups_of(PaddedBatch(batch.examples)).swapaxes(0, 1)
             return [
-                values_of(example, weights[..., : len(example)], group[:, : len(example)], counts)
-                for example, weights, group in zip(batch.examples, per_token, groups, strict=True)
+                values_of(each, weights[..., : len(each)], group[:, : len(each)], frequencies)
+                for each, weights, group in zip(batch.examples, per_token, groups, strict=True)
             ]
 
         for window in windows_of(corpus, options.pairing):
@@ -272,9 +254,14 @@ def read_corpus(
             done += window.n_sentences
             if options.on_progress is not None:
                 options.on_progress(done, corpus.record.sentences)
-        through = reader.description
-    values = np.stack(rows) if rows else np.empty((0, 0, len(QUANTITIES)), dtype=np.float32)
-    return TokenValues(values, documents, skipped, dict(cut.counts), through)
+        described = structs.replace(encoder.description, **reader.description)
+    if not rows:
+        reasons = "; ".join(f"{count} {reason}" for reason, count in skipped.items())
+        raise CorpusError(f"no example could be read: {reasons or 'the corpus is empty'}")
+    counts = {"examples": len(rows), "skipped": dict(skipped), "pieces": PieceCounts(**cut.counts)}
+    return TokenValues(
+        np.stack(rows), documents, described, structs.replace(corpus.record, **counts)
+    )
 
 
 def read_tokens(
@@ -330,19 +317,15 @@ def values_of(
 
     They are NaN where the example has no such token, and in layers without heads.
     """
-    n_layers, columns = len(per_token), []
+    columns = []
     for group in groups:
         shares = per_token[:, :-1, group].sum(axis=-1)
         lengths = per_token[:, -1:, group].sum(axis=-1) / max(1, group.sum())
-        of_group = [
-            np.full((n_layers, 1), group.mean()),
-            shares,
-            lengths,
-            shares[:, 1:2] - shares[:, :1],
-        ]
-        columns.append(
-            np.concatenate(of_group, axis=1) if group.any() else np.full((n_layers, 6), np.nan)
-        )
+        of_group = [np.full_like(lengths, group.mean()), shares, lengths]
+        of_group.append(shares[:, 1:2] - shares[:, :1])
+        columns.append(np.concatenate(of_group, axis=1))
+        if not group.any():
+            columns[-1][:] = np.nan
     has_pieces = np.flatnonzero(example.sizes)
     words = [word for sentence in example.sentences for word in sentence.words]
     frequency = np.array([counts.get(word.casefold(), 0) for word in words])[has_pieces]
@@ -354,7 +337,7 @@ def values_of(
     layers = np.concatenate(columns, axis=1)
     has_heads = ~np.isnan(per_token).any(axis=(1, 2))
     layers[~has_heads] = np.nan
-    whole = layers[has_heads].mean(axis=0) if has_heads.any() else layers[:1].mean(axis=0)
+    whole = (layers[has_heads] if has_heads.any() else layers).mean(axis=0)
     return np.concatenate([layers, whole[None]]).astype(np.float32)
 
 
