@@ -77,9 +77,9 @@ examples OUT --head 0-0 --role local --tokens 'Old dogs sleep' => Old dogs sleep
 """,
     "describe and examples": """
 describe HITS                                        => confidence ... entropy:share ... distance
-examples HITS --layer 1 --head 2 --role rare --n 3   => Head 1-2, the rarest word of the
-examples HITS --layer 1 --head 2 --role rare --n 3   => (rare): the hit scores near
-examples HITS --layer 1 --head 2 --role rare --n 3   => word a gives word b 0.62
+examples HITS --head 1-2 --role rare --n 3   => Head 1-2, the rarest word of the
+examples HITS --head 1-2 --role rare --n 3   => (rare): the hit scores near
+examples HITS --head 1-2 --role rare --n 3   => word a gives word b 0.62
 """,
     "tokens": """
 tokens BERT TREEBANK --out OUT                       => classifier ... separators ... punctuation
