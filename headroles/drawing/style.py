@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 SCALE = "Blues"
 """From white to one hue, whose lightness falls evenly: for the colour-blind, and in grey print."""
-DIVERGING = "PuOr_r"
+_DIVERGING = "PuOr_r"
 """For values with signs: both ends are dark, and colour-blind readers can distinguish them."""
-MISSING = "0.9"
+_MISSING = "0.9"
 DARK, BRIGHT = "#1b3a5f", "#c98a00"
 """Two colours that differ in lightness as well as in hue."""
 THRESHOLD = "0.35"
@@ -202,7 +202,6 @@ def grid_of(
 def draw_grid(
     ax: Axes,
     grid: NDArray[Any],
-    scale: str = SCALE,
     most_labels: int = MOST_LABELS,
     is_signed: bool = False,
 ) -> QuadMesh:
@@ -222,7 +221,7 @@ def draw_grid(
         np.arange(across + 1) - 0.5,  # cells lie around whole numbers, as marks and labels do
         np.arange(down + 1) - 0.5,
         np.ma.masked_invalid(grid),
-        cmap=colormaps[DIVERGING if is_signed else scale].with_extremes(bad=MISSING),
+        cmap=colormaps[_DIVERGING if is_signed else SCALE].with_extremes(bad=_MISSING),
         vmin=low,
         vmax=high if high > low else low + 1,
         edgecolors="0.85",

@@ -138,7 +138,8 @@ class Result(Stored):
         for part in without_pointers((*self.shown, *self.details())):
             if isinstance(part, Grid) and (left := len(part.rows) - _MOST_ROWS) > 0:
                 yield replace(part, rows=part.rows[:_MOST_ROWS])
-                yield f"{left} more rows; see headroles export DIR --view {part.view}.\n"
+                rows = f"row{'s' * (left > 1)}"
+                yield f"{left} more {rows}; see headroles export DIR --view {part.view}.\n"
             else:
                 yield part
 
@@ -168,10 +169,10 @@ class Result(Stored):
                 .all(axis=None)
             ):
                 continue
-            if is_wide := sum(_widths(shown)) > WIDE:
+            if is_wide := _width(shown) > WIDE:
                 shown = for_paper(table).apply(readable).astype(str)
             title = name.replace("_", " ").capitalize()
-            if sum(_widths(shown)) > WIDE:
+            if _width(shown) > WIDE:
                 yield f"{title}: {table.shape[1]} columns; see headroles export DIR --view {name}."
                 continue
             yield title
@@ -391,9 +392,9 @@ class Result(Stored):
         return f'<img alt="{text}" src="data:image/png;base64,{data}">'
 
 
-def _widths(table: pd.DataFrame) -> list[int]:
-    """Return the width of each column of texts, with the blank beside it."""
-    return [1 + max(len(str(name)), *table[name].str.len()) for name in table]
+def _width(table: pd.DataFrame) -> int:
+    """Return the width of columns of texts, with a blank beside each."""
+    return sum(1 + max(len(str(name)), *table[name].str.len()) for name in table)
 
 
 def _flat(table: pd.DataFrame) -> pd.DataFrame:

@@ -39,7 +39,6 @@ class Grid:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     left: frozenset[str] = frozenset()
-    bold: str = ""
     tight: bool = False
     view: str = "long"
 
@@ -201,8 +200,7 @@ def _rich_table(grid: Grid) -> Any:
             table.add_column(shown, overflow="fold")
         else:
             justify: Any = "left" if name in grid.left else "right"
-            style = "bold" if name == grid.bold else ""
-            table.add_column(shown, justify=justify, style=style, no_wrap=True)
+            table.add_column(shown, justify=justify, no_wrap=True)
     indent = "  " * grid.tight
     for first, *others in grid.rows:
         table.add_row(f"{indent}{printable(first)}", *map(printable, others))

@@ -57,9 +57,7 @@ class Recipes(Result):
 
     def summarize(self) -> Iterator[Shown]:
         yield f"{len(self)} recipes"
-        yield Grid(
-            ("dish", "minutes"), (("soup <hot>", "20"), ("[bold]stew", "90")), bold="minutes"
-        )
+        yield Grid(("dish", "minutes"), (("soup <hot>", "20"), ("[bold]stew", "90")))
         yield Warned("stew takes long")
 
     def to_json(self) -> dict[str, Any]:
@@ -137,6 +135,15 @@ def test_views(recipes: Recipes) -> None:
         recipes.view("slow")
     with pytest.raises(UsageError, match="value chooses the cells of a wide table"):
         recipes.view("quick", value="minutes")
+
+
+def test_full_text_has_the_first_rows_of_long_tables_and_no_empty_ones(recipes: Recipes) -> None:
+    dishes = [f"soup{k}" for k in range(70)]
+    many = replace(recipes, frame=pd.DataFrame({"dish": dishes, "minutes": 90.0}))
+    lines = many.in_full().splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("soup")][1:] == dishes[:60]
+    assert "10 more rows; see headroles export DIR --view long." in lines
+    assert ("Long" in lines, "Quick" in lines) == (True, False)
 
 
 def test_shows_itself_as_text_also_in_a_notebook_and_as_html(
