@@ -51,7 +51,7 @@ def export_frame(frame: pd.DataFrame, fmt: str, record: Record) -> bytes:
         case "parquet":
             return _to_parquet(frame, record)
         case "json":
-            return encode_json({"record": record, "rows": to_records(frame)})
+            return encode_json({"record": record, "rows": frame.to_dict("records")})
         case "markdown":
             written = frame.apply(readable).rename(columns=_to_markdown).map(_to_markdown)
             return f"{written.to_markdown(index=False, disable_numparse=True)}\n".encode()
@@ -81,12 +81,6 @@ def _without_circumstances(record: Any) -> Any:
         return record
     kept = record.keys() - {"created", "command"}
     return {name: _without_circumstances(record[name]) for name in record if name in kept}
-
-
-def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table as JSON values, None for NaN and infinity."""
-    finite = table.astype(object).where(~table.isin([np.inf, -np.inf]) & table.notna(), None)
-    return [{str(name): value for name, value in row.items()} for row in finite.to_dict("records")]
 
 
 def _to_markdown(text: str) -> str:

@@ -32,7 +32,6 @@ from headroles.results.formats import (
     for_paper,
     latex_table,
     readable,
-    to_records,
     with_head_names,
     with_units,
 )
@@ -183,9 +182,15 @@ class Result(Stored):
 
     def to_json(self) -> dict[str, Any]:
         """Return options, facts and rows for scripts; null for missing and infinite numbers."""
-        made = {"options": self.record.options, "facts": self.record.facts}
-        rows, warnings = to_records(self.frame), list(self.warnings)
-        return {**storage.plain(made), "rows": rows, "warnings": warnings}
+        made: dict[str, Any] = storage.plain(
+            {
+                "options": self.record.options,
+                "facts": self.record.facts,
+                "rows": self.frame.to_dict("records"),
+                "warnings": self.warnings,
+            }
+        )
+        return made
 
     def plot(self, kind: str | None = None, **options: Any) -> Any:
         """Draw a kind of figure, by default the usual one; ``options`` are those of its function.

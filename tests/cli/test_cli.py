@@ -19,7 +19,6 @@ from rich.console import Console
 from headroles import HeadScores, PowerAnalysis, RoleTable, power_analysis
 from headroles.cli import console
 from headroles.corpus import make_corpus
-from headroles.results.formats import to_records
 from headroles.storage import plain
 from headroles.wording import addressed, speaking_of_flags
 from tests.commands import contents, names, record_in, run, run_well
@@ -174,7 +173,7 @@ def test_json_is_all_that_is_printed(
         assert printed[name] == plain(getattr(made.record, name))
     if kind is RoleTable:
         assert printed["facts"]["threshold"] == 0.8
-        assert printed["rows"] == to_records(made.frame)
+        assert printed["rows"] == plain(made.frame.to_dict("records"))
         with speaking_of_flags():
             assert printed["warnings"] == list(map(addressed, made.warnings))
 

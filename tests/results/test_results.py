@@ -20,7 +20,6 @@ from headroles.errors import StorageError, UsageError
 from headroles.record import Record, ScoreFacts
 from headroles.registry import RESULTS, result_type
 from headroles.results.columns import NUMBER, TEXT, Column, check_rows, declared
-from headroles.results.formats import to_records
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.stored import put_into
@@ -59,9 +58,6 @@ class Recipes(Result):
         yield f"{len(self)} recipes"
         yield Grid(("dish", "minutes"), (("soup <hot>", "20"), ("[bold]stew", "90")))
         yield Warned("stew takes long")
-
-    def to_json(self) -> dict[str, Any]:
-        return {"recipes": to_records(self.frame)}
 
 
 class Menu(Recipes):

@@ -29,7 +29,6 @@ from headroles.passes.loop import gradients_of_mean
 from headroles.passes.options import Progress
 from headroles.record import Record
 from headroles.results.columns import FLAG, Column
-from headroles.results.formats import to_records
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.results.stored import write_together
@@ -431,7 +430,10 @@ def fine_tune(
     of_whole = tune(whole)
     facts["whole"] = measure(whole)
     network.load_state_dict(start)
-    return {**facts, "compensation": to_records(find_compensation(of_whole, tune(masked), removed))}
+    return {
+        **facts,
+        "compensation": find_compensation(of_whole, tune(masked), removed).to_dict("records"),
+    }
 
 
 GradientsOf: TypeAlias = Callable[[int, Sequence[Tensor]], Sequence[Tensor | None]]

@@ -17,7 +17,6 @@ from headroles.models.heads.remaining import removed_heads
 from headroles.models.options import ModelOptions
 from headroles.models.shared.factorisation import head_singular
 from headroles.options import Convert, Options, Seed, takes
-from headroles.results.formats import to_records
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.studies.classification.role_table import RoleTable
@@ -201,8 +200,8 @@ def find_redundancy(model: Model, options: RedundancyOptions) -> Redundancy:
         model=structs.replace(encoder.description, **described),
         facts={
             "chance": float(np.mean(sizes)),
-            "layers": to_records(layers),
-            "roles": to_records(by_role),
+            "layers": layers.to_dict("records"),
+            "roles": by_role.to_dict("records"),
         },
     )
 
