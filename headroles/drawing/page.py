@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from headroles.drawing.style import to_svg
+from headroles.drawing.saving import to_svg
 from headroles.record import Record, RecordedModel
 from headroles.results.shown import Grid, Shown, Warned, without_pointers
 from headroles.storage import plain

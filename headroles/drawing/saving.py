@@ -1,7 +1,8 @@
-"""Figures in files: SVG, PDF or PNG, whose characters can be read."""
+"""Figures in files, as SVG, PDF or PNG whose characters can be read, and as SVG on pages."""
 
 from __future__ import annotations
 
+import html
 import io
 import re
 import warnings
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headroles import storage
-from headroles.drawing.style import figure_of, svg_of
+from headroles.drawing.style import figure_of
 from headroles.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,15 +46,14 @@ def save_figure(drawn: Figure | Axes, file: str | Path) -> Path:
     written.
     """
     import matplotlib as mpl
-    from matplotlib.figure import Figure
     from matplotlib.font_manager import fontManager
     from matplotlib.text import Text
 
     path = check_figure_file(file)
-    figure = drawn if isinstance(drawn, Figure) else figure_of(drawn)
+    figure = figure_of(drawn)
     suffix = path.suffix.lower()
     if suffix == SVG:
-        storage.write_bytes(path, svg_of(figure, "headroles").encode())
+        storage.write_bytes(path, _svg_of(figure, "headroles").encode())
         return path
     about: dict[str, Any] = (
         {"dpi": _DOTS} if suffix == PNG else {"metadata": {"CreationDate": None}}
@@ -86,3 +86,36 @@ def save_figure(drawn: Figure | Axes, file: str | Path) -> Path:
         )
     storage.write_bytes(path, page.getvalue())
     return path
+
+
+def _svg_of(figure: Figure, salt: str) -> str:
+    """Return the figure as an SVG document whose text is text, the same for the same figure.
+
+    ``salt`` makes its ids differ from those of others.
+    """
+    import matplotlib as mpl
+
+    page = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}), warnings.catch_warnings():
+        # The program that shows the text needs the fonts.
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
+        figure.savefig(page, format="svg", metadata={"Date": None})
+    return page.getvalue()
+
+
+def to_svg(figure: Figure, name: str, description: str) -> str:
+    """Return the figure as an ``<svg>`` element of a page, its text kept as text.
+
+    ``name`` makes its ids unique on the page; screen readers read ``description``.
+    """
+    drawn = _svg_of(figure, name)
+    drawn = drawn[drawn.index("<svg") :]
+    drawn = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", drawn, flags=re.DOTALL)
+    drawn = re.sub(r"<[^>]+>", lambda tag: _with_own_ids(tag[0], name), drawn)
+    label = html.escape(description, quote=True)
+    return drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+
+
+def _with_own_ids(tag: str, name: str) -> str:
+    tag = re.sub(r' id="', f' id="{name}-', tag)
+    return re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", tag)

@@ -1,12 +1,8 @@
-"""The kit of all figures: colours, sizes and labels, grids of heads, SVG for pages."""
+"""The kit of all figures: colours, sizes and labels, grids of heads."""
 
 from __future__ import annotations
 
-import html
-import io
-import re
 import textwrap
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -148,11 +144,11 @@ def line_looks() -> Iterator[dict[str, Any]]:
         yield {"color": color, "marker": marker, "markersize": 5}
 
 
-def figure_of(ax: Axes) -> Figure:
-    """Return the whole figure that axes are part of."""
+def figure_of(drawn: Figure | Axes) -> Figure:
+    """Return a figure, or the whole one that axes are part of."""
     from matplotlib.figure import Figure
 
-    figure = ax.get_figure(root=True)
+    figure = drawn.get_figure(root=True)
     assert isinstance(figure, Figure)
     return figure
 
@@ -280,39 +276,3 @@ def inks(mesh: QuadMesh) -> Any:
     rgba = mesh.to_rgba(values, mesh.get_alpha()).reshape(-1, 4)
     paper = rgba[:, :3] * rgba[:, 3:] + 1 - rgba[:, 3:]
     return np.where(paper @ [0.299, 0.587, 0.114] > 0.55, "black", "white")
-
-
-# SVG for pages.
-
-
-def svg_of(figure: Figure, salt: str) -> str:
-    """Return the figure as an SVG document whose text is text, the same for the same figure.
-
-    ``salt`` makes its ids differ from those of others.
-    """
-    import matplotlib as mpl
-
-    page = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}), warnings.catch_warnings():
-        # The program that shows the text needs the fonts.
-        warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
-        figure.savefig(page, format="svg", metadata={"Date": None})
-    return page.getvalue()
-
-
-def to_svg(figure: Figure, name: str, description: str) -> str:
-    """Return the figure as an ``<svg>`` element of a page, its text kept as text.
-
-    ``name`` makes its ids unique on the page; screen readers read ``description``.
-    """
-    drawn = svg_of(figure, name)
-    drawn = drawn[drawn.index("<svg") :]
-    drawn = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", drawn, flags=re.DOTALL)
-    drawn = re.sub(r"<[^>]+>", lambda tag: _with_own_ids(tag[0], name), drawn)
-    label = html.escape(description, quote=True)
-    return drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
-
-
-def _with_own_ids(tag: str, name: str) -> str:
-    tag = re.sub(r' id="', f' id="{name}-', tag)
-    return re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", tag)

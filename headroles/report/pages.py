@@ -127,8 +127,7 @@ def draw_result(result: Result, options: FigureOptions) -> Figure:
                 f"this figure has no choice of {name}; choose another `kind`, or leave `{name}` out"
             )
     with of_width(options.width):
-        drawn = result.plot(options.kind, **given)
-        figure: Figure = drawn if hasattr(drawn, "savefig") else figure_of(drawn)
+        figure = figure_of(result.plot(options.kind, **given))
         titled = [ax for ax in figure.axes if ax.get_title()]
         if options.heading is not None and len(titled) != 1:
             figure.suptitle(options.heading, wrap=True)

@@ -99,11 +99,8 @@ def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
     def quoted(value: Any) -> Any:
         return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
-    texts = [name for name, kind in frame.dtypes.items() if kind.kind == "O" or kind == "string"]
-    plain = frame.copy()
-    for name in texts:
-        plain[name] = frame[name].map(quoted)
-    return plain.rename(columns=quoted)
+    texts = frame.select_dtypes(exclude=["number", "bool"])
+    return frame.assign(**texts.map(quoted)).rename(columns=quoted)
 
 
 _FORMULA = re.compile(r"[=@\t\r]|[-+](?!$)")

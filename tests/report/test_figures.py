@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 import headroles as hr
 from headroles import report
 from headroles.drawing import saving
-from headroles.drawing.saving import save_figure
-from headroles.drawing.style import BRIGHT, DARK, to_svg
+from headroles.drawing.saving import save_figure, to_svg
+from headroles.drawing.style import BRIGHT, DARK
 from headroles.errors import UsageError
 from headroles.report.pages import FigureOptions, draw_figure, make_report
 from tests.commands import run_well
