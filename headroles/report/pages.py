@@ -113,7 +113,16 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
     kind; StorageError for results that cannot be read.
     """
     folder = Path(folder)
-    return draw_result(_with_figure(folder, options.kind).load(folder), options)
+    main, held = kind_in(folder), storage.kinds_in(folder)
+    types: list[type[Result]] = [result_type(name) for name in (main, *RESULTS) if name in held]
+    kind = options.kind or next(iter(types[0].figures), None)
+    if kind is None:
+        raise UsageError(f"results of the kind {main} have no figure")
+    for form in types:
+        if kind in form.figures:
+            return draw_result(form.load(folder), options)
+    known = list(dict.fromkeys(name for form in types for name in form.figures))
+    raise UsageError(not_among(f"figure of the {main} called", kind, known))
 
 
 def draw_result(result: Result, options: FigureOptions) -> Figure:
@@ -135,18 +144,3 @@ def draw_result(result: Result, options: FigureOptions) -> Figure:
             role = [titled[0].get_title()] * ("role" in taken)
             set_title(titled[0], "\n".join([options.heading, *role]))
     return figure
-
-
-def _with_figure(folder: Path, kind: str | None) -> type[Result]:
-    """Return the type of the results that are drawn: the main ones, or those with such a figure."""
-    main, held = kind_in(folder), storage.kinds_in(folder)
-    types: list[type[Result]] = [result_type(name) for name in (main, *RESULTS) if name in held]
-    known = [*dict.fromkeys(name for form in types for name in form.figures)]
-    if kind is None and types[0].figures:
-        return types[0]
-    for form in types:
-        if kind in form.figures:
-            return form
-    if kind is None:
-        raise UsageError(f"results of the kind {main} have no figure")
-    raise UsageError(not_among(f"figure of the {main} called", kind, known))

@@ -89,7 +89,8 @@ def brief(shown: Iterable[Shown]) -> list[Shown]:
     keep their first sentence; one that stands first stays first, and the others come last.
     """
     parts = list(shown)
-    warned = [_without_reasons(part) for part in parts if isinstance(part, Warned)]
+    cautions = [part.text for part in parts if isinstance(part, Warned)]
+    warned = [Warned(re.split(r"(?<=\.)\s", text, maxsplit=1)[0]) for text in cautions]
     first = [warned.pop(0) for part in parts[:1] if isinstance(part, Warned)]
     ends: list[Shown] = [*warned[:_MOST_WARNINGS]]
     if (left := len(warned) - _MOST_WARNINGS) > 0:
@@ -109,11 +110,6 @@ def brief(shown: Iterable[Shown]) -> list[Shown]:
             content[-2:], lines[-2:] = [_MORE], [0]
         else:
             return fitted
-
-
-def _without_reasons(caution: Warned) -> Warned:
-    """Keep the first sentence of a warning."""
-    return Warned(re.split(r"(?<=\.)\s", caution.text, maxsplit=1)[0])
 
 
 def _cut(part: Shown, most: int) -> list[Shown]:
@@ -170,24 +166,17 @@ def print_on(console: Any, shown: Iterable[Shown]) -> None:
 
 
 def _lines(part: str | Warned) -> list[str]:
-    """Break a text into lines of limited length."""
+    """Break a text at spaces into lines of limited length, indented as their first part is."""
     text = f"warning: {part.text}" if isinstance(part, Warned) else part
     text = text if isinstance(part, Verbatim) else addressed(text)
-    return "\n".join(map(_wrapped, printable_lines(text).split("\n"))).split("\n")
-
-
-def _wrapped(line: str) -> str:
-    """Break a line of text at spaces; later parts are indented as the first one is."""
-    indent = " " * (len(line) - len(line.lstrip()))
-    parts = textwrap.wrap(
-        line,
-        _LINE,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-        replace_whitespace=False,
+    wrapper = textwrap.TextWrapper(
+        _LINE, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
     )
-    return "\n".join(parts) if len(line) > _LINE else line
+    lines = []
+    for line in printable_lines(text).split("\n"):
+        wrapper.subsequent_indent = " " * (len(line) - len(line.lstrip()))
+        lines += wrapper.wrap(line) if len(line) > _LINE else [line]
+    return lines
 
 
 def _rich_table(grid: Grid) -> Any:

@@ -200,6 +200,17 @@ def test_latex_numbers_of_a_column_have_the_same_decimals() -> None:
     ]
 
 
+def test_papers_get_names_values_intervals_and_answers(relations: RoleTable) -> None:
+    rows = relations.where("obj", layer=0)
+    header, first, *_ = cells(rows.export("latex").decode())
+    chosen = ["head", "role", "mean (times uniform)", "interval from", "to", "answer"]
+    assert [name.strip("{}") for name in header][:6] == chosen
+    numbers = relations.frame.query("role == 'syntactic:obj:to_governor'").iloc[0]
+    assert first[:2] == ["0-0", r"object $\rightarrow$ its verb"]
+    assert first[2:5] == [f"{numbers[name]:.2f}" for name in ("mean", "ci_low", "ci_high")]
+    assert "{role}" not in rows.where("syntactic:obj:to_governor").export("latex").decode()
+
+
 def test_latex_has_caption_and_label(relations: RoleTable) -> None:
     content = relations.export("latex", "answers", caption="50% of heads", label="tab:a b").decode()
     assert r"\caption{50\% of heads}" in content
