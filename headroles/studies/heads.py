@@ -11,7 +11,7 @@ both and is corrected once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -182,7 +182,7 @@ class HeadColumns:
         return slice(place * n_heads, (place + 1) * n_heads)
 
     def baselines(
-        self, scores: HeadScores, values: NDArray[np.floating]
+        self, rules: Mapping[str, OffsetBaseline], values: NDArray[np.floating]
     ) -> tuple[FloatArray, FloatArray]:
         """Return shifts (examples, R * L) and means (R * L,) for comparisons with fixed offsets.
 
@@ -193,17 +193,17 @@ class HeadColumns:
         offsets are not shifted, and have NaN for a mean.
         """
         n_roles, n_layers = len(self.roles), self.n_layers
-        shifts = np.zeros((scores.n_examples, n_roles, n_layers))
+        shifts = np.zeros((len(values), n_roles, n_layers))
         means = np.full((n_roles, n_layers), np.nan)
         for place, role in enumerate(self.ids):
-            if (baseline := baseline_of(scores, role)) is None:
+            if (baseline := rules.get(role)) is None:
                 continue
             of_role = values[:, self._of_role(place)].reshape(-1, n_layers, self.n_heads)
             for layer, has in enumerate(~np.isnan(of_role).all(axis=2).T):
                 hits = np.where(has, baseline.hits, np.nan) if has.any() else baseline.hits
                 means[place, layer] = np.nanmean(hits)
                 shifts[:, place, layer] = means[place, layer] - baseline.hits
-        return shifts.reshape(scores.n_examples, -1), means.ravel()
+        return shifts.reshape(len(values), -1), means.ravel()
 
     @property
     def by_layer(self) -> IndexArray:
@@ -263,13 +263,14 @@ class RoleHypotheses:
     """H0 of T roles of heads: the mean score, and the contrast if the role has one, is too small.
 
     ``with_contrast`` (C,) are the numbers of the tests of these roles; ``contrasts`` (C tests) is
-    None if no role has a contrast.
+    None if no role has a contrast. ``rules`` are, by role, those that means are compared with.
     """
 
     columns: HeadColumns
     means: Hypotheses
     contrasts: Hypotheses | None
     with_contrast: IndexArray
+    rules: Mapping[str, OffsetBaseline]
 
     @classmethod
     def of(
@@ -290,17 +291,19 @@ class RoleHypotheses:
         """
         against, columns = against or ThresholdOptions(), columns or HeadColumns.of(scores)
         clusters = clusters_in(scores.documents, options)
-        means = _tests_of_means(scores, columns, clusters, against, 0 if published else 1)
+        names = columns.ids if against.threshold is None else ()
+        rules = {name: rule for name in names if (rule := baseline_of(scores, name))}
+        means = _tests_of_means(scores, columns, clusters, against, rules, 0 if published else 1)
         by_id = {} if published else {role.id: role for role in scores.roles}
         contrasts = [by_id.get(contrast_of(name)) for name in columns.ids]
         has = np.array([role is not None for role in contrasts], dtype=bool)
         with_contrast = np.flatnonzero(has[columns.indices[0]])
         beyond = replace(columns, roles=tuple(role for role in contrasts if role is not None))
         if not beyond.roles:
-            return cls(columns, means, None, with_contrast)
+            return cls(columns, means, None, with_contrast, rules)
         margin, bounds = against.margin_of(scores.score), beyond.bounds(scores)
         tests = _tests(beyond.values(scores), margin, beyond, clusters, bounds)
-        return cls(columns, means, tests, with_contrast)
+        return cls(columns, means, tests, with_contrast, rules)
 
     @property
     def has_bounds(self) -> bool:
@@ -373,6 +376,7 @@ def _tests_of_means(
     columns: HeadColumns,
     clusters: IndexArray | None,
     against: ThresholdOptions,
+    rules: Mapping[str, OffsetBaseline],
     ddof: int,
 ) -> Hypotheses:
     """Return H0 for every role, layer and head: the mean is the threshold, or that of the rule."""
@@ -380,7 +384,7 @@ def _tests_of_means(
     limits = np.array([role.threshold(scores.score, against.threshold) for role in columns.roles])
     thresholds, shifts = limits[columns.indices[0]], None
     if scores.offset_shares is not None and against.threshold is None:
-        shifts, means = columns.baselines(scores, values)
+        shifts, means = columns.baselines(rules, values)
         shifted = new_array(values.shape, np.float64)
         for some in column_slices(*values.shape):
             shifted[:, some] = values[:, some] + shifts[:, columns.by_layer[some]]

@@ -42,7 +42,6 @@ from headroles.studies.classification.role_table import (
 from headroles.studies.heads import (
     HeadColumns,
     RoleHypotheses,
-    baseline_of,
     describe_clusters,
     note_removed,
     refuse_one_document,
@@ -227,11 +226,7 @@ def assign(
             "describe heads with: headroles describe DIR"
         )
     tested = RoleHypotheses.of(scores, options.tests, options, columns, options.is_published)
-    offsets = {}
-    for role in columns.ids if options.threshold is None else ():
-        if (rule := baseline_of(scores, role)) is not None:
-            offsets[role] = rule.offsets
-    frame = _frame(scores, tested, options, offsets)
+    frame = _frame(scores, tested, options)
     controls = {} if options.is_published else _test_controls(scores, others, options)
     key, of_controls = ["layer", "head", "role"], {}
     for name in CONTROLS:
@@ -245,7 +240,7 @@ def assign(
     facts = {
         **options.facts_about(scores.score),
         "distance_margin": 0.0 if tested.contrasts is None else options.margin_of(scores.score),
-        "offsets": offsets,
+        "offsets": {role: rule.offsets for role, rule in tested.rules.items()},
         "controls": of_controls,
         **describe_clusters(tested.means),
         "left_out": {role.id: _why_absent(role, scores.record) for role in absent},
@@ -264,12 +259,7 @@ def assign(
     return replace(table, record=structs.replace(table.record, warnings=warnings))
 
 
-def _frame(
-    scores: HeadScores,
-    tested: RoleHypotheses,
-    options: AssignOptions,
-    offsets: Mapping[str, tuple[int, int]],
-) -> pd.DataFrame:
+def _frame(scores: HeadScores, tested: RoleHypotheses, options: AssignOptions) -> pd.DataFrame:
     columns, means = tested.columns, tested.means
     answered, moments = tested.answered(options.tests), means.moments
     intervals = means.intervals(options.alpha)
@@ -286,7 +276,7 @@ def _frame(
             "ci_high": intervals.ci_high,
             "threshold": means.threshold,
             "statistic": answered.above.statistic,
-            **_beyond_distance(tested, options, offsets),
+            **_beyond_distance(tested, options),
             "p_beyond": answered.p_beyond,
             "p_value": answered.above.single,
             "p_adjusted": answered.above.adjusted,
@@ -328,14 +318,12 @@ def _test_controls(
     return frames
 
 
-def _beyond_distance(
-    tested: RoleHypotheses, options: AssignOptions, offsets: Mapping[str, tuple[int, int]]
-) -> dict[str, NDArray[Any]]:
+def _beyond_distance(tested: RoleHypotheses, options: AssignOptions) -> dict[str, NDArray[Any]]:
     """Return the columns about attention beyond distance: by contrasts, or beyond an offset."""
     names, means = ("beyond_distance", "beyond_low", "beyond_high"), tested.means
     named = {
-        role: " and ".join(dict.fromkeys(map("{:+d}".format, pair)))
-        for role, pair in offsets.items()
+        role: " and ".join(dict.fromkeys(map("{:+d}".format, rule.offsets)))
+        for role, rule in tested.rules.items()
     }
     of_columns = np.array([named.get(role, "") for role in tested.columns.labels["role"]], object)
     share = np.where(of_columns != "", means.threshold - options.offset_margin, np.nan)
