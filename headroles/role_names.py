@@ -62,6 +62,8 @@ _ENDS = {
 """Names of the dependent and of the governor as seen from the dependent, by relation."""
 _OFFSET = re.compile(r"position:([+-]?)(\d+)$")
 _ARROW = re.compile(r"\s*(?:->|\u2192)\s*")
+GROUP, POOLED = "syntactic", "any"
+"""The group of all roles of arcs, and what stands for a relation in those of all relations."""
 _BEYOND_OFFSET = ":beyond_offset"
 _OTHER_TREES = ":other_trees"
 
@@ -108,9 +110,9 @@ def in_words(role: str) -> str:
         return f"{in_words(role.removesuffix(_OTHER_TREES))}, in other trees"
     if match := _OFFSET.match(role):
         return _offset_in_words(-int(match[2]) if match[1] == "-" else int(match[2]))
-    if role in _NAMES or not role.startswith("syntactic:"):
+    if role in _NAMES or not role.startswith(f"{GROUP}:"):
         return _NAMES.get(role, role)
-    relation, _, direction = role.removeprefix("syntactic:").rpartition(":")
+    relation, _, direction = role.removeprefix(f"{GROUP}:").rpartition(":")
     return _arc_in_words(relation, direction)
 
 
@@ -176,10 +178,6 @@ def find_roles(name: str, known: Sequence[str]) -> list[str]:
         others = [*[GROUP] * bool(relations), *relations, *map(in_words, plain)]
         raise UsageError(not_among("role", name, known, others))
     return meant
-
-
-GROUP, POOLED = "syntactic", "any"
-"""The group of all roles of arcs, and what stands for a relation in those of all relations."""
 
 
 def is_arc(role: str) -> bool:

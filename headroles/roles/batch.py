@@ -216,10 +216,3 @@ def find_candidates(batch: PaddedBatch) -> Candidates:
     pieces = np.stack([example, token, word])
     extra_pieces = tuple(pieces[:, rank == k] for k in range(1, 1 + int(rank.max(initial=0))))
     return Candidates(~batch.in_words, starts, np.maximum(columns, 0), n_pieces, extra_pieces)
-
-
-def queries_among(batch: PaddedBatch, among: str) -> BoolArray:
-    """Mark as (B, N) the queries whose choices are read; a word's choice is at its first piece."""
-    if among in (WORDS, ATTENDING):
-        return batch.first_pieces
-    return batch.real if among == EVERY else batch.in_words

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from operator import itemgetter
@@ -71,7 +71,7 @@ class BeyondOffset(Pairs):
     def readout(self, alike: Sequence[Pairs], scope: Scope, key_sets: KeySets) -> SieveReadout:
         """Find the weights of all links with controls, and of their controls."""
         pieces = scope.of(find_pieces, self.find)
-        controls = scope.of(find_controls, self.find)
+        controls = find_controls(scope, self.find)
         batch = scope.batch
         cells = controls.numbers[cells_of(batch, *pieces.at)]
         lacks_control = controls.totals[cells] == 0
@@ -281,14 +281,10 @@ def with_other_trees(
     if not of_pairs:
         return (), 0
     lenders = Lenders(sentences)
-    return tuple(_controls_of(of_pairs, lenders)), lenders.n_without
-
-
-def _controls_of(of_pairs: Iterable[tuple[Role, Pairs]], lenders: Lenders) -> Iterator[Role]:
+    controls = []
     for role, sieve in of_pairs:
         name = other_trees_of(role.id.removesuffix(contrast_of("")))
-        yield replace(
-            role,
-            id=contrast_of(name) if is_contrast(role.id) else name,
-            sieve=replace(sieve, find=BorrowedLinks(sieve.find, lenders)),
-        )
+        name = contrast_of(name) if is_contrast(role.id) else name
+        borrowed = replace(sieve, find=BorrowedLinks(sieve.find, lenders))
+        controls.append(replace(role, id=name, sieve=borrowed))
+    return tuple(controls), lenders.n_without

@@ -275,7 +275,6 @@ class Pieces(NamedTuple):
     and its greatest value, and ``is_scored``, whether any of its pairs is within reach.
     """
 
-    find: FindLinks
     at: PairsOfExamples
     links: IntArray
     weights: FloatArray
@@ -300,7 +299,6 @@ def find_pieces(scope: Scope, find: FindLinks) -> Pieces:
         for of_rows in values.limits
     ]
     return Pieces(
-        find=find,
         at=PairsOfExamples(owners[link], query, key),
         links=link,
         weights=values.slopes[row] / n_rows[link],
@@ -340,7 +338,7 @@ def find_weights(
     These are, for links in ``is_scored`` (2 L,): the weights (P, r), whether each pair counts
     (P, r), constants, least and greatest scores (3, B, r), and numbers of links (B, r).
     """
-    batch, table = scope.batch, scope.batch.of(pieces.find)
+    batch, table = scope.batch, scope.batch.of(sieves[0].find)
     # whether links of a label, in a direction, count for each role
     n_labels = 1 + max(table.labels.max(initial=0), *(max(sieve.labels) for sieve in sieves))
     chosen = np.zeros((len(DIRECTIONS), n_labels, len(sieves)), dtype=bool)

@@ -35,7 +35,6 @@ from headroles.roles.batch import (
     Scope,
     find_candidates,
     placed_sentences,
-    queries_among,
 )
 from headroles.roles.role import Role, RowValues, divide
 
@@ -262,8 +261,9 @@ class Sets(Sieve):
                 sizes = scope.count(keys, np.maximum(n_pieces, 1)) - keys * n_pieces
             rows = self.row_values(scope, sizes)
             shares: Any = queries & rows.scored
-            if scope.score.of_first_choice:  # the choice of a word is stored at its first piece
-                shares &= queries_among(batch, self.among)
+            if scope.score.of_first_choice and self.among != EVERY:
+                # the choice of a word is stored at its first piece
+                shares &= batch.first_pieces if of_words else batch.in_words
             if of_words:  # attention from a word is the mean over its pieces
                 shares &= batch.in_words
                 shares = divide(shares.astype(np.float64), batch.count_in_words(shares))

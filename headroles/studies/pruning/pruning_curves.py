@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 COMPARED = tuple("difference difference_low difference_high p_value p_adjusted answer note".split())
 _FEW_SHARES = 4
 """Shares that the summary tabulates."""
+_RANGES = {LOSS: (0, np.inf), "matthews": (-1, 1), "spearman": (-1, 1)}
+"""Least and greatest value of measures; of all others from 0 to 1."""
 _SKEWED = 1.0
 """Skewness of draws from which p-values get a warning."""
 
@@ -143,7 +145,8 @@ class PruningCurves(ExamplesResult):
     several shares.
     ``value`` is the mean over ``draws``, ``sd_draws`` their standard deviation. ``ci_low`` and
     ``ci_high`` are the interval of ``value`` over other examples and over other draws: of heads at
-    random, and of the examples that orders of importance are found with.
+    random, and of the examples that orders of importance are found with. They are cut at the
+    range of the measure, which does not change how often the interval is right.
     ``difference`` is the value less the value of the order ``against`` which all are compared, with
     its interval and p-value (paired by example, over examples and draws); p-values are corrected
     over orders and shares, each measure by itself. ``answer`` is better, worse or undecided;
@@ -388,6 +391,7 @@ def make_table(
         of_draws = np.stack([_with_mean(reached[measure][at]) for at in settings])
         means = of_draws.mean(1)
         tests, reach = _crossed(curves, options)
+        limits = _RANGES.get(measure, (0, 1))
         warnings += warn_of_differences(tests, options)
         frame = pd.DataFrame(
             {
@@ -399,8 +403,8 @@ def make_table(
                 "n": len(outcomes.targets),
                 "value": means.ravel(),
                 "sd_draws": of_draws.std(1, ddof=1).ravel(),
-                "ci_low": means.ravel() - reach,
-                "ci_high": means.ravel() + reach,
+                "ci_low": np.clip(means.ravel() - reach, *limits),
+                "ci_high": np.clip(means.ravel() + reach, *limits),
                 **dict.fromkeys(COMPARED, np.nan),
                 **dict.fromkeys(("answer", "note"), ""),
             }
