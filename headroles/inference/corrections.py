@@ -10,8 +10,6 @@ from headroles.errors import StatisticsError
 
 CORRECTIONS = ("fdr_bh", "holm", "bonferroni", "fdr_by", "hochberg", "none")
 
-_STATSMODELS_NAMES = {"hochberg": "simes-hochberg"}
-
 
 def adjust_p_values(p_values: ArrayLike, method: str) -> FloatArray:
     """Adjust the p-values (tests,) of one family; NaN where p is NaN.
@@ -39,7 +37,7 @@ def adjust_p_values(p_values: ArrayLike, method: str) -> FloatArray:
     if method != "none" and tested.any():
         from statsmodels.stats.multitest import multipletests  # a second to import
 
-        name = _STATSMODELS_NAMES.get(method, method)
+        name = "simes-hochberg" if method == "hochberg" else method
         adjusted[tested] = multipletests(adjusted[tested], method=name)[1]
     return adjusted
 
@@ -61,20 +59,12 @@ def partial_conjunction(log_e: ArrayLike, at_least: int, independent: bool) -> F
         at_least: u, from 1 to k.
         independent: whether the data of the places are independent.
 
-    Raises:
-        StatisticsError: ``log_e`` is not two-dimensional, or ``at_least`` not from 1 to k.
-
     >>> partial_conjunction(np.log([[8.0], [2.0], [4.0]]), 2, independent=False).round(3).tolist()
     [1.099]
     """
     values = np.asarray(log_e, dtype=np.float64)
-    if values.ndim != 2:
-        raise StatisticsError(f"log_e has {values.ndim} dimensions; give (places, tests)")
-    n_places = len(values)
-    if not 1 <= at_least <= n_places:
-        raise StatisticsError(f"at_least is {at_least}; give a number from 1 to {n_places}")
     # places with most evidence may be the u - 1 true ones, so only the others count
-    least = np.sort(np.nan_to_num(values, nan=0.0), axis=0)[: n_places - at_least + 1]
+    least = np.sort(np.nan_to_num(values, nan=0.0), axis=0)[: len(values) - at_least + 1]
     if independent:
         return np.asarray(least.sum(axis=0))
     return np.asarray(np.logaddexp.reduce(least, axis=0) - np.log(len(least)))
@@ -87,13 +77,8 @@ def partial_conjunction_of_p(p_values: ArrayLike, at_least: int) -> float:
     the largest one if all H1 must hold, Bonferroni's if any must. Missing p-values are no evidence,
     p = 1.
 
-    Raises:
-        StatisticsError: ``at_least`` is not from 1 to k.
-
     >>> partial_conjunction_of_p([0.01, 0.2, 0.02], 2)
     0.04
     """
     values = np.sort(np.nan_to_num(np.asarray(p_values, dtype=np.float64).ravel(), nan=1.0))
-    if not 1 <= at_least <= len(values):
-        raise StatisticsError(f"at_least is {at_least}; give a number from 1 to {len(values)}")
     return float(min(1.0, values[at_least - 1] * (len(values) - at_least + 1)))
