@@ -99,7 +99,9 @@ def test_a_row_is_the_partial_conjunction_of_its_sets(sets: list[HeadScores]) ->
     for one in sets:
         tested = RoleHypotheses.of(one, TestOptions()).means
         assert tested.bounds is not None
-        log_e.append(betting_test(tested.sample, tested.threshold, tested.bounds).log_e)
+        assert not tested.is_clustered
+        values = tested.sample.values
+        log_e.append(betting_test(values, tested.threshold, tested.bounds).log_e)
     for u in (1, 2, 3):
         rows = frame[frame["at_least"] == u]
         np.testing.assert_allclose(rows["log_e"], partial_conjunction(log_e, u, True))
