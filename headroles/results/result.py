@@ -295,9 +295,9 @@ class Result(Stored):
     ) -> bytes:
         """Return a view as csv, parquet, json, markdown, latex or html; UTF-8 where it is text.
 
-        The table has the ``columns`` in that order; by default all, and in LaTeX up to four for a
-        table of heads. LaTeX has roles in words, a ``caption`` and a ``label``. Raises UsageError
-        for an unknown format or column, and as `view`.
+        The table has the ``columns`` in that order; by default all, and in LaTeX those that papers
+        print. LaTeX has roles in words, a ``caption`` and a ``label``. Raises UsageError for an
+        unknown format or column, and as `view`.
         """
         table = _flat(self.view(view, value))
         for name in columns or ():

@@ -267,6 +267,8 @@ class TestForgedTables:
 def test_every_column_of_every_table_is_declared() -> None:
     for kind in map(result_type, RESULTS):
         assert all(name in kind.schema or declared(name) for name in kind.columns)
+    with pytest.raises(LookupError, match="no column is called minutes; say in `schema`"):
+        declared("minutes")
 
 
 def test_rows_that_a_table_lacks_are_named() -> None:
