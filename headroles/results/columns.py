@@ -67,7 +67,7 @@ _COLUMNS = {
     "role set removed task measure order method group quantity checkpoint note shared_with "
     "shown_in example document text words gives": Column(TEXT),
     "assigned changed equivalent replicated converged *_shared": Column(FLAG),
-    "layer head other n n_* heads with_role sets draws arcs count *rank rounds": Column(WHOLE, 0),
+    "layer head other n n_* heads sets draws arcs count *rank rounds": Column(WHOLE, 0),
     "at_least half parameters* multiplications*": Column(WHOLE, 1),
     "threshold value loss loss_change": Column(NUMBER),
     "p_* *_p_value *_p_adjusted *share *share_of_arcs overlap alpha_per_test": Column(
