@@ -108,27 +108,13 @@ def _options(
     pass
 
 
-def ask_for_large_pages() -> None:
-    """Let PyTorch ask for large pages for its tensors (Linux); call before importing it.
-
-    Batches differ in shape, so with small pages each leaves holes that the next does not quite fit:
-    a tenth more memory over 20,000 sentences. A user's own setting is not changed.
-    """
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
-
-
-def collect_rarely() -> None:
-    """Collect cyclic garbage rarely; for commands only.
-
-    A command imports hundreds of thousands of objects that live as long as it does. Scanning them
-    repeatedly takes a fifth of the time of importing.
-    """
-    gc.set_threshold(100_000, 50, 50)
-
-
 def main() -> None:
     """Run the ``headroles`` command, after `headroles.__main__` has set signals up."""
     console.prepare_output()
-    ask_for_large_pages()
-    collect_rarely()
+    # Batches differ in shape, so with small pages each leaves holes that the next does not quite
+    # fit: a tenth more memory over 20,000 sentences (PyTorch, on Linux).
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+    # A command imports hundreds of thousands of objects that live as long as it does; to scan them
+    # for cyclic garbage again and again takes a fifth of the time of importing.
+    gc.set_threshold(100_000, 50, 50)
     app()

@@ -193,7 +193,7 @@ def finish(
     """
     from headroles.results.shown import brief
 
-    has_page, page = hasattr(output, "report"), None
+    page = None
     if folder is not None and getattr(output, "report", False):
         from headroles.report.pages import write_report
         from headroles.roles import is_own
@@ -212,9 +212,8 @@ def finish(
     if folder is None:
         return
     steps = [*result.next_steps(folder)]
-    if has_page:
-        place = page or f"headroles report {folder}"
-        steps[:1] = [f"See:     {place}  (all tables and pictures, in one HTML file)"]
+    if page:
+        steps[0] = f"See:     {page}  (all tables and pictures, in one HTML file)"
     for line in (*steps, f"written to {folder}"):
         say(line)
     report, run = folder / storage.REPORT_FILE, folder / storage.RUN_FILE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -128,7 +127,6 @@ def with_flags(function: Callable[..., None]) -> Callable[..., None]:
         field.name: field for group in groups.values() for field in fields_of(group) if field.flag
     }
 
-    @functools.wraps(function)
     def run(**values: Any) -> None:
         given = {name: values.pop(name) for name in flagged}
         for name, group in groups.items():
@@ -141,11 +139,9 @@ def with_flags(function: Callable[..., None]) -> Callable[..., None]:
         for name, parameter in parameters.items()
         if name not in groups
     ]
-    signature = inspect.Signature([*arguments, *map(_flag, flagged.values())])
-    run.__signature__ = signature  # type: ignore[attr-defined]
-    run.__annotations__ = {
-        name: parameter.annotation for name, parameter in signature.parameters.items()
-    }
+    made: Any = run
+    made.__signature__ = inspect.Signature([*arguments, *map(_flag, flagged.values())])
+    made.__doc__ = function.__doc__
     return run
 
 

@@ -148,7 +148,7 @@ class Result(Stored):
 
     def next_steps(self, folder: Path) -> Iterable[str]:
         """Name commands that show more of the results, which are stored in ``folder``."""
-        return ()
+        return (f"See:     headroles report {folder}  (all tables and pictures, in one HTML file)",)
 
     def details(self) -> Iterable[Shown]:
         """Yield the method, and the tables of `views`: the shortest first, the long one last.

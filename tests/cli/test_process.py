@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from headroles.cli.app import ask_for_large_pages
+from headroles.cli import main
 from headroles.interrupts import INTERRUPTED, TERMINATED
 from tests.commands import names, read_terminal
 
@@ -201,10 +201,12 @@ def test_a_command_ends_at_once_and_leaks_nothing(option: str, code: int) -> Non
     assert ("Usage" in done.stdout) == (code == 0)
 
 
-def test_large_pages_unless_the_user_decided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "environ", {})
-    ask_for_large_pages()
-    assert os.environ["THP_MEM_ALLOC_ENABLE"] == "1"
-    os.environ["THP_MEM_ALLOC_ENABLE"] = "0"
-    ask_for_large_pages()
-    assert os.environ["THP_MEM_ALLOC_ENABLE"] == "0"
+@pytest.mark.parametrize("wanted", [{}, {"THP_MEM_ALLOC_ENABLE": "0"}])
+def test_large_pages_unless_the_user_decided(
+    wanted: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "environ", dict(wanted))
+    monkeypatch.setattr("gc.set_threshold", lambda *_: None)
+    monkeypatch.setattr("headroles.cli.app.app", lambda: None)
+    main()
+    assert os.environ == {"THP_MEM_ALLOC_ENABLE": "1", **wanted}

@@ -437,7 +437,7 @@ class RoleTable(Result):
 
     def next_steps(self, folder: Path) -> Iterator[str]:
         """Name commands that show more of the table in ``folder``."""
-        yield f"See:     headroles report {folder}  (all tables and pictures, in one HTML file)"
+        yield from super().next_steps(folder)
         arcs, others = self.strongest
         for best in (arcs if len(arcs) else others)[:1].reset_index().to_dict("records"):
             head, role = head_name((best["layer"], best["head"])), best["role"]

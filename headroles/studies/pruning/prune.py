@@ -218,7 +218,7 @@ class Pruning(Result):
 
     def next_steps(self, folder: Path) -> Iterator[str]:
         """Name the page, and the function that loads what transformers alone cannot load."""
-        yield f"See:     headroles report {folder}"
+        yield from super().next_steps(folder)
         if not self.is_zeroed:
             yield f'Load it with headroles.load_model("{folder}"): transformers alone cannot.'
             if isinstance(self.options, PruneOptions):
