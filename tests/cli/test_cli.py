@@ -16,7 +16,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from headroles import HeadScores, PowerAnalysis, RoleTable, power_analysis
+from headroles import HeadScores, RoleTable
 from headroles.cli import console
 from headroles.corpus import make_corpus
 from headroles.storage import plain
@@ -34,29 +34,20 @@ def without_circumstances(content: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def corpus(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The first 24 sentences of the sample treebank: enough for tests to have some power."""
-    blocks = sample.read_text(encoding="utf-8").split("\n\n")
-    file = tmp_path_factory.mktemp("corpora") / "corpus.conllu"
-    file.write_text("\n\n".join(blocks[:24]) + "\n\n", encoding="utf-8")
-    return file
-
-
-@pytest.fixture(scope="module")
-def classified(bert_folder: Path, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def classified(bert_folder: Path, small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results over the corpus; tests must not change them."""
     out = tmp_path_factory.mktemp("results") / "classified"
-    run_well("classify", bert_folder, corpus, "--out", out)
+    run_well("classify", bert_folder, small, "--out", out)
     return out
 
 
 class TestClassify:
     def test_is_score_and_assign(
-        self, classified: Path, bert_folder: Path, corpus: Path, out: Path
+        self, classified: Path, bert_folder: Path, small: Path, out: Path
     ) -> None:
         assert names(classified) == RESULTS
         assert names(classified.parent) == {"classified"}
-        run_well("score", bert_folder, corpus, "--out", out)
+        run_well("score", bert_folder, small, "--out", out)
         assert names(out) == SCORES
         run_well("assign", out)
         assert names(out) == RESULTS
@@ -129,19 +120,6 @@ class TestAssign:
         assert result.exit_code == 130
         assert result.stderr.startswith(f"interrupted: the results in {scored} are unchanged")
         assert contents(scored) == before
-
-
-def test_a_plan_can_be_saved(classified: Path, out: Path) -> None:
-    shown = run_well("power", classified, "--out", out).stdout
-    assert names(out) == {"power.csv", "power.parquet", "run.json"}
-    page = "all tables and pictures, in one HTML file"
-    printed = f"See:     headroles report {out}  ({page})\nwritten to {out}\n"
-    assert shown == run_well("power", classified).stdout + printed
-    plan = PowerAnalysis.load(out)
-    assert plan.facts == power_analysis(HeadScores.load(classified)).facts
-    assert run_well("export", out).stdout_bytes == (out / "power.csv").read_bytes()
-    assert "is not empty" in run("power", classified, "--out", out).stderr
-    run_well("power", classified, "--out", out, "--overwrite")
 
 
 def test_a_report_of_earlier_results_is_a_warning(classified: Path, out: Path) -> None:

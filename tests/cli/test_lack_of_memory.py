@@ -81,15 +81,6 @@ def steady(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(model, tmp_path_factory.mktemp("models") / "steady")
 
 
-@pytest.fixture(scope="session")
-def small(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The first 24 sentences of the sample."""
-    file = tmp_path_factory.mktemp("corpora") / "small.conllu"
-    blocks = sample.read_text(encoding="utf-8").split("\n\n")[:24]
-    file.write_text("\n\n".join(blocks) + "\n\n", encoding="utf-8")
-    return file
-
-
 TASK = "STEADY LABELLED --batch-tokens 60"
 PRUNE = f"prune {TASK} --test LABELLED --keep 5"
 GATE = f"gate {TASK} --test LABELLED --keep 5 --seeds 1 --updates 4"
@@ -227,14 +218,13 @@ main()
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc and RLIMIT_AS")
 def test_a_limit_of_the_system(
-    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Finished parts of a run that lacks memory are saved, and resumed with more memory."""
     model, corpus = save(make_bert(heads=24), tmp_path / "model"), tmp_path / "t.conllu"
-    blocks = sample.read_text(encoding="utf-8").split("\n\n")[:24]
     rows = "\n".join(f"{k}\tthe\t_\tX\t_\t_\t{k - 1}\tdep\t_\t_" for k in range(2, 501))
     long = f"# sent_id = long\n1\tthe\t_\tX\t_\t_\t0\troot\t_\t_\n{rows}"
-    corpus.write_text("\n\n".join([*blocks, long, ""]) + "\n", encoding="utf-8")
+    corpus.write_text(f"{small.read_text(encoding='utf-8')}{long}\n\n", encoding="utf-8")
     asked = ("score", str(model), str(corpus), "--pairing", "none", "--out")
 
     def ended(way: str, *out: str) -> subprocess.CompletedProcess[str]:

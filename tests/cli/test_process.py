@@ -207,6 +207,6 @@ def test_large_pages_unless_the_user_decided(
 ) -> None:
     monkeypatch.setattr(os, "environ", dict(wanted))
     monkeypatch.setattr("gc.set_threshold", lambda *_: None)
-    monkeypatch.setattr("headroles.cli.app.app", lambda: None)
+    monkeypatch.setitem(main.__globals__, "app", lambda: None)
     main()
     assert os.environ == {"THP_MEM_ALLOC_ENABLE": "1", **wanted}

@@ -58,7 +58,7 @@ classify PRUNED TREEBANK --no-beyond-offset --out OUT/pruned
 2 redundancy PRUNED --roles-from OUT/pruned          => lacks 5 of its heads
 """,
     "other corpora are compared where they meet": """
-score TUNED PART --relations nsubj --out OUT/part
+score TUNED SMALL --relations nsubj --out OUT/part
 2 compare BEFORE OUT/part --out OUT/shifts => differ in their relations ... --on-mismatch intersect
 compare BEFORE OUT/part --out OUT/shifts --on-mismatch intersect => Dropped: of before
 export OUT/shifts --format json                      => syntactic:nsubj:to_dependent
@@ -85,6 +85,12 @@ examples HITS --head 1-2 --role rare --n 3   => word a gives word b 0.62
 tokens BERT TREEBANK --out OUT                       => classifier ... separators ... punctuation
 export OUT --view summary => group,tokens,weights,norms,layer_norms,length,norms_less_weights
 tokens BERT TREEBANK --frequencies COUNTS --out OUT --overwrite --json => "n_clusters": 2
+""",
+    "a plan": """
+power BEFORE --out OUT => See: headroles report OUT (all tables and ... file) written to OUT
+ls OUT                                               => power.csv power.parquet run.json
+1 power BEFORE --out OUT                             => is not empty
+power BEFORE --out OUT --overwrite
 """,
     "one model over two corpora": """
 score BERT TREEBANK --relations nsubj --out OUT/small
@@ -226,17 +232,15 @@ def hits(tmp_path_factory: pytest.TempPathFactory, bert_folder: Path, sample: Pa
 
 @pytest.fixture
 def places(
-    request: pytest.FixtureRequest, results: Path, hits: Path, sample: Path, tmp_path: Path
+    request: pytest.FixtureRequest, results: Path, hits: Path, tmp_path: Path
 ) -> dict[str, object]:
     """What words of a transcript in capital letters stand for."""
-    part, counts = tmp_path / "part.conllu", tmp_path / "counts.tsv"
-    sentences = sample.read_text(encoding="utf-8").split("\n\n")
-    part.write_text("\n\n".join(sentences[:12]) + "\n\n", encoding="utf-8")
+    counts = tmp_path / "counts.tsv"
     counts.write_text("cats\t3\nsleep\t9\n", encoding="utf-8")
     fixtures = {"BERT": "bert_folder", "TUNED": "tuned_folder", "PRUNED": "pruned"}
-    fixtures |= {"SAMPLE": "sample", "TREEBANK": "treebank", "OUT": "out"}
+    fixtures |= {"SAMPLE": "sample", "SMALL": "small", "TREEBANK": "treebank", "OUT": "out"}
     made = {name: request.getfixturevalue(fixture) for name, fixture in fixtures.items()}
-    return {**made, "BEFORE": results / "before", "HITS": hits, "PART": part, "COUNTS": counts}
+    return {**made, "BEFORE": results / "before", "HITS": hits, "COUNTS": counts}
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS.values(), ids=TRANSCRIPTS)
