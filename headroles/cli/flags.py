@@ -72,7 +72,7 @@ class ReportedOptions(FolderOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class LongRunOptions(ReportedOptions, ResumeOptions):
-    """Options of commands that do both."""
+    """Options of commands that go on with runs, and whose results have a page."""
 
 
 SECTIONS = ("Arguments", "Most used", *TITLES, "Options")
@@ -130,7 +130,7 @@ def with_flags(function: Callable[..., None]) -> Callable[..., None]:
     def run(**values: Any) -> None:
         given = {name: values.pop(name) for name in flagged}
         for name, group in groups.items():
-            known = (field.name for field in fields_of(group) if field.name in given)
+            known = [field.name for field in fields_of(group) if field.flag]
             values[name] = group(**{option: given[option] for option in known})
         function(**values)
 
@@ -162,12 +162,9 @@ def _flag(field: Field) -> inspect.Parameter:
     default = field.default
     if is_converted and isinstance(default, tuple):
         default = ",".join(map(str, default))
-    return inspect.Parameter(
-        field.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[kind | None if default is None else kind, settings],
-    )
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    annotation = Annotated[kind, settings]
+    return inspect.Parameter(field.name, keyword, default=default, annotation=annotation)
 
 
 def given(options: Options, group: type[Options]) -> list[str]:
