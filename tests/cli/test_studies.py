@@ -27,7 +27,7 @@ from headroles.models.loading.encoder import load_model
 from headroles.results.formats import ENDINGS, FORMATS
 from headroles.results.stored import save_together
 from tests.commands import follow, names, record_in, run, run_well
-from tests.conftest import make_scores
+from tests.conftest import conllu_sentence, make_scores
 from tests.models.test_attention import make_inputs
 from tests.rounding import assert_same_outputs, tolerance
 from tests.tasks.conftest import classifier, labelled
@@ -36,6 +36,11 @@ __all__ = ["classifier", "labelled"]
 
 
 TRANSCRIPTS = {
+    "examples too long for the model are skipped and counted": """
+score BERT TREEBANK LONG --out OUT                   => 3 examples
+show OUT --json => "skipped": { "examples longer than the model takes": 1 }
+show OUT --full                                      => examples longer than the model takes: 1
+""",
     "overwriting replaces model and table": """
 collaborate BERT --rank 16 --method per-head --out OUT --json => "out": "OUT" ... "rank": 16
 1 collaborate BERT --rank 8 --out OUT                => is not empty
@@ -235,12 +240,15 @@ def places(
     request: pytest.FixtureRequest, results: Path, hits: Path, tmp_path: Path
 ) -> dict[str, object]:
     """What words of a transcript in capital letters stand for."""
-    counts = tmp_path / "counts.tsv"
+    counts, too_long = tmp_path / "counts.tsv", tmp_path / "long.conllu"
+    too_long.write_text(
+        conllu_sentence([("a" * 60, 0, "root")] + [("a" * 60, 1, "dep")] * 9, "c-1", "c")
+    )
     counts.write_text("cats\t3\nsleep\t9\n", encoding="utf-8")
     fixtures = {"BERT": "bert_folder", "TUNED": "tuned_folder", "PRUNED": "pruned"}
     fixtures |= {"SAMPLE": "sample", "SMALL": "small", "TREEBANK": "treebank", "OUT": "out"}
     made = {name: request.getfixturevalue(fixture) for name, fixture in fixtures.items()}
-    return {**made, "BEFORE": results / "before", "HITS": hits, "COUNTS": counts}
+    return {**made, "BEFORE": results / "before", "HITS": hits, "COUNTS": counts, "LONG": too_long}
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS.values(), ids=TRANSCRIPTS)
@@ -324,15 +332,6 @@ def test_results_are_not_replaced(folder: Path, name: str) -> None:
     beside = folder / "table.csv"
     assert run("export", folder, "--out", beside).exit_code == 0
     beside.unlink()
-
-
-def test_links_are_written_through(folder: Path, tmp_path: Path) -> None:
-    target = tmp_path / "target.json"
-    target.write_text("old")
-    (tmp_path / "link.json").symlink_to(target)
-    assert run("export", folder, "--out", tmp_path / "link.json").exit_code == 0
-    assert (tmp_path / "link.json").is_symlink()
-    assert json.loads(target.read_text())["rows"]
 
 
 def test_a_relation_selects_both_directions(tmp_path: Path) -> None:
