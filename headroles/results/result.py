@@ -93,7 +93,8 @@ class Result(Stored):
     They are in the module of the class, or named as ``module:function``.
     """
     page: ClassVar[str] = ""
-    """Function that makes the page, as ``module:function``, if it has more than others have."""
+    """Function that makes the page of a result and its pictures, as ``module:function``, if it has
+    more than others have."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

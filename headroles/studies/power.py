@@ -20,7 +20,6 @@ from headroles.results.shown import Grid, Shown
 from headroles.roles import in_words
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import (
-    HeadColumns,
     RoleHypotheses,
     ThresholdOptions,
     describe_clusters,
@@ -168,14 +167,12 @@ def power_analysis(scores: HeadScores, options: PowerOptions) -> PowerAnalysis:
     1      0     1        no                  4.0
     """
     scores = scores_of(scores)
-    columns = HeadColumns.of(scores)
-    tested = RoleHypotheses.of(scores, options, options, columns)
-    pilot = tested.means
+    tested = RoleHypotheses.of(scores, options, options)
     frame = _frame(tested, options)
     note_removed(frame, scores.record)
     facts = {
         **options.facts_about(scores.score),
-        **describe_clusters(pilot),
+        **describe_clusters(tested.means),
         "examples": scores.n_examples,
     }
     return PowerAnalysis.made(frame, options, facts=facts, sources={"pilot": scores.record})
@@ -184,18 +181,18 @@ def power_analysis(scores: HeadScores, options: PowerOptions) -> PowerAnalysis:
 def _frame(tested: RoleHypotheses, options: PowerOptions) -> pd.DataFrame:
     pilot = tested.means
     ok, side = pilot.is_tested, answers(pilot.is_tested, pilot.direction)
-    notes = np.where(ok & (side == UNDECIDED), _AT_THRESHOLD, "").astype(object)
+    is_at_threshold = ok & (side == UNDECIDED)
     frame = pd.DataFrame(
         {
             **tested.columns.labels,
             **_measured(pilot),
             "mean": pilot.moments.mean,
             "threshold": pilot.threshold,
-            "direction": np.where(ok & (side != UNDECIDED), side, "").astype(object),
+            "direction": np.where(side == UNDECIDED, "", side).astype(object),
             "alpha_per_test": np.nan,
             "examples_with_score": np.where(ok, np.inf, np.nan),
             "corpus_examples": np.where(ok, np.inf, np.nan),
-            "note": find_notes(pilot, notes),
+            "note": find_notes(pilot, np.where(is_at_threshold, _AT_THRESHOLD, "").astype(object)),
         }
     )
     if tested.contrasts is not None:
@@ -203,9 +200,12 @@ def _frame(tested: RoleHypotheses, options: PowerOptions) -> pd.DataFrame:
         beyond, of_means = tested.contrasts, frame.loc[tested.with_contrast]
         words = np.where(beyond.direction < 0, POSITIONAL, YES)
         of_contrasts = of_means.assign(**_measured(beyond), direction=words)
-        is_harder = _ease(of_contrasts) < _ease(of_means)
+        ease, of_mean = (  # as if examples were independent
+            rows["effect_size"].abs() / np.sqrt(rows["design_effect"])
+            for rows in (of_contrasts, of_means)
+        )
         takes = (of_means["direction"] == YES) & beyond.is_tested
-        takes &= is_harder | (beyond.direction < 0)
+        takes &= (ease < of_mean) | (beyond.direction < 0)
         frame.loc[of_means.index[takes], of_contrasts.columns] = of_contrasts[takes]
     for wanted in (YES, POSITIONAL, NO):
         tests = np.flatnonzero(frame["direction"] == wanted)
@@ -225,12 +225,6 @@ def _measured(pilot: Hypotheses) -> dict[str, FloatArray | IntArray]:
         "effect_size": pilot.effect_size,
         "design_effect": design_effect(moments),
     }
-
-
-def _ease(rows: pd.DataFrame) -> pd.Series[float]:
-    """Return the effect sizes of tests, as if examples were independent."""
-    ease: pd.Series[float] = rows["effect_size"].abs() / np.sqrt(rows["design_effect"])
-    return ease
 
 
 def _levels(options: PowerOptions, n_tests: int, n_heads: int) -> FloatArray:
