@@ -197,7 +197,7 @@ def collaborate_heads(
     from headroles.models.attention.reader import open_reader
     from headroles.models.loading.encoder import load_encoder
     from headroles.models.loading.saved_models import CollaborativeModel
-    from headroles.models.shared.sites import find_sites
+    from headroles.models.shared.sites import find_sites, install
     from headroles.tasks.running import open_run
 
     with shown_in_notebooks(options, "steps") as shown:
@@ -210,13 +210,16 @@ def collaborate_heads(
         _check_rank(options, sites, n_heads)
         run = None if task is None else open_run(network, task, loaded)
         learnt, held_out, corpus = read_sample(encoder, sample, options)
-        rounds, n_fits = Progress(loaded.on_progress), _PASSES_OF_FIT * len(sites)
+        rounds = Progress(loaded.on_progress)
+        n_examples = len(learnt.lengths) + len(held_out.lengths)
         n_of_task = 0 if run is None else 2 * len(run.batches)
-        rounds.expect(_n_batches(learnt, held_out) * (1 + n_fits + 2) + n_of_task)
+        rounds.expect(n_examples * (1 + _PASSES_OF_FIT * len(sites) + 2) + n_of_task)
         fits = _fit_sites(network, sites, (learnt, held_out), options, n_heads, rounds)
-        after = _with_factors(network, fits)
+        after = copy.deepcopy(network)
+        for fit in fits:
+            install(after, fit.site, fit.factors)
         measured = {
-            name: divergences(network, after, passes, rounds.share(2 * _n_batches(passes)))
+            name: divergences(network, after, passes, rounds.share(2 * len(passes.lengths)))
             for name, passes in (("divergence", learnt), ("divergence_held_out", held_out))
         }
         change = None if run is None else _change_in_task(run, after, loaded, rounds)
@@ -254,16 +257,6 @@ def _check_rank(options: CollaborateOptions, sites: tuple[Site, ...], n_heads: i
             f"the rank is {rank}; with `method='per-head'` it must be a multiple of the {n_heads} "
             "heads"
         )
-
-
-def _with_factors(network: PreTrainedModel, fits: list[_Fit]) -> PreTrainedModel:
-    """Return a copy of the network with the factors in the place of its queries and keys."""
-    from headroles.models.shared.sites import install
-
-    after = copy.deepcopy(network)
-    for fit in fits:
-        install(after, fit.site, fit.factors)
-    return after
 
 
 def _change_in_task(
@@ -327,11 +320,6 @@ def _frame(fits: list[_Fit], measured: dict[str, FloatArray]) -> pd.DataFrame:
             rows.append({"layer": layer, **common, **of_layer})
     frame = pd.DataFrame(rows).sort_values("layer", ignore_index=True)
     return frame[list(Collaboration.columns)]
-
-
-def _n_batches(*parts: Passes[ExampleBatch]) -> int:
-    """Return how many batches passes over all examples of these parts take."""
-    return sum(len(passes.budget.batches(passes.lengths)) for passes in parts)
 
 
 def read_sample(
@@ -403,11 +391,11 @@ def _fit_sites(
 ) -> list[_Fit]:
     """Fit factors of every site to the first of ``parts``; whole layers have ``n_heads``.
 
-    ``rounds`` counts batches; a fit counts as two passes of the sample.
+    ``rounds`` counts examples; a fit counts as two passes of the sample.
     """
-    n_each = _n_batches(*parts) * _PASSES_OF_FIT
+    n_each = sum(len(part.lengths) for part in parts) * _PASSES_OF_FIT
     learnt, held_out = (
-        moments_of(network, sites, part, rounds.share(_n_batches(part))) for part in parts
+        moments_of(network, sites, part, rounds.share(len(part.lengths))) for part in parts
     )
     fits: list[_Fit] = []
     for site, seen, unseen in zip(sites, learnt, held_out, strict=True):
