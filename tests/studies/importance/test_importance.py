@@ -155,13 +155,6 @@ def test_removed_heads_have_none(labelled: Path, tmp_path: Path) -> None:
     assert "Reliability is not validity: check the ranking with `headroles ablate`" in shown
 
 
-def test_masked_language_models(masked_lm: Path, plain: Path) -> None:
-    found = find_importance(masked_lm, plain)
-    assert (found.record.task.objective, found.record.task.metrics) == ("masked_lm", [])
-    assert "on 8 examples of" in repr(found)
-    assert "loss" in repr(found)
-
-
 @pytest.mark.parametrize(
     ("matthews", "is_warned"), [(-0.1, True), (0.0, True), (0.1, False), (float("nan"), False)]
 )
@@ -175,28 +168,18 @@ def test_a_model_that_guesses_is_said_so_first(
     assert "loss - nats" in shown
 
 
-# T5 and BART with a task on top.
-
-
-@pytest.fixture(scope="module", params=["t5", "bart"])
-def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A classifier whose vocabulary is that of the tokenizer, which ends texts as it must."""
-    tokenizer = make_tokenizer()
-    tokenizer.eos_token = tokenizer.sep_token
+@pytest.mark.parametrize("kind", ["t5", "bart"])
+def test_importance_and_losses_are_of_the_heads_of_the_encoder(
+    kind: str, labelled: Path, tmp_path: Path
+) -> None:
+    """T5 and BART with a task on top; tests/models compares derivatives of all families."""
+    folder, tokenizer = tmp_path / "model", make_tokenizer()
+    tokenizer.eos_token = tokenizer.sep_token  # which ends texts, as it must
     sizes = {"vocab_size": len(tokenizer), "eos_token_id": tokenizer.eos_token_id}
     sizes |= {"id2label": {0: "bad", 1: "good"}, "label2id": {"bad": 0, "good": 1}}
     sizes["decoder_start_token_id"] = 0
-    model = families.make_whole(request.param, "ForSequenceClassification", **sizes)
-    made = tmp_path_factory.mktemp("models") / request.param
-    model.save_pretrained(made)
-    tokenizer.save_pretrained(made)
-    return made
-
-
-def test_importance_and_losses_are_of_the_heads_of_the_encoder(
-    folder: Path, labelled: Path, tmp_path: Path
-) -> None:
-    """tests/models compares derivatives of all families with slopes."""
+    families.make_whole(kind, "ForSequenceClassification", **sizes).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     found, shape = find_importance(folder, labelled), (families.LAYERS, families.HEADS)
     assert (found.of("absolute").shape, found.of("absolute").min() > 0) == (shape, True)
     assert found.record.model.read_through == "outputs of heads"

@@ -29,6 +29,7 @@ from headroles.studies.importance.by_role import (
     n_sets_like,
 )
 from headroles.studies.importance.by_task import DropsByTask, drops_by_task, relative_drops
+from headroles.studies.importance.importance import find_importance
 from headroles.studies.removals import without_each
 from headroles.tasks.outcomes import Outcomes
 from headroles.tasks.running import TaskRun
@@ -47,11 +48,8 @@ def ablated(classifier: Path, labelled: Path) -> Ablations:
 def test_losses_are_those_of_models_without_the_heads(
     ablated: Ablations, labelled: Path, tmp_path: Path
 ) -> None:
-    assert ablated.frame["set"].value_counts().to_dict() == {
-        "single": 12,
-        "others": 12,
-        "layers": 3,
-    }
+    counts = ablated.frame["set"].value_counts().to_dict()
+    assert counts == {"single": 12, "others": 12, "layers": 3}
     others = ablated.frame[ablated.frame["set"] == "others"]
     assert (others["n_removed"] == 3).all()
     assert others["removed"].tolist()[:2] == ["layer 0 but 0", "layer 0 but 1"]
@@ -101,6 +99,8 @@ def test_sets_of_heads_by_role(classifier: Path, labelled: Path, roles: Path) ->
 
 
 def test_masked_language_models_have_no_accuracy(masked_lm: Path, plain: Path) -> None:
+    task = find_importance(masked_lm, plain).record.task
+    assert (task.objective, task.metrics, task.examples) == ("masked_lm", [], 8)
     ablated = ablate_heads(masked_lm, plain, ablation="uniform", correction="holm", margin=50.0)
     assert ablated.frame["p_accuracy"].isna().all()
     assert ablated.frame["equivalent"].all()
@@ -260,11 +260,7 @@ def test_roles_that_do_not_fit(
     folders = [one.save(tmp_path / name) for name, one in (("small", small), ("none", none))]
     for study, asked, message in (
         (ablate_heads, {"sets": "roles", "roles_from": folders[0]}, "of 2 layers x 4 heads, and"),
-        (
-            importance_by_role,
-            {"roles_from": folders[0]},
-            "of 2 layers x 4 heads, and",
-        ),
+        (importance_by_role, {"roles_from": folders[0]}, "of 2 layers x 4 heads, and"),
         (importance_by_role, {"roles_from": folders[1]}, "no head has a role"),
         (importance_by_role, {"roles_from": roles, "roles": "delimitr"}, "no role 'delimitr'"),
     ):
