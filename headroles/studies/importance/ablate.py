@@ -81,19 +81,15 @@ class AblateOptions(RoleOptions, CorrectionOptions, RunOptions):
     """
 
     def check(self) -> None:
-        """Reject unknown sets, and roles without the set that uses them."""
+        """Reject unknown sets, and the set roles without a folder, or the other way round."""
         super().check()
         for name in self.sets:
             if name not in SETS:
                 raise UsageError(f"the set is {name!r}; it must be one of {', '.join(SETS)}")
-        if "roles" in self.sets and self.roles_from is None:
+        if ("roles" in self.sets) != (self.roles_from is not None):
             raise UsageError(
-                "sets of heads by role need roles; pass their folder with `roles_from`"
-            )
-        if self.roles_from is not None and "roles" not in self.sets:
-            raise UsageError(
-                "`roles_from` does nothing without the set roles; add it to `sets`, or leave "
-                "the option out"
+                "the set roles and `roles_from`, a folder with roles, need each other; give both, "
+                "or neither"
             )
 
 

@@ -343,14 +343,12 @@ def write_without(
     ``before`` are the outcomes of the whole model on ``tested``. The table of the result is by
     default about the heads that the model had.
     """
-    network, heads = encoder.model, heads_of(encoder.model)
+    network = encoder.model
     if frame is None:
-        rows = [(layer, head, (layer, head) in removed) for layer, head in heads]
+        rows = [(*head, head in removed) for head in heads_of(network)]
         frame = pd.DataFrame(rows, columns=list(Pruning.columns))
     n_before = n_parameters(network)
-    change = zero_heads if zeroed else remove_heads
-    change(network, removed)
-    sites = HeadSites(network)
+    (zero_heads if zeroed else remove_heads)(network, removed)
     measured: dict[str, Any] = {"measured_on": "", "before": {}, "after": {}, "loss_change": None}
     if tested is not None and before is not None:
         after = tested.outcomes_unmasked()
@@ -366,7 +364,7 @@ def write_without(
     }
     record = Record.now(
         kind=kind.kind,
-        model=structs.replace(encoder.description, **sites.description),
+        model=structs.replace(encoder.description, **HeadSites(network).description),
         options=options.record(),
         facts={"fine_tuning": None, **facts, **measured},
     )

@@ -294,14 +294,15 @@ def _warn_of_examples(task: Task, tested: Task, options: CurveOptions) -> Iterat
 
 def _expect(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> None:
     """Report the progress of all runs as one; equal sets of heads count several times."""
-    orders = [options.of_order(order) for order in options.orders]
-    amount: float = len(tested.batches) * (1 + len(orders) * len(options.shares) * options.draws)
     single = tested.n_passes(without_each([(), *((head,) for head in tested.heads)], tested.shape))
-    for run in runs:
-        for name, chosen in orders:
-            steps = {"importance": 1, "reestimated": chosen.steps}.get(name, 0)
-            n_passes = single if name == "ablation" else DERIVATIVES * steps
-            amount += len(run.batches) * n_passes
+    of_orders = {
+        "importance": DERIVATIVES,
+        "reestimated": DERIVATIVES * options.steps,
+        "ablation": single,
+    }
+    n_passes = sum(of_orders.get(options.of_order(order)[0], 0) for order in options.orders)
+    n_settings = 1 + len(options.orders) * len(options.shares) * options.draws
+    amount = len(tested.batches) * n_settings + sum(len(run.batches) for run in runs) * n_passes
     for run in (tested, *runs):
         run.rounds = tested.rounds
     tested.rounds.expect(amount)

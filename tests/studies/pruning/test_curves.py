@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -176,25 +175,15 @@ def test_role_orders(classifier: Path, labelled: Path, roles: Path) -> None:
     assert [len(having & {*one.removed}) for one in points] == [min(3, len(having))] * 5
 
 
-def table_of(
-    losses: np.ndarray, settings: np.ndarray, orders: str
-) -> tuple[pd.DataFrame, list[str]]:
-    """The table and the warnings of orders against the order random."""
-    outcomes = Outcomes(losses, losses, losses[:, 0])
-    return make_table(settings, [1], outcomes, [], CurveOptions(orders=orders, shares="0.5"))
-
-
-def test_notes_say_that_nothing_varies() -> None:
-    """An order without which no loss differs from that of the other has no p-value."""
-    losses = np.random.default_rng(0).random((30, 2))
-    frame, _ = table_of(losses, np.ones((2, 5, 1), int), "middle,random")
-    assert frame["p_value"].isna().all()
-    assert frame["note"].str.startswith("degenerate").tolist() == [True, False]
-
-
-def test_skewed_draws_give_a_warning() -> None:
-    """The losses of one draw in five are far from those of the others."""
-    draws = np.array([0, 0.1, 0, 0.1, 2, 0, 0.1, 0.2, 0.3, 0.4])
-    losses = np.random.default_rng(1).random((40, 1)) + draws
-    _, warnings = table_of(losses, np.arange(10).reshape(2, 5, 1), "top,random")
+def test_what_draws_tell_of_tests() -> None:
+    """Losses that do not vary have no p-value; draws far from the others give a warning."""
+    rng, tables = np.random.default_rng(0), []
+    apart = rng.random((40, 1)) + np.array([0, 0.1, 0, 0.1, 2, 0, 0.1, 0.2, 0.3, 0.4])
+    for losses, settings in ((rng.random((40, 2)), np.ones(10, int)), (apart, np.arange(10))):
+        outcomes = Outcomes(losses, losses, losses[:, 0])
+        options = CurveOptions(orders="top,random", shares="0.5")
+        tables.append(make_table(settings.reshape(2, 5, 1), [1], outcomes, [], options))
+    (same, _), (_, warnings) = tables
+    assert same["p_value"].isna().all()
+    assert same["note"].str.startswith("degenerate").tolist() == [True, False]
     assert "Draws have skewed losses in top:" in warnings[0]

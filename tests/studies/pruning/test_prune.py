@@ -137,11 +137,12 @@ def test_what_is_left_does_what_the_masked_model_does(
     classifier: Path, labelled: Path, opened: TaskRun, tmp_path: Path
 ) -> None:
     out, again = tmp_path / "small", tmp_path / "smaller"
-    asked = ("--keep", 7, "--test", labelled, "--json")
+    asked = ("--keep", 7, "--test", labelled, "--examples", 6, "--json")
     result = run("prune", classifier, labelled, *asked, "--out", out)
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)["facts"]
     assert len(facts["removed"]) == 5
+    assert facts["measured_on"] == "8 examples of labelled.tsv"  # --examples are those of TASK
     assert [list(head) for head in removed_heads(load_model(out).config)] == facts["removed"]
     masked = opened.outcomes(without(map(tuple, facts["removed"]), (3, 4))[None]).losses
     assert losses_of(out, labelled) == near(masked)
@@ -153,8 +154,8 @@ def test_what_is_left_does_what_the_masked_model_does(
     assert change["p_value"] == pytest.approx(tested.pvalue, rel=1e-3)
     assert (change["ci_low"], change["ci_high"]) == pytest.approx(tuple(interval), rel=1e-3)
     # With zeros in the place of heads, transformers alone reads the same model.
-    asked = {"task": labelled, "test": labelled, "keep": 7, "written_as": "zeroed"}
-    zeroed = prune_heads(classifier, tmp_path / "zeroed", **asked)
+    asked = {"task": labelled, "test": labelled, "examples": 6, "keep": 7}
+    zeroed = prune_heads(classifier, tmp_path / "zeroed", **asked, written_as="zeroed")
     assert zeroed.facts["after"]["loss"] == near(facts["after"]["loss"])
     assert zeroed.facts["loss_change"]["loss_change"] == near(change["loss_change"])
     assert zeroed.facts["before"]["loss"] == facts["before"]["loss"] != facts["after"]["loss"]
@@ -165,15 +166,6 @@ def test_what_is_left_does_what_the_masked_model_does(
     assert result.exit_code == 0, result.output
     assert "3 of 7 heads removed (order: bottom)" in result.stdout
     assert len(removed_heads(load_model(again).config)) == 8
-
-
-def test_the_test_is_taken_whole(classifier: Path, labelled: Path, tmp_path: Path) -> None:
-    """--examples is about TASK."""
-    asked = {"test": labelled, "keep": 3, "examples": 3}
-    pruned = prune_heads(classifier, tmp_path / "pruned", task=labelled, **asked)
-    gated = gate_heads(classifier, labelled, tmp_path / "gated", **asked, seeds=1, updates=3)
-    for made in (pruned, gated):
-        assert made.facts["measured_on"] == "8 examples of labelled.tsv"
 
 
 def test_layers_without_any_head(labelled: Path, tmp_path: Path) -> None:
