@@ -50,22 +50,6 @@ def check_thresholds(threshold: ArrayLike, n_tests: int) -> FloatArray:
     return np.broadcast_to(given, (n_tests,))
 
 
-def check_clusters(clusters: ArrayLike | None, n_examples: int) -> IndexArray:
-    """Number the clusters (examples,) from 0; without ``clusters``, each example is its own."""
-    if clusters is None:
-        return np.arange(n_examples)
-    labels = np.asarray(clusters)
-    if labels.shape != (n_examples,):
-        raise StatisticsError(
-            f"clusters have shape {labels.shape}; give ({n_examples},), one for each example"
-        )
-    if labels.dtype.kind not in "iubUS":
-        raise StatisticsError(
-            f"clusters have the type {labels.dtype}; label them with integers or strings"
-        )
-    return renumber(labels)
-
-
 # Moments
 
 
@@ -237,7 +221,16 @@ class Sample:
                 ``clusters`` do not fit.
         """
         data = check_values(values)
-        return cls(data, check_clusters(clusters, len(data)), ddof)
+        labels = np.arange(len(data)) if clusters is None else np.asarray(clusters)
+        if labels.shape != (len(data),):
+            raise StatisticsError(
+                f"clusters have shape {labels.shape}; give ({len(data)},), one for each example"
+            )
+        if labels.dtype.kind not in "iubUS":
+            raise StatisticsError(
+                f"clusters have the type {labels.dtype}; label them with integers or strings"
+            )
+        return cls(data, renumber(labels), ddof)
 
     @property
     def n_examples(self) -> int:
