@@ -53,7 +53,7 @@ def figure(
 ) -> None:
     """Draw a figure of results for a paper."""
     check_figure_file(out)
-    with console.working("drawing"):
+    with console.working("drawing"), console.shown_warnings():
         file = save_figure(draw_figure(folder, options), out)
     console.say(f"written to {file}")
 

@@ -256,6 +256,18 @@ def test_without_the_model_arcs_have_no_weights(classified: Path, tmp_path: Path
     assert texts_of(page).count(why_not[0]) == 1
 
 
+def test_sentences_that_cannot_be_read_have_a_reason(classified: Path, tmp_path: Path) -> None:
+    alone = RoleTable.load(classified).save(tmp_path / "alone")
+    for folder, options, reason in (
+        (alone, {}, "their scores are not beside the table; report on"),
+        (classified, {"corpus": tmp_path / "gone.conllu"}, "gone.conllu"),
+    ):
+        page = make_report(folder, **options)
+        (said,) = (text for text in texts_of(page) if text.startswith("The sentences cannot be"))
+        assert reason in said
+        assert not parts_of(page, Sentences)
+
+
 # The map of all heads.
 
 

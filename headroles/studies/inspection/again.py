@@ -27,11 +27,12 @@ from headroles.corpus import (
     words_alone,
 )
 from headroles.corpus.arcs import KEY as ARCS
+from headroles.encoding import SPECIAL, AlignedEncoder, Cut, EncodedExample
 from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.models.options import WEIGHTS, ModelOptions
 from headroles.options import CIRCUMSTANCE, Convert, Options, fields_of, split_names
 from headroles.record import RecordedCorpus
-from headroles.roles import Role, RoleOptions, choose_roles, is_own
+from headroles.roles import PaddedBatch, Role, RoleOptions, choose_roles, is_own
 from headroles.roles.choice import ALL, ONLY_FOR, needed_name
 from headroles.roles.own import names_of_roles
 from headroles.scoring.scores import HeadScores
@@ -104,10 +105,8 @@ class TypedOptions(Options):
     """spaCy pipeline that parses `text`; left out: that of the run."""
 
     def check(self) -> None:
-        """Reject two sentences, and a pipeline without text."""
+        """Reject a pipeline without text."""
         super().check()
-        if self.text is not None and self.tokens is not None:
-            raise UsageError("`text` names the one to show; leave `tokens` out")
         if self.parser is not None and self.text is None:
             raise UsageError("`parser` has no effect without `text`; omit it")
 
@@ -162,6 +161,34 @@ class Chosen(NamedTuple):
     row: int
     score: float
     example: Example
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of all sentences."""
+        return sum((sentence.words for sentence in self.example.sentences), ())
+
+    @property
+    def marks(self) -> tuple[list[int], list[tuple[int, int]]]:
+        """Numbers of the words in the sieve of the role, and its pairs (query, key) of words.
+
+        Both are empty for sieves of places or of special tokens.
+        """
+        assert self.role.sieve is not None
+        keys, pairs = self.role.sieve.words(PaddedBatch([_WordByWord({}).of(self.example)]))
+        return sorted(keys), pairs
+
+
+class _WordByWord(AlignedEncoder):
+    """Encoder of examples of any length whose words are one token each."""
+
+    def of(self, example: Example) -> EncodedExample:
+        """Encode an example, with special tokens around its sentences."""
+        segments, words = [SPECIAL], [-1]
+        for segment, sentence in enumerate(example.sentences):
+            segments += [segment] * len(sentence.words) + [SPECIAL]
+            words += [*range(len(sentence.words)), -1]
+        cut = Cut(np.zeros(len(words), np.int64), None, np.array(segments), np.array(words))
+        return self._encoded(example, cut)
 
 
 @dataclass(frozen=True)

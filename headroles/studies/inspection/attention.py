@@ -157,7 +157,7 @@ def attention_in(origin: Origin, chosen: Sequence[Chosen]) -> list[WordAttention
             cells &= np.abs(place[:, None] - place) <= reach
         starts = (example.words < 0) | (np.diff(example.words, prepend=-1) != 0)
         units, numbers = np.cumsum(starts) - 1, example.words[starts]
-        words = [word for sentence in example.sentences for word in sentence.words]
+        words = shown.words
         tokens = tokenizer.convert_ids_to_tokens(example.input_ids[starts].tolist())
         labels = zip(numbers, tokens, strict=True)
         return WordAttention(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from headroles.corpus import Example, Skipped
 from headroles.drawing.page import Quoted
-from headroles.encoding import SPECIAL, AlignedEncoder, Cut, EncodedExample
 from headroles.errors import HeadRolesError, UsageError
 from headroles.models.options import ModelOptions
 from headroles.options import Options, fields_of, takes
@@ -22,7 +19,7 @@ from headroles.record import Recorded
 from headroles.results.columns import NUMBER, TEXT, Column
 from headroles.results.result import Result
 from headroles.results.shown import Shown, Verbatim, Warned
-from headroles.roles import PaddedBatch, in_words, is_own
+from headroles.roles import in_words, is_own
 from headroles.roles.choice import needed_name
 from headroles.scoring.scores import HeadScores
 from headroles.storage import Count, kinds_in
@@ -176,17 +173,18 @@ def find_examples(
     """
     origin = Origin(scores, options)
     (chosen,) = origin.examples([(head, role, options)])
-    marked, reasons = _mark(origin, chosen, options.weights)
+    seen, reasons = _seen_or_reasons(origin, chosen if options.weights else [])
+    rows = [_row(scores, *each) for each in zip_longest(chosen, seen)]
     layer, number = map(int, head)
     facts = {
         "score": scores.score.name,
         "layer": layer,
         "head": number,
         "role": scores.role_of(head, role),
-        "attention": [(each.seen.labels, each.seen.drawn()) for each in marked if each.seen],
+        "attention": [(attention.labels, attention.drawn()) for attention in seen],
     }
     return Examples.made(
-        pd.DataFrame([_row(scores, each) for each in marked], columns=list(Examples.columns)),
+        pd.DataFrame(rows, columns=list(Examples.columns)),
         options.as_group(ExampleOptions),
         facts=facts,
         warnings=reasons,
@@ -194,88 +192,51 @@ def find_examples(
     )
 
 
-class Marked(NamedTuple):
-    """An example with its words, those in the sieve of its role, and pairs (query, key) of words.
+def _seen_or_reasons(
+    origin: Origin, chosen: Sequence[Chosen]
+) -> tuple[list[WordAttention], list[str]]:
+    """Return the attention in examples, by the model in a folder of this machine or that is given.
 
-    Words are numbered from 0; there are none of sieves of places or of special tokens.
+    Without it return none, and the reason.
     """
-
-    chosen: Chosen
-    words: list[str]
-    keys: list[int]
-    pairs: list[tuple[int, int]]
-    seen: WordAttention | None
-
-    @property
-    def arcs(self) -> list[Arc]:
-        """The largest weights; of a role with pairs of words its arcs, then those elsewhere."""
-        if (seen := self.seen) is None:
-            return [(query, key, np.nan, True) for query, key in self.pairs]
-        is_large, is_word = seen.weights >= LEAST, seen.words >= 0
-        if not self.pairs:
-            return seen.arcs(is_large)[:_OF_ROLE]
-        between = is_large & np.outer(is_word, is_word) & ~np.eye(len(seen), dtype=bool)
-        return seen.arcs(seen.sieve)[:_OF_ROLE] + seen.arcs(between & ~seen.sieve)[:_OTHERS]
+    if not chosen:
+        return [], []
+    try:
+        recorded = str(origin.scores.record.model.model)
+        if origin.options.model is None and not Path(recorded).is_dir():
+            raise UsageError(f"{recorded} is no folder here; pass `model`")
+        return attention_in(origin, chosen), []
+    except HeadRolesError as error:
+        return [], [f"Weights are not shown: {error}."]
 
 
-def _mark(
-    origin: Origin, chosen: Sequence[Chosen], with_weights: bool = True
-) -> tuple[list[Marked], list[str]]:
-    """Mark words in examples, and read the attention in them; or return the reason for none.
-
-    The model is in a folder of this machine, or given.
-    """
-    seen, reasons = [], []
-    if chosen and with_weights:
-        try:
-            recorded = str(origin.scores.record.model.model)
-            if origin.options.model is None and not Path(recorded).is_dir():
-                raise UsageError(f"{recorded} is no folder here; pass `model`")
-            seen = attention_in(origin, chosen)
-        except HeadRolesError as error:
-            reasons = [f"Weights are not shown: {error}."]
-    return [_marked(*each) for each in zip_longest(chosen, seen)], reasons
+def _largest(chosen: Chosen, seen: WordAttention | None) -> list[Arc]:
+    """Return the largest weights; of a role with pairs of words its arcs, then those elsewhere."""
+    _, pairs = chosen.marks
+    if seen is None:
+        return [(query, key, np.nan, True) for query, key in pairs]
+    is_large, is_word = seen.weights >= LEAST, seen.words >= 0
+    if not pairs:
+        return seen.arcs(is_large)[:_OF_ROLE]
+    between = is_large & np.outer(is_word, is_word) & ~np.eye(len(seen), dtype=bool)
+    return seen.arcs(seen.sieve)[:_OF_ROLE] + seen.arcs(between & ~seen.sieve)[:_OTHERS]
 
 
-def _marked(chosen: Chosen, attention: WordAttention | None) -> Marked:
-    example, sieve = chosen.example, chosen.role.sieve
-    assert sieve is not None
-    words = [word for sentence in example.sentences for word in sentence.words]
-    keys, pairs = sieve.words(PaddedBatch(_WordByWord({}).encode([example], Counter())))
-    return Marked(chosen, words, sorted(keys), pairs, attention)
-
-
-class _WordByWord(AlignedEncoder):
-    """Encoder of examples of any length whose words are one token each."""
-
-    def encode(self, examples: Iterable[Example], skipped: Skipped) -> list[EncodedExample]:
-        """Encode examples, with special tokens around their sentences."""
-        encoded = []
-        for example in examples:
-            segments, words = [SPECIAL], [-1]
-            for segment, sentence in enumerate(example.sentences):
-                segments += [segment] * len(sentence.words) + [SPECIAL]
-                words += [*range(len(sentence.words)), -1]
-            cut = Cut(np.zeros(len(words), np.int64), None, np.array(segments), np.array(words))
-            encoded.append(self._encoded(example, cut))
-        return encoded
-
-
-def _row(scores: HeadScores, marked: Marked) -> dict[str, Any]:
+def _row(scores: HeadScores, chosen: Chosen, seen: WordAttention | None) -> dict[str, Any]:
     """Return the row of an example, with the attention in it if the model was read."""
-    (_, role, row, score, example), words, keys, pairs, seen = marked
+    row, example, words, (keys, pairs) = chosen.row, chosen.example, chosen.words, chosen.marks
     count, document = len(pairs) or len(keys), example.document
     if row != TYPED:
-        count = scores.counts[row, scores.role_ids.index(role.id)]
+        count = scores.counts[row, scores.role_ids.index(chosen.role.id)]
         document = scores.documents[row]  # as the file was called
     gives: dict[bool, list[str]] = {True: [], False: []}
     if seen is not None:
-        for query, key, weight, is_of_role in marked.arcs:
+        for query, key, weight, is_of_role in _largest(chosen, seen):
             gives[is_of_role].append(f"{seen.labels[query]} -> {seen.labels[key]} {weight:.2f}")
     return {
         "example": example.id,
         "document": document,
-        "score": score,
+        "score": chosen.score,
         "count": count,
         "text": " ".join(f"[{word}]" if k in keys else word for k, word in enumerate(words)),
         "keys": " ".join(map(str, keys)),
@@ -335,18 +296,17 @@ def quote(
             why_not.append(f"The sentences cannot be shown: {error}.")
             continue
         chosen = [(k, shown) for k, some in zip(places, examples, strict=True) for shown in some]
-        marked, reasons = _mark(origin, [shown for _, shown in chosen])
+        seen, reasons = _seen_or_reasons(origin, [shown for _, shown in chosen])
         why_not += reasons
-        for (k, _), example in zip(chosen, marked, strict=True):
-            quoted[k].append(_quoted(example, wanted[k][2].which))
+        for (k, shown), attention in zip_longest(chosen, seen):
+            quoted[k].append(_quoted(shown, attention, wanted[k][2].which))
     return quoted, list(dict.fromkeys(why_not))
 
 
-def _quoted(marked: Marked, which: str) -> Quoted:
-    score = f"{marked.chosen.score:.3g}" + ", typical" * (which == MEDIAN)
-    score = "yours" if marked.chosen.row == TYPED else score
-    labels, places = tuple(marked.words), marked.keys
-    if marked.seen is not None:
-        labels = marked.seen.labels
-        places = np.flatnonzero(np.isin(marked.seen.words, marked.keys)).tolist()
-    return Quoted(score, labels, tuple(places), tuple(marked.arcs))
+def _quoted(chosen: Chosen, seen: WordAttention | None, which: str) -> Quoted:
+    score = f"{chosen.score:.3g}" + ", typical" * (which == MEDIAN)
+    score = "yours" if chosen.row == TYPED else score
+    words, (places, _) = chosen.words, chosen.marks
+    if seen is not None:
+        words, places = seen.labels, np.flatnonzero(np.isin(seen.words, places)).tolist()
+    return Quoted(score, words, tuple(places), tuple(_largest(chosen, seen)))
