@@ -154,7 +154,7 @@ class Result(Stored):
     def details(self) -> Iterable[Shown]:
         """Yield the method, and the tables of `views`: the shortest first, the long one last.
 
-        Tables that say nothing beside names and numbers of heads are left out.
+        Tables without a cell beside names and numbers of heads are left out.
         """
         if sentences := self.method()[0]:
             yield " ".join(sentences)
@@ -163,11 +163,7 @@ class Result(Stored):
         for name in (*names, self.views[0]):
             table = tables[name]
             shown = table.apply(readable).astype(str)
-            if (
-                shown.drop(columns=[*NAMES, "heads"], errors="ignore")
-                .isin(["", "0"])
-                .all(axis=None)
-            ):
+            if shown.drop(columns=[*NAMES, "heads"], errors="ignore").isin([""]).all(axis=None):
                 continue
             if is_wide := _width(shown) > WIDE:
                 shown = for_paper(table).apply(readable).astype(str)

@@ -94,6 +94,7 @@ def test_nobody_has_a_role(scores: HeadScores, tmp_path: Path) -> None:
     folder = save_together(tmp_path / "none", [scores, table])
     page = make_report(folder)
     assert page.answer[1] == "No head was shown another role."
+    assert not {"Wide", "Controls"} & {*table.in_full().splitlines()}  # which would be empty
     found = Outline(page.to_html())
     assert "svg" in found.tags
     assert "Sentences" not in found.headings
