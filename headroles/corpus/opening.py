@@ -42,28 +42,29 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
     """
     kinds: set[str] = {kind_of(path) for path in paths}
     is_table = bool(kinds & {*TABLES}) or any(map(is_dataset, paths))
-    if kinds == {".jsonl"} and options.parser is None and options.text_columns is None:
-        _check_idle(options, ArcsOptions)
-        return read_arcs(paths, **vars(options.as_group(ArcsOptions)))
-    if options.text_columns is not None:
-        _check_idle(options, PairsOptions)
+    parser, columns = options.parser, options.text_columns
+    if columns is not None:
+        group: type[Options] = PairsOptions
+    elif parser is not None:
+        group = TextOptions
     else:
-        _check_idle(options, ConlluOptions if options.parser is None else TextOptions)
-    if options.parser is None:
-        if options.text_columns is not None or is_table or kinds & _TEXTS:
-            columns = ", and the columns that hold the text with `text_columns`" * (
-                is_table and options.text_columns is None
-            )
-            raise UsageError(f"text must be parsed; name a spaCy pipeline with `parser`{columns}")
-        return read_conllu(paths, **options.as_group(ConlluOptions).record())
+        group = ArcsOptions if kinds == {".jsonl"} else ConlluOptions
+    _check_idle(options, group)
+    if group is ArcsOptions:
+        return read_arcs(paths, options.as_group(ArcsOptions))
+    if parser is None:
+        if columns is not None or is_table or kinds & _TEXTS:
+            named = "" if columns else ", and the columns that hold the text with `text_columns`"
+            named *= is_table
+            raise UsageError(f"text must be parsed; name a spaCy pipeline with `parser`{named}")
+        return read_conllu(paths, options.as_group(ConlluOptions))
     if kinds & {*SUFFIXES, ".conll"}:
         raise UsageError("a treebank is parsed already; omit `parser`, or give text")
-    if options.text_columns is not None:
-        group = options.as_group(PairsOptions)
-        return read_pairs(paths, options.parser, options.text_columns, **vars(group))
+    if columns is not None:
+        return read_pairs(paths, parser, columns, options.as_group(PairsOptions))
     if is_table:
         raise UsageError("no text columns were given; number them from 0 with `text_columns`")
-    return read_text(paths, options.parser, **vars(options.as_group(TextOptions)))
+    return read_text(paths, parser, options.as_group(TextOptions))
 
 
 _APPLIES_TO = {

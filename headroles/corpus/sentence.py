@@ -82,13 +82,13 @@ def _pairs(text: str) -> dict[str, str]:
     return {key: value for key, _, value in parts}
 
 
-_NUMBER = re.compile(r"(.+?)[-_.:/](?:p\d+)?s?\d+")
-"""The number of a sentence at the end of its id, as in weblog-0001, b101.1, dev-s12, -p2s1."""
+BEFORE_NUMBER = re.compile(r"^(.+?)[-_.:/](?:p\d+)?s?\d+\Z")
+"""An id with the number of a sentence at its end, as weblog-0001, b101.1, dev-s12, -p2s1."""
 
 
 def prefix_of(sentence_id: str) -> str:
     """Return the part of an id before the number of the sentence; empty without a number."""
-    match = _NUMBER.fullmatch(sentence_id)
+    match = BEFORE_NUMBER.search(sentence_id)
     return match[1] if match else ""
 
 

@@ -81,16 +81,16 @@ def _text_rows(
 
 
 def _split_lines(file: CorpusFile, separator: str | None) -> Iterator[Row]:
-    lines = file.lines()
-    first = next(lines)
-    mark = _MARKS[separator or "tab"]
+    lines, mark = file.lines(), _MARKS[separator or "tab"]
     if separator is None and kind_of(file.path) == ".csv":
+        first = next(lines)
+        lines = chain([first], lines)
         mark = max(_MARKS.values(), key=lambda mark: (first.count(mark), mark == ","))
     if mark == "\t":  # not the csv module, which takes quotation marks for its own
-        yield from ((k, line.split("\t")) for k, line in enumerate(chain([first], lines), start=1))
+        yield from ((k, line.split("\t")) for k, line in enumerate(lines, start=1))
         return
     csv.field_size_limit(2**31 - 1)
-    reader = csv.reader((f"{line}\n" for line in chain([first], lines)), delimiter=mark)
+    reader = csv.reader((f"{line}\n" for line in lines), delimiter=mark)
     start = 1
     try:
         for cells in reader:

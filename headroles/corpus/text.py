@@ -190,10 +190,9 @@ class Pipeline:
     ) -> Corpus:
         """Return a corpus of this kind that the pipeline parses when it is read."""
         parser = {"parser": self.name, "language": self.nlp.lang, "scheme": self.scheme}
-        corpus = Corpus({"format": kind, **known, **parser}, read)
         frequent = frozenset(self.nlp.Defaults.stop_words)
-        # shorter lists do not tell languages
-        return replace(corpus, frequent=frequent) if len(frequent) >= 100 else corpus
+        frequent = frequent if len(frequent) >= 100 else frozenset()  # too few tell no language
+        return Corpus({"format": kind, **known, **parser}, read, frequent=frequent)
 
     def parse(
         self, texts: Iterable[tuple[str, T]], whole: bool, n_processes: int = 1

@@ -16,6 +16,7 @@ from headroles import storage
 from headroles.corpus.files import CorpusFile, PathLike, find_files
 from headroles.corpus.sentence import (
     ANNOTATIONS,
+    BEFORE_NUMBER,
     MISSING,
     ROOT,
     SCHEMES,
@@ -25,7 +26,6 @@ from headroles.corpus.sentence import (
     Sentence,
     Skipped,
     is_label,
-    prefix_of,
     tree_defect,
 )
 from headroles.errors import CorpusError, UsageError
@@ -123,10 +123,10 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
     files, origin = find_files(paths, *SUFFIXES)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
-        seen: dict[int, int] = {}  # hashes of ids, and places as numbers, which take less memory
+        seen: dict[str, tuple[CorpusFile, int]] = {}
         schemes: set[str] = set()
         documents = _Documents(options.documents)
-        for number, file in enumerate(files):
+        for file in files:
             columns = CONLLU_COLUMNS
             for count, block in enumerate(_blocks(file), start=1):
                 if count == 1:
@@ -136,11 +136,10 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
                 name = given or f"{file.name}-{count}"
                 place = documents.place(file, block.metadata, name)
                 try:
-                    here = block.first_line * len(files) + number
-                    line, first = divmod(seen.setdefault(hash(name), here), len(files))
-                    if (line, first) != (block.first_line, number):
+                    here = file, block.first_line
+                    if (first := seen.setdefault(name, here)) != here:
                         raise _Defect(
-                            f"has the id of the sentence at {files[first]}, line {line}",
+                            f"has the id of the sentence at {first[0]}, line {first[1]}",
                             advice='correct it, name sentences by place with `ids="place"`,',
                         )
                     sentence = _sentence(block, columns, name, *place)
@@ -251,12 +250,8 @@ class _Documents:
         return document, self._positions.next(document)
 
     def _from_id(self, sentence_id: str) -> str:
-        if self._detail:
-            match = re.search(self._detail, sentence_id)
-            name = (match[1 if match.re.groups else 0] or "") if match else ""
-        else:
-            name = prefix_of(sentence_id)
-        if name:
+        match = re.search(self._detail or BEFORE_NUMBER, sentence_id)
+        if match and (name := match[1 if match.re.groups else 0]):
             return name
         pattern = f"the pattern {self._detail!r}"
         lacking = pattern if self._detail else "a number after -, _, ., : or /"
