@@ -108,19 +108,17 @@ def find_files(
     at once. Also returns the part of the record of a corpus about its files and folders.
 
     Raises CorpusError for a path that does not exist, a folder without such a file, a file given
-    twice, a pipe or a device, or no path at all.
+    twice, or no path at all.
     """
     file_paths: list[Path] = []
     folders: list[dict[str, Any]] = []
     for path in map(Path, [paths] if isinstance(paths, str | OsPathLike) else paths):
         try:
-            if _is_input(path) or is_dataset(path):
+            is_whole = _is_input(path) or is_dataset(path)
+            if is_whole or not stat.S_ISDIR(path.stat().st_mode):
                 file_paths.append(path)
-            elif stat.S_ISDIR(path.stat().st_mode):
-                folders.append(_look_into(path, suffixes, file_paths))
             else:
-                check_not_special(path)
-                file_paths.append(path)
+                folders.append(_look_into(path, suffixes, file_paths))
         except FileNotFoundError:
             advice = f"give a file or a folder of {suffixes[0]} files"
             if is_relation(str(path)):

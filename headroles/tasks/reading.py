@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from headroles.arrays import FloatArray
-from headroles.corpus.files import CorpusFile, check_not_special, is_dataset
+from headroles.corpus.files import CorpusFile, is_dataset
 from headroles.corpus.tables import hint_of_separator, read_columns
 from headroles.encoding import check_known_pieces
 from headroles.errors import CorpusError, TokenizerError, UsageError
@@ -71,8 +71,7 @@ def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> 
         UsageError: columns that are neither named nor known by their names in GLUE files.
     """
     path = Path(file)
-    check_not_special(path)
-    if not (path.is_file() or is_dataset(path)):
+    if not (path.exists() or is_dataset(path)):
         raise CorpusError(f"there is no file {path}; name a file of the task's examples")
     table = CorpusFile(path, str(path), path.stem)
     rows = list(_labelled(table, options) if labelled else _plain(table))

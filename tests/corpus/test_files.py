@@ -128,7 +128,7 @@ def test_paths_that_are_refused(tmp_path: Path, paths: list[str], message: str) 
 
 
 READERS: dict[str, Callable[[Path], object]] = {
-    "corpus": read_conllu,
+    "corpus": lambda file: list(read_conllu(file)),
     "task": lambda file: read_task(file, TaskOptions()),
     "text to mask": lambda file: read_task(file, TaskOptions(), labelled=False),
     "frequencies": read_frequencies,
