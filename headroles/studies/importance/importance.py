@@ -283,7 +283,7 @@ def make_frame(
         "normalised": normalised,
         "rank": pd.Series(-ranked).rank(method="first").to_numpy(),
     }
-    return pd.DataFrame(table)[list(Importance.columns)]
+    return pd.DataFrame(table)
 
 
 def draw_importance(
@@ -291,7 +291,7 @@ def draw_importance(
 ) -> Plot:
     """Draw layers x heads: the importance of each head, with the ranks of the most important.
 
-    Raises UsageError for an estimator that the table does not have.
+    Raises UsageError for an unknown estimator.
 
     With ``importance`` as `find_importance` returns it:
 
@@ -299,9 +299,8 @@ def draw_importance(
     >>> draw_importance(importance, "taylor").get_ylabel()
     'layer'
     """
-    known = list(dict.fromkeys(importance.frame["estimator"]))
-    if estimator not in known:
-        raise UsageError(not_among("estimator", estimator, known))
+    if estimator not in ESTIMATORS:
+        raise UsageError(not_among("estimator", estimator, ESTIMATORS))
     values, ranks = importance.of(estimator), importance.of(estimator, "rank")
     title = f"importance of heads\nnumbers: the {_DRAWN} most important"
     label = f"importance ({estimator}, {USES[estimator][1]})"
