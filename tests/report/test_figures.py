@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from msgspec import structs
 
 import headroles as hr
 from headroles import report
 from headroles.drawing import saving
 from headroles.drawing.saving import save_figure, to_svg
 from headroles.drawing.style import BRIGHT, DARK
-from headroles.errors import UsageError
+from headroles.errors import StorageError, UsageError
 from headroles.report.pages import FigureOptions, draw_figure, make_report
 from tests.commands import run_well
 from tests.report.conftest import marked
@@ -354,6 +355,11 @@ def test_stored_examples_draw_the_attention_in_the_first(
     drawn = save_figure(report.draw_attention(found[0]), tmp_path / "b.svg")
     assert "bones" in file.read_text("utf-8")
     assert file.read_text("utf-8") == drawn.read_text("utf-8")
+    examples = hr.Examples.load(kept)
+    facts = {**examples.record.facts, "attention": [[["a"], [[0, 1, 0.5, True]]]]}
+    forged = replace(examples, record=structs.replace(examples.record, facts=facts))
+    with pytest.raises(StorageError, match="an arc to no word"):
+        hr.Examples.load(forged.save(tmp_path / "forged"))
     run_well(*asked, "--no-weights", "--overwrite")
     with pytest.raises(UsageError, match="no model was read with these examples"):
         draw_figure(kept, FigureOptions())
