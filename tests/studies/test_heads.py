@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,12 +37,12 @@ def hypotheses(scores: HeadScores, threshold: float | None = None, **options: An
 def test_order_is_role_layer_head() -> None:
     values = RNG.normal(size=(4, 2, 3, 2)).astype(np.float32)
     scores = make_scores(values, ["local", "syntactic:any:to_governor"])
-    columns, found = HeadColumns.of(scores), hypotheses(scores)
-    for test, (role, layer, head) in enumerate(np.ndindex(2, 2, 3)):
-        np.testing.assert_array_equal(found.sample.values[:, test], values[:, layer, head, role])
-        labels = [columns.labels[name][test] for name in ("role", "layer", "head")]
-        assert labels == [columns.ids[role], layer, head]
-    assert found.n_tests == 12
+    np.testing.assert_array_equal(
+        hypotheses(scores).sample.values, np.moveaxis(values, -1, 1).reshape(4, 12)
+    )
+    labels = HeadColumns.of(scores).labels
+    order = list(zip(*(labels[name] for name in ("role", "layer", "head")), strict=True))
+    assert order == [*itertools.product(scores.role_ids, range(2), range(3))]
 
 
 def test_roles_without_examples_contrasts_controls_and_measures_are_no_columns() -> None:
@@ -49,12 +50,11 @@ def test_roles_without_examples_contrasts_controls_and_measures_are_no_columns()
     values[..., 1] = np.nan
     assert hypotheses(make_scores(values, ["a", "b", "c"])).names == ("a", "c")
     roles = role_ids(["obj"])
-    roles = (*roles, *(f"{name}:other_trees" for name in roles if name.endswith("governor")))
-    names = HeadColumns.of(make_scores(RNG.normal(size=(4, 1, 2, len(roles))), roles)).ids
-    assert names == tuple(name for name in roles if not name.endswith(("offset", "trees")))
-    roles = role_ids([], score="excess")
-    names = hypotheses(make_scores(RNG.normal(size=(4, 1, 2, len(roles))), roles)).names
-    assert names == tuple(name for name in roles if "evenness" not in name)
+    trees = tuple(f"{name}:other_trees" for name in roles if name.endswith("governor"))
+    none = ("offset", "trees", "evenness")
+    for ids in ((*roles, *trees), role_ids([], score="excess")):
+        names = hypotheses(make_scores(RNG.normal(size=(4, 1, 2, len(ids))), ids)).names
+        assert names == tuple(name for name in ids if not name.endswith(none))
 
 
 @pytest.mark.parametrize(("score", "threshold"), [("bias", 3), ("excess", 0.1), ("hit", 0.5)])
@@ -80,9 +80,11 @@ def test_documents_are_clusters_if_there_are_several(
     assert (None if found is None else found.tolist()) == expected
     n_clusters = hypotheses(scores, clusters=clusters).n_clusters
     assert n_clusters == (4 if expected is None else len(set(documents)))
-    scores = make_scores(RNG.normal(size=(4, 1, 2, 1)), ["local"])
+
+
+def test_one_document_is_no_sample_of_documents() -> None:
     with pytest.raises(UsageError, match=r"all examples are of one document.*clusters='none'"):
-        hypotheses(scores, clusters="document")
+        clusters_in(["a"] * 4, TestOptions(clusters="document"))
 
 
 def test_every_table_of_tests_notes_removed_heads() -> None:
@@ -116,10 +118,8 @@ def test_documents_belong_to_the_halves_by_turns() -> None:
 def test_the_offset_of_a_half_is_the_best_of_the_other() -> None:
     first, second = np.array([1, 0, 1, 0.0]), np.array([0, 1, 0, 1.0])
     scores = hits_of(np.zeros((4, 1)), {-1: first, 2: second}, list("abcd"))
-    rival = baseline_of(scores, OBJECT)
-    assert rival is not None
-    assert rival.offsets == (2, -1)
-    assert rival.hits.tolist() == [0, 0, 0, 0]
+    rival: Any = baseline_of(scores, OBJECT)
+    assert (rival.offsets, rival.hits.tolist()) == ((2, -1), [0, 0, 0, 0])
 
 
 def test_is_the_paired_test_of_both_rules() -> None:
@@ -127,19 +127,16 @@ def test_is_the_paired_test_of_both_rules() -> None:
     rng = np.random.default_rng(0)
     hits, rule = rng.random((40, 2, 3, 1)), (rng.random(40) * 0.6).astype(np.float32)
     hits[::3, 1] = np.nan
-    documents = [f"d{k}" for k in range(40)]
-    shares = hits_of(hits[:, 0, :, 0], {-1: rule}, documents).offset_shares
-    scores = make_scores(hits, [OBJECT], documents, score="hit")
-    scores = replace(scores, offset_shares=shares)
+    scores = hits_of(hits[:, 0, :, 0], {-1: rule}, [f"d{k}" for k in range(40)])
+    scores = replace(scores, values=hits.astype(np.float32))
     for margin in (0.1, 0.25):
         frame = assign_roles(scores, offset_margin=margin).frame
         for row in frame.itertuples():
             own = scores.values[:, row.layer, row.head, 0].astype(float)
             has = ~np.isnan(own)
-            expected = ttest_rel(own[has], rule[has] + margin, alternative="greater")
-            assert row.p_value == pytest.approx(expected.pvalue)
-            assert row.mean == pytest.approx(own[has].mean())
-            assert row.threshold == pytest.approx(rule[has].mean() + margin)
+            test = ttest_rel(own[has], rule[has] + margin, alternative="greater")
+            expected = (test.pvalue, own[has].mean(), rule[has].mean() + margin)
+            assert (row.p_value, row.mean, row.threshold) == pytest.approx(expected)
 
 
 def test_a_head_that_is_the_rule_does_not_beat_it() -> None:
@@ -154,13 +151,11 @@ def test_a_head_that_is_the_rule_does_not_beat_it() -> None:
 def test_a_threshold_that_is_asked_for_replaces_the_rule(tmp_path: Path) -> None:
     hits = np.random.default_rng(2).normal(0.7, 0.1, (40, 1))
     scores = hits_of(hits, {1: np.full(40, 0.9)}, [f"d{k}" for k in range(40)])
-    table = assign_roles(scores)
-    assert table.frame["answer"].tolist() == ["no"]
-    assert table.facts["offsets"] == {OBJECT: (1, 1)}
-    assert "of arcs by 0.1 more than the best fixed offset has" in repr(table)
-    table = assign_roles(scores, threshold=0.5)
-    assert table.frame["answer"].tolist() == ["yes"]
-    assert table.facts["offsets"] == {}
+    for threshold, answer, offsets in ((None, "no", {OBJECT: (1, 1)}), (0.5, "yes", {})):
+        table = assign_roles(scores, threshold=threshold)
+        assert (table.frame["answer"].tolist(), table.facts["offsets"]) == ([answer], offsets)
+        rule = "of arcs by 0.1 more than the best fixed offset has"
+        assert (rule in repr(table)) == (threshold is None)
     scores.offset_shares[2] = np.nan  # type: ignore[index]
     loaded = HeadScores.load(scores.save(tmp_path / "out"))
     np.testing.assert_array_equal(loaded.offset_shares, scores.offset_shares)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from headroles import HeadScores, RoleTable, assign_roles, compare_roles, replicate_roles
@@ -19,47 +18,43 @@ from headroles.roles import contrast_of
 from headroles.studies.claims.measured import Measured
 from headroles.studies.classification.figures import draw_heads, draw_role, role_map
 from tests.conftest import flat, make_scores
+from tests.report.conftest import marked
 
 ARC, BACK = "syntactic:nsubj:to_governor", "syntactic:nsubj:to_dependent"
 ROLES = ("local", ARC, contrast_of(ARC), BACK, contrast_of(BACK))
-Heads = frozenset[tuple[int, int]]
 
 
-def faces(table: RoleTable, role: str) -> Iterator[tuple[str, Heads]]:
-    """Yield each way to see which heads have a role, with these heads."""
-    yield "answer", frozenset(pairs(table.frame[table.frame["answer"] == "yes"], role))
-    yield "heads_with", frozenset(table.heads_with(role))
-    having = table.where(role, only_assigned=True)
-    yield "where", frozenset(pairs(having.frame, role))
-    yield "heads", frozenset(pairs(table.view("heads"), role))
-    wide = table.view("wide")
-    yield "wide", frozenset(zip(wide["layer"][wide[role]], wide["head"][wide[role]], strict=True))
-    rows = csv.DictReader(io.StringIO(having.export("csv").decode()))
-    yield "CSV", frozenset((int(own["layer"]), int(own["head"])) for own in rows)
-    listed = json.loads(having.export("json"))["rows"]
-    yield "JSON", frozenset((own["layer"], own["head"]) for own in listed if own["role"] == role)
-    listed = [own for own in table.to_json()["rows"] if own["role"] == role and own["assigned"]]
-    yield "--json", frozenset((own["layer"], own["head"]) for own in listed)
-    latex = having.export("latex").decode()
-    cells = re.findall(r"^(\d+)-(\d+) &", latex, flags=re.MULTILINE)
-    yield "LaTeX", frozenset((int(layer), int(head)) for layer, head in cells)
-    content = role_map(table)
-    having = [sign for sign, _, look in content.legend if look == "full"]
-    marked = content.frame[content.frame["mark"].isin(having)]
-    yield "map", frozenset(pairs(marked, role))
-    drawn = draw_role(table, role).collections[1:]
-    marks = [
-        one for own in drawn if str(own.get_label()).startswith("yes") for one in own.get_paths()
-    ]
-    centres = [(np.ptp(one.vertices, axis=0) / 2 + one.vertices.min(axis=0)) for one in marks]
-    yield "figure", frozenset((round(float(y)), round(float(x))) for x, y in centres)
-    assert table.answers().loc[role, "yes"] == len(listed)
-    assert table.colocation().loc[role, role] == len(listed)
-
-
-def pairs(frame: Any, role: str) -> Iterator[tuple[int, int]]:
+def pairs(frame: pd.DataFrame, role: str) -> set[tuple[int, int]]:
     rows = frame[frame["role"] == role]
-    return zip(rows["layer"].tolist(), rows["head"].tolist(), strict=True)
+    return set(zip(rows["layer"], rows["head"], strict=True))
+
+
+def faces(table: RoleTable, role: str) -> dict[str, set[tuple[int, int]]]:
+    """The heads with a role, by each way to see them."""
+    having, wide, content = (
+        table.where(role, only_assigned=True),
+        table.view("wide"),
+        role_map(table),
+    )
+    stored = [one for one in json.loads(having.export("json"))["rows"] if one["role"] == role]
+    listed = [one for one in table.to_json()["rows"] if one["role"] == role and one["assigned"]]
+    cells = re.findall(r"^(\d+)-(\d+) &", having.export("latex").decode(), flags=re.MULTILINE)
+    full = [sign for sign, _, look in content.legend if look == "full"]
+    drawn = marked(draw_role(table, role)).items()
+    assert table.answers().loc[role, "yes"] == table.colocation().loc[role, role] == len(listed)
+    return {
+        "answer": pairs(table.frame[table.frame["answer"] == "yes"], role),
+        "heads_with": {*table.heads_with(role)},
+        "where": pairs(having.frame, role),
+        "heads": pairs(table.view("heads"), role),
+        "wide": set(zip(wide["layer"][wide[role]], wide["head"][wide[role]], strict=True)),
+        "CSV": pairs(pd.read_csv(io.BytesIO(having.export("csv"))), role),
+        "JSON": {(one["layer"], one["head"]) for one in stored},
+        "--json": {(one["layer"], one["head"]) for one in listed},
+        "LaTeX": {(int(layer), int(head)) for layer, head in cells},
+        "map": pairs(content.frame[content.frame["mark"].isin(full)], role),
+        "figure": {head for name, heads in drawn if name.startswith("yes") for head in heads},
+    }
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +78,8 @@ def test_every_face_names_the_same_heads(scores: HeadScores) -> None:
     words = ["yes", "positional", "no", "undecided", "undecided", "yes"]
     assert arc["answer"].tolist() == words
     for role in table.roles:
-        found = dict(faces(table, role))
-        assert len(set(found.values())) == 1, found
+        found = faces(table, role)
+        assert all(heads == found["answer"] for heads in found.values()), found
     # The group is what the summary counts, and a positional head is named as not counted.
     for name in ("syntactic", "nsubj", "subject"):
         assert table.heads_with(name) == [(0, 0), (0, 5)]
