@@ -43,7 +43,7 @@ class OutputOptions(Options):
     json: bool = False
     """Print the summary as JSON."""
     full: bool = False
-    """Print every table, not the summary alone."""
+    """Print the first rows of every table too, not the summary alone."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -211,7 +211,7 @@ def _latex_column(column: pd.Series[Any]) -> tuple[pd.Series[str], str]:
 def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
     """Name heads in one column, and choose the columns of a long table that a paper prints.
 
-    They are names, values with their intervals, answers and checks, where these tell rows apart. A
+    They are names, values, answers or else intervals, and checks, where these tell rows apart. A
     table without any of ``_VALUES`` keeps all columns.
     """
     named = with_head_names(frame)
@@ -220,7 +220,9 @@ def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
         return named
     if "removed" in chosen and "head" in chosen:  # a head that was removed is named by both
         chosen.remove("head")
-    return named[[name for name in chosen if len(named) < 2 or len(named[name].unique()) > 1]]
+    chosen = [name for name in chosen if len(named) < 2 or len(named[name].unique()) > 1]
+    has_answers = "answer" in chosen  # which say what intervals show, in a column instead of two
+    return named[[name for name in chosen if not (has_answers and name in ("ci_low", "ci_high"))]]
 
 
 def with_head_names(frame: pd.DataFrame) -> pd.DataFrame:

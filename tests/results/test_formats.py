@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headroles import RoleTable, assign_roles
-from headroles.results.formats import latex_table
+from headroles.results.formats import for_paper, latex_table
 from headroles.role_names import in_words
 from headroles.storage import plain
 from tests.conftest import make_scores, role_ids
@@ -200,14 +200,15 @@ def test_latex_numbers_of_a_column_have_the_same_decimals() -> None:
     ]
 
 
-def test_papers_get_names_values_intervals_and_answers(relations: RoleTable) -> None:
+def test_papers_get_names_values_answers_or_else_intervals(relations: RoleTable) -> None:
     rows = relations.where("obj", layer=0)
     header, first, *_ = cells(rows.export("latex").decode())
-    chosen = ["head", "role", "mean (times uniform)", "interval from", "to", "answer"]
-    assert [name.strip("{}") for name in header][:6] == chosen
+    assert header[:4] == ["{head}", "{role}", "{mean (times uniform)}", "{answer}"]
+    assert "{interval from}" not in header
     numbers = relations.frame.query("role == 'syntactic:obj:to_governor'").iloc[0]
-    assert first[:2] == ["0-0", r"object $\rightarrow$ its verb"]
-    assert first[2:5] == [f"{numbers[name]:.2f}" for name in ("mean", "ci_low", "ci_high")]
+    assert first[:3] == ["0-0", r"object $\rightarrow$ its verb", f"{numbers['mean']:.2f}"]
+    without_answers = for_paper(rows.frame.drop(columns="answer"))
+    assert [*without_answers][2:5] == ["mean", "ci_low", "ci_high"]
     assert "{role}" not in rows.where("syntactic:obj:to_governor").export("latex").decode()
 
 
