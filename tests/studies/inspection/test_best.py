@@ -45,7 +45,7 @@ def test_the_head_of_one_half_is_reported_on_the_other() -> None:
     expected |= {"gain": 0.05, "offset": -2, "offset_mean": 0.25, "arcs": 4}
     expected |= {"ci_low": hit.ci_low[0], "ci_high": hit.ci_high[0]}
     expected |= {"gain_ci_low": gain.ci_low[0], "gain_ci_high": gain.ci_high[0]}
-    assert {name: second[name] for name in expected} == pytest.approx(expected, abs=tolerance())
+    assert {name: second[name] for name in expected} == pytest.approx(expected)
 
 
 def test_other_scores_choose_by_what_is_beyond_distance() -> None:

@@ -51,16 +51,13 @@ def attention(scores: HeadScores, role: str, **options: Any) -> WordAttention:
 
 def test_largest_smallest_and_typical(scores: HeadScores) -> None:
     own = scores.column("local")[:, 5]  # layer 1, head 1 of 4
-    ascending = np.sort(own)
-    by_distance = sorted(own, key=lambda value: abs(value - np.median(own)))
-    expected = {"largest": ascending[::-1], "smallest": ascending, "median": by_distance}
-    for which, values in expected.items():
+    keys = {"largest": -own, "smallest": own, "median": np.abs(own - np.median(own))}
+    for which, key in keys.items():
         found = find_examples(scores, (1, 1), "local", n=2, which=which, weights=False)
         assert which in repr(found)
-        frame = found.frame
-        np.testing.assert_array_equal(frame["score"].to_numpy(dtype=np.float32), values[:2])
-        ids = [scores.ids[np.flatnonzero(own == value)[0]] for value in values[:2]]
-        assert frame["example"].tolist() == ids
+        frame, first = found.frame, np.argsort(key)[:2]
+        assert frame["score"].to_numpy(dtype=np.float32).tolist() == own[first].tolist()
+        assert frame["example"].tolist() == [scores.ids[k] for k in first]
         assert not frame["words"].any()
         assert "[" not in frame["text"][0]
 
@@ -82,11 +79,11 @@ def test_arrows_lead_from_words_that_attend(bert_folder: Path, treebank: Path) -
     options: Any = {"roles": "syntactic", "relations": "obj", "score": "hit", "columns": True}
     scores = score_heads(bert_folder, read_conllu(treebank), **options)
     role = "syntactic:obj:from_governor"
-    (row,) = find_examples(scores, (1, 2), role, example="a-1+a-2").frame.to_dict("records")
-    assert row["words"] == "eat -> bones"
+    frame = find_examples(scores, (1, 2), role, example="a-1+a-2").frame
     seen = attention(scores, role, example="a-1+a-2")
     assert np.argwhere(seen.sieve).tolist() == [[7, 8]]
-    assert row["gives"].startswith(f"eat -> bones {seen.weights[7, 8]:.2f}")
+    assert frame["words"].tolist() == ["eat -> bones"]
+    assert frame["gives"][0].startswith(f"eat -> bones {seen.weights[7, 8]:.2f}")
 
 
 @pytest.mark.parametrize("strong", [OBJ, BACK])
@@ -126,15 +123,11 @@ def by_loops(folder: Path, sentences: list[list[str]], layer: int, head: int) ->
     batch = tokenizer(*texts, is_split_into_words=True, return_tensors="pt")
     with torch.inference_mode():
         pieces = model(**batch, output_attentions=True).attentions[layer][0, head].numpy()
-    units: list[list[int]] = []
-    named: list[Any] = []
+    units: dict[Any, list[int]] = {}
     for place, name in enumerate(zip(batch.sequence_ids(0), batch.word_ids(0), strict=True)):
-        if None in name or name not in named:
-            units.append([])
-            named.append(name)
-        units[-1].append(place)
-    summed = np.array([pieces[:, key].sum(axis=1) for key in units])
-    return np.array([summed[:, query].mean(axis=1) for query in units])
+        units.setdefault(place if None in name else name, []).append(place)
+    summed = np.array([pieces[:, key].sum(axis=1) for key in units.values()])
+    return np.array([summed[:, query].mean(axis=1) for query in units.values()])
 
 
 @pytest.mark.numbers
@@ -218,9 +211,9 @@ def test_sentences_and_heads_that_cannot_be_read(
 
 def test_a_sentence_of_ones_own_is_shown(scores: HeadScores, bert_folder: Path) -> None:
     shown = find_examples(scores, (1, 2), "delimiter:sep", tokens="Old cats eat")
-    (row,) = shown.frame.to_dict("records")
-    assert (row["example"], row["text"], row["document"]) == ("tokens", "Old cats eat", "tokens")
-    assert "[CLS] -> " in row["gives"]
+    columns = ["example", "text", "document"]
+    assert shown.frame[columns].to_numpy().tolist() == [["tokens", "Old cats eat", "tokens"]]
+    assert "[CLS] -> " in shown.frame["gives"][0]
     assert "  Old cats eat  (tokens)" in repr(shown)
     found = attention(scores, "delimiter:sep", tokens=["Old", "cats", "eat"])
     expected = by_loops(bert_folder, [["Old", "cats", "eat"]], 1, 2)
@@ -228,8 +221,6 @@ def test_a_sentence_of_ones_own_is_shown(scores: HeadScores, bert_folder: Path) 
     for relation, arc in (("amod", "Old -> cats"), ("obj", "bones -> eat")):  # dobj to the parser
         text = find_examples(scores, (1, 2), relation, text="Old cats eat bones.", parser=PARSER)
         assert text.frame["words"][0] in (arc, " -> ".join(arc.split(" -> ")[::-1]))
-    with pytest.raises(UsageError, match="no pipeline parsed the text that was scored; name one"):
-        find_examples(scores, (1, 2), "local", text="Old cats eat.")
     with pytest.raises(UsageError, match="text names the one to show; leave tokens out"):
         find_examples(scores, (1, 2), "local", text="Old cats eat.", tokens="Old")
 
@@ -263,12 +254,7 @@ def test_another_model_is_refused(scores: HeadScores, tmp_path: Path) -> None:
         ((0,), "local", {}, r"the head is \(0,\); give two whole numbers"),
         (3, "local", {}, "the head is 3; give two whole numbers"),
         ((0, 0), "locl", {}, "there is no role 'locl'; did you mean 'local'"),
-        (
-            (0, 0),
-            "iobj",
-            {},
-            "there is no relation 'iobj'; did you mean 'obj'. There is: nsubj, obj",
-        ),
+        ((0, 0), "iobj", {}, "no relation 'iobj'; did you mean 'obj'. There is: nsubj, obj"),
         ((0, 0), "local", {"example": "a-4"}, "no score of local in an example 'a-4'"),
         ((0, 0), OBJ, {"example": "a-3"}, f"no score of {OBJ} in an example 'a-3'"),
         ((0, 0), OBJ, {"example": "a-3", "which": "smallest"}, "leave which out"),
@@ -282,12 +268,7 @@ def test_unknown_names_are_refused(
             study(scores, head, role, **options)
 
 
-def test_scores_without_the_head_or_without_sentences(scores: HeadScores) -> None:
-    values = scores.values.copy()
-    values[:, 1, 0] = np.nan
-    pruned = changed(replace(scores, values=values), model={"removed_heads": [[1, 0]]})
-    with pytest.raises(UsageError, match="head 1-0 was removed from the model and has no scores"):
-        find_examples(pruned, (1, 0), OBJ)
+def test_scores_without_sentences() -> None:
     by_hand = make_scores(np.ones((2, 1, 1, 1)), ["local"])
     with pytest.raises(UsageError, match="come from the files that were scored"):
         find_examples(by_hand, (0, 0), "local")
@@ -315,8 +296,7 @@ def test_a_treebank_that_has_changed_or_is_elsewhere(
     moved = treebank.rename(tmp_path / "moved.conllu")
     with pytest.raises(CorpusError, match=r"does not exist.*with corpus"):
         found()
-    for named in (moved, [moved], str(moved)):
-        assert found(corpus=named).equals(expected)
+    assert all(found(corpus=named).equals(expected) for named in (moved, [moved], str(moved)))
     for file, options in ((moved, {"corpus": moved}), (treebank, {})):
         file.write_text(moved.read_text().replace("Cats", "Dogs"))
         for study in (find_examples, read_attention):
@@ -355,8 +335,7 @@ def test_a_role_is_imported_if_it_is_named_again(sent: list[HeadScores], tmp_pat
     with pytest.raises(UsageError, match=r"'os:getcwd' is no user's role that was"):
         find_examples(scores, (0, 0), "local", roles="os:getcwd")
     assert not (tmp_path / "imported").exists()
-    found = find_examples(scores, (0, 0), MINE, roles=MINE, n=1)
-    assert "[" in found.frame["text"][0]
+    assert "[" in find_examples(scores, (0, 0), MINE, roles=MINE, n=1).frame["text"][0]
     assert read_attention(scores, (0, 0), MINE, roles=MINE, n=1)
 
 
@@ -367,8 +346,7 @@ def test_pages_import_nothing_either(sent: list[HeadScores], tmp_path: Path) -> 
     page = write_report(folder).read_text()
     assert f"Sentences of {MINE} are not shown" in page
     assert "name it with `roles`" in page
-    assert page.count("<mark>") == 0
+    assert "<mark>" not in page
     assert not (tmp_path / "imported").exists()
     page = write_report(folder, roles=[MINE]).read_text()
-    assert "<mark>" in page
-    assert "are not shown" not in page
+    assert ("<mark>" in page, "are not shown" in page) == (True, False)

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 from headroles import make_corpus, measure_token_groups, read_conllu
 from headroles.corpus import Sentence
 from headroles.encoding import SPECIAL, EncodedExample, collate
-from headroles.errors import CorpusError, ModelError, UsageError
+from headroles.errors import CorpusError, ModelError
 from headroles.models.attention.reader import open_norms, open_reader
 from headroles.models.heads.projections import find_projections
 from headroles.models.heads.surgery import remove_heads
@@ -68,14 +68,12 @@ def read(model: PreTrainedModel, examples: list[EncodedExample]) -> np.ndarray:
 def brute_force(model: PreTrainedModel, example: EncodedExample) -> np.ndarray:
     """(layers, 4, tokens): attention as transformers returns it, a vector for each pair."""
     layers = find_projections(model)
-    outputs: dict[int, list[Tensor]] = {}
-    handles = []
-    for linear in {id(one.value.linear): one.value.linear for one in layers}.values():
+    outputs: dict[nn.Module, list[Tensor]] = {one.value.linear: [] for one in layers}
 
-        def keep(module: nn.Module, given: object, output: Tensor) -> None:
-            outputs.setdefault(id(module), []).append(output[0].clone())
+    def keep(module: nn.Module, given: object, output: Tensor) -> None:
+        outputs[module].append(output[0].clone())
 
-        handles.append(linear.register_forward_hook(keep))
+    handles = [linear.register_forward_hook(keep) for linear in outputs]
     ids = torch.from_numpy(example.input_ids)[None]
     with torch.no_grad():
         asked = {"attention_mask": torch.ones_like(ids), "output_attentions": True}
@@ -84,7 +82,7 @@ def brute_force(model: PreTrainedModel, example: EncodedExample) -> np.ndarray:
         handle.remove()
     found = []
     for layer, projections in zip(attentions, layers, strict=True):
-        value = outputs[id(projections.value.linear)].pop(0)[:, projections.value.rows]
+        value = outputs[projections.value.linear].pop(0)[:, projections.value.rows]
         if projections.value.bias_apart is not None:
             value = value + projections.value.bias
         value = value.repeat_interleave(HEADS // value.shape[1], dim=1)
@@ -150,14 +148,12 @@ def test_values_by_hand() -> None:
     }.items():
         assert found[group, quantity] == pytest.approx(expected, nan_ok=True)
     assert sum(found[group, "norms"] for group in GROUPS) == pytest.approx(1)
-    # Groups that are not there are missing.
-    groups = np.zeros((4, 7), dtype=bool)
-    groups[3] = True
+    # Groups that are not there are missing, and correlations where no frequency differs.
+    groups = np.arange(4)[:, None] == np.full(7, 3)
     values = values_of(BY_HAND, np.ones((2, 4, 7)), groups, {})[0]
     found = dict(zip(QUANTITIES, values, strict=True))
-    assert np.isnan(found["classifier", "weights"])
-    assert found["other", "tokens"] == 1
-    assert np.isnan(found["words", "weights_by_frequency"])  # no frequency differs
+    missing = [found["classifier", "weights"], found["words", "weights_by_frequency"]]
+    assert (np.isnan(missing).tolist(), found["other", "tokens"]) == ([True, True], 1)
 
 
 def test_rank_correlations_are_those_of_scipy() -> None:
@@ -180,9 +176,8 @@ def test_means_and_intervals_over_documents(bert_folder: Path, treebank: Path) -
     np.testing.assert_allclose(summary["tokens"]["classifier"], summary["tokens"]["separators"])
     assert found.facts["n_clusters"] == 2
     assert found.record.model.read_through == "attention interface"
-    rows = found.frame.set_index(["layer", "group", "quantity"])
-    by_layer = [rows.loc[(str(layer), "other", "norms"), "mean"] for layer in range(3)]
-    assert rows.loc[("all", "other", "norms"), "mean"] == pytest.approx(np.mean(by_layer))
+    *by_layer, of_all = found.frame.query("group == 'other' and quantity == 'norms'")["mean"]
+    assert (len(by_layer), of_all) == (3, pytest.approx(np.mean(by_layer)))
     row = apart.frame.iloc[0]
     half = student.ppf(0.975, row["n"] - 1) * row["sd"] / np.sqrt(row["n"])
     assert row["ci_high"] - row["mean"] == pytest.approx(half)
@@ -201,15 +196,13 @@ def test_parts_of_speech_define_punctuation(bert_folder: Path, upos: str, share:
 
 
 @pytest.mark.parametrize(
-    ("template", "missing"),
-    [("$A", ("classifier", "separators")), ("$A [SEP]", ("classifier",))],
+    ("template", "missing"), [("$A", ("classifier", "separators")), ("$A [SEP]", ("classifier",))]
 )
 def test_tokenizers_without_special_tokens(template: str, missing: tuple[str, ...]) -> None:
     tokenizer = make_tokenizer()
     sep = ("[SEP]", tokenizer.convert_tokens_to_ids("[SEP]"))
-    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single=template, special_tokens=[sep] if "[SEP]" in template else []
-    )
+    template_of = processors.TemplateProcessing(single=template, special_tokens=[sep])
+    tokenizer.backend_tokenizer.post_processor = template_of
     corpus = make_corpus([(["a", "cat", "sat"], [1, 2, -1], ["det", "nsubj", "root"])])
     found = measure_token_groups(make_bert(), corpus, tokenizer=tokenizer, pairing="none")
     summary = found.summary()
@@ -232,17 +225,10 @@ def test_removed_heads_have_no_part(treebank: Path) -> None:
     assert rows[1]["all", "other", "norms"] == pytest.approx(expected)
 
 
-def test_what_cannot_be_read(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
-    file = tmp_path / "counts.tsv"
-    file.write_text("the 12\n", encoding="utf-8")
-    with pytest.raises(CorpusError, match=r"counts.tsv, line 1: 'the 12' is not a word, a tab"):
-        measure_token_groups(bert_folder, read_conllu(treebank), frequencies=file)
+def test_what_cannot_be_read(treebank: Path) -> None:
     model = make_bert(max_position_embeddings=8)
     with pytest.raises(CorpusError, match="no example could be read: 3 examples longer than"):
         measure_token_groups(model, read_conllu(treebank), tokenizer=make_tokenizer())
-    corpus = make_corpus([(["a"], [-1], ["root"])] * 2, documents=["d", "d"])
-    with pytest.raises(UsageError, match="all examples are of one document"):
-        measure_token_groups(bert_folder, corpus, clusters="document")
     model = make_model("bert")
     model.embeddings.word_embeddings.weight.data[30] = torch.nan
     with pytest.raises(ModelError, match="layer 0 is not finite for example 'e5'"):
