@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
-from safetensors.torch import load_file, save_file
-from transformers import GPT2Config
 
 from headroles import assign_roles, compare_roles
 from headroles.models.attention.reader import AttentionReader
 from headroles.results.stored import save_together
+from tests.cli.conftest import some_scores
 from tests.commands import contents, run
 from tests.conftest import (
     CAT,
-    DOG,
     change_json,
-    changed,
     conllu_sentence,
     make_bert,
-    make_scores,
     make_tokenizer,
     write_treebank,
 )
@@ -34,56 +27,39 @@ from tests.tasks.conftest import save
 
 ERRORS = """
 2 classify                                       => Missing argument 'MODEL'
-2 score BERT                                     => Missing argument 'CORPUS'
-2 assign                                         => Missing argument 'DIR'
 2 dance                                          => No such command 'dance'
 2 CLASSIFY --window two                          => Invalid value for '--window'
 2 CLASSIFY --pairing random                      => --pairing is 'random'; it must be one of
-2 CLASSIFY --device toaster                      => unknown device 'toaster'
 2 CLASSIFY --text-columns 0                      => --parser
-2 CLASSIFY --parser en_core_web_sm               => a treebank is parsed already
 2 CLASSIFY --threshold nan                       => --threshold is nan
 2 CLASSIFY --alpha 0         => --alpha is 0.0; it must be a number above 0 and below 0.5
 2 CLASSIFY --preset published --score excess     => published numbers are bias scores
-2 CLASSIFY --roles locl                          => there is no role 'locl' (did
 2 CLASSIFY --no-such-option                      => No such option
 1 CLASSIFY --out TREEBANK/out => cannot be a folder: it, or one above it, is a file
 1 classify no-such-model TREEBANK --out ROLES    => is not empty
 1 assign EMPTY                                   => error: there is no run.json in EMPTY
-1 show EMPTY                                     => error: there is no run.json in EMPTY
 1 export EMPTY                                   => error: there is no run.json in EMPTY
 1 export SCORES                                  => run: headroles assign SCORES
-1 figure SCORES --out OUT/f.svg                  => run: headroles assign SCORES
 2 power SCORES --overwrite                       => --overwrite needs a folder: name one for
 2 redundancy BERT --report                       => --report needs a folder: name one for
 2 replicate SCORES --out OUT                     => needs two score sets or more
 2 compare SCORES --out OUT                       => Missing argument 'AFTER'
-2 compare BERT BERT --models                     => No such option
 1 compare BERT BERT --out OUT                    => score models with: headroles score
-1 compare EMPTY SCORES --out OUT                 => there is no run.json in EMPTY
 1 compare SCORES no-such-model --out OUT => in no-such-model; name folders that score or
 1 compare SCORES COMPARED --out OUT => COMPARED holds no scores (it holds: comparison)
-1 compare COMPARED SCORES --out OUT => COMPARED holds no scores (it holds: comparison)
 1 by-task SCORES SCORES --out OUT => headroles ablate; for its arguments: headroles ablate --help
-1 compare SCORES SCORES --out NOTES              => NOTES is not empty
 1 compare SCORES SCORES --out SCORES => SCORES holds scores, which a comparison would replace
 1 compare SCORES SCORES --out SCORES --overwrite => which a comparison would replace
 2 COMPARE --margin 0           => --margin is 0.0; it must be a number above 0
 2 COMPARE --correction max_t   => --correction is 'max_t'; it must be one of
-2 COMPARE --alpha 0.5                            => --alpha is 0.5
-2 COMPARE --on-mismatch ignore => --on-mismatch is 'ignore'; it must be one of error
 2 COMPARE --names a,b                            => names are ['a', 'b'] for 1 score sets
 2 COMPARE --names before => give each a different name, other than 'before'
 2 compare SCORES SCORES SCORES --names a,a --out OUT => for 2 score sets; give each a different
-2 compare SCORES SCORES SCORES --names a,b,c --out OUT => for 2 score sets; give each a different
-2 COMPARE --names ,                              => names are [] for 1 score sets
 2 classify BERT ONE --clusters document --out OUT => all examples are of one document
 2 RELATIONS ,                                    => --relations names no relation
-1 RELATIONS nsubjj             => no relation 'nsubjj'; did you mean 'nsubj'?
 1 RELATIONS obj,iobj           => no relation 'iobj'; did you mean 'obj'?
 1 RELATIONS xyz                => no relation 'xyz'; it has: amod, nsubj, obj, punct
 1 RELATIONS all,nsubj => 'all' stands for every relation; give it alone, or give only names
-1 RELATIONS nsubj:pass                           => --keep-subtypes
 1 RELATIONS ALL                                  => no relation 'ALL'
 2 examples SCORES --role local --head 4.0        => it must be layer-head, as in 3-11
 2 EXAMPLES --no-weights --device cpu             => --device has no effect without weights
@@ -93,44 +69,28 @@ ERRORS = """
 2 COLLABORATE --error 1                          => --error is 1.0; it must be a number above 0
 2 COLLABORATE --rank 0                           => --rank is 0; it must be
 2 COLLABORATE --rank 10 --method per-head        => per-head it must be a multiple of the 4 heads
-2 COLLABORATE --rank 8 --method tucker           => --method is 'tucker'; it must be
 2 COLLABORATE --rank 8 --label-column 1          => --label-column without a task
 2 COLLABORATE --rank 8 --no-header               => name it with --sample
-2 COLLABORATE --rank 8 --parser p                => name it with --sample
 2 collaborate BERT --rank 8                      => Missing option '--out'
 2 export ROLES --out OUT/r.xlsx                  => r.xlsx has no known file extension (.csv
 2 export ROLES --out OUT/r.html --format csv => ends as html does, and --format says csv
 2 export ROLES --role locla => there is no role 'locla'; did you mean 'local'?
 2 export ROLES --layer 2                         => there is no layer '2'; there is: 0, 1
-2 export ROLES --layer a                         => there is no layer 'a'; there is: 0, 1
 2 export ROLES --format xls                      => --format is 'xls'; it must be one of csv
-2 export ROLES --view tall => the view is 'tall'; it must be one of long, wide, heads, ans
 2 export ROLES --view wide --value size          => the value is 'size'
 2 export ROLES --value mean => --value chooses the cells of a wide table; pass --view wide
-2 export ROLES --view long --value mean          => pass --view wide with it
 1 export ROLES --out /dev/full => /dev/full cannot be written: No space left on device
 2 FIGURE --kind changes       => no figure of the role table called 'changes'
 2 FIGURE --kind heads --role local => no choice of role; choose another --kind, or leave --role out
-2 FIGURE --role objj                             => no choice of role; choose another --kind
-2 FIGURE --kind role --role locl                 => no role 'locl'
 2 figure ROLES --out OUT/f.gif                   => its name must end in .svg, .pdf, .png
 2 report ROLES --out OUT/page.txt                => is no name of an HTML file
-1 PARSE corpora/empty.conllu           => corpora/empty.conllu is empty
-1 PARSE corpora/blank.conllu           => no sentences in
 1 PARSE corpora/latin.conllu => latin.conllu, line 6: byte 0xe9 at column 6 is not UTF-8
-1 PARSE corpora/columns.conllu => columns.conllu, line 7: sentence 's-2' has 4 tab-separated
-1 PARSE corpora/twice.conllu           => 'good-1' has the id of
 1 PARSE corpora/red.conllu             => sentence '\\x1b[2Jred' has a cycle
 1 PARSE corpora/schemes.conllu         => two label schemes in one corpus
-1 PARSE none.conllu                    => none.conllu does not exist
-1 PARSE empty                          => empty holds no .conllu file
 2 PARSE notes/mine.txt                 => name a spaCy pipeline with --parser
-1 PARSE DIGITS                         => File name too long
 1 PARSE caf\udce9.conllu               => caf\\udce9.conllu does not exist
 1 classify BERT corpora/long.conllu --out OUT => scored: 1 examples longer than the model takes
 1 classify models/half TREEBANK --out OUT => the weights of models/half cannot be loaded
-1 classify models/nan TREEBANK --out OUT => nan: the weights encoder.layer.2.attention.self.key
-1 classify models/gpt2 TREEBANK --out OUT => gpt2 is a decoder
 1 classify models/pad_token TREEBANK --out OUT => the piece '[NOPE]'
 1 classify models/cls_token TREEBANK --out OUT => the piece '[NOPE]'
 1 collaborate models/mpnet --rank 8 --out OUT => MPNet have a bias of relative positions
@@ -145,7 +105,6 @@ ERRORS = """
 2 CLASSIFY --roles local --columns           => has no effect without the role syntactic
 2 score BERT TREEBANK --out OUT --controls words => which only classify makes; give trees, or
 2 score BERT TREEBANK --out OUT --controls trees,weights => which only classify makes; give
-2 ASSIGN --preset best                       => --preset is 'best'
 2 ASSIGN --preset published --test betting   => leave --test out
 2 ASSIGN --preset published --correction holm => leave --correction out
 2 ASSIGN --test betting                      => betting needs the bounds of scores
@@ -160,8 +119,6 @@ ERRORS = """
 2 GATE --weight-rate 0.1                     => does nothing to frozen weights
 2 PRUNE --order top --epochs 2               => name examples with --fine-tune-on
 2 ABLATE --sets layers,thirds                => a folder with roles, need each other; give both
-1 score EMPTY ONE --out OUT                  => empty holds no config.json
-2 examples PRUNED --head 0-0 --role local    => head 0-0 was removed from the model and has no
 2 EXAMPLES --text x                          => name one with --parser
 2 export ROLES --view heads --role local     => the view heads has no rows of this role
 2 report COMPARED --tokens x                 => the page of a comparison shows no sentences
@@ -187,14 +144,9 @@ LONG = {
 }
 
 
-GOOD = conllu_sentence(CAT, "good-1")
 SCHEMES = [("A", 0, "root"), ("b", 1, "dobj"), ("c", 1, "obj")]
-CORPORA = {  # each way to fail; tests/corpus has all defects
-    "empty": b"",
-    "blank": b"\n\n\n",
-    "latin": GOOD.encode() + "1\tcaf\u00e9\t".encode("latin-1"),
-    "columns": (GOOD + "# sent_id = s-2\n1\tOne\t0\troot\n\n").encode(),
-    "twice": (GOOD + conllu_sentence(DOG, "good-1")).encode(),
+CORPORA = {  # some ways to fail; tests/corpus has all defects
+    "latin": conllu_sentence(CAT, "good-1").encode() + "1\tcaf\u00e9\t".encode("latin-1"),
     "red": conllu_sentence([("A", 1, "obj")], "\x1b[2Jred").encode(),
     "schemes": conllu_sentence(SCHEMES, "s-1").encode(),
     "long": conllu_sentence([*[("a" * 60, 10, "nsubj")] * 9, ("is", 0, "root")], "c-1").encode(),
@@ -205,11 +157,6 @@ def write_models(folder: Path, good: Path) -> None:
     """Write a folder of models, each with a defect; tests/models has all of them."""
     half = shutil.copytree(good, folder / "half") / "model.safetensors"
     half.write_bytes(half.read_bytes()[: half.stat().st_size // 2])
-    with_nan = shutil.copytree(good, folder / "nan") / "model.safetensors"
-    weights = load_file(with_nan)
-    weights["encoder.layer.2.attention.self.key.bias"][1] = torch.nan
-    save_file(weights, with_nan, metadata={"format": "pt"})
-    GPT2Config().save_pretrained(shutil.copytree(good, folder / "gpt2"))
     save(with_vocabulary(make_model("mpnet")), folder / "mpnet")
     for kind in ("pad_token", "cls_token"):
         made = save(make_bert(vocab_size=len(make_tokenizer())), folder / kind)
@@ -223,15 +170,10 @@ def write_models(folder: Path, good: Path) -> None:
 def places(bert_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What words of a command line in capital letters stand for."""
     folder = tmp_path_factory.mktemp("errors")
-    values = np.random.default_rng(0).normal([2.0, 4.0], 0.5, (30, 2, 3, 2))
-    scores = make_scores(values, ["local", "block"], [f"d{k}" for k in range(30)])
-    scores = replace(scores, digests=scores.ids)
+    scores = some_scores()
     scores.save(folder / "scores")
     save_together(folder / "roles", [scores, assign_roles(scores)])
     compare_roles(scores, scores).save(folder / "compared")
-    values[:, 0, 0] = np.nan
-    pruned = replace(scores, values=values.astype(np.float32))
-    changed(pruned, model={"removed_heads": [[0, 0]]}).save(folder / "pruned")
     for name in ("corpora", "empty", "notes"):
         (folder / name).mkdir()
     (folder / "notes" / "mine.txt").touch()

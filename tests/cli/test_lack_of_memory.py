@@ -85,38 +85,28 @@ TASK = "STEADY LABELLED --batch-tokens 60"
 PRUNE = f"prune {TASK} --test LABELLED --keep 5"
 GATE = f"gate {TASK} --test LABELLED --keep 5 --seeds 1 --updates 4"
 COMMANDS = {
-    "score": "score BERT SAMPLE",
-    "score by norms": "score BERT SAMPLE --measure norms",
-    "tokens": "tokens BERT SAMPLE",
+    "score": "score BERT_FOLDER SAMPLE",
+    "score by norms": "score BERT_FOLDER SAMPLE --measure norms",
+    "tokens": "tokens BERT_FOLDER SAMPLE",
     "importance": f"importance {TASK}",
     "ablate": f"ablate {TASK} --sets layers",
     "by-role": f"by-role {TASK} --roles-from ROLES --permutations 99",
-    "pruning-curves": "pruning-curves STEADY TWICE --batch-tokens 60 --test LABELLED --shares 0.5 "
-    "--steps 2 --orders reestimated,ablation,random",
+    "pruning-curves": "pruning-curves STEADY LABELLED_TWICE --batch-tokens 60 --test LABELLED "
+    "--shares 0.5 --steps 2 --orders reestimated,ablation,random",
     "prune, fine-tuned": f"{PRUNE} --order random --compensation --fine-tune-on LABELLED "
     "--epochs 1 --learning-rate 0.01",
     "gate, trained": f"{GATE} --weights trained --weight-rate 0.01",
     "collaborate": "collaborate STEADY --rank 16 --sample SMALL --task LABELLED",
     "claims": "claims STEADY SMALL --task LABELLED --claims single-heads,prunable-share",
 }
-"""Every command that runs a model over several examples, with places in capital letters."""
+"""Every command that runs a model over several examples, with fixtures in capital letters."""
 
 
 @pytest.fixture(params=COMMANDS)
-def command(
-    request: pytest.FixtureRequest,
-    bert_folder: Path,
-    sample: Path,
-    small: Path,
-    steady: Path,
-    labelled: Path,
-    labelled_twice: Path,
-    roles: Path,
-) -> list[object]:
+def command(request: pytest.FixtureRequest) -> list[object]:
     """One of the commands, without its folder."""
-    places = {"BERT": bert_folder, "SAMPLE": sample, "STEADY": steady, "LABELLED": labelled}
-    places |= {"ROLES": roles, "TWICE": labelled_twice, "SMALL": small}
-    return [places.get(word, word) for word in COMMANDS[request.param].split()]
+    words = COMMANDS[request.param].split()
+    return [request.getfixturevalue(word.lower()) if word.isupper() else word for word in words]
 
 
 def leaves(content: Any, where: str = "") -> Iterator[tuple[str, Any]]:
@@ -209,8 +199,7 @@ def launch_with_less(*given):
         resource.setrlimit(resource.RLIMIT_AS, (size, size))
     return launch(*given)
 
-if sys.argv.pop(1) == "limited":
-    WindowScorer.launch = launch_with_less
+WindowScorer.launch = launch_with_less
 main()
 """
 
@@ -225,28 +214,22 @@ def test_a_limit_of_the_system(
     long = f"# sent_id = long\n1\tthe\t_\tX\t_\t_\t0\troot\t_\t_\n{rows}"
     corpus.write_text(f"{small.read_text(encoding='utf-8')}{long}\n\n", encoding="utf-8")
     asked = ("score", str(model), str(corpus), "--pairing", "none", "--out")
-
-    def ended(way: str, *out: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", LIMITED, way, *asked, *out],
-            check=False,
-            capture_output=True,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"},
-        )
-
-    stopped = ended("limited", str(tmp_path / "out"))
+    stopped = subprocess.run(
+        [sys.executable, "-c", LIMITED, *asked, str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"},
+    )
     assert stopped.returncode == 1, stopped.stderr
     error, printed = stopped.stderr.splitlines()
     assert error.startswith("error: memory ran out")
     assert printed.startswith("warning: the finished work is saved")
     assert parts_in(tmp_path / "out").count in (2, 3)
-    done = ended("unlimited", str(tmp_path / "out"), "--resume")
-    assert done.returncode == 0, done.stderr
     monkeypatch.setattr("headroles.scoring.run.WINDOW_EXAMPLES", 8)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    assert run(*asked, str(tmp_path / "whole")).exit_code == 0
+    run_well(*asked, tmp_path / "out", "--resume")
+    run_well(*asked, tmp_path / "whole")
     torch.set_num_threads(threads)
     one, other = (HeadScores.load(tmp_path / name) for name in ("out", "whole"))
     np.testing.assert_array_equal(one.values, other.values)

@@ -14,41 +14,21 @@ import pytest
 
 from headroles.cli import main
 from headroles.interrupts import INTERRUPTED, TERMINATED
+from tests.cli.conftest import copies_of
 from tests.commands import names, read_terminal
 
 OUT = "Ergebnisse für später"
 
 
-def start(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, started as users start it."""
-    return subprocess.run(
-        [sys.executable, "-m", "headroles", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        check=False,
-    )
-
-
 def test_success(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
-    arguments = ("classify", bert_folder, treebank, "--out", tmp_path / OUT)
-    done = start(*arguments, PYTHONIOENCODING="ascii")
+    command = [sys.executable, "-m", "headroles", "classify", str(bert_folder), str(treebank)]
+    command += ["--out", str(tmp_path / OUT)]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     assert r"written to " in done.stdout
     assert r"Ergebnisse f\xfcr sp\xe4ter" in done.stdout
     assert {"scores.parquet", "roles.csv"} < names(tmp_path / OUT)
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "code"), [("no/such/folder", [], 1), ("any", ["--alph", "2"], 2)]
-)
-def test_failure(treebank: Path, tmp_path: Path, model: str, options: list[str], code: int) -> None:
-    arguments = ("classify", model, treebank, "--out", tmp_path / OUT, *options)
-    done = start(*arguments, HF_HUB_OFFLINE="1")
-    assert (done.returncode, done.stdout) == (code, "")
-    assert "rror: " in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / OUT).exists()
 
 
 def test_standard_output_that_is_closed() -> None:
@@ -99,7 +79,7 @@ main()
     [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED), (signal.SIGHUP, TERMINATED)],
 )
 @pytest.mark.parametrize(
-    "module", ["headroles.cli", "headroles.cli.flags", "headroles.scoring.run"]
+    "module", ["headroles.cli", "headroles.cli.flags", "headroles.scoring.run", "torch._utils"]
 )
 def test_a_signal_while_modules_load(
     number: signal.Signals, code: int, module: str, sample: Path, tmp_path: Path
@@ -112,26 +92,9 @@ def test_a_signal_while_modules_load(
     assert names(tmp_path) == set()
 
 
-def test_a_signal_while_torch_loads(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-X", "importtime", "-m", "headroles", "classify"]
-    command += [str(bert_folder), str(treebank), "--out", str(tmp_path / OUT)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        while not process.stderr.readline().endswith(" torch._utils\n"):
-            assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        shown = process.stderr.read()
-    assert process.returncode == 130
-    assert "interrupted" in shown
-    assert "Traceback" not in shown
-    assert names(tmp_path) == {treebank.name}
-
-
 def test_a_signal_while_scoring(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
     """Ctrl-C, sent when the bar shows that examples were scored."""
-    text, corpus = sample.read_text(encoding="utf-8"), tmp_path / "large.conllu"
-    copies = (text.replace("# sent_id = ", f"# sent_id = {copy}-") for copy in range(20))
-    corpus.write_text("".join(copies), encoding="utf-8")
+    corpus = copies_of(sample, 20, tmp_path)
     command = [sys.executable, "-m", "headroles", "classify", str(bert_folder), str(corpus)]
     ours, theirs = pty.openpty()
     with subprocess.Popen(

@@ -15,6 +15,7 @@ import pytest
 from headroles import RoleTable
 from headroles.errors import ModelError, StorageError
 from headroles.storage import HIDDEN, parts_in
+from tests.cli.conftest import copies_of
 from tests.commands import names, run, run_well
 from tests.scoring.test_parts import WINDOW, content, stopped_after
 
@@ -70,22 +71,13 @@ def test_parts_are_merged(bert_folder: Path, sample: Path, tmp_path: Path) -> No
     assert found == expected
 
 
-def large(sample: Path, folder: Path) -> Path:
-    """The sample six times: 474 examples, three windows of the usual size."""
-    text = sample.read_text(encoding="utf-8")
-    file = folder / "large.conllu"
-    copies = (text.replace("# sent_id = ", f"# sent_id = {copy}-") for copy in range(6))
-    file.write_text("".join(copies), encoding="utf-8")
-    return file
-
-
 def test_killed_processes_resume(
     bert_folder: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run is killed when it has kept a part; two processes that share the rest finish it."""
     pytest.importorskip("accelerate")
     monkeypatch.undo()
-    corpus, out = large(sample, tmp_path), tmp_path / "out"
+    corpus, out = copies_of(sample, 6, tmp_path), tmp_path / "out"  # three windows
     asked = ["-m", "headroles", "score", str(bert_folder), str(corpus), "--out", str(out)]
     with subprocess.Popen([sys.executable, *asked], stderr=subprocess.DEVNULL) as process:
         while not list(out.glob(f"{HIDDEN}/parts/*/part-*")):

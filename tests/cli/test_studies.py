@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -26,8 +23,9 @@ from headroles.models.heads.surgery import zero_heads
 from headroles.models.loading.encoder import load_model
 from headroles.results.formats import ENDINGS, FORMATS
 from headroles.results.stored import save_together
+from tests.cli.conftest import some_scores
 from tests.commands import follow, names, record_in, run, run_well
-from tests.conftest import conllu_sentence, make_scores
+from tests.conftest import conllu_sentence
 from tests.models.test_attention import make_inputs
 from tests.rounding import assert_same_outputs, tolerance
 from tests.tasks.conftest import classifier, labelled
@@ -51,6 +49,8 @@ export OUT --format json                             => "rank": 8
 collaborate BERT --rank 16 --out OUT/model
 classify OUT/model TREEBANK --no-beyond-offset --out OUT/after
 assign OUT/after
+assign OUT/after --preset published => warning: scores were not made with this preset
+show OUT/after --json                                => "preset": "published"
 score BERT TREEBANK --no-beyond-offset --out OUT/before
 compare OUT/before OUT/after                         => /model over small.conllu
 """,
@@ -79,6 +79,10 @@ classify BERT SAMPLE --threshold 0.5 --roles local --out OUT
 export OUT --view heads                              => {"local": [[
 export OUT --view heads --format csv                 => role,
 examples OUT --head 0-0 --role local --tokens 'Old dogs sleep' => Old dogs sleep (tokens)
+1 export OUT --out OUT/scores.parquet                => is a file of the results in
+1 export OUT --out OUT/roles.csv                     => is a file of the results in
+1 export OUT --out OUT/run.json                      => is a file of the results in
+export OUT --out OUT/table.csv
 """,
     "describe and examples": """
 describe HITS                                        => confidence ... entropy:share ... distance
@@ -259,12 +263,6 @@ def test_transcripts(transcript: str, places: dict[str, object]) -> None:
 # export.
 
 
-def some_scores(seed: int = 0) -> HeadScores:
-    values = np.random.default_rng(seed).normal([2.0, 4.0], 0.5, (30, 2, 3, 2))
-    scores = make_scores(values, ["local", "block"], [f"d{k}" for k in range(30)])
-    return replace(scores, digests=scores.ids)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scores = some_scores()
@@ -276,10 +274,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shifts = compare_roles(some_scores(), some_scores(1))
     return shifts.save(tmp_path_factory.mktemp("results") / "shifts")
-
-
-def table(*arguments: object) -> pd.DataFrame:
-    return pd.read_csv(io.BytesIO(run_well("export", *arguments).stdout_bytes))
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
@@ -306,41 +300,16 @@ def test_the_ending_chooses_the_format(folder: Path, tmp_path: Path, ending: str
 
 
 def test_parts_of_the_table(folder: Path) -> None:
-    whole = table(folder)
-    assert set(table(folder, "--role", "block")["role"]) == {"block"}
-    assert set(table(folder, "--layer", "1")["layer"]) == {1}
-    assigned = table(folder, "--only-assigned")
-    assert assigned["assigned"].all()
-    assert 0 < len(assigned) == whole["assigned"].sum() < len(whole)
-    answers = table(folder, "--view", "answers", "--role", "block", "--layer", "0,1")
-    assert answers["role"].tolist() == ["block"]
-    assert table(folder, "--view", "answers", "--only-assigned")["yes"].sum() == len(assigned)
-    both = table(folder, "--view", "colocation", "--only-assigned").set_index("role")
-    assert both.to_dict() == {"block": {"block": assigned["role"].eq("block").sum()}}
-    wide = table(folder, "--view", "wide", "--role", "local")
-    assert list(wide.columns) == ["layer", "head", "local"]
-
-
-@pytest.mark.parametrize("name", ["scores.parquet", "roles.csv", "run.json"])
-def test_results_are_not_replaced(folder: Path, name: str) -> None:
-    before = (folder / name).read_bytes()
-    result = run("export", folder, "--format", "csv", "--out", folder / name)
-    assert result.exit_code in (1, 2)
-    assert (folder / name).read_bytes() == before
-    if name == "roles.csv":
-        assert "is a file of the results in" in result.stderr
-    beside = folder / "table.csv"
-    assert run("export", folder, "--out", beside).exit_code == 0
-    beside.unlink()
-
-
-def test_a_relation_selects_both_directions(tmp_path: Path) -> None:
-    subject, verb = (f"syntactic:nsubj:{way}" for way in ("to_governor", "to_dependent"))
-    roles = [subject, verb, f"{subject}:beyond_offset", f"{verb}:beyond_offset", "local"]
-    means = np.array([[[9.0, 9.0, -1.0, 5.0, 9.0]] * 2])
-    values = np.random.default_rng(0).normal(means, 0.5, (30, 1, 2, 5))
-    assign_roles(make_scores(values, roles)).save(tmp_path)
-    assert set(table(tmp_path, "--role", "nsubj")["role"]) == {subject, verb}
-    assigned = table(tmp_path, "--only-assigned", "--role", "nsubj")
-    assert assigned["role"].tolist() == [verb, verb]
-    assert table(tmp_path, "--view", "answers", "--role", "local", "--layer", "0").shape == (1, 6)
+    whole = RoleTable.load(folder)
+    assigned = whole.where(only_assigned=True)
+    assert assigned.frame["assigned"].all()
+    for flags, part in (
+        ("--role block", whole.where("block")),
+        ("--layer 1", whole.where(layer=1)),
+        ("--only-assigned", assigned),
+        ("--role block --layer 1 --only-assigned", assigned.where("block", 1)),
+    ):
+        assert 0 < len(part) < len(whole)
+        for view in ("long", "wide", "answers", "colocation"):
+            found = run_well("export", folder, *flags.split(), "--view", view).stdout_bytes
+            assert found == part.export("csv", view)

@@ -54,13 +54,10 @@ def test_sentences(nasty: Path) -> None:
     assert any(WORD in row["text"] for row in found["rows"])
 
 
-@pytest.mark.parametrize("command", [("assign",), ("power",), ("report",), ("assign", "--json")])
-def test_summaries(nasty: Path, command: tuple[str, ...]) -> None:
-    printed(command[0], nasty, *command[1:])
-
-
-def test_pages(nasty: Path) -> None:
-    printed("report", nasty)
+def test_summaries(nasty: Path) -> None:
+    """And pages."""
+    for command, *more in (["assign"], ["power"], ["report"], ["assign", "--json"]):
+        printed(command, nasty, *more)
     page = (nasty / "report.html").read_text(encoding="utf-8")
     assert printable_lines(page) == page
 
