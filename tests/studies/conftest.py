@@ -13,25 +13,13 @@ from headroles.roles import OFFSETS
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import TaskRun, open_run
 from tests.conftest import make_scores
-from tests.tasks.conftest import (
-    classifier,
-    labelled,
-    labelled_twice,
-    masked_lm,
-    numbered,
-    plain,
-    regressor,
-)
-
-__all__ = [
-    "classifier",
-    "labelled",
-    "labelled_twice",
-    "masked_lm",
-    "numbered",
-    "plain",
-    "regressor",
-]
+from tests.tasks.conftest import classifier as classifier
+from tests.tasks.conftest import labelled as labelled
+from tests.tasks.conftest import labelled_twice as labelled_twice
+from tests.tasks.conftest import masked_lm as masked_lm
+from tests.tasks.conftest import numbered as numbered
+from tests.tasks.conftest import plain as plain
+from tests.tasks.conftest import regressor as regressor
 
 
 @pytest.fixture(scope="session")

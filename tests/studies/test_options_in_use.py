@@ -39,7 +39,7 @@ def shared(request: pytest.FixtureRequest) -> dict[str, Any]:
         places[name] = scores
         places[f"OTHER {name}"] = dataclasses.replace(scores, digests=digests)
         factors = np.random.default_rng(0).uniform(0.8, 1, scores.values.shape).astype(np.float32)
-        places[f"SHIFTED {name}"] = dataclasses.replace(scores, values=scores.values * factors)
+        places[f"LATER {name}"] = dataclasses.replace(scores, values=scores.values * factors)
     return places
 
 
@@ -105,9 +105,7 @@ STUDIES = {
     "best": Study(hr.find_best_heads, OF_HITS, settings=({"top": 2},)),
     "describe": Study(hr.describe_heads, OF_HITS),
     "plan": Study(hr.power_analysis, OF_BOTH),
-    "compare": Study(
-        hr.compare_roles, [{"before": one, "after": f"SHIFTED {one}"} for one in BOTH]
-    ),
+    "compare": Study(hr.compare_roles, [{"before": one, "after": f"LATER {one}"} for one in BOTH]),
     "replicate": Study(
         hr.replicate_roles, [{"sets": [one, f"OTHER {one}"], "names": NAMES} for one in BOTH]
     ),
