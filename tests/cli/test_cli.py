@@ -11,6 +11,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -68,10 +69,7 @@ class TestAssign:
     @pytest.fixture
     def scored(self, classified: Path, tmp_path: Path) -> Path:
         """A copy of the results that a test may change."""
-        folder = tmp_path / "scored"
-        HeadScores.load(classified).save(folder)
-        run_well("assign", folder)
-        return folder
+        return shutil.copytree(classified, tmp_path / "scored")
 
     @pytest.mark.parametrize(
         "options", ["--threshold 0.9 --distance-margin 2", "--clusters none", "--test betting"]
@@ -91,11 +89,7 @@ class TestAssign:
         self, scored: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = contents(scored)
-
-        def interrupt(*_: object, **__: object) -> bytes:
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(RoleTable, "export", interrupt)
+        monkeypatch.setattr(RoleTable, "export", Mock(side_effect=KeyboardInterrupt))
         result = run("assign", scored, "--threshold", "1")
         assert result.exit_code == 130
         assert result.stderr.startswith(f"interrupted: the results in {scored} are unchanged")

@@ -31,20 +31,20 @@ def test_success(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
     assert {"scores.parquet", "roles.csv"} < names(tmp_path / OUT)
 
 
-def test_standard_output_that_is_closed() -> None:
-    command = f"exec {sys.executable} -m headroles export nowhere >&-"
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("export nowhere >&-", "standard output is closed; let it go to a file or /dev/null"),
+        ("--version >/dev/full", "no space is left: on the disk of the results, of standard"),
+    ],
+)
+def test_output_that_cannot_be_written_is_an_error(words: str, message: str) -> None:
+    command = f"exec {sys.executable} -m headroles {words}"
     done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
-    assert done.stderr == "error: standard output is closed; let it go to a file or /dev/null\n"
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_output_that_cannot_be_written_is_an_error() -> None:
-    command = [sys.executable, "-m", "headroles", "--version"]
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert done.returncode != 0
-    assert done.stderr
+    assert done.stderr.startswith(f"error: {message}")
+    assert done.stderr.count("\n") == 1
 
 
 def ended_by(script: str, number: signal.Signals) -> tuple[int, str]:
@@ -87,8 +87,7 @@ def test_a_signal_while_modules_load(
     arguments = ["score", "nowhere", str(sample), "--out", str(tmp_path / OUT)]
     found, said = ended_by(STOPS_IN.format(module=module, arguments=arguments), number)
     assert found == code
-    assert said.startswith("interrupted")
-    assert "Traceback" not in said
+    assert re.fullmatch(r"interrupted.*\n", said)
     assert names(tmp_path) == set()
 
 

@@ -39,8 +39,8 @@ def test_an_interrupted_run_resumes(bert_folder: Path, sample: Path, tmp_path: P
     refused = run(*asked)
     assert refused.exit_code == 1
     assert "holds the work of an unfinished run" in refused.stderr
-    other = run(*asked, "--resume", "--window", 1)
-    assert "has other settings: options window was 2 and is 1" in other.stderr
+    other = run(*asked, "--resume", "--window", 1).stderr
+    assert "has other settings: options window was 2 and is 1" in other
     with stopped_after(1, ModelError("no luck")):
         failed = run(*asked, "--resume")
     error, printed = failed.stderr.splitlines()

@@ -18,8 +18,6 @@ from headroles import (
     assign_roles,
     compare_roles,
 )
-from headroles.models.heads.remaining import removed_heads
-from headroles.models.heads.surgery import zero_heads
 from headroles.models.loading.encoder import load_model
 from headroles.results.formats import ENDINGS, FORMATS
 from headroles.results.stored import save_together
@@ -53,6 +51,11 @@ assign OUT/after --preset published => warning: scores were not made with this p
 show OUT/after --json                                => "preset": "published"
 score BERT TREEBANK --no-beyond-offset --out OUT/before
 compare OUT/before OUT/after                         => /model over small.conllu
+""",
+    "a collaborative model is pruned": """
+prune MADE --order top --keep 7 --out OUT            => 5 of 12 heads removed (order: top)
+ls OUT => low_rank.json low_rank.safetensors config.json tokenizer.json tokenizer_config.json \
+    pruning.csv pruning.parquet run.json
 """,
     "roles of redundancy": """
 classify BERT TREEBANK --no-beyond-offset --out OUT/roles
@@ -134,22 +137,17 @@ def logits(folder: Path) -> torch.Tensor:
     return found
 
 
-@pytest.mark.parametrize("with_task", [False, True])
 def test_progress_of_collaborate_is_that_of_the_whole_study(
-    with_task: bool,
-    classifier: Path,
-    labelled: Path,
-    out: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    classifier: Path, labelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
-    task = ("--task", labelled) if with_task else ()
-    shown = run("collaborate", classifier, "--rank", 16, *task, "--out", out)
-    lines = re.findall(r"collaboration: (\d+) of (\d+) steps", shown.stderr)
-    done, total = zip(*(map(int, line) for line in lines), strict=True)
-    assert list(done) == sorted(done)
-    assert done[-1] == total[-1]
-    assert done[0] < total[0] / 4 < done[len(done) // 2]
+    for more in (["--out", tmp_path / "alone"], ["--task", labelled, "--out", tmp_path / "both"]):
+        shown = run("collaborate", classifier, "--rank", 16, *more)
+        lines = re.findall(r"collaboration: (\d+) of (\d+) steps", shown.stderr)
+        done, total = zip(*(map(int, line) for line in lines), strict=True)
+        assert list(done) == sorted(done)
+        assert done[-1] == total[-1]
+        assert done[0] < total[0] / 4 < done[len(done) // 2]
 
 
 def test_a_collaborative_model_has_the_loss_and_metrics_that_are_said(
@@ -164,18 +162,6 @@ def test_a_collaborative_model_has_the_loss_and_metrics_that_are_said(
     for folder, when in ((classifier, "before"), (made, "after")):
         out = run_well("ablate", folder, labelled, "--out", made.parent / when, "--json")
         assert json.loads(out.stdout)["facts"]["measured"] == pytest.approx(task[when])
-
-
-def test_pruning_a_collaborative_model_equals_masking(made: Path, out: Path) -> None:
-    run_well("prune", made, "--order", "top", "--keep", 7, "--out", out)
-    removed = removed_heads(load_model(out).config)
-    assert len(removed) == 5
-    masked = load_model(made)
-    zero_heads(masked, removed)
-    with torch.no_grad():
-        expected = masked(**make_inputs()).logits
-    assert_same_outputs(logits(out), expected)
-    assert {"low_rank.json", "low_rank.safetensors", "run.json"} <= names(out)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +235,7 @@ def places(
         conllu_sentence([("a" * 60, 0, "root")] + [("a" * 60, 1, "dep")] * 9, "c-1", "c")
     )
     counts.write_text("cats\t3\nsleep\t9\n", encoding="utf-8")
-    fixtures = {"BERT": "bert_folder", "TUNED": "tuned_folder", "PRUNED": "pruned"}
+    fixtures = {"BERT": "bert_folder", "TUNED": "tuned_folder", "PRUNED": "pruned", "MADE": "made"}
     fixtures |= {"SAMPLE": "sample", "SMALL": "small", "TREEBANK": "treebank", "OUT": "out"}
     made = {name: request.getfixturevalue(fixture) for name, fixture in fixtures.items()}
     return {**made, "BEFORE": results / "before", "HITS": hits, "COUNTS": counts, "LONG": too_long}
@@ -264,16 +250,12 @@ def test_transcripts(transcript: str, places: dict[str, object]) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    scores = some_scores()
-    folder = tmp_path_factory.mktemp("results") / "roles"
-    return save_together(folder, [scores, assign_roles(scores)])
-
-
-@pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    shifts = compare_roles(some_scores(), some_scores(1))
-    return shifts.save(tmp_path_factory.mktemp("results") / "shifts")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[Any, Path]:
+    """Folders of tables by their kind; tests must not change them."""
+    scores, folder = some_scores(), tmp_path_factory.mktemp("results")
+    roles = save_together(folder / "roles", [scores, assign_roles(scores)])
+    shifts = compare_roles(scores, some_scores(1)).save(folder / "shifts")
+    return {RoleTable: roles, RoleComparison: shifts}
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
@@ -281,11 +263,10 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("kind", "view"), [(kind, one) for kind in (RoleTable, RoleComparison) for one in kind.views]
 )
 def test_every_view_in_every_format(
-    folder: Path, compared: Path, tmp_path: Path, kind: Any, view: str, fmt: str
+    stored: dict[Any, Path], tmp_path: Path, kind: Any, view: str, fmt: str
 ) -> None:
-    place = folder if kind is RoleTable else compared
-    expected = kind.load(place).export(fmt, view)
-    arguments = ("export", place, "--format", fmt, "--view", view)
+    expected = kind.load(stored[kind]).export(fmt, view)
+    arguments = ("export", stored[kind], "--format", fmt, "--view", view)
     assert run_well(*arguments).stdout_bytes == expected
     assert run_well(*arguments, "--out", tmp_path / "table").stdout == ""
     assert (tmp_path / "table").read_bytes() == expected
@@ -293,13 +274,16 @@ def test_every_view_in_every_format(
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_the_ending_chooses_the_format(folder: Path, tmp_path: Path, ending: str) -> None:
+def test_the_ending_chooses_the_format(
+    stored: dict[Any, Path], tmp_path: Path, ending: str
+) -> None:
     file = tmp_path / f"table{ending}"
-    assert run("export", folder, "--out", file).exit_code == 0
-    assert file.read_bytes() == run("export", folder, "--format", ENDINGS[ending]).stdout_bytes
+    run_well("export", stored[RoleTable], "--out", file)
+    assert file.read_bytes() == RoleTable.load(stored[RoleTable]).export(ENDINGS[ending])
 
 
-def test_parts_of_the_table(folder: Path) -> None:
+def test_parts_of_the_table(stored: dict[Any, Path]) -> None:
+    folder = stored[RoleTable]
     whole = RoleTable.load(folder)
     assigned = whole.where(only_assigned=True)
     assert assigned.frame["assigned"].all()
@@ -311,5 +295,7 @@ def test_parts_of_the_table(folder: Path) -> None:
     ):
         assert 0 < len(part) < len(whole)
         for view in ("long", "wide", "answers", "colocation"):
-            found = run_well("export", folder, *flags.split(), "--view", view).stdout_bytes
+            found = run_well(
+                "export", stored[RoleTable], *flags.split(), "--view", view
+            ).stdout_bytes
             assert found == part.export("csv", view)

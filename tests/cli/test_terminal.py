@@ -79,9 +79,9 @@ def test_a_folder_and_words_of_a_command_line(nasty: Path, tmp_path: Path) -> No
 def test_exported_tables_keep_names_but_on_a_terminal(nasty: Path, tmp_path: Path) -> None:
     out = tmp_path / "sentences"
     printed("examples", nasty, *HEAD, "--out", out)
-    command = [sys.executable, "-m", "headroles", "export", str(out)]
-    piped = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+    piped = run("export", out).stdout
     assert any(WORD in row["text"] for row in csv.DictReader(io.StringIO(piped)))
+    command = [sys.executable, "-m", "headroles", "export", str(out)]
     seen = on_terminal(command)
     assert r"Ca\x9bts\u202e\x1b]0;x" in seen
     assert printable_lines(seen) == seen

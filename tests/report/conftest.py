@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 
 import headroles as hr
 from headroles.drawing.page import Page
-from headroles.results.shown import Grid
 from headroles.studies.classification.role_table import Head
 from tests.conftest import make_bert, make_scores, make_tokenizer
 from tests.studies.conftest import classifier, labelled, roles
@@ -46,16 +45,6 @@ def marked(ax: Axes) -> dict[str, set[Head]]:
 def parts_of(page: Page, kind: type[P]) -> list[P]:
     """The parts of a page of one kind, in their order."""
     return [part for one in page.sections for part in one.parts if isinstance(part, kind)]
-
-
-def tables_of(page: Page) -> list[Grid]:
-    """The tables of a page, in their order."""
-    return parts_of(page, Grid)
-
-
-def texts_of(page: Page) -> list[str]:
-    """The texts of a page, in their order."""
-    return parts_of(page, str)
 
 
 @pytest.fixture(scope="session")

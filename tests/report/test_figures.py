@@ -37,9 +37,8 @@ def test_a_role_has_its_means_and_answers(table: hr.RoleTable) -> None:
     rows = table.where(role="local").frame
     assert cells(ax).ravel() == pytest.approx(rows["mean"])
     found = marked(ax)
-    sure = found.get("yes, certified", set())
-    assert found.get("yes", set()) | sure == set(table.heads_with("local"))
     certified = rows[(rows["answer"] == "yes") & (rows["certified"] == "yes")]
+    sure = found.get("yes, certified", set())
     assert sure == set(zip(certified["layer"], certified["head"], strict=True))
     undecided = rows[rows["answer"] == "undecided"]
     assert found["undecided"] == set(zip(undecided["layer"], undecided["head"], strict=True))
@@ -161,18 +160,13 @@ def test_importance_of_roles(role_importance: hr.ImportanceByRole, tmp_path: Pat
     assert page.answer[1] == "Matter more than random heads: no role shown."
 
 
-def test_replication(replication: hr.Replication, tmp_path: Path) -> None:
+def test_replication(replication: hr.Replication) -> None:
     heads = replication.heads()
     own = heads[heads["role"] == "local"].sort_values(["layer", "head"])["at_least"]
     assert own.max() == 2
     assert cells(report.draw_replication(replication, "local")).ravel().tolist() == own.tolist()
     in_all = (heads["at_least"] == 2).groupby([heads["layer"], heads["head"]]).sum()
     assert cells(report.draw_replication(replication)).ravel().tolist() == in_all.tolist()
-    page = make_report(replication.save(tmp_path / "replication"))
-    assert page.answer[0].startswith("2 corpora: one, two.")
-    n_local = int((own == 2).sum())
-    row = next(line for line in repr(replication).splitlines() if "neighbouring" in line)
-    assert row.split()[2] == str(n_local)
 
 
 def test_layer_counts(layer_counts: hr.Replication, tmp_path: Path) -> None:
@@ -241,24 +235,17 @@ def folder(table: hr.RoleTable, tmp_path: Path) -> Path:
     return table.save(tmp_path / "roles")
 
 
-def titles(figure: Figure) -> list[str]:
-    return [ax.get_title() for ax in figure.axes if ax.get_title()]
-
-
 def test_title_width_and_role(folder: Path) -> None:
     plain = draw_figure(folder, FigureOptions(kind="role", role="special tokens"))
-    assert titles(plain) == ["special tokens"]
+    assert [ax.get_title() for ax in plain.axes if ax.get_title()] == ["special tokens"]
     options = FigureOptions(kind="role", role="local", heading="Neighbours", width=3.3)
     figure = draw_figure(folder, options)
-    assert titles(figure) == ["Neighbours\nneighbouring words"]  # the role is always named
+    titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
+    assert titles == ["Neighbours\nneighbouring words"]  # the role is always named
     assert figure.get_size_inches()[0] == pytest.approx(3.3)
-
-
-def test_the_command(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "f.svg"
-    asked = ("--kind", "role", "--role", "local", "--title", "Neighbours")
-    run_well("figure", folder, *asked, "--out", out)
-    assert "Neighbours" in out.read_text()
+    out = folder.with_name("f.svg")
+    run_well("figure", folder, "--role", "local", "--kind", "role", "--title", "Mine", "--out", out)
+    assert "Mine" in out.read_text()
 
 
 # Attention as arcs, and figures in files.

@@ -22,40 +22,33 @@ from headroles.report.pages import make_report, write_report
 from headroles.results.shown import SEE_FULL, WIDE, Grid
 from headroles.results.stored import save_together
 from headroles.roles import in_words
-from headroles.studies.classification.figures import LEGEND, draw_heads, role_map
+from headroles.studies.classification.figures import LEGEND, role_map
 from headroles.studies.comparison.figures import comparison_map
 from headroles.studies.inspection.again import AgainOptions, ExampleOptions
 from headroles.studies.inspection.examples import quote
 from tests.conftest import changed, make_scores, write_treebank
-from tests.report.conftest import parts_of, tables_of, texts_of
+from tests.report.conftest import parts_of
 
 EVIL = '<script>alert("1")</script>'
 
 
 class Outline(HTMLParser):
-    """The tags of a page, its ids, what it refers to, and the text of its headings."""
+    """The ids of a page, what it refers to, and the types of its scripts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.tags: list[str] = []
         self.ids: list[str] = []
         self.refers: list[str] = []
-        self.headings: list[str] = []
         self.scripts: list[str | None] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
         if tag == "script":
             self.scripts.append(dict(attrs).get("type"))
         for name, value in attrs:
             self.ids += [value or ""] if name == "id" else []
             if name in ("src", "href", "xlink:href", "action", "data", "poster", "srcset"):
                 self.refers.append(value or "")
-
-    def handle_data(self, data: str) -> None:
-        if self.tags and self.tags[-1] in ("h1", "h2") and data.strip():
-            self.headings.append(data.strip())
 
 
 @pytest.fixture
@@ -68,8 +61,8 @@ def test_heads_that_are_gone_do_not_count(scores: HeadScores, tmp_path: Path) ->
     values[:, 0, 1] = np.nan
     made = assign_roles(changed(replace(scores, values=values), model={"removed_heads": [[0, 1]]}))
     page = make_report(made.save(tmp_path / "out"))
-    assert tables_of(page)[0].columns[0] == "What the 5 heads attend to"
-    assert [text for text in texts_of(page) if "ntestable" in text] == [
+    assert parts_of(page, Grid)[0].columns[0] == "What the 5 heads attend to"
+    assert [text for text in parts_of(page, str) if "ntestable" in text] == [
         "Untestable: fewer than two examples (5); the head was removed from the model (3)."
     ]
 
@@ -82,7 +75,7 @@ def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> 
     assert page.answer[1].startswith(f"Heads attend also: {len(own)} to neighbouring words, ")
     assert "Distance was not controlled" in page.answer[2]
     (summary,) = (one for one in table.summarize() if isinstance(one, Grid))
-    assert tables_of(page)[0].rows == summary.rows
+    assert parts_of(page, Grid)[0].rows == summary.rows
     first = own.loc[own["mean"].idxmax()]
     row = next(row for row in summary.rows if row[0] == in_words("local"))
     assert row[1] == str(len(own))
@@ -95,9 +88,8 @@ def test_nobody_has_a_role(scores: HeadScores, tmp_path: Path) -> None:
     page = make_report(folder)
     assert page.answer[1] == "No head was shown another role."
     assert not {"Wide", "Controls"} & {*table.in_full().splitlines()}  # which would be empty
-    found = Outline(page.to_html())
-    assert "svg" in found.tags
-    assert "Sentences" not in found.headings
+    assert "<svg" in page.to_html()
+    assert not parts_of(page, Sentences)
 
 
 def test_nothing_is_loaded_and_ids_are_unique(folder: Path) -> None:
@@ -126,24 +118,18 @@ def test_names_are_text(scores: HeadScores, tmp_path: Path) -> None:
     assert text.count("&lt;script&gt;") > 5
 
 
-def test_a_comparison_has_its_numbers(shifts: RoleComparison, tmp_path: Path) -> None:
+def test_certified_changes_are_counted(shifts: RoleComparison, tmp_path: Path) -> None:
     page = make_report(shifts.save(tmp_path / "shifts"))
-    last = shifts.frame[shifts.frame["checkpoint"] == shifts.checkpoints[-1]]
-    for status in ("gained", "lost"):
-        rows = last[last["status"] == status]
-        told = [line for line in page.answer if line.startswith(f"{status.capitalize()}: ")]
-        assert len(told) == (len(rows) > 0)
-        for row in rows.to_dict("records"):
-            assert f"{row['layer']}-{row['head']} {in_words(row['role'])}" in told[0]
-    assert Outline(page.to_html()).tags.count("table") >= 3
-    assert "certified" not in " ".join(page.answer)  # scores made by hand have no bounds
-    frame = shifts.frame.assign(certified=shifts.frame["change"])
-    certified = make_report(replace(shifts, frame=frame).save(tmp_path / "certified"))
-    changed = last[last["change"] == "changed"]
-    told = f"Of {len(last)} means (6 heads x {len(last) // 6} roles), {len(changed)} moved by"
-    assert any(line.startswith(told) for line in certified.answer)
-    told = f"Certified to differ from 0: {len(changed)} of the {len(changed)}."
-    assert (told in certified.answer) == (len(changed) > 0)
+    assert "certified" not in " ".join(page.answer).lower()  # scores by hand have no bounds
+    first = shifts.frame[shifts.frame["checkpoint"] == shifts.checkpoints[0]]
+    frame = first.assign(certified=first["change"], checkpoint=shifts.checkpoints[-1])
+    page = make_report(replace(shifts, frame=frame).save(tmp_path / "certified"))
+    n = (frame["change"] == "changed").sum()
+    assert n > 0
+    moved = f"Of {len(frame)} means (6 heads x {len(frame) // 6} roles), {n} moved by"
+    lines = "\n".join(page.answer).splitlines()
+    assert any(line.startswith(moved) for line in lines)
+    assert f"Certified to differ from 0: {n} of the {n}." in lines
 
 
 def test_a_link_in_the_place_of_the_report_is_not_followed(
@@ -168,14 +154,12 @@ def test_what_goes_beyond_position_is_told_by_how_far(tmp_path: Path) -> None:
     table = assign_roles(make_scores(values, (role, beyond)))
     page = make_report(table.save(tmp_path / "out"))
     positional = "Positional, not counted: 0-0 (word -> its governor 9.0)"
-    assert any(one.startswith(positional) for one in texts_of(page))
+    assert any(one.startswith(positional) for one in parts_of(page, str))
     assert page.answer[0].startswith("2 of the 4 heads attend to syntactic partners, more than")
     assert "The clearest is 0-1, word \u2192 its governor: 5.0 times" in page.answer[0]
-    heads, best = tables_of(page)[:2]
+    heads, best = parts_of(page, Grid)[:2]
     assert heads.rows[0][:4] == ("syntactic partners", "2", "0-1 0-2", "0-1")
     assert best.rows[0][:2] == ("word -> its governor", "0-1")
-    counts = np.asarray(draw_heads(table).axes[0].collections[0].get_array())
-    assert counts.tolist() == [[0, 1, 1, 0]]
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +208,7 @@ def test_a_sentence_of_ones_own_is_on_the_page(
         for query, key, weight, _ in first.arcs:
             assert weight == seen.weights[query, key]
     long = make_report(classified, tokens="cat " * 600)  # the others keep their weights
-    assert any("or more than the 512 that the model reads" in text for text in texts_of(long))
+    assert any("or more than the 512 that the model reads" in text for text in parts_of(long, str))
     first, *others = parts_of(long, Sentences)[0].quoted
     assert (first.score, first.words[0]) == ("yours", "cat")
     assert all(one.words[0] == "[CLS]" for one in others)
@@ -237,7 +221,7 @@ def test_pages_and_full_texts_do_not_point_to_the_full_text(
     fresh = replace(table)  # the summary of the shared table may be made already
     page = plain_page(fresh)
     assert page.answer == ("Yes.",)
-    assert not any("more" in text for text in texts_of(page))
+    assert not any("more" in text for text in parts_of(page, str))
     assert fresh.in_full().startswith("Yes.")
 
 
@@ -254,7 +238,7 @@ def test_without_the_model_arcs_have_no_weights(classified: Path, tmp_path: Path
     assert why_not[0].startswith("Weights are not shown: ")
     assert all(" → " in text and not text[-1].isdigit() for _, text in one.arcs_in_words)
     page = make_report(classified, model=str(tmp_path / "gone"))
-    assert texts_of(page).count(why_not[0]) == 1
+    assert parts_of(page, str).count(why_not[0]) == 1
 
 
 def test_sentences_that_cannot_be_read_have_a_reason(classified: Path, tmp_path: Path) -> None:
@@ -264,7 +248,7 @@ def test_sentences_that_cannot_be_read_have_a_reason(classified: Path, tmp_path:
         (classified, {"corpus": tmp_path / "gone.conllu"}, "gone.conllu"),
     ):
         page = make_report(folder, **options)
-        (said,) = (text for text in texts_of(page) if text.startswith("The sentences cannot be"))
+        (said,) = (text for text in parts_of(page, str) if text.startswith("The sentences cannot"))
         assert reason in said
         assert not parts_of(page, Sentences)
 
@@ -298,8 +282,6 @@ def test_a_role_is_as_in_the_table(table: RoleTable) -> None:
     assert facts["interval"][0] == pytest.approx(rows["ci_low"].tolist(), rel=0.005)
     assert facts["interval"][1] == pytest.approx(rows["ci_high"].tolist(), rel=0.005)
     assert texts(facts["answer"][0]) == rows["answer"].tolist()
-    full = {sign for sign, _, look in LEGEND.values() if look == "full"}
-    assert [mark in full for mark in texts(view["marks"])] == (rows["answer"] == "yes").tolist()
 
 
 def test_a_comparison_has_before_and_after(shifts: RoleComparison) -> None:

@@ -14,12 +14,12 @@ from scipy import stats
 from headroles import HeadScores, RoleTable, assign_roles, classify_heads, read_conllu
 from headroles.errors import StorageError, UsageError
 from headroles.report.pages import make_report
-from headroles.results.shown import WIDE
+from headroles.results.shown import WIDE, Grid
 from headroles.roles import SCORES
 from headroles.studies.classification.figures import draw_role
 from headroles.testing.evidence import ROLE_ANSWERS
 from tests.conftest import flat, make_scores, role_ids
-from tests.report.conftest import tables_of
+from tests.report.conftest import parts_of
 from tests.rounding import assert_same_sums
 
 ARCS = "syntactic:any:to_governor"
@@ -273,7 +273,7 @@ def test_a_part_of_a_table_says_nothing_about_the_rest(
     part = table.where(role="neighbouring words", layer=1)
     assert (part.roles, part.warnings) == (("local",), ())
     page = make_report(part.save(tmp_path / "part"))
-    assert tables_of(page)[0].columns[0] == "What the 6 heads attend to"
+    assert parts_of(page, Grid)[0].columns[0] == "What the 6 heads attend to"
     assert "Score with beyond_offset" not in flat(subjects.where(SUBJECT, layer=0))
 
 
