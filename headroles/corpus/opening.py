@@ -54,9 +54,10 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
         return read_arcs(paths, options.as_group(ArcsOptions))
     if parser is None:
         if columns is not None or is_table or kinds & _TEXTS:
-            named = "" if columns else ", and the columns that hold the text with `text_columns`"
-            named *= is_table
-            raise UsageError(f"text must be parsed; name a spaCy pipeline with `parser`{named}")
+            advice = "name a spaCy pipeline with `parser`"
+            if is_table and not columns:
+                advice += ", and the columns that hold the text with `text_columns`"
+            raise UsageError(f"text must be parsed; {advice}")
         return read_conllu(paths, options.as_group(ConlluOptions))
     if kinds & {*SUFFIXES, ".conll"}:
         raise UsageError("a treebank is parsed already; omit `parser`, or give text")

@@ -34,8 +34,8 @@ class FigureOptions(Options):
     title: ClassVar[str] = "Output"
 
     kind: str | None = None
-    """roles, heads, role (of roles); heads, changes, trajectory (of comparisons); worth, curves,
-    tasks, layers, tokens (of others); left out: the usual one."""
+    """roles, heads, role (of roles); heads, changes, trajectory (of comparisons); role, layers (of
+    score sets); worth, curves, tasks, tokens, attention (of others); left out: the usual one."""
     role: str | None = None
     """Role, by id, words or relation; if left out, the one with the clearest head."""
     checkpoint: str | None = None
@@ -75,7 +75,7 @@ def make_report(folder: str | Path, options: ReportOptions) -> Page:
 
 def _pictures(result: Result) -> Iterator[Picture]:
     """Yield every kind of figure that can be drawn of a result."""
-    for kind in result.figures:
+    for kind in result.figure_kinds:
         try:
             drawn = draw_result(result, FigureOptions(kind=kind))
         except HeadRolesError:  # such as a table without rows to draw
@@ -127,7 +127,8 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
 
 def draw_result(result: Result, options: FigureOptions) -> Figure:
     """Draw a figure of a result. Raises UsageError for options of another kind."""
-    taken = inspect.signature(figure_function(type(result), options.kind)).parameters
+    kind = options.kind or result.figure_kinds[0]
+    taken = inspect.signature(figure_function(type(result), kind)).parameters
     names = ("role", "checkpoint", "estimator", "measure")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     for name in given:

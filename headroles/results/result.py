@@ -189,14 +189,20 @@ class Result(Stored):
         )
         return made
 
+    @property
+    def figure_kinds(self) -> tuple[str, ...]:
+        """Kinds of figures that this result has; the first is the usual one."""
+        return tuple(self.figures)
+
     def plot(self, kind: str | None = None, **options: Any) -> Any:
         """Draw a kind of figure, by default the usual one; ``options`` are those of its function.
 
         Raises UsageError for results without such a figure.
         """
-        if not self.figures or kind not in (None, *self.figures):
-            raise UsageError(not_among(f"figure of the {self.kind} called", kind, [*self.figures]))
-        draw = figure_function(type(self), kind)
+        kinds = self.figure_kinds
+        if not kinds or kind not in (None, *kinds):
+            raise UsageError(not_among(f"figure of the {self.kind} called", kind, [*kinds]))
+        draw = figure_function(type(self), kind or kinds[0])
         role = inspect.signature(draw).parameters.get("role")
         if role is not None and role.default is role.empty:
             options.setdefault("role", self.clearest_role())
@@ -390,7 +396,7 @@ class Result(Stored):
         except HeadRolesError:  # such as a table without rows
             return ""
         data = base64.b64encode(figure._repr_png_()).decode()
-        text = html.escape(describe(figure_function(type(self))))
+        text = html.escape(describe(figure_function(type(self), self.figure_kinds[0])))
         return f'<img alt="{text}" src="data:image/png;base64,{data}">'
 
 
@@ -412,9 +418,9 @@ def score_of(record: Record) -> str:
     return str(record.facts.get("score", "")) or next(filter(None, of_sources), "")
 
 
-def figure_function(result: type[Result], kind: str | None = None) -> Callable[..., Any]:
-    """Import the function that draws a kind of figure, by default the first."""
-    name = result.figures[kind or next(iter(result.figures))]
+def figure_function(result: type[Result], kind: str) -> Callable[..., Any]:
+    """Import the function that draws a kind of figure."""
+    name = result.figures[kind]
     function: Callable[..., Any] = resolve_name(
         name if ":" in name else f"{result.__module__}:{name}"
     )

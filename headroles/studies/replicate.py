@@ -64,8 +64,8 @@ class Replication(Result):
     least so many sets have the role, ``p_adjusted`` min(1, 1 / E) corrected over the family of all
     heads and roles for this number, ``replicated`` whether it is at most alpha.
 
-    Heads of models of different seeds do not correspond: ``at_least`` is 1 alone, and `layers` has
-    the answer.
+    Heads of models of different seeds do not correspond: `layers` has the answer, and `heads` no
+    row; ``at_least`` is 1 alone, numbers after it are NaN, and ``replicated`` is False.
 
     With ``replication`` as `replicate_roles` returns it:
 
@@ -76,7 +76,10 @@ class Replication(Result):
     kind: ClassVar[str] = "replication"
     question: ClassVar[str] = "Which roles replicate?"
     options_type: ClassVar[type[Options]] = ReplicateOptions
-    figures: ClassVar[Mapping[str, str]] = {"role": "draw_replication"}
+    figures: ClassVar[Mapping[str, str]] = {
+        "role": "draw_replication",
+        "layers": "draw_layer_counts",
+    }
     columns: ClassVar[tuple[str, ...]] = (
         *"layer head role sets shown_in at_least mean beyond_distance".split(),
         *"log_e p_adjusted replicated".split(),
@@ -89,12 +92,17 @@ class Replication(Result):
         numbers = [(k + 1,) for k in range(most)]
         return {**dict.fromkeys((("layer",), ("head",), ("role",)), ()), ("at_least",): numbers}
 
+    @property
+    def figure_kinds(self) -> tuple[str, ...]:
+        """Of seeds heads by layer, else heads by themselves."""
+        return ("layers",) if self.options.over == SEEDS else ("role",)
+
     def heads(self) -> pd.DataFrame:
         """Return for each head and role the number ``at_least`` of its sets, and their names."""
         shown = self.frame["at_least"].where(self.frame["replicated"], 0)
         by_head = self.frame.assign(at_least=shown).groupby(["layer", "head", "role"], sort=False)
         heads: pd.DataFrame = by_head.agg({"at_least": "max", "shown_in": "first"}).reset_index()
-        return heads
+        return heads[:0] if self.options.over == SEEDS else heads
 
     def everywhere(self) -> pd.DataFrame:
         """Return heads with roles in all sets, no role counted in two ways.
@@ -337,7 +345,11 @@ def _frame(
             "replicated": combined.shows(options.alpha),
         }
         frames.append(pd.DataFrame(part)[list(Replication.columns)])
-    return pd.concat(frames, ignore_index=True)
+    frame = pd.concat(frames, ignore_index=True)
+    if options.over == SEEDS:  # no answers about single heads
+        frame[["mean", "beyond_distance", "log_e", "p_adjusted"]] = np.nan
+        frame["replicated"] = False
+    return frame
 
 
 def draw_replication(
@@ -345,9 +357,9 @@ def draw_replication(
 ) -> Axes:
     """Draw layers x heads: in at least how many score sets each head has a role.
 
-    Without ``role``, the number of roles that a head was shown to have in all sets. Of seeds, whose
-    heads do not correspond, heads by layer (`draw_layer_counts`). Raises UsageError for a role that
-    the table does not have.
+    Without ``role``, the number of roles that a head was shown to have in all sets. Raises
+    UsageError for a role that the table does not have, and for seeds, whose heads do not
+    correspond.
 
     With ``replication`` as `replicate_roles` returns it:
 
@@ -356,7 +368,7 @@ def draw_replication(
     'roles in all 2 corpora'
     """
     if replication.options.over == SEEDS:
-        return draw_layer_counts(replication, role or "", ax)
+        raise UsageError("heads of seeds do not correspond; count them by draw_layer_counts")
     heads, sets = replication.heads(), len(replication.facts["names"])
     if role is None:
         numbers = (heads["at_least"] == sets).groupby([heads["layer"], heads["head"]]).sum()

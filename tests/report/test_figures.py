@@ -18,12 +18,13 @@ from msgspec import structs
 import headroles as hr
 from headroles import report
 from headroles.drawing import saving
+from headroles.drawing.page import Picture
 from headroles.drawing.saving import save_figure, to_svg
 from headroles.drawing.style import BRIGHT, DARK
 from headroles.errors import StorageError, UsageError
 from headroles.report.pages import FigureOptions, draw_figure, make_report
 from tests.commands import run_well
-from tests.report.conftest import marked
+from tests.report.conftest import marked, parts_of
 
 
 def cells(ax: Any) -> np.ndarray:
@@ -173,8 +174,16 @@ def test_layer_counts(layer_counts: hr.Replication, tmp_path: Path) -> None:
     layers = layer_counts.layers().query("role == 'local'").groupby("layer")["with_role"]
     for ax in (report.draw_layer_counts(layer_counts, "local"), layer_counts.plot(role="local")):
         assert [bar.get_height() for bar in ax.patches] == layers.mean().tolist()
-    page = make_report(layer_counts.save(tmp_path / "counts"))
+    folder = layer_counts.save(tmp_path / "counts")
+    page = make_report(folder)
     assert page.answer[0].startswith("2 seeds")
+    (picture,) = parts_of(page, Picture)
+    assert picture.caption.startswith("Draw heads with a role by layer")
+    assert draw_figure(folder, FigureOptions(kind="layers")).axes[0].get_xlabel() == "layer"
+    with pytest.raises(UsageError, match="no figure of the replication called 'role'"):
+        draw_figure(folder, FigureOptions(kind="role"))
+    with pytest.raises(UsageError, match="heads of seeds do not correspond"):
+        report.draw_replication(layer_counts)
 
 
 def test_curves(curves: hr.PruningCurves) -> None:
@@ -343,10 +352,21 @@ def test_stored_examples_draw_the_attention_in_the_first(
     assert "bones" in file.read_text("utf-8")
     assert file.read_text("utf-8") == drawn.read_text("utf-8")
     examples = hr.Examples.load(kept)
-    facts = {**examples.record.facts, "attention": [[["a"], [[0, 1, 0.5, True]]]]}
-    forged = replace(examples, record=structs.replace(examples.record, facts=facts))
-    with pytest.raises(StorageError, match="an arc to no word"):
-        hr.Examples.load(forged.save(tmp_path / "forged"))
+    assert len(examples) > 1
+    assert examples.facts.attention[0] == [*found[0].labels]
+    for k, (forgery, reason) in enumerate(
+        (
+            ({"attention": [["a"], [[0, 1, 0.5, True]]]}, "an arc to no word"),
+            ({"attention": [[], []]}, "of length >= 1"),
+            ({"attention": [["a"], [[0, 0, 1e308, False]]]}, "<= "),
+            ({"score": r"$\frac$"}, "Invalid enum value"),
+        )
+    ):
+        facts = {**examples.record.facts, **forgery}
+        forged = replace(examples, record=structs.replace(examples.record, facts=facts))
+        with pytest.raises(StorageError, match=f"does not fit examples.parquet .*{reason}"):
+            hr.Examples.load(forged.save(tmp_path / f"forged{k}"))
     run_well(*asked, "--no-weights", "--overwrite")
-    with pytest.raises(UsageError, match="no model was read with these examples"):
+    message = "examples again with model, and without weights=False"
+    with pytest.raises(UsageError, match=message):
         draw_figure(kept, FigureOptions())

@@ -47,7 +47,7 @@ def pixels(figure: Figure) -> FloatArray:
 def test_nothing_is_cut(name: str, width: float, request: pytest.FixtureRequest) -> None:
     """No ink reaches the edge of a figure, at the widths of one column and of two."""
     result = request.getfixturevalue(name)
-    for kind in result.figures:
+    for kind in result.figure_kinds:
         figure = draw_result(result, FigureOptions(kind=kind, width=width))
         drawn = pixels(figure)
         assert drawn.shape[1] == pytest.approx(150 * width, abs=1)

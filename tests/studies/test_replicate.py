@@ -120,7 +120,10 @@ def test_sets_that_share_examples_are_averaged(sets: list[HeadScores]) -> None:
 
 
 def test_heads_of_seeds_are_counted_by_layer(sets: list[HeadScores], tmp_path: Path) -> None:
-    """Models of seeds may differ in size; layers that one lacks do not count."""
+    """Models of seeds may differ in size; layers that one lacks do not count.
+
+    Single heads, which do not correspond, have no answers.
+    """
     sets[2] = set_of([[STRONG], [WEAK], [STRONG]], "c", model="deeper")
     counts = replicate_roles(sets, NAMES, over="seeds")
     layers = counts.layers()
@@ -128,6 +131,9 @@ def test_heads_of_seeds_are_counted_by_layer(sets: list[HeadScores], tmp_path: P
     assert layers["heads"].tolist() == [2] * 4 + [1] * 3
     row = next(line for line in repr(counts).splitlines() if "neighbouring words" in line)
     assert row.split()[2:] == ["1-2", "0-1", "1"]
+    assert counts.frame[["mean", "beyond_distance", "log_e", "p_adjusted"]].isna().all(axis=None)
+    assert not counts.frame["replicated"].any()
+    assert counts.heads().empty
     assert Replication.load(counts.save(tmp_path / "counts")) == counts
 
 

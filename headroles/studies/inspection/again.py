@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -150,7 +150,8 @@ Wanted = tuple[Head, str, ExampleOptions]
 """Head, role, and which examples of them."""
 
 
-class Chosen(NamedTuple):
+@dataclass(frozen=True)
+class Chosen:
     """An example to show of a head and a role; ``row`` is its place among the scores.
 
     A sentence that was not scored has the row `TYPED`, and the score NaN.
@@ -167,7 +168,7 @@ class Chosen(NamedTuple):
         """The words of all sentences."""
         return sum((sentence.words for sentence in self.example.sentences), ())
 
-    @property
+    @cached_property
     def marks(self) -> tuple[list[int], list[tuple[int, int]]]:
         """Numbers of the words in the sieve of the role, and its pairs (query, key) of words.
 

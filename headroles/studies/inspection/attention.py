@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from msgspec import Meta
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from headroles.corpus import Example
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
     from headroles.models.loading.encoder import LoadedEncoder, Model
     from headroles.passes.loop import ExampleBatch
 
-Arc = tuple[Count, Count, float, bool]
-"""Numbers of a query and a key, the weight, and whether the role has the arc in its sieve."""
+Arc = tuple[Count, Count, Annotated[float, Meta(ge=0, le=1.1)], bool]
+"""Numbers of a query and a key, the weight (rounded, some lie above 1), and whether the role has
+the arc in its sieve."""
 LEAST = 0.1
 """Smaller attention has no arc, and is not listed, except that of the role."""
 _GREY = "0.65"
@@ -97,7 +99,7 @@ class WordAttention:
         ]
 
     def drawn(self, least: float = LEAST) -> list[Arc]:
-        """Return large arcs, and those of a sieve that has a key for each word at most."""
+        """Return large arcs, and small ones of the role if it has one at most for each word."""
         has_single_keys = self.sieve.sum(axis=1).max(initial=0) <= 1
         return self.arcs((self.weights >= least) | (self.sieve & has_single_keys))
 

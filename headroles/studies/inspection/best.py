@@ -193,20 +193,26 @@ def find_best_heads(scores: HeadScores, options: BestOptions) -> BestHeads:
 def _estimate(
     clusters: IndexArray | None,
     alpha: float,
-    names: str,
     values: NDArray[np.floating],
     reported: BoolArray,
     interval: Callable[..., Any] | None,
 ) -> dict[str, float]:
-    """Return mean, limits, and numbers of the reported ``values`` (examples,), by ``names``.
+    """Return mean, limits, and numbers of the reported ``values`` (examples,), by their names.
 
     Limits are those of an ``interval``, by default of t.
     """
     sample = Sample.of(values[reported, None], None if clusters is None else clusters[reported])
-    by_t, moments = Hypotheses.of(sample, 0.0, size=size_of_scores(sample)), sample.moments
-    limits = interval(sample, confidence=1 - alpha) if interval else by_t.intervals(alpha)
-    found = (moments.mean, limits.ci_low, limits.ci_high, moments.n, moments.n_clusters)
-    return {name: column[0] for name, column in zip(names.split(), found, strict=False)}
+    if interval is None:
+        limits = Hypotheses.of(sample, 0.0, size=size_of_scores(sample)).intervals(alpha)
+    else:
+        limits = interval(sample, confidence=1 - alpha)
+    return {
+        "mean": sample.moments.mean[0],
+        "ci_low": limits.ci_low[0],
+        "ci_high": limits.ci_high[0],
+        "n": sample.moments.n[0],
+        "n_clusters": sample.moments.n_clusters[0],
+    }
 
 
 def _row(
@@ -241,16 +247,19 @@ def _row(
             "offset_share_of_arcs": np.average(hits[reported], weights=arcs[reported]),
         }
     of_scores, of_gains = (wilson_interval, difference_interval) if is_hit else (None, None)
+    gain = estimate(gains, reported, of_gains)
     heads = [divmod(k, scores.n_heads) for k in ranking]
     return {
         "role": role,
         "half": half,
         "layer": heads[0][0],
         "head": heads[0][1],
-        **estimate("mean ci_low ci_high n n_clusters", of_head, reported, of_scores),
+        **estimate(of_head, reported, of_scores),
         "arcs": int(arcs[reported].sum()),
         **of_offset,
-        **estimate("gain gain_ci_low gain_ci_high", gains, reported, of_gains),
+        "gain": gain["mean"],
+        "gain_ci_low": gain["ci_low"],
+        "gain_ci_high": gain["ci_high"],
         "top": "",
         "heads": heads[:top],
     }
@@ -269,16 +278,21 @@ def _precisions(
     best = OFFSETS[int(shares[other, 2:].mean(axis=0).argmax())]
     offset = row.get("offset", best)
     of_offset = of_offsets[OFFSETS.index(offset)]
-    top_gain = "top_gain top_gain_low top_gain_high"
+    precision = estimate(together, reported, wilson_interval)
+    top_gain = estimate(together - single, reported, difference_interval)
     return {
         "offset": offset,
         "top": " ".join(map(head_name, row["heads"])),
         "words_read": int(words[reported].sum()),
-        **estimate("precision precision_low precision_high", together, reported, wilson_interval),
+        "precision": precision["mean"],
+        "precision_low": precision["ci_low"],
+        "precision_high": precision["ci_high"],
         "share_of_words": right[reported, 1].sum() / words[reported].sum(),
         "head_precision": single[reported].mean(),
         "offset_precision": of_offset[reported].mean(),
-        **estimate(top_gain, together - single, reported, difference_interval),
+        "top_gain": top_gain["mean"],
+        "top_gain_low": top_gain["ci_low"],
+        "top_gain_high": top_gain["ci_high"],
     }
 
 

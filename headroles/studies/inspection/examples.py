@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
+from msgspec import Meta
 
 from headroles.drawing.page import Quoted
 from headroles.errors import HeadRolesError, UsageError
@@ -76,18 +77,18 @@ class SentenceOptions(AttentionOptions):
 
 
 class ExampleFacts(Recorded, frozen=True):
-    """What examples are of; ``attention`` has the words and arcs of each, if the model was read."""
+    """What examples are of; ``attention`` has words and arcs of the first, if a model was read."""
 
-    score: str
+    score: Literal["bias", "excess", "hit"]
     layer: Count
     head: Count
     role: str
-    attention: list[tuple[list[str], list[Arc]]]
+    attention: tuple[Annotated[list[str], Meta(min_length=1)], list[Arc]] | None
 
     def __post_init__(self) -> None:
-        for words, arcs in self.attention:
-            if any(max(arc[:2]) >= len(words) for arc in arcs):
-                raise ValueError("an arc to no word")
+        words, arcs = self.attention or ([], [])
+        if any(max(arc[:2]) >= len(words) for arc in arcs):
+            raise ValueError("an arc to no word")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -181,7 +182,7 @@ def find_examples(
         "layer": layer,
         "head": number,
         "role": scores.role_of(head, role),
-        "attention": [(attention.labels, attention.drawn()) for attention in seen],
+        "attention": (seen[0].labels, seen[0].drawn()) if seen else None,
     }
     return Examples.made(
         pd.DataFrame(rows, columns=list(Examples.columns)),
@@ -246,15 +247,19 @@ def _row(scores: HeadScores, chosen: Chosen, seen: WordAttention | None) -> dict
 
 
 def draw_example(examples: Examples, ax: Axes | None = None) -> Axes:
-    """Draw the attention in the first example, as `draw_attention` does.
+    """Draw the attention in the first example.
 
     Raises UsageError for examples without weights.
     """
-    facts, first = examples.facts, examples.frame.iloc[0]
-    if not facts.attention:
-        raise UsageError("no model was read with these examples; name it with `model`")
+    facts = examples.facts
+    if facts.attention is None:
+        raise UsageError(
+            "these examples have no weights; run headroles examples again with `model`, and "
+            "without `weights=False`"
+        )
+    first = examples.frame.iloc[0]
     about = (facts.layer, facts.head), facts.role, facts.score, first["score"], first["example"]
-    words, arcs = facts.attention[0]
+    words, arcs = facts.attention
     return draw_arcs(words, arcs, title_of(*about), ax)
 
 
