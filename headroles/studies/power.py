@@ -168,20 +168,9 @@ def power_analysis(scores: HeadScores, options: PowerOptions) -> PowerAnalysis:
     """
     scores = scores_of(scores)
     tested = RoleHypotheses.of(scores, options, options)
-    frame = _frame(tested, options)
-    note_removed(frame, scores.record)
-    facts = {
-        **options.facts_about(scores.score),
-        **describe_clusters(tested.means),
-        "examples": scores.n_examples,
-    }
-    return PowerAnalysis.made(frame, options, facts=facts, sources={"pilot": scores.record})
-
-
-def _frame(tested: RoleHypotheses, options: PowerOptions) -> pd.DataFrame:
     pilot = tested.means
     ok, side = pilot.is_tested, answers(pilot.is_tested, pilot.direction)
-    is_at_threshold = ok & (side == UNDECIDED)
+    open_note = np.where(ok & (side == UNDECIDED), _AT_THRESHOLD, "").astype(object)
     frame = pd.DataFrame(
         {
             **tested.columns.labels,
@@ -192,7 +181,7 @@ def _frame(tested: RoleHypotheses, options: PowerOptions) -> pd.DataFrame:
             "alpha_per_test": np.nan,
             "examples_with_score": np.where(ok, np.inf, np.nan),
             "corpus_examples": np.where(ok, np.inf, np.nan),
-            "note": find_notes(pilot, np.where(is_at_threshold, _AT_THRESHOLD, "").astype(object)),
+            "note": find_notes(pilot, open_note),
         }
     )
     if tested.contrasts is not None:
@@ -200,78 +189,61 @@ def _frame(tested: RoleHypotheses, options: PowerOptions) -> pd.DataFrame:
         beyond, of_means = tested.contrasts, frame.loc[tested.with_contrast]
         words = np.where(beyond.direction < 0, POSITIONAL, YES)
         of_contrasts = of_means.assign(**_measured(beyond), direction=words)
-        ease, of_mean = (  # as if examples were independent
-            rows["effect_size"].abs() / np.sqrt(rows["design_effect"])
-            for rows in (of_contrasts, of_means)
-        )
-        takes = (of_means["direction"] == YES) & beyond.is_tested
-        takes &= (ease < of_mean) | (beyond.direction < 0)
+        is_harder = (of_contrasts["ease"] < of_means["ease"]) | (beyond.direction < 0)
+        takes = (of_means["direction"] == YES) & beyond.is_tested & is_harder
         frame.loc[of_means.index[takes], of_contrasts.columns] = of_contrasts[takes]
-    for wanted in (YES, POSITIONAL, NO):
-        tests = np.flatnonzero(frame["direction"] == wanted)
-        if len(tests):
-            levels = _levels(options, int(ok.sum()), len(tests))
-            _plan(frame, tests, levels, options.power, pilot.sample.n_examples)
-    return frame
+    for _, rows in frame[frame["direction"] != ""].groupby("direction"):
+        _plan(frame, rows, options, int(ok.sum()), scores.n_examples)
+    note_removed(frame, scores.record)
+    facts = {**options.facts_about(scores.score), **describe_clusters(pilot)}
+    facts["examples"] = scores.n_examples
+    return PowerAnalysis.made(frame, options, facts=facts, sources={"pilot": scores.record})
 
 
 def _measured(pilot: Hypotheses) -> dict[str, FloatArray | IntArray]:
     """Return the columns of a test that its plan follows from."""
-    moments = pilot.moments
+    moments, design = pilot.moments, design_effect(pilot.moments)
     return {
         "n": moments.n,
         "n_clusters": moments.n_clusters,
-        "df": moments.df,
         "effect_size": pilot.effect_size,
-        "design_effect": design_effect(moments),
+        "cluster_size": moments.n / (moments.df + 1),
+        "design_effect": design,
+        "ease": np.abs(pilot.effect_size) / np.sqrt(design),  # as if examples were independent
     }
 
 
-def _levels(options: PowerOptions, n_tests: int, n_heads: int) -> FloatArray:
-    """Return the level of the test of each of ``n_heads`` heads, the easiest first."""
-    if options.correction == "none":
-        return np.full(n_heads, options.alpha)
-    if not options.correction.startswith("fdr_"):
-        return np.full(n_heads, options.alpha / n_tests)
-    rejections = np.maximum(1, options.power * np.arange(1, n_heads + 1))
-    by_dependence = (1 / np.arange(1, n_tests + 1)).sum() if options.correction == "fdr_by" else 1
-    return np.asarray(options.alpha * rejections / (n_tests * by_dependence))
-
-
 def _plan(
-    frame: pd.DataFrame, tests: IntArray, levels: FloatArray, power: float, n_examples: int
+    frame: pd.DataFrame, rows: pd.DataFrame, options: PowerOptions, n_tests: int, n_examples: int
 ) -> None:
-    """Fill in level and examples of ``tests``, the tests of one direction."""
-    rows = frame.loc[tests]
+    """Fill in level and examples of ``rows``, the tests of one direction among ``n_tests``."""
+
+    def examples(rows: pd.DataFrame, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return examples with a score, and in the corpus, that decide each test at its level."""
+        clusters = rows["design_effect"], rows["cluster_size"]
+        with_score = smallest_n(rows["effect_size"].abs(), levels, options.power, *clusters)
+        return with_score, np.ceil(with_score * n_examples / rows["n"].to_numpy())
+
+    levels = np.full(len(rows), options.alpha)
+    if options.correction.startswith("fdr_"):  # of the easiest head first
+        rejections = np.maximum(1, options.power * np.arange(1, len(rows) + 1))
+        penalty = (1 / np.arange(1, n_tests + 1)).sum() if options.correction == "fdr_by" else 1
+        levels = options.alpha * rejections / (n_tests * penalty)
+    elif options.correction != "none":
+        levels = levels / n_tests
     # Easy tests are easy at any level: the order at the strictest level serves for all.
-    order = np.argsort(_examples(rows, levels[:1], power, n_examples)[1], kind="stable")
-    rows = rows.iloc[order]
-    with_score, in_corpus = _examples(rows, levels, power, n_examples)
+    rows = rows.iloc[np.argsort(examples(rows, levels[:1])[1], kind="stable")]
+    with_score, in_corpus = examples(rows, levels)
     # With the corpus of a harder head, at its higher level, the easier heads are decided too.
     least = np.minimum.accumulate(in_corpus[::-1])[::-1]
     last = np.searchsorted(least, least, side="right") - 1
     levels = levels[last]
     # Heads up to the last count as rejections at its level: the corpus must decide all of them.
-    in_corpus = np.maximum.accumulate(_examples(rows, levels, power, n_examples)[1])[last]
+    in_corpus = np.maximum.accumulate(examples(rows, levels)[1])[last]
     in_corpus_with_score = np.ceil(in_corpus * rows["n"].to_numpy() / n_examples)
     frame.loc[rows.index, "alpha_per_test"] = levels
     frame.loc[rows.index, "examples_with_score"] = np.minimum(with_score, in_corpus_with_score)
     frame.loc[rows.index, "corpus_examples"] = in_corpus
-
-
-def _examples(
-    rows: pd.DataFrame, levels: FloatArray, power: float, n_examples: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return examples with a score, and in the corpus, that decide each test at its level."""
-    n = rows["n"].to_numpy()
-    with_score = smallest_n(
-        rows["effect_size"].abs(),
-        levels,
-        power,
-        design_effect=rows["design_effect"],
-        cluster_size=n / (rows["df"] + 1),
-    )
-    return with_score, np.ceil(with_score * n_examples / n)
 
 
 def _enough_for(share: float, rows: pd.DataFrame) -> float:
