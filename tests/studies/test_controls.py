@@ -59,11 +59,12 @@ def test_a_control_that_finds_more_than_a_quarter_is_warned_of(n_found: int, war
     own, other = (
         make_scores(level + noise, [role, contrast_of(role)]) for level in ([9.0, 1.0], of_control)
     )
-    table = assign(own, AssignOptions(), {"words": other})
-    assert table.controls.iloc[0][["heads", "words"]].tolist() == [8, n_found]
-    found = f"With permuted words {n_found} head"
-    assert found in flat(table)
-    assert any("Controls find heads" in one for one in table.record.warnings) == warned
+    for name, words in (("words", "permuted words"), ("trees", "the trees of other sentences")):
+        table = assign(own, AssignOptions(), {name: other})
+        assert table.controls.iloc[0][["heads", name]].tolist() == [8, n_found]
+        assert f"With {words} {n_found} head" in flat(table)
+        found = f"Controls find heads with a role of pairs too: {n_found} with {words}, beside 8"
+        assert any(found in one for one in table.record.warnings) == warned
 
 
 SENT_ID = "documents='sent_id', as ids name 2;"

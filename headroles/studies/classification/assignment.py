@@ -36,6 +36,7 @@ from headroles.scoring.scores import HeadScores
 from headroles.studies.classification.role_table import (
     CONTROLS_IN_WORDS,
     AssignOptions,
+    Head,
     RoleTable,
     heads_in,
 )
@@ -227,21 +228,13 @@ def assign(
         )
     tested = RoleHypotheses.of(scores, options.tests, options, columns, options.is_published)
     frame = _frame(scores, tested, options)
-    controls = {} if options.is_published else _test_controls(scores, others, options)
-    key, of_controls = ["layer", "head", "role"], {}
-    for name in CONTROLS:
-        frame[f"mean_{name}"] = np.nan
-        if (control := controls.get(name)) is not None:
-            means = control.set_index(key)["mean"].reindex(pd.MultiIndex.from_frame(frame[key]))
-            frame[f"mean_{name}"] = means.to_numpy()
-            having = control[control["answer"] == YES].groupby("role", sort=False)
-            of_controls[name] = {str(role): heads_in(rows) for role, rows in having}
+    controls = {} if options.is_published else _test_controls(frame, scores, others, options)
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
     facts = {
         **options.facts_about(scores.score),
         "distance_margin": 0.0 if tested.contrasts is None else options.margin_of(scores.score),
         "offsets": {role: rule.offsets for role, rule in tested.rules.items()},
-        "controls": of_controls,
+        "controls": controls,
         **describe_clusters(tested.means),
         "left_out": {role.id: _why_absent(role, scores.record) for role in absent},
     }
@@ -287,6 +280,7 @@ def _frame(scores: HeadScores, tested: RoleHypotheses, options: AssignOptions) -
             "certified": tested.certified(options.tests).astype(object),
             "certified_mean": means.betting.mean if tested.has_bounds else np.nan,
             "evenness": _measures(scores, columns),
+            **dict.fromkeys((f"mean_{name}" for name in CONTROLS), np.nan),
         }
     )
     notes = find_notes(means, _window_notes(scores, columns), options.tests.test)
@@ -301,21 +295,28 @@ def _frame(scores: HeadScores, tested: RoleHypotheses, options: AssignOptions) -
 
 
 def _test_controls(
-    scores: HeadScores, others: Mapping[str, HeadScores], options: AssignOptions
-) -> dict[str, pd.DataFrame]:
-    """Test the controls as the roles are tested, each by itself: columns mean and answer."""
+    frame: pd.DataFrame,
+    scores: HeadScores,
+    others: Mapping[str, HeadScores],
+    options: AssignOptions,
+) -> dict[str, dict[str, list[Head]]]:
+    """Test the controls as roles are, each by itself; return the heads that would have each role.
+
+    Their means become columns of ``frame``.
+    """
     controls = dict(others)
     if names := [name for name in scores.role_ids if is_other_trees(name)]:
         trees = scores.select(roles=names)
         as_real = tuple(replace(role, id=without_other_trees(role.id)) for role in trees.roles)
         controls = {TREES: replace(trees, roles=as_real), **controls}
-    frames = {}
+    heads = {}
     for name, control in controls.items():
         tested = RoleHypotheses.of(control, options.tests, options)
-        answers = tested.answered(options.tests).answers
-        columns = {"mean": tested.means.moments.mean, "answer": answers}
-        frames[name] = pd.DataFrame({**tested.columns.labels, **columns})
-    return frames
+        rows = pd.DataFrame({**tested.columns.labels, "mean": tested.means.moments.mean})
+        frame[f"mean_{name}"] = frame[["layer", "head", "role"]].merge(rows, how="left")["mean"]
+        having = rows[tested.answered(options.tests).answers == YES].groupby("role", sort=False)
+        heads[name] = {str(role): heads_in(of_role) for role, of_role in having}
+    return heads
 
 
 def _beyond_distance(tested: RoleHypotheses, options: AssignOptions) -> dict[str, NDArray[Any]]:

@@ -187,30 +187,25 @@ def _draw_map(
 
 
 def _explain(axes: Sequence[Axes]) -> None:
-    """Draw a legend of the marks on some maps."""
-    marks = {str(drawn.get_label()) for ax in axes for drawn in ax.collections}
-    keys = {answer: _key(answer) for answer in (*_MARKS, NO) if answer in (*marks, NO)}
-    legend_below(axes[0], keys=keys)
-
-
-def _key(answer: str) -> Any:
-    """Return the sample of an answer in a legend: its cell, and its mark."""
+    """Draw a legend of the marks on some maps: of each answer its cell, and its mark."""
     from matplotlib import colormaps
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    has_role = answer in (CERTIFIED, YES)
-    cell: dict[str, Any] = {
-        "facecolor": (*colormaps[SCALE](0.5)[:3], 1 if has_role else PALE),
-        "edgecolor": "0.3",
-        "hatch": _HATCH if answer == POSITIONAL else None,
-        "linewidth": 1 if answer == UNDECIDED else 0,
+    forms: dict[str, Any] = {
+        CERTIFIED: {"marker": "o"},
+        YES: {"marker": "o", "fillstyle": "none"},
+        UNTESTABLE: {"marker": "x"},
     }
-    if not has_role and answer != UNTESTABLE:
-        return (Patch(**cell),)
-    marker = {"marker": "o" if has_role else "x", "markersize": 5, "linestyle": "none"}
-    fill = "none" if answer == YES else "black"
-    return Patch(**cell), Line2D([], [], color="black", markerfacecolor=fill, **marker)  # type: ignore[arg-type]
+    marks = {NO, *(str(drawn.get_label()) for ax in axes for drawn in ax.collections)}
+    keys: dict[str, Any] = {}
+    for answer, (_, look) in (_MARKS | {NO: (None, {})}).items():
+        color = (*colormaps[SCALE](0.5)[:3], 1 if answer in (CERTIFIED, YES) else PALE)
+        cell: Any = {"facecolor": color, "linewidth": 1 if look else 0} | look
+        form = {"color": "black", "linestyle": "none", "markersize": 5, **forms.get(answer, {})}
+        if answer in marks:
+            keys[answer] = (Patch(**cell), Line2D([], [], **form))
+    legend_below(axes[0], keys=keys)
 
 
 def draw_heads(table: RoleTable) -> Figure:
@@ -275,36 +270,38 @@ def role_page(table: RoleTable, folder: Path, options: ReportOptions) -> Page:
 
 
 def _findings(table: RoleTable) -> Iterator[str]:
-    """Yield three sentences: on roles of pairs of words, on other roles, on controls."""
+    """Yield sentences on roles of pairs of words, on other roles, and on controls."""
     (arcs, others), score = table.strongest, table.facts["score"]
     is_controlled = bool(table.frame["beyond_distance"].notna().any())
     if table.groups.pairs:
-        n_heads = table.controls["heads"].iloc[0]
         partners = "syntactic partners" if table.groups.are_arcs else "the other word of pairs"
-        text = f"{n_heads} of the {table.n_heads} heads attend to {partners}"
+        text = f"{table.controls['heads'][0]} of the {table.n_heads} heads attend to {partners}"
         text += ", more than distance explains" * is_controlled
         for best in arcs.reset_index()[:1].to_dict("records"):
             text += (
                 f". The clearest is {head_name((best['layer'], best['head']))}, "
-                f"{role_label(best['role'])}: {best['mean']:{digits(score)}} {_unit(score)}"
+                f"{role_label(best['role'])}: {best['mean']:{digits(score)}} {unit_of(score)}"
             )
             if is_controlled:
                 text += f", {best['beyond_distance']:{digits(score)}} of it beyond distance"
         yield f"{text}."
+        if not is_controlled:
+            yield NOT_CONTROLLED
     rest = [f"{len(row['heads'])} to {in_words(str(role))}" for role, row in others.iterrows()]
     yield f"Heads attend also: {', '.join(rest)}." if rest else "No head was shown another role."
     yield from about_controls(table)
-    if table.groups.pairs and not is_controlled:
-        yield NOT_CONTROLLED
-
-
-def _unit(score: str) -> str:
-    return unit_of(score).replace("x uniform", "times uniform attention")
 
 
 def _sentences(table: RoleTable, folder: Path, options: ReportOptions) -> Section:
-    """Return the section with sentences of every head, for its strongest roles."""
-    rows = list(_strongest_of_heads(table))
+    """Return the section with sentences of every head.
+
+    They are of its roles farthest beyond distance, or of its strongest one.
+    """
+    ranked, by_head = by_strength(table.frame[table.frame["assigned"]]), ["layer", "head"]
+    of_arcs = ranked[ranked["role"].isin(table.groups.single)].groupby(by_head).head(_ROLES_OF_HEAD)
+    others = ranked[~ranked["role"].isin(table.groups.pairs)].drop_duplicates(by_head)
+    known, rows = heads_in(of_arcs), of_arcs.to_dict("records")
+    rows += [row for row in others.to_dict("records") if (row["layer"], row["head"]) not in known]
     choices = (options.as_group(ExampleOptions),) * options.is_given + _QUOTED
     wanted: list[Wanted] = [
         ((row["layer"], row["head"]), row["role"], choice) for row in rows for choice in choices
@@ -330,17 +327,6 @@ def _sentences(table: RoleTable, folder: Path, options: ReportOptions) -> Sectio
     return Section("Sentences", tuple(parts))
 
 
-def _strongest_of_heads(table: RoleTable) -> Iterator[dict[Any, Any]]:
-    """Yield the rows of every head: of its roles farthest beyond distance, or of its strongest."""
-    ranked, by_head = by_strength(table.frame[table.frame["assigned"]]), ["layer", "head"]
-    of_arcs = ranked[ranked["role"].isin(table.groups.single)].groupby(by_head).head(_ROLES_OF_HEAD)
-    yield from of_arcs.to_dict("records")
-    known, others = heads_in(of_arcs), ranked[~ranked["role"].isin(table.groups.pairs)]
-    for row in others.drop_duplicates(by_head).to_dict("records"):
-        if (row["layer"], row["head"]) not in known:
-            yield row
-
-
 def role_map(table: RoleTable) -> HeadMap:
     """Return the map of a table.
 
@@ -356,7 +342,7 @@ def role_map(table: RoleTable) -> HeadMap:
         view=frame["role"],
         words=frame["role"].map(role_label),
         group=frame["role"].map(group_of),
-        unit=_unit(score),
+        unit=unit_of(score),
         line=frame.groupby("role")["threshold"].transform("median"),
         value=frame["mean"],
         mark=[LEGEND[answer][0] for answer in shown_answers(frame)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +29,7 @@ from headroles.wording import head_name, listed, named_heads
 
 Head = tuple[int, int]
 CONTROLS_IN_WORDS = {
-    TREES: "the trees of other {}",
+    TREES: "the trees of other sentences",
     WORDS: "permuted words",
     PERMUTED_WEIGHTS: "permuted weights",
 }
@@ -55,8 +55,8 @@ _DEFINITIONS = {
     ),
 }
 """What each score measures, and the work that defines it."""
-_PARTS = {"delimiter": ("delimiter:cls", "delimiter:sep")}
-"""Roles that add nothing to their parts."""
+_WHOLE, _PARTS = "delimiter", {"delimiter:cls", "delimiter:sep"}
+"""A role that adds nothing to its parts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,13 +97,12 @@ class RoleGroups:
     others: list[str]
 
     @classmethod
-    def of(cls, roles: Sequence[str], pairs: Sequence[str] | None = None) -> RoleGroups:
-        """Sort ``roles``; of pairs are those named, by default arcs."""
-        pairs = [role for role in roles if (is_arc(role) if pairs is None else role in pairs)]
+    def of(cls, roles: Sequence[str], own: Collection[str] = ()) -> RoleGroups:
+        """Sort ``roles``; of pairs are arcs, and those of a user's ``own`` that are named."""
+        pairs = [role for role in roles if is_arc(role) or role in own]
         single = [role for role in pairs if relation_of(role) != POOLED] or pairs
-        rest = (role for role in roles if role not in pairs)
-        others = [role for role in rest if not set(_PARTS.get(role, ("",))) <= set(roles)]
-        return cls(pairs, single, others)
+        sums = {_WHOLE} if set(roles) >= _PARTS else set()
+        return cls(pairs, single, [role for role in roles if role not in {*pairs, *sums}])
 
     @property
     def are_arcs(self) -> bool:
@@ -276,8 +275,8 @@ class RoleTable(Result):
     @cached_property
     def groups(self) -> RoleGroups:
         """The roles of the table, sorted; of pairs are arcs, and a user's own with contrasts."""
-        beyond = set(self.frame["role"][self.frame["beyond_distance"].notna()])
-        return RoleGroups.of(self.roles, [r for r in self.roles if is_arc(r) or r in beyond])
+        has_contrast = self.frame["beyond_distance"].notna()
+        return RoleGroups.of(self.roles, set(self.frame["role"][has_contrast]))
 
     @cached_property
     def strongest(self) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -347,10 +346,8 @@ class RoleTable(Result):
                 f"{record.model.name} ({record.model.family}, {record.model.layers} layers x "
                 f"{record.model.heads} heads) over {over}:"
             )
-            yield (
-                f"{corpus.sentences} {_texts(record)}, {documents}, {corpus.examples} examples. "
-                f"{named}"
-            )
+            texts = f"{corpus.sentences} {'texts' if corpus.format == 'arcs' else 'sentences'}"
+            yield f"{texts}, {documents}, {corpus.examples} examples. {named}"
         offset_margin = self.options.offset_margin * bool(self.facts["offsets"])
         yield about_level(self.options.tests, self.facts, offset_margin)
         yield from (f"Skipped {reason}: {count}." for reason, count in skipped)
@@ -411,18 +408,16 @@ class RoleTable(Result):
         """Return sentences on score, tests and controls, and the work to cite."""
         tests, facts, margin = self.options.tests, self.facts, self.options.offset_margin
         definition, work = _DEFINITIONS[facts["score"]]
-        beyond = ""
-        if facts["offsets"]:
-            beyond = f", and of arcs {margin:g} above that of the best fixed offset"
+        of_arcs = f", and of arcs {margin:g} above that of the best fixed offset"
+        beyond = of_arcs * bool(facts["offsets"])
         units = f"{facts['n_clusters']} independent examples"
         if facts["clustered_by"] != "none":
             units = f"examples clustered by {facts['n_clusters']} documents"
             if facts["effective_clusters"] < 0.9 * facts["n_clusters"]:
                 units += f" (effective number {facts['effective_clusters']:.0f})"
         n_tests = (self.frame["answer"] != UNTESTABLE).sum()
-        corrected = f"{tests.correction} over all {n_tests} tests"
-        corrected = corrected.replace("fdr_bh", "Benjamini-Hochberg")
-        correction = "no correction" if tests.correction == "none" else corrected
+        by = tests.correction.replace("fdr_bh", "Benjamini-Hochberg")
+        correction = "no correction" if by == "none" else f"{by} over all {n_tests} tests"
         rule = (
             f"A head has a role if its mean score is above {facts['threshold']:g}{beyond} "
             f"({describe_test(tests.test)} of {units}, alpha {tests.alpha:g}, {correction})."
@@ -455,11 +450,9 @@ def about_controls(table: RoleTable) -> Iterator[str]:
     named = [name for name in CONTROLS_IN_WORDS if name in table.facts["controls"]]
     if not table.groups.pairs or not named:
         return
-    counts, texts = table.controls.iloc[0], _texts(table.scored)
+    counts = table.controls.iloc[0]
     called = "be called syntactic" if table.groups.are_arcs else "have roles of pairs"
-    (first, n), *others = (
-        (CONTROLS_IN_WORDS[name].format(texts), int(counts[name])) for name in named
-    )
+    (first, n), *others = ((CONTROLS_IN_WORDS[name], int(counts[name])) for name in named)
     rest = "".join(f", with {words} {number}" for words, number in others)
     lacking = ""
     if TREES in named and (alone := table.scored.facts.get("without_other_tree")):
@@ -481,11 +474,6 @@ def by_strength(rows: pd.DataFrame) -> pd.DataFrame:
 # Words, in studies of roles too.
 
 
-def _texts(record: Record) -> str:
-    """Name the units of a corpus: the texts of a file of tokens and arcs, or sentences."""
-    return "texts" if record.corpus.format == "arcs" else "sentences"
-
-
 def about_level(
     tests: CorrectionOptions, facts: Mapping[str, Any], offset_margin: float = 0
 ) -> str:
@@ -501,16 +489,11 @@ def about_level(
         if score.name == BIAS.name:
             unit = "times uniform" + " attention" * (not of_arcs)
         over = f"a mean above {limit:g} {unit}{of_arcs}"
-    return f"A role takes {over} ({error_rate(tests)})."
-
-
-def error_rate(tests: CorrectionOptions) -> str:
-    """State the error rate of answers."""
-    level = f"{tests.alpha:.2g}"
-    if tests.correction == "none":
-        return f"each test at {level}, uncorrected"
     kind = "false discovery" if tests.correction.startswith("fdr") else "family-wise error"
-    return f"{kind} rate {level}"
+    rate = f"{kind} rate {tests.alpha:.2g}"
+    if tests.correction == "none":
+        rate = f"each test at {tests.alpha:.2g}, uncorrected"
+    return f"A role takes {over} ({rate})."
 
 
 def unit_of(score: str) -> str:

@@ -18,7 +18,7 @@ from headroles.options import CIRCUMSTANCE, Convert, Options, split_names, takes
 from headroles.results.columns import Column, one_of
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
-from headroles.roles import BIAS, in_words, is_arc
+from headroles.roles import in_words, is_arc
 from headroles.scoring.scores import HeadScores
 from headroles.studies.classification.assignment import Classification, assign_roles
 from headroles.studies.classification.role_table import (
@@ -27,6 +27,7 @@ from headroles.studies.classification.role_table import (
     RoleGroups,
     RoleTable,
     about_level,
+    unit_of,
 )
 from headroles.studies.comparison.joining import join_scores
 from headroles.studies.heads import (
@@ -395,8 +396,8 @@ def _about_means(shifts: RoleComparison, rows: pd.DataFrame) -> str:
             f".\nCertified to differ from 0: {is_certified(changed).sum()} of the {len(changed)}"
         )
     largest = changed.loc[[changed["difference"].abs().idxmax()]]
-    unit = " times uniform attention" * (facts["score"] == BIAS.name)
-    return f"{text}.\nLargest: {_named(largest)} ({largest['difference'].item():+.2g}{unit})."
+    by = f"{largest['difference'].item():+.2g} {unit_of(facts['score'])}"
+    return f"{text}.\nLargest: {_named(largest)} ({by})."
 
 
 @takes(CompareOptions)
