@@ -25,7 +25,7 @@ from headroles.models.options import SHARED
 from headroles.models.shared.factorisation import Factors, InputMoments, factorise, score_error
 from headroles.options import Options, Seed, takes
 from headroles.passes.options import OnProgress, Progress, shown_in_notebooks
-from headroles.record import Record, RecordedCorpus
+from headroles.record import RecordedCorpus
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.sample import sample_treebank
@@ -105,9 +105,9 @@ class Collaboration(Result):
     keys, multiplications of queries, keys and scores for a sequence of 128 tokens; ``rounds`` are
     those of least squares.
 
-    ``facts`` are those of the whole model: the ``tokens`` of the sample, the parameters of the
-    encoder, multiplications of ``passes`` over sequences of some lengths as shares of the
-    original's, and, with a ``task``, loss and metrics before and after.
+    ``facts`` are those of the whole model: its ``device``, the ``tokens`` of the sample, the
+    parameters of the encoder, multiplications of ``passes`` over sequences of some lengths as
+    shares of the original's, and, with a ``task``, loss and metrics before and after.
 
     With ``collaboration`` as `collaborate_heads` returns it:
 
@@ -224,12 +224,13 @@ def collaborate_heads(
         }
         change = None if run is None else _change_in_task(run, after, loaded, rounds)
     frame, n_tokens = _frame(fits, measured), sum(learnt.lengths)
-    record = Record.now(
-        kind="collaboration",
+    table = Collaboration.made(
+        frame,
+        options,
         model=structs.replace(encoder.description, **described),
         corpus=structs.replace(corpus, examples=len(learnt.lengths)),
-        options={**options.record(), "device": encoder.device.type},
         facts={
+            "device": encoder.device.type,
             "bundled": sample is None,
             "examples_held_out": len(held_out.lengths),
             "tokens": n_tokens,
@@ -240,7 +241,7 @@ def collaborate_heads(
         },
         warnings=list(_warnings(frame, n_tokens, sites[0].maps.query.shape[2])),
     )
-    return CollaborativeModel(after, whole.tokenizer, record), Collaboration(frame, record)
+    return CollaborativeModel(after, whole.tokenizer, table.record), table
 
 
 def _check_rank(options: CollaborateOptions, sites: tuple[Site, ...], n_heads: int) -> None:
@@ -318,8 +319,7 @@ def _frame(fits: list[_Fit], measured: dict[str, FloatArray]) -> pd.DataFrame:
         for layer in fit.site.layers:
             of_layer = {name: float(values[layer]) for name, values in measured.items()}
             rows.append({"layer": layer, **common, **of_layer})
-    frame = pd.DataFrame(rows).sort_values("layer", ignore_index=True)
-    return frame[list(Collaboration.columns)]
+    return pd.DataFrame(rows).sort_values("layer", ignore_index=True)
 
 
 def read_sample(
@@ -389,10 +389,7 @@ def _fit_sites(
     n_heads: int,
     rounds: Progress,
 ) -> list[_Fit]:
-    """Fit factors of every site to the first of ``parts``; whole layers have ``n_heads``.
-
-    ``rounds`` counts examples; a fit counts as two passes of the sample.
-    """
+    """Fit factors of every site to the first of ``parts``; whole layers have ``n_heads``."""
     n_each = sum(len(part.lengths) for part in parts) * _PASSES_OF_FIT
     learnt, held_out = (
         moments_of(network, sites, part, rounds.share(len(part.lengths))) for part in parts
@@ -497,7 +494,5 @@ def multiplications(width: int, rank: int, tokens: int, sharing: int = 0) -> int
 
     ``rank`` dimensions of all heads together, or shared by ``sharing`` heads.
     """
-    projections = 2 * tokens * width * rank
-    if not sharing:
-        return projections + tokens**2 * rank
-    return projections + sharing * rank * (tokens + tokens**2)
+    scores = max(1, sharing) * tokens**2 * rank
+    return 2 * tokens * width * rank + sharing * tokens * rank + scores

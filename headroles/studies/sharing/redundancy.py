@@ -123,16 +123,14 @@ class Redundancy(Result):
         )
         by_layer = pairs.groupby("layer")
         overlap = by_layer[["query_overlap", "key_overlap"]].mean().add_suffix("_mean")
-        shared = by_layer[["query_shared", "key_shared"]].sum().assign(pairs=by_layer.size())
-        best = pairs.loc[
-            by_layer["key_overlap"].idxmax(), ["layer", "head", "other", "key_overlap"]
-        ]
+        shared = by_layer[["query_shared", "key_shared"]].sum().add_suffix("_sum")
+        best = pairs.loc[by_layer["key_overlap"].idxmax()].assign(pairs=by_layer.size().array)
         cells = {
             "layer": "{layer}",
             "queries": "{query_overlap_mean:.3f}",
-            "pairs above": "{query_shared} of {pairs}",
+            "pairs above": "{query_shared_sum} of {pairs}",
             "keys": "{key_overlap_mean:.3f}",
-            "pairs above ": "{key_shared} of {pairs}",
+            "pairs above ": "{key_shared_sum} of {pairs}",
             "keys most alike": "{head} and {other} {key_overlap:.3f}",
         }
         yield Grid.of(best.join(overlap.join(shared), on="layer"), cells)
@@ -215,13 +213,12 @@ def _layers(
         heads, size, width = site.maps.query.shape
         strength = head_singular(site.maps.query, site.maps.key)[1]
         total = sum_singular(site.maps.query, site.maps.key)
-        random = random_sums(strength, width, options.draws, rng)
-        drawn.append(np.array([dimensions_for(values, SHARES[0]) for values in random], float))
+        drawn.append(dimensions_for(random_sums(strength, width, options.draws, rng), SHARES[0]))
         row = {"layer": site.layers[0], "heads": heads, "head_size": size, "width": width}
         of_heads = {f"head_{x:.0%}": dimensions_for(strength, x).mean() for x in SHARES}
         of_sum = {f"sum_{x:.0%}": int(dimensions_for(total, x)) for x in SHARES}
         rows.append({**row, **of_heads, **of_sum})
-    frame, by_chance = pd.DataFrame(rows), np.stack(drawn, axis=1)
+    frame, by_chance = pd.DataFrame(rows), np.stack(drawn, axis=1, dtype=np.float64)
     frame[f"sum_{SHARES[0]:.0%}_by_chance"] = by_chance.mean(0)
     ranks = Hypotheses.of_draws(frame[f"sum_{SHARES[0]:.0%}"], by_chance, size=0)
     tested = find_p_values(ranks, _CORRECTION, "less", RANK)
@@ -296,16 +293,12 @@ def _roles(
     return frame.assign(p_value=tested.single, p_adjusted=tested.adjusted, shared=shown)
 
 
-def captured_energy(strength: FloatArray) -> FloatArray:
-    """Return the share (..., k) of the sum of squares in the largest k singular values (..., n)."""
-    squares = np.sort(strength, axis=-1)[..., ::-1] ** 2
-    return np.asarray(squares.cumsum(axis=-1) / squares.sum(axis=-1, keepdims=True))
-
-
 def dimensions_for(strength: FloatArray, share: float) -> IndexArray:
-    """Return how many of the singular values (..., n) capture this share of the squares."""
+    """Return how many of the singular values (..., n) capture this share of their squares."""
+    squares = np.sort(strength, axis=-1)[..., ::-1] ** 2
+    captured = squares.cumsum(axis=-1) / squares.sum(axis=-1, keepdims=True)
     # rounding must not add a dimension if the share is met exactly
-    return np.asarray((captured_energy(strength) < share - 1e-12).sum(axis=-1) + 1)
+    return np.asarray((captured < share - 1e-12).sum(axis=-1) + 1)
 
 
 def sum_singular(query: FloatArray, key: FloatArray) -> FloatArray:
@@ -339,19 +332,16 @@ def random_overlaps(size: int, width: int, n: int, rng: np.random.Generator) -> 
     return np.concatenate(parts)
 
 
-def random_sums(
-    strength: FloatArray, width: int, n: int, rng: np.random.Generator
-) -> list[FloatArray]:
-    """Draw singular values of sums of heads with singular values ``strength`` (H, d), n times.
+def random_sums(strength: FloatArray, width: int, n: int, rng: np.random.Generator) -> FloatArray:
+    """Draw singular values (n, width) of sums of heads with singular values ``strength`` (H, d).
 
     Each head keeps its singular values, and its query and key spaces are random: the distribution
     if heads share dimensions only by chance.
     """
     heads, size = strength.shape
-
-    def spaces() -> FloatArray:
-        """Draw an orthonormal basis (heads, size, width) of a space for each head."""
-        drawn = rng.standard_normal((heads, width, size))
-        return np.asarray(np.linalg.qr(drawn)[0].swapaxes(1, 2))
-
-    return [sum_singular(spaces() * strength[:, :, None], spaces()) for _ in range(n)]
+    sums = []
+    for _ in range(n):
+        drawn = rng.standard_normal((2, heads, width, size))
+        query, key = np.linalg.qr(drawn)[0].swapaxes(2, 3)  # an orthonormal basis for each head
+        sums.append(sum_singular(query * strength[:, :, None], key))
+    return np.array(sums)
