@@ -153,8 +153,8 @@ COMMANDS = (
         "prune",
         "studies.pruning.prune:prune_heads",
         "Remove heads from MODEL and write the smaller model.\n\nOrders of "
-        "importance are found with TASK. The model may be fine-tuned before. The folder is a model "
-        "for every command, in which heads keep their numbers.",
+        "importance are found with TASK. With --fine-tune-on, MODEL is first fine-tuned without "
+        "these heads. The folder is a model for every command, in which heads keep their numbers.",
         kind="pruning",
         unit="steps",
         title="Smaller models",

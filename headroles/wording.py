@@ -123,9 +123,9 @@ def with_type(error: BaseException) -> str:
 
 
 def listed(names: Sequence[object], most: int = 3) -> str:
-    """List names with commas; dots replace those beyond the first ``most``."""
-    shown = (shortened(printable(name)) for name in names[:most])
-    return ", ".join(shown) + (", ..." if len(names) > most else "")
+    """List names with commas; those beyond the first ``most`` are counted."""
+    shown = ", ".join(shortened(printable(name)) for name in names[:most])
+    return f"{shown}, and {len(names) - most} more" if len(names) > most else shown
 
 
 def not_among(kind: str, name: object, known: Sequence[str], others: Sequence[str] = ()) -> str:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -185,22 +185,18 @@ def finish(
     result: Result | RunSummary,
     output: OutputOptions,
     folder: Path | None = None,
-    options: object = None,
+    roles: Sequence[str] = (),
 ) -> None:
     """Print results for people or for scripts, and the folder that they are in, if any.
 
-    Write the page of the folder if asked for; it may import the user's own roles in ``options``.
+    Write the page of the folder if asked for; it may import the user's own ``roles``.
     """
     from headroles.results.shown import brief
 
     page = None
     if folder is not None and getattr(output, "report", False):
         from headroles.report.pages import write_report
-        from headroles.roles import is_own
-        from headroles.scoring.options import ScoreOptions
 
-        named = options.roles if isinstance(options, ScoreOptions) else ()
-        roles = [*filter(is_own, named or ())]
         with working("drawing"):
             page = write_report(folder, roles=roles)
     if output.json:
@@ -211,11 +207,8 @@ def finish(
     print_shown(result.whole() if output.full else brief(result.shown))
     if folder is None:
         return
-    steps = [*result.next_steps(folder)]
-    if page:
-        steps[0] = f"See:     {page}  (all tables and pictures, in one HTML file)"
-    for line in (*steps, f"written to {folder}"):
-        say(line)
+    for line in (*result.next_steps(folder), f"written to {folder}"):
+        say(line.replace(f"headroles report {folder} ", f"{page} ") if page else line)
     report, run = folder / storage.REPORT_FILE, folder / storage.RUN_FILE
     if not page and report.is_file() and report.stat().st_mtime < run.stat().st_mtime:
         warn(f"{report} is about earlier results; to make it anew: headroles report {folder}")

@@ -29,9 +29,10 @@ Model = Annotated[str, argument("MODEL", "Hub id or folder of an encoder.")]
 Texts = Annotated[list[Path], argument("CORPUS", "CoNLL-U files or folders, or text.")]
 SCORED = "Folder that score or classify wrote."
 Scored = Annotated[Path, argument("DIR", SCORED)]
-_OUT = option("--out", "Folder for the results.")
-Out = Annotated[Path, _OUT]
-OptionalOut = Annotated[Path | None, _OUT]
+Out = Annotated[Path, option("--out", "Folder for the results.")]
+OptionalOut = Annotated[
+    Path | None, option("--out", "Folder for the results; left out: none is written.")
+]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from headroles.cli.studies import fill
 from headroles.corpus import CorpusOptions, open_corpus
 from headroles.options import Options
 from headroles.results.stored import put_into
+from headroles.roles import is_own
 from headroles.sample import demo_model, sample_treebank
 from headroles.scoring.options import PartOptions, ScoreOptions
 from headroles.scoring.parts import Sharing, find_team, merge_scores
@@ -85,7 +86,8 @@ def _score(
         texts = console.watched(open_corpus(corpus, reading), running.on_progress)
         return work(texts, running, Sharing(parts_beside(folder), team, part), folder)
 
-    fill(out, [HeadScores], output, options, scored)
+    own = [*filter(is_own, options.roles or ())]
+    fill(out, [HeadScores], output, options, scored, roles=own)
 
 
 def assign(scored: flags.Scored, options: AssignOptions, output: flags.OutputOptions) -> None:

@@ -22,7 +22,7 @@ from headroles.errors import UsageError
 from headroles.options import Options, fields_of, split_names
 from headroles.passes.options import PassOptions
 from headroles.registry import Command, classes_in, result_types
-from headroles.results.stored import new_folder, write_together
+from headroles.results.stored import MODEL_KINDS, new_folder, write_together
 from headroles.storage import RUN_FILE, parts_beside
 from headroles.studies.inspection.again import read_head
 from headroles.tasks.options import TaskOptions
@@ -30,7 +30,11 @@ from headroles.tasks.options import TaskOptions
 _FOLDERS = Annotated[list[Path], flags.argument("DIR DIR", "Folders of results.")]
 _SAMPLE = "Text to fit and to measure with; left out: the bundled treebank. Repeatable."
 _TASK = "Tab-separated labelled text, or plain text for a masked LM."
-_MEASURED = "Examples to measure MODEL on before and after; columns and header are then theirs."
+_MEASURED = (
+    "Examples to measure MODEL on before and after; --text-columns and --header are then about "
+    "this file."
+)
+_ROLE = "The role: its id, its words, or a relation such as nsubj."
 _NAMES = "What to call them, separated by commas; left out: as their folders."
 ARGUMENTS: dict[str, Any] = {
     "model": flags.Model,
@@ -42,10 +46,7 @@ ARGUMENTS: dict[str, Any] = {
     "head": Annotated[
         str, flags.option("--head", "Layer and head, from 0: 4-0.", "Heads", "<layer-head>")
     ],
-    "role": Annotated[
-        str,
-        flags.option("--role", "Its id, words as in summaries, or a relation: nsubj.", "Roles"),
-    ],
+    "role": Annotated[str, flags.option("--role", _ROLE, "Roles")],
     "sets": _FOLDERS,
     "before": Annotated[Path, flags.argument("BEFORE", flags.SCORED)],
     "after": Annotated[Path, flags.argument("AFTER", flags.SCORED)],
@@ -73,7 +74,7 @@ def make_function(command: Command) -> Callable[..., None]:
 
     def run(options: Any, output: Any, **given: Any) -> None:
         kinds, claim = result_types(command.kind_of_result), new_folder
-        if writes_model or len(kinds) > 1:
+        if writes_model or kinds[0].kind in MODEL_KINDS:
             from headroles.models.loading.saved_models import PrunedModel, model_folder
 
             kinds = [PrunedModel, *kinds] if writes_model else kinds
@@ -98,12 +99,16 @@ def _signature(subjects: dict[str, inspect.Parameter], group: type[Options]) -> 
     """Return the signature of a command: subjects of its study, the folder, groups of options."""
     options = {field.name for field in fields_of(group)}
     keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
-    out = keyword("out", annotation="Path" if "on_progress" in options else "Path | None")
     arguments = ARGUMENTS | (BESIDE_SAMPLE if "sample" in subjects else {})
     parameters = [
         keyword(name, annotation=arguments[name], default=_default(subject))
-        for name, subject in {"out": out, **subjects}.items()
+        for name, subject in subjects.items()
+        if name != "out"
     ]
+    if "on_progress" in options:
+        parameters.append(keyword("out", annotation=flags.Out))
+    else:
+        parameters.append(keyword("out", annotation=flags.OptionalOut, default=None))
     is_of_text = any("Corpus" in subject.annotation for subject in subjects.values())
     groups: dict[str, Any] = {"reading": CorpusOptions} if is_of_text else {}
     groups["options"] = group
@@ -166,13 +171,14 @@ def fill(
     *,
     unit: str = "sentences",
     claim: Callable[..., Any] = new_folder,
+    roles: Sequence[str] = (),
 ) -> None:
     """Do the work of a command; its result is printed, and goes into a folder if there is one.
 
     The folder is claimed before, for results of these ``kinds``. ``work`` takes the options, which
     show its progress and save its parts, and the claimed folder, which it may fill itself; it
-    returns a result, or several made from each other. Raises UsageError for options of a folder
-    that is not given.
+    returns a result, or several made from each other. The page may import the user's own ``roles``.
+    Raises UsageError for options of a folder that is not given.
     """
     doing, resume = kinds[-1].kind, getattr(output, "resume", None)
     if out is None and (output.overwrite or getattr(output, "report", False)):
@@ -189,7 +195,7 @@ def fill(
         results = made if isinstance(made, tuple) else (made,)
         if folder is not None and not (folder / RUN_FILE).exists():
             write_together(folder, results)
-    console.finish(results[-1], output, out, options)
+    console.finish(results[-1], output, out, roles)
 
 
 def names_of(folders: list[Path]) -> list[str]:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from headroles.drawing.saving import to_svg
 from headroles.record import Record, RecordedModel
@@ -26,6 +25,7 @@ from headroles.storage import plain
 from headroles.wording import addressed, listed, printable, printable_lines
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
     from headroles.results.result import Result
@@ -132,6 +132,8 @@ class HeadMap:
 
     def to_json(self) -> str:
         """Return the data of the script as JSON that can stand in an HTML document."""
+        import pandas as pd
+
         layers, heads = (int(self.frame[name].max()) + 1 for name in ("layer", "head"))
         all_heads = pd.MultiIndex.from_product([range(layers), range(heads)])
         frames = list(self.frame.groupby("view", sort=False))
@@ -165,7 +167,7 @@ def _column(cells: pd.Series[Any]) -> list[Any] | dict[str, Any]:
     """Return numbers of three digits, or texts by their numbers in a list of them."""
     if cells.dtype.kind in "iuf":
         return [float(f"{value:.3g}") if value - value == 0 else None for value in cells]
-    numbers, texts = pd.factorize(cells.fillna("").astype(str))
+    numbers, texts = cells.fillna("").astype(str).factorize()
     return {"texts": list(texts), "at": numbers.tolist()}
 
 

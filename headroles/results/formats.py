@@ -138,7 +138,7 @@ _VALUES = (
 _CHECKS = "ci_low ci_high answer change direction replicated beyond_distance mean_trees top".split()
 _IN_PAPERS = tuple(dict.fromkeys(("head", *NAMES, *_VALUES, *_CHECKS)))
 """Columns that papers print, in this order."""
-_HEADERS = {"ci_low": "interval from", "ci_high": "to", "mean_trees": "in other trees"}
+_HEADERS = {"ci_low": "interval from", "ci_high": "interval to", "mean_trees": "in other trees"}
 _OF_SCORES = ("mean", "difference", "threshold")
 _OF_LOSSES = ("loss", "loss_change", "removed_difference")
 _PAGE_ROWS, _COLUMNS, _CHARACTERS = 40, 6, 40
@@ -221,7 +221,7 @@ def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
     if "removed" in chosen and "head" in chosen:  # a head that was removed is named by both
         chosen.remove("head")
     chosen = [name for name in chosen if len(named) < 2 or len(named[name].unique()) > 1]
-    has_answers = "answer" in chosen  # which say what intervals show, in a column instead of two
+    has_answers = "answer" in named  # which say what intervals show, in a column instead of two
     return named[[name for name in chosen if not (has_answers and name in ("ci_low", "ci_high"))]]
 
 

@@ -12,11 +12,10 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import msgspec
 import numpy as np
-import pandas as pd
 from msgspec import structs
 from numpy.typing import NDArray
 
@@ -48,6 +47,9 @@ from headroles.results.shown import (
 from headroles.results.stored import Stored
 from headroles.role_names import find_roles, in_words
 from headroles.wording import addressed, in_one_line, not_among
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _GO_ON = "Go on with .frame (all rows), .plot(), .export('latex'), .save(FOLDER), .in_full()."
 _MOST_ROWS = 60
@@ -134,9 +136,10 @@ class Result(Stored):
         return tuple(self.summarize())
 
     def whole(self) -> Iterable[Shown]:
-        """Yield summary and details, of long tables the first rows; no sentence points to these."""
+        """Yield summary and details, of long views the first rows; no sentence points to these."""
         for part in without_pointers((*self.shown, *self.details())):
-            if isinstance(part, Grid) and (left := len(part.rows) - _MOST_ROWS) > 0:
+            left = len(part.rows) - _MOST_ROWS if isinstance(part, Grid) and part.view else 0
+            if left > 0:
                 yield replace(part, rows=part.rows[:_MOST_ROWS])
                 rows = f"row{'s' * (left > 1)}"
                 yield f"{left} more {rows}; see headroles export DIR --view {part.view}.\n"
@@ -407,7 +410,8 @@ def _width(table: pd.DataFrame) -> int:
 
 def _flat(table: pd.DataFrame) -> pd.DataFrame:
     """Return a view with the names of its rows in a column."""
-    if not isinstance(table.index, pd.RangeIndex) and table.index.name is not None:
+    assert table.index.name is None or type(table.index).__name__ != "RangeIndex"
+    if table.index.name is not None:
         table = table.reset_index()
     return table.rename(columns=str)
 

@@ -9,11 +9,12 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from headroles.wording import addressed, printable, printable_lines
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 WIDE = 200
 """Characters of a line of a grid on a page of unknown width."""
@@ -32,20 +33,21 @@ class Grid:
     """A small table for people: names of columns, and rows of text.
 
     Columns are aligned to the right, as numbers are, but for the first and those ``left``. Rows of
-    a ``tight`` one are indented, and no empty line follows. ``view`` names the table of the result
-    that has these rows.
+    a ``tight`` one are indented, and no empty line follows. ``view`` names the table of the
+    result that has these rows, if one has.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     left: frozenset[str] = frozenset()
     tight: bool = False
-    view: str = "long"
+    view: str = ""
 
     @classmethod
     def of(cls, frame: pd.DataFrame, cells: Mapping[str, str], left: Iterable[str] = ()) -> Grid:
         """Make a grid of the rows of a frame; ``cells`` has each column's format by its title.
 
+        >>> import pandas as pd
         >>> of = pd.DataFrame({"head": [3], "mean": [0.51]})
         >>> Grid.of(of, {"head": "{head}", "": "{mean:.1f}"}).rows
         (('3', '0.5'),)
@@ -202,6 +204,8 @@ def as_html(shown: Iterable[Shown]) -> str:
 
 
 def _html(part: Shown) -> str:
+    import pandas as pd
+
     if isinstance(part, Warned):
         return f"<p><b>warning:</b> {html.escape(printable(addressed(part.text)))}</p>"
     if isinstance(part, str):

@@ -8,10 +8,9 @@ from dataclasses import InitVar, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from msgspec import structs
 from numpy.typing import ArrayLike, NDArray
 
@@ -41,6 +40,9 @@ from headroles.scoring.tables import (
     write_blocks,
 )
 from headroles.wording import as_given
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -296,6 +298,8 @@ class HeadScores(Stored):
         columns = contrasts if set(contrasts) <= set(self.role_ids) else named
         if len(named) == 1:
             return named[0]
+        import pandas as pd
+
         means = [pd.Series(self.column(role)[:, place]).mean() for role in columns]
         return named[int(np.argmax(np.nan_to_num(means, nan=-np.inf)))]
 

@@ -193,3 +193,4 @@ def test_help_begins_with_the_flags_that_people_need() -> None:
         assert f"  {flag} " in first
         assert shown.count(f"  {flag} ") == 1
     assert "--score" not in first
+    assert "left out: none is written" in run("compare", "--help").stdout

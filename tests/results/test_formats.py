@@ -199,6 +199,9 @@ def test_papers_get_names_values_answers_or_else_intervals(relations: RoleTable)
     assert "{interval from}" not in header
     numbers = relations.frame.query("role == 'syntactic:obj:to_governor'").iloc[0]
     assert first[:3] == ["0-0", r"object $\rightarrow$ its verb", f"{numbers['mean']:.2f}"]
+    of_one_answer = rows.where(only_assigned=True).export("latex").decode()
+    assert cells(of_one_answer)[0][:3] == ["{head}", "{role}", "{mean (times uniform)}"]
+    assert "interval" not in of_one_answer
     without_answers = for_paper(rows.frame.drop(columns="answer"))
     assert [*without_answers][2:5] == ["mean", "ci_low", "ci_high"]
     assert "{role}" not in rows.where("syntactic:obj:to_governor").export("latex").decode()

@@ -274,7 +274,7 @@ class RoleTable(Result):
 
     @cached_property
     def groups(self) -> RoleGroups:
-        """The roles of the table, sorted; of pairs are arcs, and a user's own with contrasts."""
+        """The roles of the table by group; roles of pairs are arcs, and own ones with contrasts."""
         has_contrast = self.frame["beyond_distance"].notna()
         return RoleGroups.of(self.roles, set(self.frame["role"][has_contrast]))
 

@@ -385,10 +385,7 @@ def _about_means(shifts: RoleComparison, rows: pd.DataFrame) -> str:
     )
     if (rows["change"] == UNDECIDED).any():
         units = "examples" if facts["clustered_by"] == "none" else "documents"
-        text += (
-            f"; the others are undecided, as {facts['n_clusters']} {units} are too few (headroles "
-            "power plans more)"
-        )
+        text += f"; the others are undecided, as {facts['n_clusters']} {units} are too few to tell"
     if not len(changed):
         return f"{text}."
     if (shifts.frame["certified"] != "").any():

@@ -88,8 +88,8 @@ class AblateOptions(RoleOptions, CorrectionOptions, RunOptions):
                 raise UsageError(f"the set is {name!r}; it must be one of {', '.join(SETS)}")
         if ("roles" in self.sets) != (self.roles_from is not None):
             raise UsageError(
-                "the set roles and `roles_from`, a folder with roles, need each other; give both, "
-                "or neither"
+                "`roles_from` goes with the set roles of `sets`, and with it alone; give both, or "
+                "neither"
             )
 
 

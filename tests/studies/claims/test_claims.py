@@ -186,7 +186,9 @@ def test_trends_are_tested_over_models(table: ClaimTable, tmp_path: Path) -> Non
     stored = [str(one.save(tmp_path / f"table-{place}")) for place, one in enumerate(tables)]
     done = run("claims", *stored, "--out", str(tmp_path / "over"))
     assert done.exit_code == 0, done.output
-    assert "14 claims about 4 models (table-0, table-1, table-2, ...): 1 shown" in done.output
+    assert (
+        "14 claims about 4 models (table-0, table-1, table-2, and 1 more): 1 shown" in done.output
+    )
 
 
 OWN = '''
