@@ -153,8 +153,8 @@ COMMANDS = (
         "prune",
         "studies.pruning.prune:prune_heads",
         "Remove heads from MODEL and write the smaller model.\n\nOrders of "
-        "importance are found with TASK. With --fine-tune-on, MODEL is first fine-tuned without "
-        "these heads. The folder is a model for every command, in which heads keep their numbers.",
+        "importance are found with TASK. MODEL may first be fine-tuned without these heads. "
+        "The folder is a model for every command, in which heads keep their numbers.",
         kind="pruning",
         unit="steps",
         title="Smaller models",

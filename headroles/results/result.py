@@ -138,11 +138,10 @@ class Result(Stored):
     def whole(self) -> Iterable[Shown]:
         """Yield summary and details, of long views the first rows; no sentence points to these."""
         for part in without_pointers((*self.shown, *self.details())):
-            left = len(part.rows) - _MOST_ROWS if isinstance(part, Grid) and part.view else 0
-            if left > 0:
+            if isinstance(part, Grid) and part.view and len(part.rows) > _MOST_ROWS:
                 yield replace(part, rows=part.rows[:_MOST_ROWS])
-                rows = f"row{'s' * (left > 1)}"
-                yield f"{left} more {rows}; see headroles export DIR --view {part.view}.\n"
+                left = len(part.rows) - _MOST_ROWS
+                yield f"{left} more row{'s' * (left > 1)}; see headroles export DIR --view {part.view}.\n"
             else:
                 yield part
 
