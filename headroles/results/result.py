@@ -140,8 +140,8 @@ class Result(Stored):
         for part in without_pointers((*self.shown, *self.details())):
             if isinstance(part, Grid) and part.view and len(part.rows) > _MOST_ROWS:
                 yield replace(part, rows=part.rows[:_MOST_ROWS])
-                left = len(part.rows) - _MOST_ROWS
-                yield f"{left} more row{'s' * (left > 1)}; see headroles export DIR --view {part.view}.\n"
+                more = f"{(left := len(part.rows) - _MOST_ROWS)} more row{'s' * (left > 1)}"
+                yield f"{more}; see headroles export DIR --view {part.view}.\n"
             else:
                 yield part
 
@@ -409,7 +409,6 @@ def _width(table: pd.DataFrame) -> int:
 
 def _flat(table: pd.DataFrame) -> pd.DataFrame:
     """Return a view with the names of its rows in a column."""
-    assert table.index.name is None or type(table.index).__name__ != "RangeIndex"
     if table.index.name is not None:
         table = table.reset_index()
     return table.rename(columns=str)
