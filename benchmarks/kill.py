@@ -124,7 +124,7 @@ def of_a_task(arguments: argparse.Namespace, folder: Path) -> Asked:
     subjects = (arguments.task_model, arguments.task)
     into = ("--examples", str(arguments.examples), "--out", OUT, "--overwrite")
     roles = ("--roles-from", str(folder / "classify-new"), "--draws", "2")
-    curves = ("--test", arguments.task, "--test-examples", str(arguments.examples), "--draws", "5")
+    curves = ("--test", arguments.task, "--draws", "5")
     estimated = ("--order", "reestimated", "--steps", str(arguments.steps))
     learned = ("--keep", "12", "--seeds", "2", "--updates", str(arguments.updates))
     return {

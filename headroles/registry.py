@@ -177,7 +177,7 @@ COMMANDS = (
         "By error: headroles collaborate MODEL --error 0.1 --out DIR\n\n"
         "With the cost for a task: headroles collaborate MODEL --rank 192 --task dev.tsv --out DIR",
         kind="collaboration",
-        unit="steps",
+        unit="examples",
     ),
     Command(
         "redundancy",

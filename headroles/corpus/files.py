@@ -6,6 +6,7 @@ import bz2
 import gzip
 import lzma
 import os
+import re
 import shutil
 import stat
 import sys
@@ -33,8 +34,12 @@ COMPRESSED = (".gz", ".bz2", ".xz")
 _MOST_IGNORED = 20
 """Number of ignored files of a folder that a record names."""
 
-_PACKINGS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
-"""First bytes of compressed files, which are known by content: standard input has no name."""
+_PACKINGS: dict[bytes, Any] = {
+    rb"\x1f\x8b\x08": gzip.open,
+    rb"BZh[1-9](1AY&SY|\x17rE8P\x90)": bz2.open,
+    rb"\xfd7zXZ\x00": lzma.open,
+}
+"""Patterns of the first bytes of compressed files: standard input has no name."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +74,12 @@ class CorpusFile:
                 f"{self}, line {number}: byte {error.object[error.start]:#04x} at column "
                 f"{error.start + 1} is not UTF-8; convert the file to UTF-8"
             ) from error
-        except (EOFError, zlib.error, lzma.LZMAError) as error:
+        except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+            if isinstance(error, OSError) and error.errno:
+                raise _unreadable(self, error) from error
             raise CorpusError(
                 f"{self} is compressed, and damaged after line {number} ({error}); get it again"
             ) from error
-        except OSError as error:
-            raise _unreadable(self, error) from error
         if not number:
             raise CorpusError(f"{self} is empty")
 
@@ -87,10 +92,8 @@ def read_lines(path: Path) -> Iterator[str]:
 def _open(path: Path) -> IO[bytes]:
     check_not_special(path)
     with path.open("rb") as stream:
-        beginning = stream.read(5)
-    unpack = next(
-        (unpack for mark, unpack in _PACKINGS.items() if beginning.startswith(mark)), open
-    )
+        beginning = stream.read(10)
+    unpack = next((_PACKINGS[mark] for mark in _PACKINGS if re.match(mark, beginning)), open)
     unpacked: IO[bytes] = unpack(path, "rb")
     return unpacked
 

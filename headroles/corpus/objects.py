@@ -35,6 +35,13 @@ _WANTED = (
     "a list of spaCy documents, of triples (words, governors, relations), of Sentence or of tokens "
     "and arcs ({'tokens': [...], 'arcs': [[from, to, label], ...]}), or, with a parser, texts"
 )
+_PARSED = {
+    "doc": "a spaCy document",
+    "tree": "a triple (words, governors, relations)",
+    "sentence": "a Sentence",
+    KEY: "a mapping with tokens and arcs",
+}
+"""Kinds of objects that are parsed, in the words of messages."""
 _HALVES = (
     "halves of characters (surrogates), which UTF-8 cannot encode; decode it from its bytes again"
 )
@@ -91,9 +98,9 @@ def make_corpus(
             arcs = ArcsOptions(least_distance=least_distance).record()
             how = {"format": KEY, "scheme": OTHER, **arcs}
         made = (
-            (item, sentence)
-            for item, one in enumerate(items)
-            for sentence in _sentences_of(one, kind, item + 1, least_distance)
+            (number, sentence)
+            for number, item in enumerate(items)
+            for sentence in _sentences_of(item, kind, number + 1, least_distance)
         )
         sentences = tuple(_placed(made, kind, names))
         return Corpus({"files": [], **how}, lambda skipped: iter(sentences), sentences=sentences)
@@ -126,22 +133,23 @@ def _of_texts(pipeline: Pipeline, texts: Sequence[Any], skipped: Skipped, whole:
             yield item, replace(sentence, id=f"text-{item + 1}" + f".{number}" * (not whole))
 
 
-def _sentences_of(one: Any, kind: str, number: int, least_distance: int) -> Iterable[Sentence]:
+def _sentences_of(item: Any, kind: str, number: int, least_distance: int) -> Iterable[Sentence]:
     """Return the sentences of an object that is parsed; raises CorpusError for a defective one."""
-    if _kind_of_item(one) != kind:
+    if _kind_of_item(item) != kind:
         raise CorpusError(
-            f"item {number} is a {type(one).__name__} that is no {kind} as item 1; correct it"
+            f"item {number} ({type(item).__name__}) is not {_PARSED[kind]}, as item 1 is; give "
+            "items of one kind"
         )
     name = f"{kind}-{number}"
     if kind == KEY:
-        return [sequence_of({"id": name, "document": name, **one}, name, least_distance)]
+        return [sequence_of({"id": name, "document": name, **item}, name, least_distance)]
     if kind == "tree":
-        return [_tree_of(one, name)]
+        return [_tree_of(item, name)]
     if kind == "doc":
-        return _of_doc(one, name)
-    if any(map(has_halves, (one.id, one.document, *one.words))):
+        return _of_doc(item, name)
+    if any(map(has_halves, (item.id, item.document, *item.words))):
         raise CorpusError(f"{name} has {_HALVES}")
-    return [one]
+    return [item]
 
 
 def _of_doc(doc: Doc, name: str) -> Iterator[Sentence]:
@@ -152,8 +160,8 @@ def _of_doc(doc: Doc, name: str) -> Iterator[Sentence]:
             f"{name} has words without a dependency relation; parse it with a pipeline that has a "
             "dependency parser"
         )
-    found = filter(None, map(sentence_of, doc.sents)) if words else ()
-    for number, sentence in enumerate(found, start=1):
+    sentences = filter(None, map(sentence_of, doc.sents)) if words else ()
+    for number, sentence in enumerate(sentences, start=1):
         yield replace(sentence, id=f"{name}.{number}")
 
 
@@ -271,12 +279,11 @@ def _described(given: object) -> str:
 
 def _check_arguments(kind: str, parser: object, documents: object, lines: bool) -> None:
     """Raise UsageError for arguments that contradict the kind of objects."""
-    is_parsed = kind not in ("text", "row")
-    if parser is None and not is_parsed:
+    if parser is None and kind not in _PARSED:
         raise UsageError(
             "texts must be parsed; name a spaCy pipeline: make_corpus(TEXTS, parser=PIPELINE)"
         )
-    if parser is not None and is_parsed:
+    if parser is not None and kind in _PARSED:
         raise UsageError(f"{kind}s are parsed already; omit parser, or give texts")
     if lines and kind != "text":
         raise UsageError(f"lines applies to texts, but these are {kind}s; omit lines")

@@ -146,10 +146,9 @@ def read_json_lines(file: CorpusFile) -> Iterator[tuple[int, dict[str, Any]]]:
                 record = msgspec.json.decode(line, type=dict[str, Any])
             except (ValueError, RecursionError) as error:
                 said = in_one_line(error).replace("`", "'")  # which would mark an option
-                raise CorpusError(
-                    f"{file}, line {number}: {said}; JSON lines have one object a "
-                    "line, in which no character is half (such as \\ud800)"
-                ) from error
+                half = ", in which no character is half (such as \\ud800)"
+                advice = "JSON lines have one object a line" + half * ("\\ud" in line.lower())
+                raise CorpusError(f"{file}, line {number}: {said}; {advice}") from error
             yield number, record
 
 

@@ -123,7 +123,7 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
     files, origin = find_files(paths, *SUFFIXES)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
-        seen: dict[str, tuple[CorpusFile, int]] = {}
+        seen: dict[int, tuple[CorpusFile, int]] = {}  # by hashes of ids, which are smaller
         schemes: set[str] = set()
         documents = _Documents(options.documents)
         for file in files:
@@ -137,7 +137,7 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
                 place = documents.place(file, block.metadata, name)
                 try:
                     here = file, block.first_line
-                    if (first := seen.setdefault(name, here)) != here:
+                    if (first := seen.setdefault(hash(name), here)) != here:
                         raise _Defect(
                             f"has the id of the sentence at {first[0]}, line {first[1]}",
                             advice='correct it, name sentences by place with `ids="place"`,',

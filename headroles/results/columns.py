@@ -7,7 +7,6 @@ any table, so readers rely on these declarations alone.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
 
 TEXT, FLAG, WHOLE, NUMBER = "text", "truth values", "whole numbers", "numbers"
 _STORED = {
-    TEXT: "(large_)?string",
-    FLAG: "bool",
-    WHOLE: r"u?int\d+",
-    NUMBER: r"u?int\d+|double|(half)?float",
+    TEXT: ("is_string", "is_large_string"),
+    FLAG: ("is_boolean",),
+    WHOLE: ("is_integer",),
+    NUMBER: ("is_integer", "is_floating"),
 }
-"""Types of Parquet that a column of each kind may be stored as."""
+"""Functions of `pyarrow.types` that know the types a column of each kind may be stored as."""
 _MOST = 1e100
 """A number larger than all measurements and counts, whose square is finite."""
 
@@ -45,7 +44,9 @@ class Column:
 
     def check(self, values: pa.ChunkedArray) -> None:
         """Raise ValueError that describes the first value that the column cannot hold."""
-        if not re.fullmatch(_STORED[self.kind], str(values.type)):
+        from pyarrow import types
+
+        if not any(getattr(types, name)(values.type) for name in _STORED[self.kind]):
             raise ValueError(f"it holds {values.type} instead of {self.kind}")
         column = values.to_pandas()
         known = column.dropna()

@@ -149,19 +149,23 @@ class FindLinks(ABC):
             for before, sentence in placed_sentences(example):
                 for first, second in self.joined_in(sentence):
                     words[before + first, before + second] = True
-            for first, second in self.joined_across(*example.sentences) if before else ():
-                words[first, before + second] = True
+            if len(example.sentences) > 1:
+                before = len(example.sentences[0].words)
+                for first, second in self.joined_across(*example.sentences):
+                    words[first, before + second] = True
             joined[row] = (words | words.T)[batch.words[row][:, None], batch.words[row]]
         return joined
 
     def of_example(self, example: EncodedExample) -> IntArray:
         """Return the links of an example (links, 3)."""
-        links: list[Link] = []
-        for before, sentence in placed_sentences(example):
-            within = self.of_sentence(sentence)
-            links += [(before + first, before + second, label) for first, second, label in within]
-        across = self.of_pair(*example.sentences) if before else ()
-        links += [(first, before + second, label) for first, second, label in across]
+        links = [
+            (before + first, before + second, label)
+            for before, sentence in placed_sentences(example)
+            for first, second, label in self.of_sentence(sentence)
+        ]
+        if len(example.sentences) > 1:
+            before, across = len(example.sentences[0].words), self.of_pair(*example.sentences)
+            links += [(first, before + second, label) for first, second, label in across]
         return np.array(links, dtype=np.int64).reshape(-1, 3)
 
     def __call__(self, batch: PaddedBatch) -> LinkTable:

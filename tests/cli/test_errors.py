@@ -92,7 +92,9 @@ ERRORS = """
 1 classify BERT corpora/long.conllu --out OUT => scored: 1 examples longer than the model takes
 1 classify models/half TREEBANK --out OUT => the weights of models/half cannot be loaded
 1 classify models/pad_token TREEBANK --out OUT => the piece '[NOPE]'
+1 classify models/unk_token TREEBANK --out OUT => the piece '[NOPE]'
 1 classify models/cls_token TREEBANK --out OUT => the piece '[NOPE]'
+1 classify models/sep_token TREEBANK --out OUT => the piece '[NOPE]'
 1 collaborate models/mpnet --rank 8 --out OUT => MPNet have a bias of relative positions
 1 redundancy models/mpnet                    => MPNet have a bias of relative positions
 2 CLASSIFY --roles position:DIGITS           => has no valid offset
@@ -159,7 +161,7 @@ def write_models(folder: Path, good: Path) -> None:
     half = shutil.copytree(good, folder / "half") / "model.safetensors"
     half.write_bytes(half.read_bytes()[: half.stat().st_size // 2])
     save(with_vocabulary(make_model("mpnet")), folder / "mpnet")
-    for kind in ("pad_token", "cls_token"):
+    for kind in ("pad_token", "unk_token", "cls_token", "sep_token"):
         made = save(make_bert(vocab_size=len(make_tokenizer())), folder / kind)
         for name in ("special_tokens_map.json", "tokenizer_config.json"):
             if not (made / name).exists():

@@ -22,7 +22,7 @@ from headroles.models.loading.encoder import load_model
 from headroles.results.formats import ENDINGS, FORMATS
 from headroles.results.stored import save_together
 from tests.cli.conftest import some_scores
-from tests.commands import follow, names, record_in, run, run_well
+from tests.commands import contents, follow, names, record_in, run, run_well
 from tests.conftest import conllu_sentence
 from tests.models.test_attention import make_inputs
 from tests.rounding import assert_same_outputs, tolerance
@@ -36,12 +36,6 @@ TRANSCRIPTS = {
 score BERT TREEBANK LONG --out OUT                   => 3 examples
 show OUT --json => "skipped": { "examples longer than the model takes": 1 }
 show OUT --full                                      => examples longer than the model takes: 1
-""",
-    "overwriting replaces model and table": """
-collaborate BERT --rank 16 --method per-head --out OUT --json => "out": "OUT" ... "rank": 16
-1 collaborate BERT --rank 8 --out OUT                => is not empty
-collaborate BERT --rank 8 --out OUT --overwrite
-export OUT --format json                             => "rank": 8
 """,
     "a collaborative model, whose folder holds a table, is scored and compared": """
 collaborate BERT --rank 16 --out OUT/model
@@ -137,13 +131,36 @@ def logits(folder: Path) -> torch.Tensor:
     return found
 
 
+def test_overwriting_replaces_model_and_table(bert_folder: Path, out: Path) -> None:
+    asked = ("collaborate", bert_folder, "--out", out, "--rank")
+    printed = json.loads(run_well(*asked, 16, "--method", "per-head", "--json").stdout)
+    assert (printed["out"], printed["rows"][0]["rank"]) == (str(out), 16)
+    before = contents(out)
+    assert "is not empty" in run(*asked, 8).stderr
+    assert contents(out) == before
+    run_well(*asked, 8, "--overwrite")
+    assert load_model(out).encoder.layer[0].attention.self.scores.rank == 8
+    assert '"rank": 8' in run_well("export", out, "--format", "json").stdout
+
+
+def test_frequencies_change_the_numbers_of_tokens(
+    bert_folder: Path, treebank: Path, out: Path, places: dict[str, object]
+) -> None:
+    asked = ("tokens", bert_folder, treebank, "--out", out, "--overwrite", "--json")
+    by_corpus, by_file = (
+        json.loads(run_well(*asked, *more).stdout)["rows"]
+        for more in ((), ("--frequencies", places["COUNTS"]))
+    )
+    assert by_corpus != by_file
+
+
 def test_progress_of_collaborate_is_that_of_the_whole_study(
     classifier: Path, labelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
     for more in (["--out", tmp_path / "alone"], ["--task", labelled, "--out", tmp_path / "both"]):
         shown = run("collaborate", classifier, "--rank", 16, *more)
-        lines = re.findall(r"collaboration: (\d+) of (\d+) steps", shown.stderr)
+        lines = re.findall(r"collaboration: (\d+) of (\d+) examples", shown.stderr)
         done, total = zip(*(map(int, line) for line in lines), strict=True)
         assert list(done) == sorted(done)
         assert done[-1] == total[-1]

@@ -338,7 +338,7 @@ def test_triples_are_sentences_of_their_own_documents() -> None:
         ((["a", "b"], [0, 1], ["root", "x"]), "has a cycle through word 1 .*-1 for the root"),
         ((["a", "b"], [2, 0], ["x", "root"]), "from 0, and -1 for the root"),
         ((["a", "b"], [-1, -1], ["x", "root"]), "has 2 roots"),
-        ((["a", "b"], [-1, 0]), "item 2 is a tuple that is no tree as item 1"),
+        ((["a", "b"], [-1, 0]), r"item 2 \(tuple\) is not a triple \(words, governors, relat"),
     ],
 )
 def test_triples_that_are_no_trees(triple: Any, message: str) -> None:
@@ -347,6 +347,7 @@ def test_triples_that_are_no_trees(triple: Any, message: str) -> None:
 
 
 ONE = Sentence("s", "d", 0, ("a",), (-1,), ("root",))
+ARCS: dict[str, Any] = {"tokens": ["a"], "arcs": []}
 
 
 @pytest.mark.parametrize(
@@ -360,16 +361,19 @@ ONE = Sentence("s", "d", 0, ("a",), (-1,), ("root",))
         ([TREE], {"documents": [""]}, "the document at place 0 is ''"),
         ([TREE], {"documents": ["\ud800"]}, r"the document at place 0 is '\\ud800'"),
         ([ONE], {"documents": ["x"]}, "itself"),
-        ([ONE, 1], {}, "item 2 is a int that is no sentence as item 1; correct it"),
+        ([ONE, 1], {}, r"item 2 \(int\) is not a Sentence, as item 1 is; give items of one kind"),
+        ([ARCS, {"words": ["a"]}], {}, r"item 2 \(dict\) is not a mapping with tokens and arcs"),
         ([replace(ONE, id="\ud800")], {}, "sentence-1 has halves of"),
         ([spacy.blank("en")("Dogs sleep.")], {}, "doc-1 has words without a dependency relation"),
-        ([spacy.blank("en")(" "), TREE], {}, "item 2 is a tuple that is no doc as item 1"),
+        ([spacy.blank("en")(" "), TREE], {}, r"\(tuple\) is not a spaCy document"),
         (TREE, {}, "a tuple of list; it must come from"),
         ("Dogs sleep.", {"parser": PIPELINE}, "the corpus is a str"),
+        ({"train": TEXTS}, {"parser": PIPELINE}, "the corpus is a dict"),
+        ([], {}, "an empty list"),
         (iter([]), {}, "an empty tuple"),
         (TEXTS, {"parser": 3}, "the parser is a int; give a spaCy pipeline"),
         (TEXTS, {"text_columns": ["one"]}, r"text_columns need a table, but .* list of str"),
-        ([{"tokens": ["a"], "arcs": []}], {"least_distance": 0}, "least_distance is 0; it must be"),
+        ([ARCS], {"least_distance": 0}, "least_distance is 0; it must be"),
         (FRAME, {}, r"text_columns is \[\]; .* out of one, other, k"),
         (FRAME, {"text_columns": ["oen"]}, "no column 'oen'; did you mean 'one'"),
         (FRAME, {"text_columns": ["one", "one"]}, "give one column of the table, or two for pairs"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from headroles import HeadScores, PowerAnalysis, assign_roles, power_analysis
 from headroles.arrays import FloatArray
 from headroles.inference import CORRECTIONS, Sample, adjust_p_values, power_of, t_test
+from headroles.testing.notes import FEW
 from tests.conftest import flat, make_scores
 from tests.inference.conftest import required_examples
 
@@ -126,6 +128,14 @@ class TestFalseDiscoveryRate:
             assert (level[:, 0] <= 0.05 * np.maximum(1, 0.8 * decided) / 96 + 1e-12).all()
             assert (np.diag(power) >= 0.8).all()
 
+    def test_stricter_corrections_need_more(self) -> None:
+        plans = {name: plan_for(self.VALUES, correction=name) for name in CORRECTIONS}
+        needed = {name: plan.frame["corpus_examples"] for name, plan in plans.items()}
+        for weaker, stricter in pairwise(["none", "fdr_bh", "bonferroni"]):
+            assert (needed[weaker] <= needed[stricter]).all()
+            assert needed[weaker].sum() < needed[stricter].sum()
+        assert (needed["fdr_by"] >= needed["fdr_bh"]).all()
+
 
 class TestSimulation:
     """Corpora of the planned size; every role is a corpus of its own, with its own family."""
@@ -173,6 +183,21 @@ class TestSimulation:
         table = assign_roles(scores, correction="none")
         error = np.sqrt(0.8 * 0.2 / self.N_CORPORA)
         assert table.frame["assigned"].mean() == pytest.approx(0.8, abs=4 * error)
+
+    @pytest.mark.parametrize("correction", ["none", "bonferroni", "fdr_bh"])
+    def test_few_clusters_at_a_strict_level(self, correction: str) -> None:
+        """Four independent examples a document: the degrees of freedom are those of documents."""
+        pilot = pilot_with(np.full(5, 0.8), n=40_000)
+        plan = plan_for(pilot, 4, correction=correction, alpha=0.001).frame
+        n_documents = int(np.ceil(plan["corpus_examples"].max() / 4))
+        assert n_documents < FEW
+        values = 3.8 + np.random.default_rng(1).normal(size=(4 * n_documents, self.N_CORPORA * 5))
+        sample = Sample.of(values, np.arange(len(values)) // 4)
+        p_values = t_test(sample, 3, alternative="greater").p_value.reshape(-1, 5)
+        adjusted = np.stack([adjust_p_values(family, correction) for family in p_values])
+        exact = power_of(4 * n_documents, 0.8, plan["alpha_per_test"].max(), cluster_size=4)
+        assert 0.8 < exact < 0.88  # whole documents are a little more than the plan
+        assert (adjusted <= 0.001).mean() == pytest.approx(float(exact), abs=0.02)
 
 
 class TestWhatCannotBePlanned:

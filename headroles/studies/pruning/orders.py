@@ -119,41 +119,49 @@ def choose_heads(
     unit_of = {head: first for first, unit in units.items() for head in unit}
     protected = {unit_of.get(head, head) for head in options.protect or ()}
     room = _room(n_removed, firsts, protected, options.at_least)
-
-    def take(ordered: Iterable[Head], n: int = n_removed) -> list[Head]:
-        """Return the first ``n`` that may be removed."""
-        return list(islice(at_most(room, (head for head in ordered if head not in protected)), n))
-
-    indices = np.random.default_rng(options.seed).permutation(len(firsts))
-    ordered = [firsts[index] for index in indices]
-    if order in BY_ROLE:
-        having = set(RoleTable.load(str(options.roles_from)).heads_with(str(options.role)))
-        is_last = order == "without_role"
-        ordered = sorted(ordered, key=lambda head: (head in having) == is_last)
-    elif order in (*BY_ESTIMATE, "ablation"):
-        if run is None:
-            raise UsageError(f"the order {order} needs a task; name its file after the model")
-        if order == "ablation":
-            ordered = sorted_by(rises_of(run, list(units.values())), firsts)
-        else:
-            ordered = []
-            steps = 1 if order == "importance" else min(options.steps, n_removed)
-            for step in range(1, steps + 1):
-                next_ones = _by_importance(run, ordered, units, options)
-                ordered = take([*ordered, *next_ones], round(n_removed * step / steps))
-    elif order == "random_per_layer":  # one head of every layer, then another, and so on
-        of_layer = {layer: [head for head in ordered if head[0] == layer] for layer in room}
-        ordered = sorted(ordered, key=lambda head: of_layer[head[0]].index(head))
-    elif order != "random":
-        layers = order_layers(order, 1 + max(room))
-        ordered = [head for layer in layers for head in ordered if head[0] == layer]
-    chosen = take(ordered)
+    if order not in (*BY_ESTIMATE, "ablation"):
+        ordered = _without_task(order, firsts, options)
+    elif run is None:
+        raise UsageError(f"the order {order} needs a task; name its file after the model")
+    elif order == "ablation":
+        ordered = sorted_by(rises_of(run, list(units.values())), firsts)
+    else:
+        ordered = []
+        steps = 1 if order == "importance" else min(options.steps, n_removed)
+        for step in range(1, steps + 1):
+            ordered += _by_importance(run, ordered, units, options)
+            ordered = _first(round(n_removed * step / steps), ordered, room, protected)
+    chosen = _first(n_removed, ordered, room, protected)
     if len(chosen) < n_removed:
         raise UsageError(
             f"{n_removed} heads cannot be removed from layers of which no two are adjacent; remove "
             f"{len(chosen)} at most in the order {order}"
         )
     return [head for first in chosen for head in units[first]]
+
+
+def _first(
+    n: int, ordered: Iterable[Head], room: Mapping[int, int], protected: set[Head]
+) -> list[Head]:
+    """Return the first ``n`` heads that may be removed."""
+    return list(islice(at_most(room, (head for head in ordered if head not in protected)), n))
+
+
+def _without_task(order: str, heads: Sequence[Head], options: SelectionOptions) -> list[Head]:
+    """Return all heads in an order that needs no task; at random where it leaves a choice."""
+    indices = np.random.default_rng(options.seed).permutation(len(heads))
+    ordered = [heads[index] for index in indices]
+    if order in BY_ROLE:
+        having = set(RoleTable.load(str(options.roles_from)).heads_with(str(options.role)))
+        is_last = order == "without_role"
+        return sorted(ordered, key=lambda head: (head in having) == is_last)
+    of_layer = {at: [head for head in ordered if head[0] == at] for at, _ in heads}
+    if order == "random_per_layer":  # one head of every layer, then another, and so on
+        return sorted(ordered, key=lambda head: of_layer[head[0]].index(head))
+    if order == "random":
+        return ordered
+    layers = order_layers(order, 1 + max(of_layer))
+    return [head for layer in layers for head in of_layer.get(layer, ())]
 
 
 def _by_importance(

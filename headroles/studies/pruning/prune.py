@@ -201,7 +201,10 @@ class Pruning(Result):
                 "model, at the size and speed of the original."
             )
         yield Grid(("Layer", *map(str, layers)), (("heads kept", *counts),))
-        if tuning:
+        yield from self._about_fine_tuning()
+
+    def _about_fine_tuning(self) -> Iterator[Shown]:
+        if tuning := self.facts["fine_tuning"]:
             yield (
                 f"Fine-tuned on {tuning['examples']} examples with the heads masked, "
                 f"{tuning['updates']} updates of {tuning['update_examples']}."
@@ -348,7 +351,8 @@ def write_without(
         rows = [(*head, head in removed) for head in heads_of(network)]
         frame = pd.DataFrame(rows, columns=list(Pruning.columns))
     n_before = n_parameters(network)
-    (zero_heads if zeroed else remove_heads)(network, removed)
+    remove = zero_heads if zeroed else remove_heads
+    remove(network, removed)
     measured: dict[str, Any] = {"measured_on": "", "before": {}, "after": {}, "loss_change": None}
     if tested is not None and before is not None:
         after = tested.outcomes_unmasked()

@@ -200,7 +200,7 @@ def collaborate_heads(
     from headroles.models.shared.sites import find_sites, install
     from headroles.tasks.running import open_run
 
-    with shown_in_notebooks(options, "steps") as shown:
+    with shown_in_notebooks(options, "examples") as shown:
         whole = load_encoder(model, options, head=None)
         network, loaded = whole.model, replace(shown, tokenizer=whole.tokenizer)
         encoder = load_encoder(network, loaded)
@@ -212,7 +212,7 @@ def collaborate_heads(
         learnt, held_out, corpus = read_sample(encoder, sample, options)
         rounds = Progress(loaded.on_progress)
         n_examples = len(learnt.lengths) + len(held_out.lengths)
-        n_of_task = 0 if run is None else 2 * len(run.batches)
+        n_of_task = 0 if run is None else 2 * len(run.task)
         rounds.expect(n_examples * (1 + _PASSES_OF_FIT * len(sites) + 2) + n_of_task)
         fits = _fit_sites(network, sites, (learnt, held_out), options, n_heads, rounds)
         after = copy.deepcopy(network)
@@ -267,7 +267,8 @@ def _change_in_task(
     from headroles.tasks.running import open_run
 
     other = open_run(after, run.task.file, options)
-    run.rounds = other.rounds = rounds
+    run.rounds = other.rounds = Progress(rounds.share(2 * len(run.task)))
+    run.expect(2)
     first, second = run.outcomes_unmasked(), other.outcomes_unmasked()
     return {
         "file": run.task.file,

@@ -121,10 +121,20 @@ class Redundancy(Result):
             f"Overlap of the spaces of two heads; by chance {self.facts['chance']:.3f} "
             f"(false discovery rate {alpha:g})"
         )
-        by_layer = pairs.groupby("layer")
+        yield self._pairs()
+        if len(self.roles):
+            above = self.roles[self.roles["shared"]].sort_values("p_value", kind="stable")
+            named = [f"{row.role} ({row.projection})" for row in above.itertuples()]
+            yield (
+                "Roles whose heads overlap more than heads shuffled within layers: "
+                f"{listed(named) or 'none'}, of {self.roles['role'].nunique()}"
+            )
+
+    def _pairs(self) -> Grid:
+        by_layer = self.frame.groupby("layer")
         overlap = by_layer[["query_overlap", "key_overlap"]].mean().add_suffix("_mean")
         shared = by_layer[["query_shared", "key_shared"]].sum().add_suffix("_sum")
-        best = pairs.loc[by_layer["key_overlap"].idxmax()].assign(pairs=by_layer.size().array)
+        best = self.frame.loc[by_layer["key_overlap"].idxmax()].assign(pairs=by_layer.size().array)
         cells = {
             "layer": "{layer}",
             "queries": "{query_overlap_mean:.3f}",
@@ -133,14 +143,7 @@ class Redundancy(Result):
             "pairs above ": "{key_shared_sum} of {pairs}",
             "keys most alike": "{head} and {other} {key_overlap:.3f}",
         }
-        yield Grid.of(best.join(overlap.join(shared), on="layer"), cells)
-        if len(self.roles):
-            above = self.roles[self.roles["shared"]].sort_values("p_value", kind="stable")
-            named = [f"{row.role} ({row.projection})" for row in above.itertuples()]
-            yield (
-                "Roles whose heads overlap more than heads shuffled within layers: "
-                f"{listed(named) or 'none'}, of {self.roles['role'].nunique()}"
-            )
+        return Grid.of(best.join(overlap.join(shared), on="layer"), cells)
 
 
 @takes(RedundancyOptions)

@@ -236,7 +236,8 @@ def small_bert(noise: float = 0.0) -> PreTrainedModel:
 
 
 def test_one_noisy_head_is_found_and_no_other(score: Callable[..., HeadScores]) -> None:
-    shifts = compare_roles(score(small_bert()), score(small_bert(3.0)), margin=1e-3)
+    before, *noisy = (score(small_bert(noise)) for noise in (0, 0.3, 3.0))
+    shifts = compare_roles(before, noisy[-1], margin=1e-3)
     frame, moved = shifts.frame, shifts.moved(2)
     touched = (frame.layer == LAYERS - 1) & (frame["head"] == HEAD)
     assert (frame[touched].p_value < 0.05 / len(frame)).any()
@@ -244,8 +245,10 @@ def test_one_noisy_head_is_found_and_no_other(score: Callable[..., HeadScores]) 
     assert (frame[~touched].difference == 0).all()
     assert moved.loc[0, ["layer", "head"]].tolist() == [LAYERS - 1, HEAD]
     assert moved.effect_size[1] == 0
-    layers = shifts.layers()
+    layers = compare_roles(before, *noisy).layers()
     assert (layers[layers.layer < LAYERS - 1].rms_difference == 0).all()
+    with_little, with_much = layers[layers.layer == LAYERS - 1].rms_difference
+    assert 0 < with_little < with_much
 
 
 def test_nothing_changes_where_nothing_changed(score: Callable[..., HeadScores]) -> None:

@@ -69,6 +69,7 @@ def test_every_draw_finds_its_order_with_examples_of_its_own(
     assert len({line for run in runs for line in run.task.lines}) == 35
     assert all(set(run.task.labels) == {"good", "bad"} for run in runs)
     assert found.facts["found_with"]["examples"] == 7
+    assert len(found.outcomes.losses) == 40  # the test is taken whole
     options = PruneOptions(keep=1, estimator="signed", normalisation="l2")
     points = points_of(found, order)
     for point, opened in zip(points, [*runs], strict=True):
@@ -175,7 +176,7 @@ def test_role_orders(classifier: Path, labelled: Path, roles: Path) -> None:
     assert [len(having & {*one.removed}) for one in points] == [min(3, len(having))] * 5
 
 
-def test_what_draws_tell_of_tests() -> None:
+def test_equal_losses_have_no_p_value_and_skewed_draws_a_warning() -> None:
     """Losses that do not vary have no p-value; draws far from the others give a warning."""
     rng, tables = np.random.default_rng(0), []
     apart = rng.random((40, 1)) + np.array([0, 0.1, 0, 0.1, 2, 0, 0.1, 0.2, 0.3, 0.4])
