@@ -128,13 +128,12 @@ def test_weights_stay_unless_they_are_trained(
 
 def test_a_folder_that_is_a_model(classifier: Path, labelled: Path, tmp_path: Path) -> None:
     out, again = tmp_path / "small", tmp_path / "smaller"
-    arguments = ("--keep", 5, "--seeds", 3, "--updates", 6, "--test", labelled, "--examples", 6)
-    result = run("gate", classifier, labelled, *arguments, "--json", "--out", out)
+    arguments = ("--keep", 5, "--seeds", 3, "--updates", 6, "--test", labelled, "--json")
+    result = run("gate", classifier, labelled, *arguments, "--out", out)
     assert result.exit_code == 0, result.output
     printed = json.loads(result.stdout)
     facts = printed["facts"]
     assert [list(head) for head in removed_heads(load_model(out).config)] == facts["removed"]
-    assert facts["measured_on"] == "8 examples of labelled.tsv"  # --examples are those of TASK
     best = next(one for one in facts["seeds"] if one["seed"] == facts["chosen_seed"])
     kept = [row for row in printed["rows"] if row["kept"] and row["seed"] == best["seed"]]
     assert len(kept) == 5
@@ -151,7 +150,9 @@ def test_a_folder_that_is_a_model(classifier: Path, labelled: Path, tmp_path: Pa
         shown = flat(changed(gating, facts={"overlap": overlap}))
         assert ("This set of heads is sufficient" in shown) == is_warned
     # Gates can be learnt of what is left.
-    found = gate_heads(out, labelled, again, keep=2, seeds=1, updates=4)
+    asked = {"keep": 2, "seeds": 1, "updates": 4, "test": labelled, "examples": 6}
+    found = gate_heads(out, labelled, again, **asked)
+    assert found.facts["measured_on"] == "8 examples of labelled.tsv"  # examples are of the task
     assert set(found.kept) < {(row["layer"], row["head"]) for row in kept}
     assert len(removed_heads(load_model(again).config)) == 10
     assert Gating.load(again) == found
