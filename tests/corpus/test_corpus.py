@@ -104,7 +104,7 @@ def test_corpora_without_sentences(tmp_path: Path) -> None:
     file.write_text("# only comments\n", encoding="utf-8")
     skipping = read_conllu(file, on_bad_sentence="skip")
     for corpus, message in (
-        (corpus_of(files=[*"abcd"]), r"no sentences in a, b, c, \.\.\.; check the paths"),
+        (corpus_of(files=[*"abcd"]), r"no sentences in a, b, c, and 1 more; check the paths"),
         (skipping, r"in .*t\.conllu; 1 defective sentences"),
     ):
         with pytest.raises(CorpusError, match=message), prepared(corpus):
