@@ -413,11 +413,14 @@ def _why_absent(role: Role, record: Record) -> str:
     if role.needs != PAIRS:
         return role.needs and f"there are no {role.needs}"
     corpus, too_long = record.corpus, record.corpus.skipped.get(TOO_LONG, 0)
+    n_single = corpus.examples + 2 * sum(corpus.skipped.values())  # sentences, if none is in a pair
     why = "there are none"
     if record.options.get("pairing") == "none":
         why = "with `pairing='none'` there are no pairs"
     elif corpus.sentences and corpus.sentences == corpus.documents:
         why = f"each of the {corpus.sentences} sentences is a document of its own"
+    elif corpus.sentences > n_single:
+        why = "the tokenizer puts no separator between the two"
     elif too_long:
-        why += f" that the model takes: {too_long} examples are too long"
+        why += f" that the model takes (too long: {too_long})"
     return f"that takes {PAIRS}, and {why}"

@@ -487,7 +487,8 @@ def divergences(
         for _, of_batch in passes.over_all(compare, on_progress):
             sums += of_batch
         n_heads = np.array([len(heads) or np.nan for heads in first.remaining])
-    return np.asarray(sums / n_heads / sum(passes.lengths))
+    # none is negative, but rounding may leave less than 0
+    return np.maximum(sums / n_heads / sum(passes.lengths), 0)
 
 
 def multiplications(width: int, rank: int, tokens: int, sharing: int = 0) -> int:
