@@ -78,9 +78,9 @@ def _of_pieces(record: Record) -> Iterator[str]:
     per_word = counts.pieces / max(counts.words, 1)
     if max(pieces, words) > MUCH:
         yield (
-            f"the tokenizer does not know {pieces:.0%} of all pieces, and no piece of {words:.0%} of "
-            "the words: these results mean little. Check that it belongs to the model and fits the "
-            "language, script and case of the corpus."
+            f"the tokenizer does not know {pieces:.0%} of all pieces, and no piece of {words:.0%} "
+            "of the words: these results mean little. Check that it belongs to the model and fits "
+            "the language, script and case of the corpus."
         )
     if per_word > _MANY_PIECES and counts.words >= _FEWEST_WORDS:
         yield (

@@ -234,7 +234,7 @@ def counted(*counts: int) -> dict[str, Any]:
             "into 1.8 pieces on average: .* Score a model for the language and script",
         ),
         (counted(181, 0, 99, 0), ""),
-        (counted(100, 75, 100, 0), "75% of all pieces are unknown"),
+        (counted(100, 75, 100, 0), "does not know 75% of all pieces"),
         (counted(9, 0, 10, 1, 1), ""),
         (counted(12, 0, 16, 4, 4), "makes no piece of 25% of the words"),
         (counted(12, 2, 16, 8, 1), "no piece of 44% of the words"),

@@ -282,15 +282,19 @@ class RoleTable(Result):
     def strongest(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Rows of the strongest head with each role that heads have: of single pairs, of others.
 
-        The index is the role, and ``heads`` has all heads with it. Roles of pairs of words are
-        ranked by their attention beyond distance; others stand in the order of the table.
+        If heads have no single relation, rows of any relation take their place. The index is the
+        role, and ``heads`` has all heads with it. Roles of pairs of words are ranked by their
+        attention beyond distance; others stand in the order of the table.
         """
         rows = by_strength(self.frame[self.frame["assigned"]])
         heads = {role: heads_in(having) for role, having in rows.groupby("role")}
         first = rows.drop_duplicates("role").set_index("role")
         first = first.assign(heads=pd.Series(heads, dtype=object))
         others = [role for role in self.groups.others if role in heads]
-        return first[first.index.isin(self.groups.single)], first.loc[others]
+        pairs = first[first.index.isin(self.groups.single)]
+        if pairs.empty:
+            pairs = first[first.index.isin(self.groups.pairs)]
+        return pairs, first.loc[others]
 
     def clearest_role(self, name: str | None = None) -> str:
         """Return the role that a user names; of several, such as both directions of a relation, the
@@ -316,11 +320,11 @@ class RoleTable(Result):
         yield "\n".join(self._about_run())
         frame = self.frame[self.frame["role"].isin(groups.single)]
         positional = frame[frame["answer"] == POSITIONAL]
-        grid = self._heads_grid(has_pairs=bool(len(arcs) or len(positional)))
+        grid = self._heads_grid()
         yield grid if grid.rows else "No head was shown to have a role."
         named = [*groups.others, *filter(is_own, groups.single)]
         if lacking := [in_words(role) for role in named if role not in {*arcs.index, *roles.index}]:
-            yield f"No head attends to: {listed(lacking)}."
+            yield f"No head was shown to attend to: {listed(lacking)}."
         yield from about_controls(self)
         if len(arcs):
             yield from self._arcs_grid(arcs)
@@ -357,12 +361,12 @@ class RoleTable(Result):
         for reason, roles in absent.items():
             yield f"No example has {listed(roles)}" + (f": {reason}." if reason else ".")
 
-    def _heads_grid(self, has_pairs: bool) -> Grid:
-        """Return a row for each role that heads have: their number, names, and the strongest."""
+    def _heads_grid(self) -> Grid:
+        """Return a row for roles of pairs, and for each other role that heads have."""
         (arcs, others), score = self.strongest, self.facts["score"]
         pairs = self.frame["assigned"] & self.frame["role"].isin(self.groups.pairs)
         partners = "syntactic partners" if self.groups.are_arcs else "words of pairs"
-        groups = [(partners, heads_in(self.frame[pairs]), arcs)] * has_pairs
+        groups = [(partners, heads_in(self.frame[pairs]), arcs)] * bool(self.groups.pairs)
         for role in others.index:
             groups.append((in_words(role), others.loc[role, "heads"], others.loc[[role]]))
         cells, rows = {"": "{layer}-{head}", " ": f"{{mean:{digits(score)}}}"}, []

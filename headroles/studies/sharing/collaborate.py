@@ -488,7 +488,7 @@ def divergences(
             sums += of_batch
         n_heads = np.array([len(heads) or np.nan for heads in first.remaining])
     # none is negative, but rounding may leave less than 0
-    return np.maximum(sums / n_heads / sum(passes.lengths), 0)
+    return np.asarray(np.maximum(sums / n_heads / sum(passes.lengths), 0))
 
 
 def multiplications(width: int, rank: int, tokens: int, sharing: int = 0) -> int:

@@ -266,7 +266,7 @@ def test_distance_that_was_not_controlled_is_named_and_so_is_the_lack_of_roles()
     values = np.random.default_rng(0).normal(1.0, 0.1, size=(20, 1, 3, 1))
     text = repr(assign_roles(make_scores(values, ["local"])))
     assert "No head was shown to have a role.\n" in text
-    assert "No head attends to: neighbouring words." in text
+    assert "No head was shown to attend to: neighbouring words." in text
 
 
 def test_a_part_of_a_table_says_nothing_about_the_rest(
@@ -288,7 +288,7 @@ def test_the_summary_of_all_roles_fits_a_screen(
     """Its size is checked as that of every summary of tests is."""
     table = classify_heads(bert_folder, read_conllu(sample), roles="all", score=score).roles
     assert len(table.roles) > 20
-    assert re.search(r"No head attends to: ([^,]+, ){3}and \d+ more\.", flat(table))
+    assert re.search(r"No head was shown to attend to: ([^,]+, ){3}and \d+ more\.", flat(table))
 
 
 def test_other_scores_and_a_table_of_another_version_are_refused(
