@@ -65,10 +65,8 @@ class TaskOptions(PassOptions):
     masked_lm takes plain text, one text a line.
     """
     examples: Annotated[int | None, Meta(ge=2)] = None
-    """Largest number of examples of the task, chosen at random, the same ones every time.
-
-    A test file is taken whole.
-    """
+    """Largest number of examples of the task, chosen at random, the same ones every time; a test
+    file is taken whole."""
     masked_share: Annotated[float, Meta(gt=0, lt=1)] = 0.15
     """Share of the tokens that masked_lm masks."""
     mask_seed: Seed = 0
