@@ -138,12 +138,12 @@ class Result(Stored):
     def whole(self) -> Iterable[Shown]:
         """Yield summary and details, of long views the first rows; no sentence points to these."""
         for part in without_pointers((*self.shown, *self.details())):
-            if isinstance(part, Grid) and part.view and len(part.rows) > _MOST_ROWS:
-                yield replace(part, rows=part.rows[:_MOST_ROWS])
-                more = f"{(left := len(part.rows) - _MOST_ROWS)} more row{'s' * (left > 1)}"
-                yield f"{more}; see headroles export DIR --view {part.view}.\n"
-            else:
+            if not isinstance(part, Grid) or not part.view or len(part.rows) <= _MOST_ROWS:
                 yield part
+                continue
+            yield replace(part, rows=part.rows[:_MOST_ROWS])
+            left = len(part.rows) - _MOST_ROWS
+            yield f"{left} more rows; see headroles export DIR --view {part.view}.\n"
 
     def in_full(self) -> str:
         """Return the summary with whole warnings, and all details, as text."""

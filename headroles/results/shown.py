@@ -98,20 +98,25 @@ def brief(shown: Iterable[Shown]) -> list[Shown]:
     if (left := len(warned) - _MOST_WARNINGS) > 0:
         ends.append(f"{left} more warning{'s' * (left > 1)}: see `.warnings`.")
     content = [part for part in parts if not isinstance(part, Warned)]
-    lines = [len(part.rows) if isinstance(part, Grid) else 0 for part in content]
+    lines = _rows_in(content)
     while True:
         cut = [
             piece for part, most in zip(content, lines, strict=True) for piece in _cut(part, most)
         ]
-        fitted = [*first, *cut, *ends]
+        fitted, longest = [*first, *cut, *ends], max(lines, default=0)
         if sum(map(_height, fitted)) <= _SUMMARY:
             return fitted
-        if (longest := max(lines, default=0)) > 2:
+        if longest > 2:
             lines[lines.index(longest)] -= 1
         elif len(content) > 2:
-            content[-2:], lines[-2:] = [_MORE], [0]
+            content[-2:] = [_MORE]
+            lines = _rows_in(content)  # which may have more room now
         else:
             return fitted
+
+
+def _rows_in(parts: Iterable[Shown]) -> list[int]:
+    return [len(part.rows) if isinstance(part, Grid) else 0 for part in parts]
 
 
 def _cut(part: Shown, most: int) -> list[Shown]:

@@ -98,7 +98,7 @@ class RoleGroups:
 
     @classmethod
     def of(cls, roles: Sequence[str], own: Collection[str] = ()) -> RoleGroups:
-        """Sort ``roles``; of pairs are arcs, and those of a user's ``own`` that are named."""
+        """Sort ``roles``; those of pairs are arcs, and the roles of a user that ``own`` names."""
         pairs = [role for role in roles if is_arc(role) or role in own]
         single = [role for role in pairs if relation_of(role) != POOLED] or pairs
         sums = {_WHOLE} if set(roles) >= _PARTS else set()
