@@ -384,8 +384,7 @@ class RoleTable(Result):
         relations = [relation_of(role) if is_arc(role) else role for role in map(str, arcs.index)]
         best = arcs.assign(words=arcs.index.map(in_words))[~pd.Index(relations).duplicated()]
         kind = "Syntactic heads" if self.groups.are_arcs else "Heads of pairs of words"
-        title = f"{kind}, the best of each relation"
-        cells = {title: "{words}", "head": "{layer}-{head}"}
+        cells = {f"{kind}, the best of each relation": "{words}", "head": "{layer}-{head}"}
         cells[unit_of(score)] = f"{{mean:{digits(score)}}}"
         is_controlled = self.frame["beyond_distance"].notna().any()
         if is_controlled:
@@ -412,8 +411,7 @@ class RoleTable(Result):
         """Return sentences on score, tests and controls, and the work to cite."""
         tests, facts, margin = self.options.tests, self.facts, self.options.offset_margin
         definition, work = _DEFINITIONS[facts["score"]]
-        of_arcs = f", and of arcs {margin:g} above that of the best fixed offset"
-        beyond = of_arcs * bool(facts["offsets"])
+        beyond = f", and of arcs {margin:g} above the best fixed offset" * bool(facts["offsets"])
         units = f"{facts['n_clusters']} independent examples"
         if facts["clustered_by"] != "none":
             units = f"examples clustered by {facts['n_clusters']} documents"
@@ -440,10 +438,8 @@ class RoleTable(Result):
         arcs, others = self.strongest
         for best in (arcs if len(arcs) else others)[:1].reset_index().to_dict("records"):
             head, role = head_name((best["layer"], best["head"])), best["role"]
-            words = [f"headroles examples {folder} --head {head} --role {role}"]
-            if is_own(role):
-                words += ["--roles", ":".join(role.split(":")[:2])]
-            yield f"         {' '.join(words)}"
+            own = f" --roles {':'.join(role.split(':')[:2])}" * is_own(role)
+            yield f"         headroles examples {folder} --head {head} --role {role}{own}"
 
 
 # Rows of a table.
