@@ -97,7 +97,7 @@ SPOILT: list[tuple[Spoil, str]] = [
     *((cut(kept), NOT_LOADED) for kept in (0, 4, 1000, -1000)),
     (written("model.safetensors", "no weights at all" * 100), NOT_LOADED),
     (with_weights(lambda weights: weights.pop(QUERY)), rf"spoilt lacks weights .*\({QUERY}\)"),
-    (saying(num_hidden_layers=5), r"encoder\.layer\.3\.[^,]+, [^,]+, [^,]+, \.\.\.\)"),
+    (saying(num_hidden_layers=5), r"encoder\.layer\.3\.[^,]+, [^,]+, [^,]+, and 29 more\)"),
     (saying(intermediate_size=48), r"encoder\.layer\.0\.intermediate.* of another shape"),
     *(
         (holding(*values), f"spoilt: the weights {QUERY} hold NaN or infinity")
