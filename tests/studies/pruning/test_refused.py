@@ -50,7 +50,7 @@ REFUSED = """
 2 pruning-curves --orders random --protect 1-4 => the model has the heads 0, 1, 2, 3 there
 2 pruning-curves                               => the order importance needs a task
 2 by-role TASK                                 => name the folder of roles
-2 ablate TASK --sets roles             => --roles-from goes with the set roles of --sets, and with it
+2 ablate TASK --sets roles            => --roles-from goes with the set roles of --sets, and with it
 """
 
 
