@@ -38,18 +38,20 @@ def phrases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(classifier: Path, labelled: Path, phrases: Path) -> PruningCurves:
-    options: dict[str, Any] = {"orders": ORDERS, "shares": "0.25,0.5", "seed": 2}
-    return find_pruning_curves(classifier, labelled, phrases, **options, correction="holm", steps=2)
+def found(classifier: Path, labelled: Path, phrases: Path, roles: Path) -> PruningCurves:
+    table = RoleTable.load(roles)
+    role = next(one for one in table.roles if 0 < len(table.heads_with(one)) <= 6)
+    options: dict[str, Any] = {"shares": "0.25,0.5", "seed": 2, "correction": "holm", "steps": 2}
+    options |= {"orders": f"{ORDERS},with_role:{role},without_role:{role}", "roles_from": roles}
+    return find_pruning_curves(classifier, labelled, phrases, **options)
 
 
 def points_of(found: PruningCurves, order: str = "", share: float = 0) -> list[Any]:
     """What each order, share and draw removes, of an ``order`` and ``share`` or of all."""
     points = [SimpleNamespace(**point) for point in found.facts["points"]]
-    chosen = [one for one in points if order in ("", one.order) and share in (0, one.share)]
-    for point in chosen:
+    for point in points:
         point.removed = [tuple(head) for head in point.removed]
-    return chosen
+    return [one for one in points if order in ("", one.order) and share in (0, one.share)]
 
 
 def test_every_draw_finds_its_order_with_examples_of_its_own(
@@ -94,9 +96,11 @@ def test_fewer_examples_than_the_draws_need(
 
 
 def test_every_order_is_one_sequence_those_without_examples_of_the_heads_of_prune(
-    found: PruningCurves,
+    found: PruningCurves, roles: Path
 ) -> None:
-    for order in ORDERS.split(","):
+    table = RoleTable.load(roles)
+    for order in dict.fromkeys(one.order for one in points_of(found)):
+        name, _, role = order.partition(":")
         small, large = (points_of(found, order, share) for share in (0.25, 0.5))
         assert {few.seed for few in small} == set(range(2, 7))
         for few, more in zip(small, large, strict=True):
@@ -104,6 +108,9 @@ def test_every_order_is_one_sequence_those_without_examples_of_the_heads_of_prun
             if order in ("random", "middle", "random_per_layer"):
                 options = PruneOptions(keep=1, seed=few.seed)
                 assert few.removed == choose_heads(order, 3, HEADS, options)
+            if name in ("with_role", "without_role"):  # half of all heads, and six have the role
+                having = set(table.heads_with(role))
+                assert having & {*more.removed} == (having if name == "with_role" else set())
 
 
 def test_losses_are_those_without_the_heads(found: PruningCurves, opened: TaskRun) -> None:
@@ -166,25 +173,10 @@ def test_units_of_metrics() -> None:
     assert stats.sem(values["matthews"])[1] == pytest.approx(np.std(resampled), rel=0.2)
 
 
-def test_role_orders(classifier: Path, labelled: Path, roles: Path) -> None:
-    table = RoleTable.load(roles)
-    role = next(one for one in table.roles if table.heads_with(one))
-    having = set(table.heads_with(role))
-    asked = {"orders": f"with_role:{role},random", "roles_from": roles}
-    found = find_pruning_curves(classifier, labelled, **asked, shares=(0.25,))
-    points = points_of(found, f"with_role:{role}")
-    assert [len(having & {*one.removed}) for one in points] == [min(3, len(having))] * 5
-
-
-def test_equal_losses_have_no_p_value_and_skewed_draws_a_warning() -> None:
-    """Losses that do not vary have no p-value; draws far from the others give a warning."""
-    rng, tables = np.random.default_rng(0), []
-    apart = rng.random((40, 1)) + np.array([0, 0.1, 0, 0.1, 2, 0, 0.1, 0.2, 0.3, 0.4])
-    for losses, settings in ((rng.random((40, 2)), np.ones(10, int)), (apart, np.arange(10))):
-        outcomes = Outcomes(losses, losses, losses[:, 0])
-        options = CurveOptions(orders="top,random", shares="0.5")
-        tables.append(make_table(settings.reshape(2, 5, 1), [1], outcomes, [], options))
-    (same, _), (_, warnings) = tables
-    assert same["p_value"].isna().all()
-    assert same["note"].str.startswith("degenerate").tolist() == [True, False]
+def test_draws_far_from_the_others_give_a_warning() -> None:
+    apart = np.array([0, 0.1, 0, 0.1, 2, 0, 0.1, 0.2, 0.3, 0.4])
+    losses = np.random.default_rng(0).random((40, 1)) + apart
+    outcomes = Outcomes(losses, losses, losses[:, 0])
+    options = CurveOptions(orders="top,random", shares="0.5")
+    _, warnings = make_table(np.arange(10).reshape(2, 5, 1), [1], outcomes, [], options)
     assert "Draws have skewed losses in top:" in warnings[0]

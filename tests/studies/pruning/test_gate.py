@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from headroles.studies.pruning import gate
 from headroles.studies.pruning.gate import GateOptions, learn_gates, p_nonzero
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import TaskRun, open_run
-from tests.commands import run
 from tests.conftest import changed, flat
 from tests.rounding import near
 from tests.studies.conftest import losses_of
@@ -128,21 +126,14 @@ def test_weights_stay_unless_they_are_trained(
 
 def test_a_folder_that_is_a_model(classifier: Path, labelled: Path, tmp_path: Path) -> None:
     out, again = tmp_path / "small", tmp_path / "smaller"
-    arguments = ("--keep", 5, "--seeds", 3, "--updates", 6, "--test", labelled, "--json")
-    result = run("gate", classifier, labelled, *arguments, "--out", out)
-    assert result.exit_code == 0, result.output
-    printed = json.loads(result.stdout)
-    facts = printed["facts"]
-    assert [list(head) for head in removed_heads(load_model(out).config)] == facts["removed"]
-    best = next(one for one in facts["seeds"] if one["seed"] == facts["chosen_seed"])
-    kept = [row for row in printed["rows"] if row["kept"] and row["seed"] == best["seed"]]
-    assert len(kept) == 5
-    assert not [row for row in kept if [row["layer"], row["head"]] in facts["removed"]]
-    assert facts["after"]["loss"] == near(best["loss"])
-    # Seeds agree on so many heads.
-    gating = Gating.load(out)
+    gating = gate_heads(classifier, labelled, out, keep=5, seeds=3, updates=6, test=labelled)
+    facts, removed = gating.facts, removed_heads(load_model(out).config)
     by_seed = gating.frame[gating.frame["kept"]].groupby("seed")
     sets = [set(zip(own["layer"], own["head"], strict=True)) for _, own in by_seed]
+    best = facts["chosen_seed"]
+    assert gating.removed == removed == [head for head in HEADS if head not in sets[best]]
+    assert facts["after"]["loss"] == near(gating.seeds["loss"][best])
+    # Seeds agree on so many heads.
     shared = [len(sets[one] & sets[other]) / 5 for one, other in ((0, 1), (0, 2), (1, 2))]
     assert facts["overlap"] == pytest.approx(np.mean(shared))
     assert facts["overlap_by_chance"] == pytest.approx(5 / 12)
@@ -153,7 +144,7 @@ def test_a_folder_that_is_a_model(classifier: Path, labelled: Path, tmp_path: Pa
     asked = {"keep": 2, "seeds": 1, "updates": 4, "test": labelled, "examples": 6}
     found = gate_heads(out, labelled, again, **asked)
     assert found.facts["measured_on"] == "8 examples of labelled.tsv"  # examples are of the task
-    assert set(found.kept) < {(row["layer"], row["head"]) for row in kept}
+    assert set(found.kept) < sets[best]
     assert len(removed_heads(load_model(again).config)) == 10
     assert Gating.load(again) == found
 

