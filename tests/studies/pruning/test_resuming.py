@@ -115,8 +115,7 @@ def test_older_results_stay_until_then_and_progress_goes_on_where_it_stood(
     with counted(2 + 6 + 2 + 1):  # 2 batches of the test, a seed with its loss, an update
         stopped = run(*command, "--overwrite")
     assert "to continue, run the same command with --resume" in said(stopped)
-    kept = written(out)
-    assert older == {file: kept[file] for file in kept if not file.startswith(HIDDEN)}
+    assert older == {file: own for file, own in written(out).items() if not file.startswith(HIDDEN)}
     resumed = run(*command, "--overwrite", "--resume")
     assert resumed.exit_code == 0
     for result, is_before in ((stopped, True), (resumed, False)):
