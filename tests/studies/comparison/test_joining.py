@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,36 +67,27 @@ def digest(scores: HeadScores, at: int, digest: str) -> HeadScores:
     return replace(scores, digests=(*scores.digests[:at], digest, *scores.digests[at + 1 :]))
 
 
+ALIKE = [  # differences that are cured by scoring both alike
+    (partial(changed, model={"reaches": [None, 64]}), r"reaches: \[None, None\] and \[None, 64\]"),
+    (partial(replace, score=SCORES["excess"]), "their kind of score: 'bias' and 'excess'"),
+    (partial(changed, options={"pairing": "none"}), "pairing of sentences: adjacent and none"),
+    (partial(changed, corpus={"scheme": "CLEAR"}), "label scheme of their corpus: UD and CLEAR"),
+    (partial(meaning, role="local", window=3), "the window of local: 2 and 3"),
+    (
+        partial(meaning, role="local", published_edge=True),
+        "published_edge of local: False and True",
+    ),
+    (partial(meaning, role=ANY, keep_subtypes=True), f"keep_subtypes of {ANY}: False and True"),
+]
 REFUSED = [
+    *((change, f"'after' differ in .*{message}; score both alike$") for change, message in ALIKE),
     (lambda _: random_scores(layers=3), "'after' differ in their number of layers: 2 and 3"),
     (lambda _: random_scores(heads=4), "'after' differ in their number of heads: 3 and 4"),
     (
-        lambda own: changed(own, model={"reaches": [None, 64]}),
-        r"layers reaches: \[None, None\] and \[None, 64\]",
-    ),
-    (
-        lambda own: replace(own, score=SCORES["excess"]),
-        "kind of score: 'bias' and 'excess'; score both alike",
-    ),
-    (
-        lambda own: changed(own, options={"pairing": "none"}),
-        "pairing of sentences: adjacent and none; score both alike",
-    ),
-    (
-        lambda own: changed(own, corpus={"scheme": "CLEAR"}),
-        "label scheme of their corpus: UD and CLEAR",
-    ),
-    (lambda own: meaning(own, "local", window=3), "window of local: 2 and 3; score both alike"),
-    (
-        lambda own: meaning(own, "local", published_edge=True),
-        "published_edge of local: False and True; score",
-    ),
-    (lambda own: meaning(own, ANY, keep_subtypes=True), f"keep_subtypes of {ANY}: False and True"),
-    (
-        lambda own: replace(own, ids=tuple(f"other {name}" for name in own.ids)),
+        partial(replace, ids=tuple(map(str, range(40)))),
         r"no example in common.*score the same corpus",
     ),
-    (lambda own: replace(own, digests=()), r"'after' do not name .*; score again"),
+    (partial(replace, digests=()), r"'after' do not name .*; score again"),
 ]
 DIFFER = r"1 of the 40 .* first 'e5' \(its tokens, its tree or its labels differ\); .*intersect"
 REFUSED_UNLESS_INTERSECTED = [
@@ -178,5 +170,10 @@ def test_intersection_keeps_what_all_have(before: HeadScores) -> None:
         join(named["1"], before)
     joined = join_scores(named, "intersect")
     assert {scores.ids for scores in joined.values()} == {before.ids[10:30]}
-    facts = compare_roles(*named.values(), on_mismatch="intersect").facts
-    assert facts["dropped_examples"] == {"before": 20, "1": 10, "2": 10}
+    shifts = compare_roles(*named.values(), on_mismatch="intersect")
+    expected = {"dropped_examples": {"before": 20, "1": 10, "2": 10}, "examples": 20}
+    expected |= {"dropped_roles": {name: [] for name in named}, "threshold": 3.0, "margin": 0.5}
+    assert shifts.facts.items() >= {**expected, "n_clusters": 4, "clustered_by": "document"}.items()
+    assert list(shifts.record.sources) == list(named)
+    assert set(shifts.frame.n) == {20, 10}
+    assert any("fewer than 20 documents" in warning for warning in shifts.warnings)
