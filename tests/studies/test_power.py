@@ -47,9 +47,7 @@ class TestOneTest:
         [
             ("none", 0.05, 0.3),
             ("none", 0.001, 0.99),
-            ("bonferroni", 0.05, 0.8),
-            ("holm", 0.05, 0.8),
-            ("hochberg", 0.05, 0.8),
+            *((name, 0.05, 0.8) for name in ("bonferroni", "holm", "hochberg")),
         ],
     )
     def test_is_that_of_required_examples(
@@ -141,6 +139,7 @@ class TestSimulation:
     """Corpora of the planned size; every role is a corpus of its own, with its own family."""
 
     N_CORPORA = 1000
+    ERROR = np.sqrt(0.8 * 0.2 / N_CORPORA)
 
     def shares_decided(self, n: int, correction: str) -> FloatArray:
         """Of the heads with `EFFECTS`, in how many corpora of n examples each is decided."""
@@ -158,14 +157,13 @@ class TestSimulation:
     @pytest.mark.parametrize("correction", ["none", "bonferroni", "hochberg", "fdr_bh"])
     def test_power_is_that_of_the_plan(self, correction: str) -> None:
         plan = plan_for(pilot_with(EFFECTS), correction=correction, power=0.8).frame
-        error = np.sqrt(0.8 * 0.2 / self.N_CORPORA)
         for head, row in enumerate(plan.itertuples()):
             n = int(row.examples_with_score)
             share = self.shares_decided(n, correction)[head]
             exact = power_of(n, abs(row.effect_size), row.alpha_per_test)
-            assert share > 0.8 - 3 * error
+            assert share > 0.8 - 3 * self.ERROR
             if correction in ("none", "bonferroni"):  # for the others the plan is an upper bound
-                assert share == pytest.approx(float(exact), abs=4 * error)
+                assert share == pytest.approx(float(exact), abs=4 * self.ERROR)
 
     def test_clusters(self) -> None:
         """Five examples a document, 0.3 of the variance between documents: 2.2 times as many."""
@@ -181,8 +179,7 @@ class TestSimulation:
         n_documents = round(plan["corpus_examples"].iloc[0] / 5)
         scores = scores_of(corpora(n_documents, self.N_CORPORA), 5)
         table = assign_roles(scores, correction="none")
-        error = np.sqrt(0.8 * 0.2 / self.N_CORPORA)
-        assert table.frame["assigned"].mean() == pytest.approx(0.8, abs=4 * error)
+        assert table.frame["assigned"].mean() == pytest.approx(0.8, abs=4 * self.ERROR)
 
     @pytest.mark.parametrize("correction", ["none", "bonferroni", "fdr_bh"])
     def test_few_clusters_at_a_strict_level(self, correction: str) -> None:

@@ -15,7 +15,6 @@ import headroles as hr
 from headroles.corpus import Corpus
 from headroles.errors import UsageError
 from headroles.models.loading.encoder import load_encoder
-from headroles.results.result import load
 from headroles.studies.claims.claims import CLAIMS, ClaimTable, combine_claims
 from headroles.studies.claims.finding import NotTestable
 from headroles.studies.claims.measured import ClaimOptions, ClaimTask
@@ -47,9 +46,7 @@ def table(folders: list[Path], sample: Path) -> ClaimTable:
     return claims(folders[0], sample, folders[1])
 
 
-def test_everything_that_can_be_tested_is_beside_its_control(
-    table: ClaimTable, tmp_path: Path
-) -> None:
+def test_everything_that_can_be_tested_is_beside_its_control(table: ClaimTable) -> None:
     assert list(table.frame["claim"]) == list(CLAIMS)
     rows = table.frame.set_index("claim")
     assert set(reasons(table)) <= {
@@ -61,8 +58,6 @@ def test_everything_that_can_be_tested_is_beside_its_control(
     assert rows["verdict"]["last-layers-move"] == "described"
     assert rows["verdict"]["separators-middle"] == "contradicted"
     assert not (rows["verdict"] == "shown").any()
-    table.save(tmp_path / "out")
-    assert load(tmp_path / "out") == table
     first, *lines = repr(table).splitlines()
     assert first.startswith(f"{len(CLAIMS)} claims about ")
     assert any("contradicted" in line and "separators-middle" in line for line in lines)
