@@ -12,14 +12,13 @@ import torch
 from msgspec import structs
 
 import headroles as hr
-from headroles.corpus import Corpus
 from headroles.errors import UsageError
 from headroles.models.loading.encoder import load_encoder
 from headroles.studies.claims.claims import CLAIMS, ClaimTable, combine_claims
 from headroles.studies.claims.finding import NotTestable
 from headroles.studies.claims.measured import ClaimOptions, ClaimTask
 from headroles.studies.controls import change_of_weights, with_noise
-from tests.commands import run
+from tests.commands import run_well
 from tests.conftest import make_bert, make_tokenizer
 from tests.rounding import tolerance
 from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
@@ -86,17 +85,14 @@ def test_a_second_model_must_be_a_fine_tuned_copy(
         assert "give a fine-tuned copy" in said["last-layers-move"]
 
 
-def without_relations() -> Corpus:
-    """A corpus whose arcs have no relation that claims speak of."""
+def test_no_trees_and_no_pairs_are_told_and_the_rest_goes_on(bert_folder: Path) -> None:
+    """Of a corpus whose arcs have no relation that claims speak of."""
     sentences = ["the cat sat on the mat with that dog", "it is for the best at this of all"] * 8
     words = [one.split() for one in sentences]
-    return hr.make_corpus(
+    corpus = hr.make_corpus(
         [(one, [-1, *[0] * (len(one) - 1)], ["root", *["dep"] * (len(one) - 1)]) for one in words]
     )
-
-
-def test_no_trees_and_no_pairs_are_told_and_the_rest_goes_on(bert_folder: Path) -> None:
-    table = claims(bert_folder, without_relations(), pairing="none")
+    table = claims(bert_folder, corpus, pairing="none")
     assert "no relation" in reasons(table)["single-heads"]
     rows = table.frame.set_index("claim")["verdict"]
     assert rows["separators-middle"] == "contradicted"
@@ -111,18 +107,15 @@ def test_probabilities_of_right_answers(tmp_path: Path) -> None:
     model = make_task_model()
     task = write_labelled(tmp_path / "task.tsv", SENTENCES)
     opened = ClaimTask(str(save(model, tmp_path / "model")), task, ClaimOptions())
-    right = []
-    for removed in (False, True):
-        if removed:
-            hook = model.bert.encoder.layer[1].attention.output.dense
-            hook.register_forward_pre_hook(
-                lambda _, args: (args[0].index_fill(-1, torch.arange(16, 24), 0), *args[1:])
-            )
-        with torch.inference_mode():
-            found = model(**inputs()).logits.softmax(-1)
-        rows = [(row, int(label == "good")) for row, (_, label) in enumerate(SENTENCES)]
-        right.append(np.array([found[row].item() for row in rows]))
-    assert opened.falls([[(1, 2)]])[:, 0] == pytest.approx(right[0] - right[1], abs=tolerance())
+    right = [(row, int(label == "good")) for row, (_, label) in enumerate(SENTENCES)]
+    with torch.inference_mode():
+        whole = model(**inputs()).logits.softmax(-1)
+        model.bert.encoder.layer[1].attention.output.dense.register_forward_pre_hook(
+            lambda _, args: (args[0].index_fill(-1, torch.arange(16, 24), 0), *args[1:])
+        )
+        falls = whole - model(**inputs()).logits.softmax(-1)
+    expected = [falls[place].item() for place in right]
+    assert opened.falls([[(1, 2)]])[:, 0] == pytest.approx(np.array(expected), abs=tolerance())
 
 
 def test_claims_of_removal_need_a_model_that_needs_its_heads(tmp_path: Path, sample: Path) -> None:
@@ -179,11 +172,8 @@ def test_trends_are_tested_over_models(table: ClaimTable, tmp_path: Path) -> Non
     with pytest.raises(UsageError, match="same model"):
         combine_claims([*tables[:2], tables[0]], ["a", "b", "c"])
     stored = [str(one.save(tmp_path / f"table-{place}")) for place, one in enumerate(tables)]
-    done = run("claims", *stored, "--out", str(tmp_path / "over"))
-    assert done.exit_code == 0, done.output
-    assert (
-        "14 claims about 4 models (table-0, table-1, table-2, and 1 more): 1 shown" in done.output
-    )
+    printed = run_well("claims", *stored, "--out", str(tmp_path / "over")).stdout
+    assert "14 claims about 4 models (table-0, table-1, table-2, and 1 more): 1 shown" in printed
 
 
 OWN = '''
@@ -216,8 +206,6 @@ def test_claims_of_ones_own(
 
 def test_the_command(folders: list[Path], sample: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    asked = ["claims", str(folders[0]), str(sample), "--out", str(out), "--report"]
-    done = run(*asked, "--claims", "single-heads")
-    assert done.exit_code == 0, done.output
-    assert "contradicted" in done.output
+    chosen = ("--claims", "single-heads", "--report")
+    assert "contradicted" in run_well("claims", folders[0], sample, "--out", out, *chosen).stdout
     assert CLAIMS["single-heads"].statement in (out / "report.html").read_text("utf-8")

@@ -49,10 +49,9 @@ def test_energy_of_heads_and_of_their_sum_by_hand() -> None:
 def test_overlaps_are_mean_squared_cosines_of_principal_angles() -> None:
     maps = RNG.normal(size=(4, 3, 9))
     found = overlaps(maps)
-    for one in range(4):
-        for other in range(4):
-            angles = subspace_angles(maps[one].T, maps[other].T)
-            assert found[one, other] == pytest.approx(np.mean(np.cos(angles) ** 2))
+    for one, other in np.ndindex(4, 4):
+        angles = subspace_angles(maps[one].T, maps[other].T)
+        assert found[one, other] == pytest.approx(np.mean(np.cos(angles) ** 2))
 
 
 def test_random_overlaps_of_lines_follow_their_law() -> None:
