@@ -18,7 +18,7 @@ from headroles.studies.claims.claims import CLAIMS, ClaimTable, combine_claims
 from headroles.studies.claims.finding import NotTestable
 from headroles.studies.claims.measured import ClaimOptions, ClaimTask
 from headroles.studies.controls import change_of_weights, with_noise
-from tests.commands import run_well
+from tests.commands import run, run_well
 from tests.conftest import make_bert, make_tokenizer
 from tests.rounding import tolerance
 from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
@@ -206,6 +206,7 @@ def test_claims_of_ones_own(
 
 def test_the_command(folders: list[Path], sample: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    chosen = ("--claims", "single-heads", "--report")
-    assert "contradicted" in run_well("claims", folders[0], sample, "--out", out, *chosen).stdout
+    done = run("claims", folders[0], sample, "--out", out, "--claims", "single-heads", "--report")
+    assert done.exit_code == 0, done.output
+    assert "contradicted" in done.output
     assert CLAIMS["single-heads"].statement in (out / "report.html").read_text("utf-8")

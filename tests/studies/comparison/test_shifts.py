@@ -291,15 +291,14 @@ def test_certified_changes_are_bets_on_differences_between_the_bounds_of_both() 
     of_each = frame[frame["certified"] == "changed"].groupby("checkpoint").size()
     assert shifts.counts().groupby("checkpoint")["certified_changes"].sum().equals(of_each)
     # Bounds of differences are 2 wide on either side, and their cap is ten margins of 0.025.
-    bounds = Bounds(*np.full((2, 400, 1), [[[-2.0]], [[2.0]]]), *np.array([[-2.0], [2.0]]), 0, 0.25)
+    reach = np.full((400, 1), 2.0)
+    bounds = Bounds(-reach, reach, -reach[0], reach[0], np.array([0]), 0.25)
     for found in frame.itertuples():
         after = second if found.checkpoint == "1" else third
-        place = ROLES.index(found.role)
-        moved = (after.values - first.values)[:, 0, found.head, place].astype(float)[:, None]
-        own = replace(bounds, kinds=np.array([0]))
-        p = betting_test(moved, 0, own, alternative="two-sided").p_value[0]
+        moved = np.subtract(*pair([after, first], 0, found.head, found.role))[:, None]
+        p = betting_test(moved, 0, bounds, alternative="two-sided").p_value[0]
         ends = [
-            betting_test(moved, limit, own, alternative=side).p_value[0]
+            betting_test(moved, limit, bounds, alternative=side).p_value[0]
             for limit, side in ((-0.2, "greater"), (0.2, "less"))
         ]
         assert (found.certified == "changed") == (p <= 0.05)
