@@ -32,7 +32,6 @@ def verdicts(whole: NDArray[np.float64], without: NDArray[np.float64]) -> dict[s
     asked = CurveOptions(orders="bottom,top", against="bottom", shares="0.5")
     rows = pd.DataFrame({"set": ["single"], "removed": ["0-0"], "n_removed": [1]})
     tasks: Any = {name: SimpleNamespace(outcomes=outcomes, frame=rows) for name in "ab"}
-    pair = [("single", "0-0")]
     # of two heads, one gains what the other loses: the mean change is 0
     weights = dict.fromkeys(((0, 0), (0, 1)), torch.ones(1))
     before, after = (
@@ -43,7 +42,7 @@ def verdicts(whole: NDArray[np.float64], without: NDArray[np.float64]) -> dict[s
     found = {
         "ablate": ablate.make_table(removals, outcomes, False, AblateOptions())[0],
         "pruning-curves": curves[curves["order"] == "top"],
-        "by-task": by_task.make_table(tasks, pair, "loss", CorrectionOptions())[0],
+        "by-task": by_task.make_table(tasks, [("single", "0-0")], "loss", CorrectionOptions())[0],
         "compensation": find_compensation(before, after, []),
     }
     return {study: frame.iloc[0] for study, frame in found.items()}
