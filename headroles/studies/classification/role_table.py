@@ -374,9 +374,8 @@ class RoleTable(Result):
             named = named_heads(heads, self.scored.model.layers)
             best = next(iter(Grid.of(strongest[:1], cells).rows), ("", ""))
             rows.append((words, str(len(heads)), named, *best))
-        title = f"What the {self.n_heads} heads attend to"
-        columns = (title, "heads", "which", "strongest", unit_of(score))
-        return Grid(columns, tuple(rows), left=frozenset(["which", "strongest"]))
+        left, title = ("which", "strongest"), f"What the {self.n_heads} heads attend to"
+        return Grid((title, "heads", *left, unit_of(score)), tuple(rows), left=frozenset(left))
 
     def _arcs_grid(self, arcs: pd.DataFrame) -> Iterator[Shown]:
         """Tabulate the strongest head of each relation, farthest beyond distance first."""
@@ -438,8 +437,9 @@ class RoleTable(Result):
         arcs, others = self.strongest
         for best in (arcs if len(arcs) else others)[:1].reset_index().to_dict("records"):
             head, role = head_name((best["layer"], best["head"])), best["role"]
-            own = f" --roles {':'.join(role.split(':')[:2])}" * is_own(role)
-            yield f"         headroles examples {folder} --head {head} --role {role}{own}"
+            own = ["--roles", ":".join(role.split(":")[:2])] * is_own(role)
+            command = f"headroles examples {folder} --head {head} --role {role}"
+            yield " ".join(("        ", command, *own))
 
 
 # Rows of a table.
