@@ -35,6 +35,7 @@ from headroles.scoring.options import HALF
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.tables import (
     SCORES_FILE,
+    Fields,
     long_table,
     read_fields,
     write_blocks,
@@ -119,6 +120,11 @@ class HeadScores(Stored):
         """The arrays of examples that are not None, by field."""
         named = ("lengths", "values", "counts", "offset_shares", "bounds")
         return {name: array for name in named if (array := getattr(self, name)) is not None}
+
+    @property
+    def as_fields(self) -> Fields:
+        """The content of tables: names, arrays and roles, by field."""
+        return {**self.names, **self.arrays, "roles": self.roles}
 
     @classmethod
     def joined(cls, parts: Sequence[HeadScores], record: Record) -> HeadScores:
@@ -237,7 +243,7 @@ class HeadScores(Stored):
     @property
     def frame(self) -> pd.DataFrame:
         """A table ``example, layer, head, role, score, count``, without missing scores."""
-        frame: pd.DataFrame = long_table(self).to_pandas()
+        frame: pd.DataFrame = long_table(self.as_fields).to_pandas()
         return frame
 
     def rounded(self) -> HeadScores:
@@ -341,7 +347,7 @@ class HeadScores(Stored):
 
     def write_files(self, folder: Path) -> list[str]:
         """Write ``scores.parquet`` and ``examples.parquet``."""
-        return write_blocks(folder, [self], is_rounded(self.record))
+        return write_blocks(folder, [self.as_fields], is_rounded(self.record))
 
     @classmethod
     def read_files(cls, folder: Path, record: Record) -> HeadScores:
@@ -389,7 +395,7 @@ def write_scores(
     ``record`` is that of the run, whose counts grow with the blocks. Memory does not grow with
     their number, and the files are those of `HeadScores.save`.
     """
-    written = write_blocks(folder, blocks, is_rounded(record()))
+    written = write_blocks(folder, (block.as_fields for block in blocks), is_rounded(record()))
     files, made = storage.digests_of(folder, written), record()
     storage.write_run(folder, {HeadScores.kind: made}, {HeadScores.kind: files})
     return made

@@ -18,10 +18,8 @@ from headroles.roles import OFFSETS, SCORES, Role
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from headroles.scoring.scores import HeadScores
-
 Fields: TypeAlias = dict[str, Any]
-"""The content of tables: arguments of `HeadScores`."""
+"""A block of scores: the fields of `HeadScores` that are not None."""
 
 SCORES_FILE = "scores.parquet"
 EXAMPLES_FILE = "examples.parquet"
@@ -32,7 +30,7 @@ scores of fixed offsets.
 """
 
 
-def write_blocks(folder: Path, blocks: Iterable[HeadScores], is_half: bool = False) -> list[str]:
+def write_blocks(folder: Path, blocks: Iterable[Fields], is_half: bool = False) -> list[str]:
     """Write blocks of scores to Parquet files as they come; return the names of the files.
 
     Within a block, rows are sorted by role, layer, head and example: index columns then compress to
@@ -105,21 +103,21 @@ def _to_fields(scores: Iterable[pa.RecordBatch], of_examples: pa.Table, record: 
     }
 
 
-def _examples_table(block: HeadScores) -> pa.Table:
+def _examples_table(block: Fields) -> pa.Table:
     import pyarrow as pa
 
-    ids = list(block.ids)
-    low, high = (None, None) if block.bounds is None else np.moveaxis(block.bounds, -1, 0)
+    ids = list(block["ids"])
+    low, high = np.moveaxis(block["bounds"], -1, 0) if "bounds" in block else (None, None)
     lists = {"low": low, "high": high}
-    if block.offset_shares is not None:
-        lists["offsets"] = block.offset_shares
+    if "offset_shares" in block:
+        lists["offsets"] = block["offset_shares"]
     return pa.table(
         {
             "example": ids,
-            "document": list(block.documents),
-            "tokens": pa.array(block.lengths, pa.int32()),
-            "digest": pa.array(block.digests or [None] * len(ids), pa.string()),
-            **{name: _lists(values, *block.counts.shape) for name, values in lists.items()},
+            "document": list(block["documents"]),
+            "tokens": pa.array(block["lengths"], pa.int32()),
+            "digest": pa.array(list(block["digests"]) or [None] * len(ids), pa.string()),
+            **{name: _lists(values, *block["counts"].shape) for name, values in lists.items()},
         }
     )
 
@@ -143,27 +141,27 @@ def _from_lists(table: pa.Table, name: str, shape: tuple[int, ...]) -> Float32Ar
     return lists
 
 
-def long_table(block: HeadScores, is_half: bool = False) -> pa.Table:
+def long_table(block: Fields, is_half: bool = False) -> pa.Table:
     """Return a table ``example, layer, head, role, score, count``, without missing scores."""
     import pyarrow as pa
 
-    columns = zip(*(_columns_of(block, role) for role in range(len(block.roles))), strict=True)
+    columns = zip(*(_columns_of(block, role) for role in range(len(block["roles"]))), strict=True)
     example, layer, head, role, score, count = map(np.concatenate, columns)
     return pa.table(
         {
-            "example": pa.DictionaryArray.from_arrays(example, list(block.ids)),
+            "example": pa.DictionaryArray.from_arrays(example, list(block["ids"])),
             "layer": layer,
             "head": head,
-            "role": pa.DictionaryArray.from_arrays(role, [role.id for role in block.roles]),
+            "role": pa.DictionaryArray.from_arrays(role, [role.id for role in block["roles"]]),
             "score": score.astype(np.float16) if is_half else score,
             "count": count,
         }
     )
 
 
-def _columns_of(block: HeadScores, role: int) -> tuple[NDArray[Any], ...]:
+def _columns_of(block: Fields, role: int) -> tuple[NDArray[Any], ...]:
     """Return the columns of one role; several at once would take memory for their indices."""
-    values = np.moveaxis(block.values[..., role], 0, -1)
+    values = np.moveaxis(block["values"][..., role], 0, -1)
     present = ~np.isnan(values)
     layer, head, example = np.nonzero(present)
     return (
@@ -172,7 +170,7 @@ def _columns_of(block: HeadScores, role: int) -> tuple[NDArray[Any], ...]:
         head.astype(np.int16),
         np.full(len(example), role, dtype=np.int16),
         values[present],
-        block.counts[example, role].astype(np.int32),
+        block["counts"][example, role].astype(np.int32),
     )
 
 

@@ -85,7 +85,8 @@ def test_scores_written_block_by_block_load_as_one(tmp_path: Path) -> None:
     for last in (blocks[-1], replace(blocks[-1], digests=[])):  # which all have, or none has
         blocks[-1] = last
         scores = make_scores(*blocks)
-        files = {HeadScores.kind: digests_of(tmp_path, write_blocks(tmp_path, blocks))}
+        fields = (block.as_fields for block in blocks)
+        files = {HeadScores.kind: digests_of(tmp_path, write_blocks(tmp_path, fields))}
         write_run(tmp_path, {HeadScores.kind: scores.record}, files)
         assert pq.ParquetFile(tmp_path / SCORES_FILE).num_row_groups == len(blocks)
         assert_equal(HeadScores.load(tmp_path), scores)
