@@ -43,7 +43,7 @@ def leave(code: int) -> None:
     Threads, functions registered with `atexit` and output are finished first. Return only if output
     cannot be written: Python reports that when it ends.
     """
-    # As Python ends: pools of threads are told to finish before their threads are awaited.
+    # Python does so when it ends: it tells pools of threads to finish, then awaits the threads.
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - there is no public way
     atexit._run_exitfuncs()  # noqa: SLF001
     try:

@@ -76,7 +76,8 @@ class LongRunOptions(ReportedOptions, ResumeOptions):
     """Options of commands that go on with runs, and whose results have a page."""
 
 
-SECTIONS = ("Arguments", "Most used", *TITLES, "Options")
+MOST_USED = "Most used"
+SECTIONS = ("Arguments", MOST_USED, *TITLES, "Options")
 """Titles of the sections of a help, in order."""
 _MOST_USED = ("--out", "--report", "--parser", "--relations", "--roles")
 
@@ -89,7 +90,7 @@ class GroupedCommand(TyperCommand):
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             if record := help_record(param, ctx):
-                title = SECTIONS[1] if param.opts[0] in _MOST_USED else section_of(param)
+                title = MOST_USED if param.opts[0] in _MOST_USED else section_of(param)
                 sections.setdefault(title, []).append(record)
         for title in sorted(sections, key=SECTIONS.index):
             with formatter.section(title):

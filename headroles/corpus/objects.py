@@ -153,7 +153,7 @@ def _sentences_of(item: Any, kind: str, number: int, least_distance: int) -> Ite
 
 
 def _of_doc(doc: Doc, name: str) -> Iterator[Sentence]:
-    """Yield the sentences of a `Doc`, by its own sentence boundaries."""
+    """Yield the sentences of a `Doc`, as spaCy divided it."""
     words = [token for token in doc if not token.is_space]
     if not all(token.dep_ for token in words):
         raise CorpusError(

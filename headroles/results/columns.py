@@ -86,14 +86,14 @@ _COLUMNS = {
 
 
 def declared(name: str) -> Column:
-    """Return what a column of this name holds, for tables that declare nothing else for it.
+    """Return what a column called ``name`` holds, unless its table declares something else.
 
     Raises LookupError for a name that no pattern fits.
     """
     for patterns, column in _COLUMNS.items():
         if any(fnmatchcase(name, pattern) for pattern in patterns.split()):
             return column
-    raise LookupError(f"no column is called {name}; say in `schema` what it holds")
+    raise LookupError(f"no column is called {name}; say in `schema` of its table what it holds")
 
 
 Axes = Mapping[tuple[str, ...], Sequence[tuple[Any, ...]]]

@@ -26,7 +26,7 @@ import numpy as np
 from headroles.arrays import BoolArray, Float32Array, IntArray
 from headroles.corpus import Sentence
 from headroles.encoding import SPECIAL, EncodedExample, pad
-from headroles.roles.role import RowValues, Score
+from headroles.roles.score import RowValues, Score
 
 T = TypeVar("T")
 

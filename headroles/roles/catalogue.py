@@ -21,7 +21,8 @@ from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, Options, PresetOptions, whole_number
 from headroles.roles.batch import TOKENS, WORDS, PaddedBatch, Scope
 from headroles.roles.pairs import Offsets
-from headroles.roles.role import BIAS, EXCESS, HIT, PAIRS, Context, Role, divide
+from headroles.roles.role import PAIRS, Context, Role
+from headroles.roles.score import BIAS, EXCESS, HIT, divide
 from headroles.roles.sieve import (
     Array,
     Evenness,

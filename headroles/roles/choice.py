@@ -14,7 +14,8 @@ from headroles.role_names import GROUP, POOLED, contrast_of, meant_by, relation_
 from headroles.roles import catalogue, syntactic
 from headroles.roles.catalogue import FrequencyOptions, LocalOptions, is_position, offset_of
 from headroles.roles.own import SAME, names_of_roles, own_roles, same_roles
-from headroles.roles.role import BIAS, Context, Role, Score
+from headroles.roles.role import Context, Role
+from headroles.roles.score import BIAS, Score
 from headroles.roles.syntactic import SyntacticOptions
 from headroles.wording import listed
 

@@ -57,7 +57,8 @@ from headroles.roles.pairs import (
     in_product,
     sums_by,
 )
-from headroles.roles.role import Role, divide
+from headroles.roles.role import Role
+from headroles.roles.score import divide
 from headroles.roles.sieve import Array, KeySets, Layer, SieveReadout
 
 PAIRS, PAIRS_WITHOUT_CONTROLS = "pairs of pieces", "pairs of pieces without controls"

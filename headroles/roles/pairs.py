@@ -29,7 +29,7 @@ from headroles.roles.batch import (
     Scope,
     placed_sentences,
 )
-from headroles.roles.role import divide
+from headroles.roles.score import divide
 from headroles.roles.sieve import Array, KeySets, Layer, Sieve, SieveReadout
 
 PIECELESS_ARCS = "arcs of words without pieces"

@@ -10,7 +10,7 @@ scores are linear in that mass:
 W and c are fixed before the model runs, so scoring is a contraction of attention with them. There
 are two kinds of sieves, each of which keeps W small in its own way, and both are exact: key sets
 that many queries share (`Sets`), and pairs of a query and a key with a weight
-(`headroles.roles.pairs`). A readout has the arrays of all of them, for one batch.
+(`headroles.roles.pairs`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,15 +27,12 @@ from headroles.arrays import BoolArray, Float32Array, IntArray
 from headroles.corpus import Sentence
 from headroles.roles.batch import (
     EVERY,
-    OFFSETS,
     WORDS,
-    Candidates,
     PaddedBatch,
     Scope,
-    find_candidates,
     placed_sentences,
 )
-from headroles.roles.role import Role, RowValues, divide
+from headroles.roles.score import RowValues, divide
 
 Array: TypeAlias = Any
 """A NumPy array in a new readout, a tensor where the model runs."""
@@ -105,86 +101,6 @@ class SieveReadout:
     offset_shares: Float32Array | None = None
     skipped: Counter[str] = field(default_factory=Counter)
     controls: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(frozen=True)
-class Readout:
-    """Readout of the scores of R roles from a layer, for a batch of B examples.
-
-    ``key_sets`` (B, N, K) is 1 where a token belongs to a set. The readouts ``by_kind`` of sieve
-    are read one after the other; role r scores the column ``columns[r]`` of their joined results.
-    ``counts`` (B, R) are numbers of tokens or arcs behind each score; a count of 0 means that there
-    is no score.
-
-    Only scores of first choices have ``candidates``, and ``offset_shares`` (B, R, offsets), which
-    are NaN for roles that are not compared with fixed offsets.
-    """
-
-    key_sets: Float32Array
-    by_kind: tuple[SieveReadout, ...]
-    columns: tuple[int, ...]
-    counts: IntArray
-    candidates: Candidates | None = None
-    offset_shares: Float32Array | None = None
-
-    @property
-    def skipped(self) -> Counter[str]:
-        """Numbers of arcs skipped because their words have no pieces, by reason."""
-        return sum((part.skipped for part in self.by_kind), Counter())
-
-    @property
-    def controls(self) -> Counter[str]:
-        """Numbers of links with and without controls, from contrasts."""
-        return sum((part.controls for part in self.by_kind), Counter())
-
-
-def make_readout(roles: Sequence[Role], scope: Scope) -> Readout:
-    """Make the readout of roles, which have sieves, for a scope; equal sieves are read once."""
-    batch, sieves = scope.batch, [role.sieve for role in roles if role.sieve is not None]
-    key_sets: KeySets = {id(keys): keys for sieve in sieves for keys in sieve.key_sets(batch)}
-    # a dict keeps the order and drops equal sieves
-    sieves_of: dict[Hashable, dict[Sieve, None]] = {}
-    for sieve in sieves:
-        sieves_of.setdefault(sieve.kind, {})[sieve] = None
-    alike = [list(of_kind) for of_kind in sieves_of.values()]
-    by_kind = tuple(group[0].readout(group, scope, key_sets) for group in alike)
-    column_of = {sieve: column for column, sieve in enumerate(chain.from_iterable(alike))}
-    columns = tuple(column_of[sieve] for sieve in sieves)
-    stacked = np.zeros((batch.size, batch.width, len(key_sets)), dtype=np.float32)
-    for column, keys in enumerate(key_sets.values()):
-        stacked[:, :, column] = keys
-    readout = Readout(
-        key_sets=stacked,
-        by_kind=by_kind,
-        columns=columns,
-        counts=np.concatenate([part.counts for part in by_kind], axis=1)[:, columns],
-    )
-    if not scope.score.of_first_choice:
-        return readout
-    shares = [
-        np.full((*part.counts.shape, len(OFFSETS)), np.nan, dtype=np.float32)
-        if part.offset_shares is None
-        else part.offset_shares
-        for part in by_kind
-    ]
-    return replace(
-        readout,
-        candidates=batch.of(find_candidates),
-        offset_shares=np.concatenate(shares, axis=1)[:, columns],
-    )
-
-
-def bounds_of(readouts: Sequence[Readout]) -> Float32Array:
-    """Return (B, R, 2), least and greatest possible score under any of a batch's readouts.
-
-    They are NaN without a score, or if unknown.
-    """
-    limits = []
-    for readout in readouts:
-        of_kinds = np.concatenate([part.limits for part in readout.by_kind], axis=2)
-        limits.append(np.where(readout.counts > 0, of_kinds[1:, :, readout.columns], np.nan))
-    low, high = zip(*limits, strict=True)
-    return np.stack([np.fmin.reduce(low), np.fmax.reduce(high)], axis=-1, dtype=np.float32)
 
 
 # Keys that many queries share: separators, words of a segment, words of some kind. Where queries

@@ -306,7 +306,7 @@ def _of_roles(
     shape: tuple[int, int],
     options: ReplicateOptions,
 ) -> RoleHypotheses:
-    """Return H0 of roles in one set, for ``shape`` (layers, heads); what it lacks is empty."""
+    """Return H0 of roles and heads of ``shape`` (layers, heads); NaN where the set lacks one."""
     lacking = [role for role in (*roles, *contrasts) if role not in scores.roles]
     layers, heads = ((0, n) for n in np.subtract(shape, scores.values.shape[1:3]))
     of_roles = [(0, 0), (0, len(lacking))]
