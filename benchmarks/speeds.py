@@ -83,7 +83,7 @@ from headroles.corpus import PreparedCorpus, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
 from headroles.models.attention.reader import open_reader
 from headroles.models.heads.surgery import heads_of, remove_heads
-from headroles.models.loading.encoder import LoadedEncoder, load_encoder, load_model
+from headroles.models.loading.encoder import LoadedModel, load_encoder, load_model
 from headroles.models.options import ModelOptions
 from headroles.passes.loop import Budget, passes_over
 from headroles.record import Record, RecordedCorpus, RecordedModel
@@ -245,15 +245,13 @@ def scoring(given: argparse.Namespace) -> list[dict[str, str]]:
 
 
 def scored(
-    encoder: LoadedEncoder, corpus: PreparedCorpus, job: str, batch_tokens: int | None = None
+    encoder: LoadedModel, corpus: PreparedCorpus, job: str, batch_tokens: int | None = None
 ) -> Work:
     """Return the scoring of all examples."""
     return lambda: score(encoder, corpus, job, batch_tokens)
 
 
-def score(
-    encoder: LoadedEncoder, corpus: PreparedCorpus, job: str, batch_tokens: int | None
-) -> None:
+def score(encoder: LoadedModel, corpus: PreparedCorpus, job: str, batch_tokens: int | None) -> None:
     """Score all examples."""
     options = ScoreOptions(batch_tokens=batch_tokens, **SCORING[job])
     with open_reader(encoder.model, options.measure) as reader:
@@ -262,7 +260,7 @@ def score(
 
 
 def make_batches(
-    encoder: LoadedEncoder, corpus: PreparedCorpus, batch_tokens: int | None = None
+    encoder: LoadedModel, corpus: PreparedCorpus, batch_tokens: int | None = None
 ) -> list[dict[str, Tensor]]:
     """Return the inputs of the very batches that scoring runs."""
     options = ScoreOptions(batch_tokens=batch_tokens)
@@ -276,7 +274,7 @@ def make_batches(
     return batches
 
 
-def forward(encoder: LoadedEncoder, batches: list[dict[str, Tensor]]) -> Work:
+def forward(encoder: LoadedModel, batches: list[dict[str, Tensor]]) -> Work:
     """Return the plain forward pass over all batches."""
 
     def run() -> None:

@@ -45,7 +45,7 @@ from docs.studies.simulations import markdown
 from headroles import read_conllu, storage
 from headroles.models.families import encoder_of
 from headroles.models.heads.surgery import heads_of, remove_heads
-from headroles.models.loading.encoder import LoadedEncoder, load_encoder
+from headroles.models.loading.encoder import LoadedModel, load_encoder
 from headroles.models.options import PER_HEAD, SHARED, ModelOptions
 from headroles.models.shared.factorisation import InputMoments, factorise, score_error
 from headroles.models.shared.sites import Site, find_sites, install
@@ -92,7 +92,7 @@ class Study:
 
     given: argparse.Namespace
     original: Any
-    encoder: LoadedEncoder
+    encoder: LoadedModel
     sites: tuple[Site, ...]
     held_out_text: Passes[ExampleBatch]
     learnt: tuple[InputMoments, ...]

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from headroles.encoding import EncodedExample, collate
 from headroles.errors import ModelError, lacks_memory
-from headroles.models.loading.encoder import LoadedEncoder
+from headroles.models.loading.encoder import LoadedModel
 from headroles.passes.options import OnProgress, Progress
 
 _LINEAR_WIDTH = 64
@@ -147,7 +147,7 @@ class ExampleBatch:
 
 
 def passes_over(
-    examples: Sequence[EncodedExample], encoder: LoadedEncoder, budget: Budget
+    examples: Sequence[EncodedExample], encoder: LoadedModel, budget: Budget
 ) -> Passes[ExampleBatch]:
     """Return the passes that run the encoder over these examples."""
 

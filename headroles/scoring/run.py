@@ -16,7 +16,7 @@ from headroles.encoding import TOO_LONG, EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.models.attention.functions import SavedAttention
 from headroles.models.attention.reader import AttentionReader, open_reader
-from headroles.models.loading.encoder import Attending, LoadedEncoder, load_encoder
+from headroles.models.loading.encoder import Attending, LoadedModel, load_encoder
 from headroles.options import fields_of, takes
 from headroles.passes.loop import Budget
 from headroles.passes.options import shown_in_notebooks
@@ -199,7 +199,7 @@ class ScoringRun:
 
     def __init__(
         self,
-        encoder: LoadedEncoder,
+        encoder: LoadedModel,
         reader: AttentionReader,
         corpus: PreparedCorpus,
         options: ScoreOptions,

@@ -23,7 +23,7 @@ from headroles.corpus import Example, PreparedCorpus, make_examples
 from headroles.encoding import EncodedExample, collate
 from headroles.errors import CorpusError, ModelError
 from headroles.models.attention.reader import AttentionReader
-from headroles.models.loading.encoder import LoadedEncoder
+from headroles.models.loading.encoder import LoadedModel
 from headroles.passes.loop import Budget, Passes, as_tensors, on_device, to_host
 from headroles.record import Record, RecordedCorpus
 from headroles.roles import (
@@ -120,7 +120,7 @@ class PreparedBatch:
 class WindowScorer:
     """Scorer of windows with one encoder, in batches that the ``budget`` allows."""
 
-    encoder: LoadedEncoder
+    encoder: LoadedModel
     reader: AttentionReader
     roles: tuple[Role, ...]
     score: Score
@@ -234,7 +234,7 @@ class WindowScorer:
 
 
 def check_finite(
-    read: NDArray[np.floating], examples: Sequence[EncodedExample], encoder: LoadedEncoder
+    read: NDArray[np.floating], examples: Sequence[EncodedExample], encoder: LoadedModel
 ) -> None:
     """Raise ModelError if any value of ``read`` (examples, layers, ...) is not finite."""
     if not np.isfinite(read).all():

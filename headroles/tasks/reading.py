@@ -18,7 +18,7 @@ from headroles.corpus.files import CorpusFile, is_dataset
 from headroles.corpus.tables import hint_of_separator, read_columns
 from headroles.encoding import check_known_pieces
 from headroles.errors import CorpusError, TokenizerError, UsageError
-from headroles.models.loading.encoder import LoadedEncoder
+from headroles.models.loading.encoder import LoadedModel
 from headroles.passes.loop import Budget, Passes
 from headroles.tasks.options import AUTO, CLASSIFICATION, MASKED_LM, REGRESSION, TaskOptions
 from headroles.wording import listed
@@ -193,7 +193,7 @@ class TaskBatch:
 
 
 def passes_over(
-    encoder: LoadedEncoder, task: Task, objective: str, targets: FloatArray, options: TaskOptions
+    encoder: LoadedModel, task: Task, objective: str, targets: FloatArray, options: TaskOptions
 ) -> tuple[Passes[TaskBatch], int]:
     """Return the passes over the examples of a task, and the number of truncated examples.
 

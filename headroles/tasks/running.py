@@ -32,7 +32,7 @@ from headroles.models.heads.gates import (
 from headroles.models.heads.remaining import Head
 from headroles.models.heads.surgery import heads_of
 from headroles.models.loading.encoder import (
-    LoadedEncoder,
+    LoadedModel,
     Model,
     check_is_model,
     load_encoder,
@@ -65,7 +65,7 @@ _REFERENCE_BATCHES = 16
 class TaskRun:
     """A model with the examples of a task, which can run under any gates."""
 
-    def __init__(self, encoder: LoadedEncoder, task: Task, options: TaskOptions) -> None:
+    def __init__(self, encoder: LoadedModel, task: Task, options: TaskOptions) -> None:
         self.encoder, self.task, self.options = encoder, task, options
         config = encoder.model.config
         self.objective = objective_of(options.objective, config)

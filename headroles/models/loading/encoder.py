@@ -60,8 +60,8 @@ Attending: TypeAlias = Model | AttentionFunction | SavedAttention
 
 
 @dataclass(frozen=True)
-class LoadedEncoder:
-    """An encoder that is ready to be scored. ``max_tokens`` includes special tokens."""
+class LoadedModel:
+    """A model that is ready to be scored. ``max_tokens`` includes special tokens."""
 
     network: PreTrainedModel | FunctionAttention
     tokenizer: PreTrainedTokenizerBase
@@ -106,7 +106,7 @@ class LoadedEncoder:
 
 def load_encoder(
     model: Attending, options: ModelOptions | None = None, head: str | None = ENCODER
-) -> LoadedEncoder:
+) -> LoadedModel:
     """Load a checked encoder with its tokenizer, from a folder, a hub id or a loaded model.
 
     The path of an ``.npz`` or ``.safetensors`` file stands for the attention that is saved in it.
@@ -146,7 +146,7 @@ def load_encoder(
     encoder = encoder_of(network)
     limits = (longest_input(encoder, encoder.config), limit_of(tokenizer))
     read = encoder if head == ENCODER else network
-    return LoadedEncoder(
+    return LoadedModel(
         network=network,
         tokenizer=fit_to_words(tokenizer) if head == ENCODER else tokenizer,
         max_tokens=min(int(limit) for limit in limits if limit is not None),
@@ -183,9 +183,7 @@ def check_is_model(model: Any) -> None:
         raise lacks_weights(function)
 
 
-def _load_function(
-    given: AttentionFunction | SavedAttention, options: ModelOptions
-) -> LoadedEncoder:
+def _load_function(given: AttentionFunction | SavedAttention, options: ModelOptions) -> LoadedModel:
     """Load attention of the user's own in place of an encoder."""
     device, alignment = choose_device(options.device), getattr(given, "alignment", None)
     by_words = alignment if isinstance(alignment, Mapping) else None
@@ -195,7 +193,7 @@ def _load_function(
         tokenizer = fit_to_words(load_tokenizer(options.tokenizer or alignment or "", options))
     takes_types = by_words is None and "token_type_ids" in tokenizer.model_input_names
     network = make_attention(given, tokenizer, takes_types, device)
-    return LoadedEncoder(
+    return LoadedModel(
         network=network,
         tokenizer=tokenizer,
         max_tokens=limit_of(tokenizer),

@@ -39,7 +39,7 @@ from headroles.scoring.scores import HeadScores
 from headroles.wording import head_name, listed, printable, shortened
 
 if TYPE_CHECKING:
-    from headroles.models.loading.encoder import LoadedEncoder
+    from headroles.models.loading.encoder import LoadedModel
 
 LARGEST: Final = "largest"
 MEDIAN: Final = "median"
@@ -335,7 +335,7 @@ class Origin:
         return self.scores.record.options.get("measure") or WEIGHTS
 
     @cached_property
-    def encoder(self) -> LoadedEncoder:
+    def encoder(self) -> LoadedModel:
         """The model that was scored. Raises ModelError for another one."""
         from headroles.models.attention.functions import NO_MODEL
         from headroles.models.loading.encoder import load_encoder

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from torch import Tensor
 
-    from headroles.models.loading.encoder import LoadedEncoder, Model
+    from headroles.models.loading.encoder import LoadedModel, Model
     from headroles.passes.loop import ExampleBatch
 
 Arc = tuple[Count, Count, Annotated[float, Meta(ge=0, le=1.1)], bool]
@@ -180,7 +180,7 @@ def attention_in(origin: Origin, chosen: Sequence[Chosen]) -> list[WordAttention
 
 
 def read_heads(
-    encoder: LoadedEncoder,
+    encoder: LoadedModel,
     examples: Mapping[int, Example],
     heads: Iterable[Head],
     measure: str,

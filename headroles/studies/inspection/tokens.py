@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from headroles.models.attention.reader import AttentionReader, NormReader
-    from headroles.models.loading.encoder import LoadedEncoder, Model
+    from headroles.models.loading.encoder import LoadedModel, Model
     from headroles.passes.loop import ExampleBatch
 
 ALL_LAYERS = "all"
@@ -265,7 +265,7 @@ def read_corpus(model: Model, corpus: PreparedCorpus, options: TokenOptions) -> 
 
 
 def read_tokens(
-    encoder: LoadedEncoder, reader: AttentionReader, norms: NormReader, batch: ExampleBatch
+    encoder: LoadedModel, reader: AttentionReader, norms: NormReader, batch: ExampleBatch
 ) -> FloatArray:
     """Return (examples, layers, 4, tokens): the attention that each token gets, by `PER_TOKEN`.
 

@@ -22,7 +22,7 @@ from headroles.errors import ModelError, UsageError
 from headroles.models.heads.gates import HeadSites, gated, weights_of_heads
 from headroles.models.heads.remaining import Head
 from headroles.models.heads.surgery import heads_of, remove_heads, zero_heads
-from headroles.models.loading.encoder import LoadedEncoder, load_encoder
+from headroles.models.loading.encoder import LoadedModel, load_encoder
 from headroles.models.loading.saved_models import PrunedModel, model_folder
 from headroles.options import Convert, Flag, Options, fields_of, takes
 from headroles.passes.loop import gradients_of_mean
@@ -330,7 +330,7 @@ def _choose(model: PreTrainedModel, options: PruneOptions, run: TaskRun | None) 
 
 def write_without(
     kind: type[P],
-    encoder: LoadedEncoder,
+    encoder: LoadedModel,
     removed: Sequence[Head],
     folder: Path,
     options: TaskOptions,

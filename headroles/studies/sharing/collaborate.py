@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from headroles.arrays import BoolArray, FloatArray
-    from headroles.models.loading.encoder import LoadedEncoder, Model
+    from headroles.models.loading.encoder import LoadedModel, Model
     from headroles.models.loading.saved_models import CollaborativeModel
     from headroles.models.shared.sites import Site, Sums
     from headroles.passes.loop import ExampleBatch, Passes
@@ -324,7 +324,7 @@ def _frame(fits: list[_Fit], measured: dict[str, FloatArray]) -> pd.DataFrame:
 
 
 def read_sample(
-    encoder: LoadedEncoder, corpus: Corpus | None, options: CollaborateOptions
+    encoder: LoadedModel, corpus: Corpus | None, options: CollaborateOptions
 ) -> tuple[Passes[ExampleBatch], Passes[ExampleBatch], RecordedCorpus]:
     """Return examples to learn from, examples held out, and the record of their corpus.
 

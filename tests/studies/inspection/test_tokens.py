@@ -21,7 +21,7 @@ from headroles.errors import CorpusError, ModelError
 from headroles.models.attention.reader import open_norms, open_reader
 from headroles.models.heads.projections import find_projections
 from headroles.models.heads.surgery import remove_heads
-from headroles.models.loading.encoder import LoadedEncoder
+from headroles.models.loading.encoder import LoadedModel
 from headroles.passes.loop import ExampleBatch, as_tensors
 from headroles.roles import PaddedBatch
 from headroles.studies.inspection.tokens import (
@@ -61,7 +61,7 @@ def read(model: PreTrainedModel, examples: list[EncodedExample]) -> np.ndarray:
     tensors = as_tensors(collate(examples, 0), torch.device("cpu"))
     batch = ExampleBatch([*range(len(examples))], examples, tensors)
     with open_reader(model) as reader, open_norms(reader) as norms:
-        encoder = LoadedEncoder(model, make_tokenizer(), 64, False, {})
+        encoder = LoadedModel(model, make_tokenizer(), 64, False, {})
         return read_tokens(encoder, reader, norms, batch)
 
 
