@@ -123,6 +123,9 @@ FAMILIES = {
     "bert": Family("BERT"),
     "roberta": Family("RoBERTa"),
     "xlm-roberta": Family("XLM-RoBERTa"),
+    "xlm-roberta-xl": Family("XLM-RoBERTa-XL"),
+    "roberta-prelayernorm": Family("RoBERTa-PreLayerNorm"),
+    "data2vec-text": Family("data2vec (text)"),
     "camembert": Family("CamemBERT"),
     "electra": Family("ELECTRA"),
     "distilbert": Family(
@@ -175,6 +178,9 @@ FAMILIES = {
     "ernie": Family("ERNIE"),
     "mobilebert": Family("MobileBERT"),
     "splinter": Family("Splinter"),
+    "roc_bert": Family("RoCBert"),
+    "layoutlm": Family("LayoutLM"),
+    "esm": Family("ESM", positions="rotary positions"),
     "nomic_bert": Family("NomicBERT", _LLAMA_PATHS, positions="rotary positions"),
     "eurobert": Family(
         "EuroBERT",

@@ -63,7 +63,8 @@ _XLM = {"emb_dim": 32, "n_layers": LAYERS, "n_heads": HEADS, "pad_index": 0, "em
 
 _AS_BERT = (
     *("bert", "roberta", "xlm-roberta", "camembert", "mpnet", "deberta", "ernie", "splinter"),
-    *("nomic_bert", "megatron-bert", "ibert", "bert-generation"),
+    *("nomic_bert", "megatron-bert", "ibert", "bert-generation", "data2vec-text"),
+    *("roberta-prelayernorm", "xlm-roberta-xl", "layoutlm"),
 )
 _AS_BART = (
     *("bart", "mbart", "marian", "m2m_100", "pegasus", "plbart"),
@@ -75,6 +76,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(_AS_BART, _BART),
     **dict.fromkeys(("xlm", "flaubert"), _XLM),
     "electra": {"embedding_size": 16},
+    "roc_bert": {"enable_pronunciation": False, "enable_shape": False},
+    "esm": {"position_embedding_type": "rotary", "mask_token_id": 3},
     "distilbert": {"dim": 32, "n_layers": LAYERS, "n_heads": HEADS, "hidden_dim": 48},
     "albert": {"embedding_size": 16},
     "modernbert": {"local_attention": 8, "cls_token_id": 1, "sep_token_id": 2},

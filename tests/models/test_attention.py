@@ -131,7 +131,7 @@ class TestEveryFamily:
             assert torch.equal(eager, sdpa)
 
     def test_task_models_are_read_through_their_encoder(self, kind: str) -> None:
-        others = dict.fromkeys(("eurobert", "nomic_bert"), "ForTokenClassification")
+        others = dict.fromkeys(("esm", "eurobert", "nomic_bert"), "ForTokenClassification")
         task = {**others, "neomme": "ForMaskedLM"}.get(kind, "ForQuestionAnswering")
         model = make_whole(kind, "Model" if kind in families.HALVES else task)
         assert_same_as_theirs(model, make_inputs())

@@ -58,7 +58,7 @@ def outputs(model: PreTrainedModel) -> Tensor:
 
 # These families normalise in single precision, also in models of double precision.
 IN_FLOAT32 = (
-    *("modernbert", "deberta", "splinter", "eurobert"),
+    *("modernbert", "deberta", "splinter", "eurobert", "esm", "layoutlm"),
     *("t5", "mt5", "umt5", "xlm", "flaubert"),
 )
 
