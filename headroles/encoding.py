@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from headroles.arrays import IntArray
 from headroles.corpus import ROOT, Example, Sentence, Skipped
-from headroles.errors import TokenizerError
+from headroles.errors import TokenizerError, is_panic, lacks_memory
+from headroles.wording import in_one_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -100,6 +102,29 @@ def check_known_pieces(n_unknown: int, n_pieces: int, text: str) -> None:
             "tokenizer; pass the `tokenizer` that the model was trained with, or text "
             "of the kind that it knows"
         )
+
+
+@contextmanager
+def tokenizer_failures(finding: str) -> Iterator[None]:
+    """Raise TokenizerError with the ``finding`` for whatever a tokenizer raises in the block.
+
+    The tokenizers library raises Exception itself for defects of tokenizer.json, or panics.
+    """
+    try:
+        yield
+    except TokenizerError:
+        raise
+    except BaseException as error:
+        if lacks_memory(error) or not (isinstance(error, Exception) or is_panic(error)):
+            raise
+        reason = in_one_line(error)
+        remedy = "check its files, or give another with `tokenizer`"
+        if "unk" in reason.lower():
+            remedy = (
+                "name an unknown token of its vocabulary in tokenizer.json (unk_token, or unk_id), "
+                "or give another tokenizer with `tokenizer`"
+            )
+        raise TokenizerError(f"{finding} ({reason}); {remedy}") from error
 
 
 class Cut(NamedTuple):
@@ -194,17 +219,7 @@ class ExampleEncoder:
         if not examples or not self._tokenizer.is_fast:
             yield from self._cut_by_words(examples)
             return
-        columns = zip(*(example.sentences for example in examples), strict=True)
-        words = [[list(sentence.words) for sentence in column] for column in columns]
-        batch = self._tokenizer(
-            *words,
-            is_split_into_words=True,
-            truncation=False,
-            padding=False,
-            return_attention_mask=False,
-            return_token_type_ids=self._with_token_types,
-            verbose=False,
-        )
+        batch = self._pieces_of(examples)
         type_ids = batch.get("token_type_ids")
         for k in range(len(examples)):
             yield Cut(
@@ -214,6 +229,32 @@ class ExampleEncoder:
                 _as_array(batch.word_ids(k), -1),
             )
 
+    def _pieces_of(self, examples: list[Example]) -> Any:
+        """Cut examples by the tokenizer. Raises TokenizerError, which names one that it fails for.
+
+        It may fail for a word that it does not know, and not for others.
+        """
+        columns = zip(*(example.sentences for example in examples), strict=True)
+        words = [[list(sentence.words) for sentence in column] for column in columns]
+        tokenizer = self._tokenizer
+        try:
+            with tokenizer_failures(
+                f"the tokenizer {tokenizer.name_or_path} cannot encode {examples[0].id!r}"
+            ):
+                return tokenizer(
+                    *words,
+                    is_split_into_words=True,
+                    truncation=False,
+                    padding=False,
+                    return_attention_mask=False,
+                    return_token_type_ids=self._with_token_types,
+                    verbose=False,
+                )
+        except TokenizerError:
+            for example in examples if len(examples) > 1 else ():
+                self._pieces_of([example])
+            raise
+
     def _cut_by_words(self, examples: list[Example]) -> list[Cut]:
         """Cut each word by itself.
 
@@ -222,8 +263,11 @@ class ExampleEncoder:
         cuts: list[Cut] = []
         differ: list[Example] = []
         for example in examples:
-            pieces = [list(map(self._ids_of, sentence.words)) for sentence in example.sentences]
-            whole = [self._ids_of(" ".join(sentence.words)) for sentence in example.sentences]
+            with tokenizer_failures(
+                f"the tokenizer {self._tokenizer.name_or_path} cannot encode {example.id!r}"
+            ):
+                pieces = [list(map(self._ids_of, sentence.words)) for sentence in example.sentences]
+                whole = [self._ids_of(" ".join(sentence.words)) for sentence in example.sentences]
             parts = [list(chain.from_iterable(by_word)) for by_word in pieces]
             differ += [example] * (parts != whole)
             # numbers below 0 in place of pieces show which are of which sentence, and which special

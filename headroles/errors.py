@@ -75,3 +75,8 @@ def lacks_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError | ImportError) and any(
         words in said for words in _NO_MEMORY
     )
+
+
+def is_panic(error: BaseException) -> bool:
+    """Tell whether an error is the panic of a library in Rust, which is no Exception of Python."""
+    return type(error).__name__ == "PanicException"

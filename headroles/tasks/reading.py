@@ -16,7 +16,7 @@ from torch import Tensor
 from headroles.arrays import FloatArray
 from headroles.corpus.files import CorpusFile, is_dataset
 from headroles.corpus.tables import hint_of_separator, read_columns
-from headroles.encoding import check_known_pieces
+from headroles.encoding import check_known_pieces, tokenizer_failures
 from headroles.errors import CorpusError, TokenizerError, UsageError
 from headroles.models.loading.encoder import LoadedModel
 from headroles.passes.loop import Budget, Passes
@@ -213,11 +213,14 @@ def passes_over(
     limit = min(options.max_tokens or encoder.max_tokens, encoder.max_tokens)
     columns = [list(texts) for texts in zip(*task.texts, strict=True)]
     settings = {"return_special_tokens_mask": True}
-    encoded = tokenizer(*columns, truncation=False, **settings)
-    lengths = [len(ids) for ids in encoded["input_ids"]]
-    n_cut = sum(length > limit for length in lengths)
-    if n_cut:
-        encoded = tokenizer(*columns, truncation=True, max_length=limit, **settings)
+    with tokenizer_failures(
+        f"the tokenizer {tokenizer.name_or_path} cannot encode the text of {task.file}"
+    ):
+        encoded = tokenizer(*columns, truncation=False, **settings)
+        lengths = [len(ids) for ids in encoded["input_ids"]]
+        n_cut = sum(length > limit for length in lengths)
+        if n_cut:
+            encoded = tokenizer(*columns, truncation=True, max_length=limit, **settings)
     _check_words(task, encoded, tokenizer.unk_token_id, objective == MASKED_LM)
 
     def make(indices: list[int]) -> TaskBatch:

@@ -81,6 +81,11 @@ def written(name: str, content: str) -> Spoil:
     return lambda folder: (folder / name).write_text(content)
 
 
+def tokenizing(**changes: object) -> Spoil:
+    """Change parts of tokenizer.json."""
+    return lambda folder: change_json(folder / "tokenizer.json", **changes)
+
+
 def without(pattern: str) -> Spoil:
     return lambda folder: [file.unlink() for file in folder.glob(pattern)]
 
@@ -92,6 +97,7 @@ def pickled(folder: Path) -> None:
 
 NOT_LOADED = r"weights of .*spoilt cannot be loaded.*; copy or"
 NO_CONFIGURATION = "configuration of .*spoilt cannot be read"
+TEXT_A = {"Sequence": {"id": "A", "type_id": 0}}
 SPOILT: list[tuple[Spoil, str]] = [
     (without("model.safetensors"), "weights of .*spoilt cannot be loaded"),
     *((cut(kept), NOT_LOADED) for kept in (0, 4, 1000, -1000)),
@@ -125,6 +131,37 @@ SPOILT: list[tuple[Spoil, str]] = [
     *(
         (written("tokenizer.json", content), "tokenizer of .*spoilt cannot be loaded")
         for content in ("", "{", "{}", "[]")
+    ),
+    *(
+        (
+            lambda folder, name=name: change_json(
+                folder / "tokenizer_config.json", tokenizer_class=name
+            ),
+            f"the tokenizer_class in the files of .*spoilt is {name}, no tokenizer of text",
+        )
+        for name in ("RagTokenizer", "BertModel")
+    ),
+    # a panic of the tokenizers library, which is no Exception
+    (
+        tokenizing(normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"}),
+        "tokenizer of .*spoilt cannot be loaded .*charsmap.*; check its files",
+    ),
+    (
+        tokenizing(
+            post_processor={"type": "BertProcessing", "sep": ["[SEP]", 900], "cls": ["[CLS]", 2]}
+        ),
+        "adds the piece with number 900 to texts, and .* has piece embeddings for 128",
+    ),
+    (
+        tokenizing(
+            post_processor={
+                "type": "TemplateProcessing",
+                "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 7}}, TEXT_A],
+                "pair": [TEXT_A, {"Sequence": {"id": "B", "type_id": 1}}],
+                "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]}},
+            }
+        ),
+        "adds the segment with number 7 to texts, and .* has segment embeddings for 2",
     ),
 ]
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import sentencepiece
 import torch
 import transformers as hf
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers, processors
-from tokenizers.models import BPE, WordLevel
+from tokenizers.models import BPE, Unigram, WordLevel
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
@@ -269,6 +270,27 @@ def test_pieces_that_reach_over_words_are_refused(
     encoder = ExampleEncoder(fit_to_words(make(tmp_path)), 64, False)
     with pytest.raises(TokenizerError, match=r"cuts 1 of 1 examples otherwise .* as 'a': pieces"):
         encoder.encode([example(text)], Counter())
+
+
+WITHOUT_UNKNOWN = [
+    WordLevel({"a": 0, "dog": 1}, unk_token="[UNK]"),
+    Unigram([("a", -1.0), ("dog", -2.0)]),
+    BPE({"a": 0, "dog": 1}, [], unk_token="[UNK]"),
+]
+
+
+@pytest.mark.parametrize("model", WITHOUT_UNKNOWN)
+def test_a_word_that_a_tokenizer_has_no_token_for_is_named(model: Any) -> None:
+    backend = Tokenizer(model)
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend)
+    finding = r"cannot encode '{}' \(.*\); name an unknown token of its vocabulary"
+    with pytest.raises(TokenizerError, match=finding.format("a dog sleeps")):
+        cut_words(tokenizer, ["a", "dog", "sleeps"])
+    encoder = ExampleEncoder(tokenizer, 64)
+    known, unknown = example("a"), replace(example("sleeps").sentences[0], id="unknown")
+    with pytest.raises(TokenizerError, match=finding.format("unknown")):
+        encoder.encode([known, Example((unknown,))], Counter())
 
 
 def test_a_tokenizer_of_tables_is_refused_with_its_reason(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,13 +25,13 @@ from transformers import (
 )
 
 from headroles.arrays import IntArray
-from headroles.corpus import Example, words_alone
-from headroles.encoding import ExampleEncoder, collate
+from headroles.corpus import Example, Sentence, words_alone
+from headroles.encoding import ExampleEncoder, collate, tokenizer_failures
 from headroles.errors import TokenizerError
 from headroles.models.families import quiet_transformers
 from headroles.models.loading.folders import local_folder, says_no_casing
 from headroles.models.options import ModelOptions
-from headroles.wording import in_one_line
+from headroles.wording import shortened
 
 _FILES = (
     *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model"),
@@ -59,18 +61,16 @@ def load_tokenizer(
             f"{source} holds no tokenizer; give one with `tokenizer`, or save it there with "
             "tokenizer.save_pretrained"
         )
-    try:
-        with quiet_transformers():
-            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-                source,
-                trust_remote_code=options.trust_remote_code,
-                revision=options.revision,
-            )
-    except Exception as error:  # the tokenizers library raises bare Exception for broken files
+    with tokenizer_failures(f"the tokenizer of {source} cannot be loaded"), quiet_transformers():
+        tokenizer = AutoTokenizer.from_pretrained(
+            source, trust_remote_code=options.trust_remote_code, revision=options.revision
+        )
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
         raise TokenizerError(
-            f"the tokenizer of {source} cannot be loaded ({in_one_line(error)}); give a folder "
-            "with a tokenizer.json, for example with `tokenizer`"
-        ) from error
+            f"the tokenizer_class in the files of {source} is {type(tokenizer).__name__}, no "
+            "tokenizer of text; correct it in tokenizer_config.json, or give another folder "
+            "with `tokenizer`"
+        )
     return tokenizer
 
 
@@ -80,18 +80,13 @@ def fit_to_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
     Raises TokenizerError for one that cannot encode a sentence and a pair of sentences.
     """
     fitted = with_prefix_space(tokenizer) if tokenizer.is_fast else tokenizer
-    sentence = words_alone(["a"])
+    sentence = _named_by_its_words(["a"])
     trial = [Example((sentence,)), Example((sentence, sentence))]
-    try:
+    with tokenizer_failures(
+        f"the tokenizer {tokenizer.name_or_path} cannot encode a sentence and a pair of sentences "
+        "word by word"
+    ):
         ExampleEncoder(fitted, 10**9, False).encode(trial, Counter())
-    except BaseException as error:  # a defect of tokenizer.json ends in a panic, no Exception
-        if isinstance(error, KeyboardInterrupt | SystemExit):
-            raise
-        raise TokenizerError(
-            f"the tokenizer {tokenizer.name_or_path} cannot encode a sentence and a pair of "
-            f"sentences word by word ({in_one_line(error)}); check its files, or give another "
-            "with `tokenizer`"
-        ) from error
     return fitted
 
 
@@ -125,13 +120,19 @@ def encode(
     >>> encode(model, ["the", "of"])[1]
     [None, 0, 1, None]
     """
-    sentence, fitted = words_alone(words), _fitted(tokenizer)
+    sentence, fitted = _named_by_its_words(words), _fitted(tokenizer)
     has_types = "token_type_ids" in fitted.model_input_names
     cut = ExampleEncoder(fitted, 10**9, has_types).encode([Example((sentence,))], Counter())
     if not cut:
         raise TokenizerError("the words have no word pieces; give others")
     alignment = [None if word < 0 else word for word in cut[0].words.tolist()]
     return collate(cut, fitted.pad_token_id or 0), alignment
+
+
+def _named_by_its_words(words: Iterable[str]) -> Sentence:
+    """Return the sentence of these words, named by them in messages."""
+    sentence = words_alone(words)
+    return replace(sentence, id=shortened(" ".join(sentence.words)))
 
 
 def stand_in_tokenizer() -> PreTrainedTokenizerBase:
@@ -217,6 +218,31 @@ def check_tokenizer(
             "the piece from its files, or give the model an embedding for it with "
             "model.resize_token_embeddings(len(tokenizer)), and train that"
         )
+    _check_frame(tokenizer, network, name)
+
+
+def _check_frame(tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel, name: str) -> None:
+    """Raise TokenizerError for numbers around every text that the model has no embeddings for.
+
+    A post-processor in tokenizer.json has numbers of its own, beside those of the vocabulary.
+    """
+    if not tokenizer.is_fast:
+        return
+    with tokenizer_failures(f"the tokenizer {tokenizer.name_or_path} cannot encode an empty text"):
+        backend = tokenizer.backend_tokenizer
+        frames = [backend.encode(""), backend.encode("", "")]
+    n_types = getattr(network.config, "type_vocab_size", None) or 0
+    numbers = {"piece": ([frame.ids for frame in frames], _n_embeddings(network))}
+    if n_types > 1 and "token_type_ids" in tokenizer.model_input_names:
+        numbers["segment"] = ([frame.type_ids for frame in frames], n_types)
+    for kind, (ids, n_embeddings) in numbers.items():
+        highest = max(chain.from_iterable(ids), default=0)
+        if highest >= n_embeddings:
+            raise TokenizerError(
+                f"the tokenizer {tokenizer.name_or_path} adds the {kind} with number {highest} to "
+                f"texts, and {name} has {kind} embeddings for {n_embeddings}: give the tokenizer "
+                "that came with the model, or correct post_processor in tokenizer.json"
+            )
 
 
 def doubts_about(
@@ -231,8 +257,9 @@ def doubts_about(
             f"the tokenizer knows {n_pieces} pieces, and the model has embeddings for "
             f"{n_embeddings}: check that they belong together"
         )
-    drops_capitals = tokenizer.tokenize("A") == tokenizer.tokenize("a")
-    if isinstance(source, str | Path) and drops_capitals and says_no_casing(Path(source)):
+    if not isinstance(source, str | Path) or not says_no_casing(Path(source)):
+        return
+    if tokenizer.tokenize("A") == tokenizer.tokenize("a"):
         yield (
             f"vocab.txt in {source} has capitals, and nothing beside it says whether they count: "
             'the tokenizer drops them; if that is wrong, write {"do_lower_case": false} to '
