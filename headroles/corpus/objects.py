@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from headroles.corpus.arcs import KEY, ArcsOptions, sequence_of
+from headroles.corpus.rows import has_trees, rows_of, sentence_of_row
 from headroles.corpus.sentence import (
     OTHER,
     Corpus,
@@ -20,6 +21,7 @@ from headroles.corpus.sentence import (
     tree_defect,
 )
 from headroles.corpus.text import Pipeline, is_from_spacy, load_pipeline, paragraphs, sentence_of
+from headroles.corpus.withheld import WithheldText
 from headroles.errors import CorpusError, UsageError
 from headroles.wording import has_halves, listed, not_among
 
@@ -32,14 +34,17 @@ Items = Iterator[tuple[int, Sentence]]
 
 _WANTED = (
     "come from read_conllu, read_text, read_pairs or make_corpus, or be the path of a treebank, "
-    "a list of spaCy documents, of triples (words, governors, relations), of Sentence or of tokens "
-    "and arcs ({'tokens': [...], 'arcs': [[from, to, label], ...]}), or, with a parser, texts"
+    "a list of spaCy documents, of triples (words, governors, relations), of Sentence, of tokens "
+    "and arcs ({'tokens': [...], 'arcs': [[from, to, label], ...]}) or of rows of a treebank "
+    "({'tokens': [...], 'head': [...], 'deprel': [...]}), or, with a parser, texts"
 )
+_TREE_ROW = "tree row"
 _PARSED = {
     "doc": "a spaCy document",
     "tree": "a triple (words, governors, relations)",
     "sentence": "a Sentence",
     KEY: "a mapping with tokens and arcs",
+    _TREE_ROW: "a row with tokens, head and deprel",
 }
 """Kinds of objects that are parsed, in the words of messages."""
 _HALVES = (
@@ -72,6 +77,10 @@ def make_corpus(
             - triples (words, governors, relations), one for each sentence. ``governors`` has for
               each word the place of its governor, from 0, and -1 for the root.
             - mappings with ``tokens`` and ``arcs``, as `read_arcs` reads them.
+            - rows of a treebank with ``tokens``, ``head`` (from 1, and 0 for the root, as numbers
+              or texts) and ``deprel``: mappings, or a `datasets.Dataset` of Universal Dependencies
+              or a data frame, whose columns ``lemmas``, ``upos``, ``xpos``, ``feats`` and ``misc``
+              are read too.
             - `Sentence` objects, which name their documents themselves.
         parser: a spaCy pipeline, or the name or path of one, for texts.
         text_columns: the columns of a table that hold the text: one, or two for pairs.
@@ -81,8 +90,8 @@ def make_corpus(
 
     Raises:
         UsageError: objects of another kind, or arguments that contradict each other.
-        CorpusError: a document without a parse, or a triple that is not a tree. Errors in a text
-            show when the corpus is read.
+        CorpusError: a document without a parse, a triple that is not a tree, or sentences whose
+            text is withheld. Errors in a text show when the corpus is read.
         ParserError: the pipeline cannot be loaded or does not parse.
 
     >>> corpus = make_corpus([(("Dogs", "bark"), (1, -1), ("nsubj", "root"))])
@@ -103,6 +112,10 @@ def make_corpus(
             for sentence in _sentences_of(item, kind, number + 1, least_distance)
         )
         sentences = tuple(_placed(made, kind, names))
+        text = WithheldText("the corpus")
+        for sentence in sentences:
+            text.count(sentence.words)
+        text.check()
         return Corpus({"files": [], **how}, lambda skipped: iter(sentences), sentences=sentences)
     pipeline = load_pipeline(parser)
 
@@ -141,6 +154,8 @@ def _sentences_of(item: Any, kind: str, number: int, least_distance: int) -> Ite
             "items of one kind"
         )
     name = f"{kind}-{number}"
+    if kind == _TREE_ROW:
+        return [sentence_of_row(item, name.replace(" ", "-"))]
     if kind == KEY:
         return [sequence_of({"id": name, "document": name, **item}, name, least_distance)]
     if kind == "tree":
@@ -218,7 +233,10 @@ def _placed(items: Items, kind: str, names: tuple[str, ...] | None) -> Iterator[
 
 def _kind_of(given: object, text_columns: Sequence[str] | None) -> tuple[str, Sequence[Any]]:
     """Return the kind of objects, and the objects, which can be iterated repeatedly."""
-    if text_columns is not None or _columns_of(given) is not None:
+    columns = _columns_of(given)
+    if text_columns is None and has_trees(columns or ()):
+        return _TREE_ROW, rows_of(given, columns or ())
+    if text_columns is not None or columns is not None:
         return "row", _rows(given, text_columns)
     if _is_many(given):
         given = given if isinstance(given, Sequence) else tuple(given)
@@ -236,7 +254,7 @@ def _kind_of_item(item: object) -> str:
     if is_from_spacy(item, "tokens", "Doc"):
         return "doc"
     if isinstance(item, Mapping) and "tokens" in item:
-        return KEY
+        return KEY if KEY in item or not has_trees(item) else _TREE_ROW
     is_triple = isinstance(item, tuple | list) and len(item) == 3 and all(map(_is_many, item))
     return "tree" if is_triple else ""
 

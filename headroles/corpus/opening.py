@@ -89,8 +89,9 @@ def _check_idle(options: CorpusOptions, group: type[Options]) -> None:
 def as_corpus(given: object) -> Corpus:
     """Return the corpus that a user means: a `Corpus`, treebanks by path, or parsed objects.
 
-    Parsed objects are spaCy documents, triples and sentences, as in `make_corpus`. Raises
-    UsageError that describes any other object, and the errors of `read_conllu` and `make_corpus`.
+    Parsed objects are spaCy documents, triples, sentences, and tables of a treebank, as in
+    `make_corpus`. Raises UsageError that describes any other object, and the errors of
+    `read_conllu` and `make_corpus`.
     """
     if isinstance(given, Corpus):
         return given

@@ -28,6 +28,7 @@ from headroles.corpus.sentence import (
     is_label,
     tree_defect,
 )
+from headroles.corpus.withheld import WithheldText
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, Options, takes
 from headroles.wording import listed, shortened
@@ -109,7 +110,8 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
 
     Nothing is read before the corpus is iterated. Defective sentences (columns, numbering, head out
     of range, cycle, several roots, no words, repeated id) then raise CorpusError, or are skipped
-    and counted with ``on_bad_sentence="skip"``.
+    and counted with ``on_bad_sentence="skip"``. A file whose text is withheld, with ``_`` for most
+    words, raises CorpusError at its end.
 
     Raises:
         CorpusError: a path does not exist, or a folder has no CoNLL-U file.
@@ -127,7 +129,7 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
         schemes: set[str] = set()
         documents = _Documents(options.documents)
         for file in files:
-            columns = CONLLU_COLUMNS
+            columns, text = CONLLU_COLUMNS, WithheldText(file)
             for count, block in enumerate(_blocks(file), start=1):
                 if count == 1:
                     columns = _columns(file, block)
@@ -153,7 +155,9 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
                     skipped["defective sentences"] += 1
                 else:
                     skipped += Counter({NO_WORDS: block.number(EMPTY_CELLS)})
+                    text.count(sentence.words)
                     yield sentence
+            text.check()
         documents.check_comments()
         if scheme := _common_scheme(schemes):  # known when all is read
             source["scheme"] = scheme

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -256,6 +259,76 @@ def test_paths_and_sentences_are_a_corpus(treebank: Path) -> None:
 def test_what_is_no_corpus_is_named(corpus: object, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         as_corpus(corpus)
+
+
+ROW: dict[str, Any] = {
+    "sent_id": "s-1",
+    "tokens": ["10 000", "im", "in", "dem", "Haus"],
+    "lemmas": ["10 000", "_", "in", "der", "Haus"],
+    "upos": ["NUM", "_", "ADP", "DET", "NOUN"],
+    "head": ["0", "None", "4", "4", "1"],
+    "deprel": ["root", "_", "case", "det", "nmod"],
+}
+READ = Sentence(
+    id="s-1",
+    document="tree row 1",
+    position=0,
+    words=("10 000", "in", "dem", "Haus"),
+    governors=(ROOT, 3, 3, 0),
+    relations=("root", "case", "det", "nmod"),
+)
+
+
+def datasets_of(*rows: dict[str, Any]) -> Any:
+    """A data set that numbers parts of speech, as those of Universal Dependencies do."""
+    datasets = pytest.importorskip("datasets")
+    names = ["NOUN", "NUM", "ADP", "DET", "_"]
+    table = datasets.Dataset.from_list(list(rows))
+    labels = datasets.Sequence(datasets.features.ClassLabel(names=names))
+    return table.cast_column("upos", labels)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        lambda *rows: rows,
+        lambda *rows: pd.DataFrame(rows),
+        datasets_of,
+        lambda *rows: [
+            {**row, "head": [None if head == "None" else int(head) for head in row["head"]]}
+            for row in rows
+        ],
+    ],
+    ids=["mappings", "data frame", "datasets", "numbers"],
+)
+def test_rows_of_a_treebank_are_a_corpus(table: Callable[..., Any]) -> None:
+    second = {**ROW, "sent_id": "s-2"}
+    first, last = as_corpus(table(ROW, second))
+    assert first == READ
+    assert last == replace(READ, id="s-2", document="tree row 2")
+    assert first.upos == ("NUM", "ADP", "DET", "NOUN")
+    assert first.lemmas == ("10 000", "in", "der", "Haus")
+    assert first.n_multiword == 1
+    named = make_corpus(table(ROW, second), documents=["d", "d"])
+    assert [(one.document, one.position) for one in named] == [("d", 0), ("d", 1)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"head": ["0", "None", "4", "4"]}, r"lists of different lengths \(.*head 4"),
+        ({"head": "0 4 4 1"}, "head is '0 4 4 1'; give a list with an entry for each word"),
+        ({"head": ["0", "None", "x", "4", "1"]}, "the head 'x' is no number; give the number"),
+        ({"head": ["0", "None", "9", "4", "1"]}, "word 2 has head 9, but the sentence has 4"),
+        ({"head": ["0", "0", "4", "4", "1"]}, "the relation '_' is no label; correct it"),
+        ({"tokens": ["a", "b", " ", "d", "e"]}, "the token ' ' is no text; correct it"),
+        ({"upos": [1, 17, 2, 3, 0]}, "upos has the entry 1; give texts, or .* the whole data set"),
+        ({name: [] for name in ("tokens", "lemmas", "upos", "head", "deprel")}, "has no words"),
+    ],
+)
+def test_rows_that_are_no_sentences_are_named(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(CorpusError, match=f"tree-row-1.*{message}"):
+        make_corpus([{**ROW, **change}])
 
 
 CODE = {

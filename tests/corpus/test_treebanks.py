@@ -91,6 +91,24 @@ def test_forms_are_kept_as_written(tmp_path: Path, form: str) -> None:
     assert [sentence.words for sentence in sentences] == [(form, "x")]
 
 
+def of_forms(*forms: str) -> str:
+    """A sentence whose first word is the root."""
+    rows = (row(str(k), form, str(min(k - 1, 1)), "dep") for k, form in enumerate(forms, start=1))
+    return block(*rows)
+
+
+def test_a_file_without_its_text_is_refused(tmp_path: Path) -> None:
+    few = write(tmp_path, of_forms("snake", "_", "case", "_", "name"), of_forms("_"), name="few")
+    withheld = write(tmp_path, *[of_forms("_", "_", "_")] * 3, of_forms("x"), name="masked.conllu")
+    assert [len(sentence.words) for sentence in read_conllu(few)] == [5, 1]
+    message = r"masked.conllu: 9 of 10 words are _, .* withholds .*; get the text as the README"
+    for on_bad_sentence in ("error", "skip"):
+        with pytest.raises(CorpusError, match=message):
+            list(read_conllu([few, withheld], on_bad_sentence=on_bad_sentence))
+    with pytest.raises(CorpusError, match="the corpus: 2 of 2 words are _"):
+        make_corpus([(["_", "_"], [-1, 0], ["root", "dep"])])
+
+
 def test_ranges_and_empty_nodes_are_not_words(tmp_path: Path) -> None:
     nodes = [row("0.1", "gone"), row("1-2", "don't"), row("3.1", "went")]
     words = [row("1", "do", "3", "aux"), row("2", "n't", "3", "x"), row("3", "go", "0", "root")]

@@ -68,6 +68,17 @@ def test_one_sentence() -> None:
     assert not skipped
 
 
+@pytest.mark.parametrize("spaced", ["26 000", "à  côté", "the cat in"])
+def test_a_form_with_spaces_is_one_word(spaced: str) -> None:
+    words = ("the", spaced, "is")
+    one = Sentence("s", "doc", 0, words, (1, ROOT, 1), ("det", "root", "dep"))
+    (encoded,), skipped = encode(Example((one,)))
+    n_inside = sum(map(len, map(TOKENIZER.tokenize, spaced.split())))
+    assert encoded.sizes.tolist() == [1, n_inside, 1]
+    assert encoded.words.tolist() == [-1, 0, *[1] * n_inside, 2, -1]
+    assert not skipped
+
+
 def test_two_sentences() -> None:
     (encoded,), _ = encode(example("the cat", "it was"))
     assert pieces(encoded) == "[CLS] the c ##a ##t [SEP] it was [SEP]"
