@@ -132,8 +132,9 @@ def meant_by(name: str) -> tuple[list[str], list[str]]:
         [role for role, words in _NAMES.items() if wanted == words.lower()],
         [
             relation
-            for relation, (dependent, governor) in _ENDS.items()
-            if wanted in (relation, dependent, f"{dependent} -> {governor}")
+            for relation, (dependent, _) in _ENDS.items()
+            if wanted in (relation, dependent)
+            or wanted in (_arc_in_words(relation, way) for way in ("to_governor", "to_dependent"))
         ],
     )
 

@@ -123,9 +123,19 @@ def with_type(error: BaseException) -> str:
 
 
 def listed(names: Sequence[object], most: int = 3) -> str:
-    """List names with commas; those beyond the first ``most`` are counted."""
-    shown = ", ".join(shortened(printable(name)) for name in names[:most])
+    """List names with commas, blank ones in quotes; those beyond the first ``most`` are counted."""
+    texts = (shortened(printable(name)) for name in names[:most])
+    shown = ", ".join(text if text.strip() else repr(text) for text in texts)
     return f"{shown}, and {len(names) - most} more" if len(names) > most else shown
+
+
+def it_has(names: Sequence[object], most: int = 12) -> str:
+    """Say which names there are, as the end of a message about one that is not there.
+
+    >>> it_has(["a", "b"]), it_has([])
+    ('it has: a, b', 'it has none')
+    """
+    return f"it has: {listed(names, most)}" if names else "it has none"
 
 
 def not_among(kind: str, name: object, known: Sequence[str], others: Sequence[str] = ()) -> str:

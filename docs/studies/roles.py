@@ -38,6 +38,8 @@ from headroles import (
     score_heads,
 )
 from headroles.roles import contrast_of
+from headroles.studies.classification.assignment import assign
+from headroles.studies.classification.role_table import AssignOptions
 
 THRESHOLDS = {"bias": (2, 3, 4, 5, 8), "excess": (0.02, 0.05, 0.1, 0.15, 0.2)}
 POSITIONS = ("position:-1", "position:+1")
@@ -116,7 +118,7 @@ def by_contrast(results: Results) -> Rows:
     for model, _, scores in results.of_each("bias"):
         table = assign_roles(scores)
         roles = [role for role in table.roles if contrast_of(role) in scores.role_ids]
-        alone = assign_roles(scores.select(roles=roles))
+        alone = assign(scores.select(roles=roles), AssignOptions(), {})
         for role in (*roles, SYNTACTIC):
             of_mean, both = (len(set(one.heads_with(role))) for one in (alone, table))
             yield {"model": model, "role": role, "mean": of_mean, "with the role": both}

@@ -69,12 +69,18 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
 
 
 _APPLIES_TO = {
-    ArcsOptions: "files of tokens and arcs (.jsonl); omit it",
-    ConlluOptions: "treebanks, not to text; omit it",
-    ParsingOptions: "text that is parsed; name a `parser`, or omit it",
-    TextOptions: "plain text; name a `parser` for it, or omit it",
-    PairsOptions: "tables; name their columns with `text_columns`, or omit it",
+    ArcsOptions: "files of tokens and arcs (.jsonl)",
+    ConlluOptions: "treebanks, not to text",
+    ParsingOptions: "text that is parsed",
+    TextOptions: "plain text",
+    PairsOptions: "tables",
 }
+_READ_BY: dict[type[Options], str] = {
+    ParsingOptions: "parser",
+    TextOptions: "parser",
+    PairsOptions: "text_columns",
+}
+"""Option that makes headroles read a corpus as one of this kind."""
 
 
 def _check_idle(options: CorpusOptions, group: type[Options]) -> None:
@@ -83,7 +89,19 @@ def _check_idle(options: CorpusOptions, group: type[Options]) -> None:
     for other, applies_to in _APPLIES_TO.items():
         for field in fields_of(other):
             if field.name not in accepted and getattr(options, field.name) != field.default:
-                raise UsageError(f"`{field.name}` applies to {applies_to}")
+                raise UsageError(
+                    f"`{field.name}` applies to {applies_to}; {_advice(options, other, field.name)}"
+                )
+
+
+def _advice(options: CorpusOptions, group: type[Options], idle: str) -> str:
+    """Say what to do about an idle option, which belongs to another ``group``."""
+    wanted = _READ_BY.get(group)
+    if wanted is not None and getattr(options, wanted) is None:
+        return f"give `{wanted}` too, or omit `{idle}`"
+    if options.text_columns is not None:
+        return "omit it, or omit `text_columns`, which makes the corpus a table"
+    return "omit it"
 
 
 def as_corpus(given: object) -> Corpus:

@@ -13,7 +13,7 @@ import msgspec
 from headroles.corpus.files import HUB_PREFIX, CorpusFile, check_not_special, is_dataset, kind_of
 from headroles.errors import CorpusError, HeadRolesError, UsageError
 from headroles.options import split_names, whole_number
-from headroles.wording import in_one_line, listed, shortened
+from headroles.wording import in_one_line, it_has, listed, shortened
 
 Row = tuple[int, list[Any]]
 Choose = Callable[[Sequence[str]], Sequence[str | int]]
@@ -248,8 +248,7 @@ def _index_of(file: CorpusFile, column: str | int, names: Sequence[str], width: 
     indices = [k for k, name in enumerate(names) if name == column]
     if not indices:
         raise CorpusError(
-            f"{file} has no column {shortened(column)!r}; it has: {listed(names, 12)}"
-            f"{hint_of_separator(names)}"
+            f"{file} has no column {shortened(column)!r}; {it_has(names)}{hint_of_separator(names)}"
         )
     if len(indices) > 1:
         raise CorpusError(

@@ -42,3 +42,4 @@ from headroles.roles.syntactic import BASIC as BASIC
 from headroles.roles.syntactic import LISTED as LISTED
 from headroles.roles.syntactic import absent_defaults as absent_defaults
 from headroles.roles.syntactic import choose_relations as choose_relations
+from headroles.roles.syntactic import has_contrast as has_contrast

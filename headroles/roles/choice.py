@@ -94,11 +94,11 @@ def choose_roles(
     score: Score,
     sentences: Iterable[Sentence] = (),
 ) -> tuple[Role, ...]:
-    """Choose the roles to score, in the order of tables.
+    """Choose the roles to score, in the order of tables; each with its contrasts and measures.
 
     ``relations`` are the relations whose arcs are scored. ``sentences`` are the sentences of the
-    corpus, which some roles need. Raises UsageError for a name that is no role, and CorpusError if
-    the corpus lacks the annotation of a role.
+    corpus, which some roles need. Raises UsageError for a name of no role, of a contrast, or of a
+    group without any role here, and CorpusError if the corpus lacks the annotation of a role.
     """
     named = DEFAULT_GROUPS if options.roles is None else options.roles
     context = Context(relations, score, sentences)
@@ -108,16 +108,32 @@ def choose_roles(
         if not names:
             continue
         roles = made if isinstance(made, tuple) else tuple(made(options, context))
-        known = [group, *(role.id for role in roles)]
-        for name in names.difference(known, [ALL]):
-            near = get_close_matches(name, known, n=3) or known
-            raise UsageError(f"there is no role {name!r}; did you mean {listed(near)}?")
-        chosen += [role for role in roles if {group, ALL, role.id, role.measure_of} & names]
+        _check_names(names - {ALL}, group, roles)
+        if not roles and group in (options.roles or ()):
+            raise UsageError(
+                f"`roles` asks for {group}, but no relation is scored; name relations with "
+                "`relations`, or other roles"
+            )
+        chosen += [role for role in roles if names & {group, ALL, *role.names_with_it}]
     for name in named:
         if name != ALL and name.partition(":")[0] not in ROLE_GROUPS:
             _check_own_name(name)
             chosen += own_roles(name, context, options.beyond_offset and not score.of_first_choice)
     return tuple(chosen)
+
+
+def _check_names(names: Iterable[str], group: str, roles: Sequence[Role]) -> None:
+    """Raise UsageError for a name that is neither the group nor a role in it that can be named."""
+    parents = {role.id: role.parent for role in roles}
+    known = [group, *(name for name, parent in parents.items() if not parent)]
+    for name in names:
+        if parents.get(name):
+            raise UsageError(
+                f"{name} is the contrast of a role and is scored with it; name {parents[name]}"
+            )
+        if name not in known:
+            near = get_close_matches(name, known, n=3) or known
+            raise UsageError(f"there is no role {name!r}; did you mean {listed(near)}?")
 
 
 _SOME = ("nsubj", "obj")

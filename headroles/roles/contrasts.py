@@ -287,5 +287,6 @@ def with_other_trees(
         name = other_trees_of(role.id.removesuffix(contrast_of("")))
         name = contrast_of(name) if is_contrast(role.id) else name
         borrowed = replace(sieve, find=BorrowedLinks(sieve.find, lenders))
-        controls.append(replace(role, id=name, sieve=borrowed))
+        parent = role.parent or role.id
+        controls.append(replace(role, id=name, parent=parent, sieve=borrowed))
     return tuple(controls), lenders.n_without

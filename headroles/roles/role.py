@@ -45,6 +45,7 @@ class Role:
             none.
         meaning: further facts that define the role, such as the width of a window. Roles with one
             id but different meanings are different roles.
+        parent: the id of the role that this contrast or control belongs to.
         measure_of: the id of the role that this measure describes; a measure is never tested.
         is_described: whether it is a quantity that describes heads: estimated, never tested.
         in_window: how the role changes in a layer that sees only a window, as the end of a
@@ -62,11 +63,17 @@ class Role:
     thresholds: Mapping[str, float] = field(default_factory=dict, hash=False)
     baseline: float | None = None
     meaning: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    parent: str = field(default="", compare=False)
     measure_of: str = ""
     is_described: bool = False
     in_window: str = field(default="", compare=False)
     needs: str = field(default="", compare=False)
     sieve: Sieve | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def names_with_it(self) -> tuple[str, ...]:
+        """Ids that stand for this role where roles are named: its own, and that of its role."""
+        return tuple(filter(None, (self.id, self.parent, self.measure_of)))
 
     @property
     def is_tested(self) -> bool:

@@ -20,7 +20,7 @@ from headroles.roles.batch import ATTENDING
 from headroles.roles.contrasts import BeyondOffset
 from headroles.roles.pairs import BACK, FORTH, FindLinks, Link, Pairs
 from headroles.roles.role import ARCS, Context, Role
-from headroles.wording import listed, shortened
+from headroles.wording import it_has, shortened
 
 # Arcs
 
@@ -204,9 +204,8 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     yield from syntactic
     if options.columns:
         yield from map(_from_governor, syntactic[::2])
-    has_contrasts = options.arcs in (BASIC, LISTED) and not context.score.of_first_choice
-    if options.beyond_offset and has_contrasts:
-        yield from map(beyond_offset, syntactic)
+    if options.beyond_offset and not context.score.of_first_choice:
+        yield from map(beyond_offset, filter(has_contrast, syntactic))
 
 
 def _both_ways(arcs: Arcs, name: str, relations: Sequence[str]) -> Iterator[Role]:
@@ -219,6 +218,12 @@ def _both_ways(arcs: Arcs, name: str, relations: Sequence[str]) -> Iterator[Role
         yield Role(role, ARCS, meaning=meaning, needs=_WHOLE_ARCS, sieve=sieve)
 
 
+def has_contrast(role: Role) -> bool:
+    """Tell whether a role of pairs has a contrast with other words at the same offset."""
+    is_of_tree = role.meaning.get("arcs", BASIC) in (BASIC, LISTED)
+    return role.unit == ARCS and role.is_tested and is_of_tree
+
+
 def beyond_offset(role: Role) -> Role:
     """Return the contrast of a role of pairs with other words at the same offset."""
     pairs = role.sieve
@@ -226,6 +231,7 @@ def beyond_offset(role: Role) -> Role:
     return replace(
         role,
         id=contrast_of(role.id),
+        parent=role.id,
         baseline=0.0,
         needs="other words at the offset of an arc",
         sieve=BeyondOffset(pairs.find, pairs.labels, pairs.direction),
@@ -253,8 +259,24 @@ def choose_relations(
     ``arcs`` counts the basic arcs of the corpus by full label; ``scheme`` is their label scheme.
     Arcs of another source are counted in the ``sentences``.
 
-    Raises CorpusError if the corpus lacks a named relation, or if its label scheme has no defaults.
+    Raises CorpusError if the corpus lacks a named relation, if its label scheme has no defaults, or
+    if a chosen relation has the name of all relations together.
     """
+    chosen = _choose_relations(options, scheme, arcs, sentences)
+    if POOLED in chosen:
+        raise CorpusError(
+            f"the corpus has a relation called {POOLED!r}, which is the name of all relations "
+            "together; rename it in the corpus, or leave it out of `relations`"
+        )
+    return chosen
+
+
+def _choose_relations(
+    options: SyntacticOptions,
+    scheme: str,
+    arcs: Mapping[str, int],
+    sentences: Iterable[Sentence],
+) -> tuple[str, ...]:
     present: Counter[str] = Counter()
     if options.arcs != BASIC:
         arcs = count_arcs(options.arcs, sentences)
@@ -266,7 +288,7 @@ def choose_relations(
         if scheme not in DEFAULT_RELATIONS:
             raise CorpusError(
                 "the labels of the corpus are neither UD nor CLEAR, so there are no default "
-                f"relations; name some with `relations`: {listed(sorted(present), 50)}; or pass "
+                f"relations ({it_has(sorted(present), 50)}); name some with `relations`, or pass "
                 "none to score without syntax"
             )
         return tuple(name for name in DEFAULT_RELATIONS[scheme] if present[name])
@@ -295,5 +317,6 @@ def _absent(relation: str, present: Counter[str]) -> str:
         every = "every relation" if relation == ALL_RELATIONS else "no relation"
         return f"{relation!r} stands for {every}; give it alone, or give only names"
     near = get_close_matches(relation, present, n=1)
-    hint = f"did you mean {near[0]!r}? It has" if near else "it has"
-    return f"the corpus has no relation {relation!r}; {hint}: {listed(sorted(present), 50)}"
+    relations = it_has(sorted(present), 50)
+    hint = f"did you mean {near[0]!r}? I{relations[1:]}" if near else relations
+    return f"the corpus has no relation {relation!r}; {hint}"

@@ -12,7 +12,7 @@ from headroles.errors import UsageError
 from headroles.models.options import WEIGHTS
 from headroles.options import Convert, Flag, Options, split_names
 from headroles.passes.options import PassOptions
-from headroles.roles import BIAS, RoleOptions
+from headroles.roles import BIAS, Role, RoleOptions
 
 CONTROLS = TREES, WORDS, PERMUTED_WEIGHTS = ("trees", "words", "weights")
 NO_CONTROLS = "none"
@@ -77,6 +77,9 @@ class ScoringOptions(PairingOptions, RoleOptions):
             raise UsageError("published numbers are of weights; omit `measure`")
         if self.is_published:  # which has no controls
             object.__setattr__(self, "controls", ())
+
+    def check_roles(self, roles: Sequence[Role]) -> None:
+        """Raise UsageError for roles that what follows their scoring cannot use."""
 
 
 @dataclass(frozen=True)

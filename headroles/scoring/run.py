@@ -183,6 +183,7 @@ def _choose(options: ScoreOptions, corpus: PreparedCorpus) -> _Chosen:
     """Choose relations and roles. Raises errors where the corpus lacks what they need."""
     relations = choose_relations(options, corpus.record.scheme, corpus.relations, corpus)
     roles = choose_roles(options, relations, SCORES[options.score], corpus)
+    options.check_roles(roles)
     controls, alone = with_other_trees(roles if TREES in options.controls else (), corpus)
     return relations, roles + controls, alone
 

@@ -34,7 +34,7 @@ from headroles.errors import UsageError
 from headroles.inference.sample import Bounds, Sample
 from headroles.options import Options
 from headroles.record import Record
-from headroles.roles import OFFSETS, Role, Score, contrast_of
+from headroles.roles import OFFSETS, Role, Score, contrast_of, has_contrast
 from headroles.scoring.scores import HeadScores
 from headroles.testing.evidence import (
     NO,
@@ -49,6 +49,8 @@ from headroles.testing.evidence import (
 )
 from headroles.testing.hypotheses import Hypotheses, size_of_scores
 from headroles.testing.options import LevelOptions, TestOptions, UnitOptions
+
+_RANGES = {"bias": "0 or more", "excess": "below 1", "hit": "from 0 to 1"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +81,23 @@ class ThresholdOptions(Options):
     def margin_of(self, score: Score) -> float:
         """Return the margin that contrasts of this score have to exceed."""
         return score.margin if self.distance_margin is None else self.distance_margin
+
+    def check_range(self, score: Score) -> None:
+        """Raise UsageError for a threshold that no mean, or every mean, of the score exceeds."""
+        if self.threshold is not None and not score.low <= self.threshold < score.high:
+            raise UsageError(
+                f"`threshold={self.threshold:g}` is outside the range of {score.name} scores, "
+                f"which are {_RANGES[score.name]}; give one inside it"
+            )
+
+    def check_margin(self, roles: Sequence[Role]) -> None:
+        """Raise UsageError for a margin of contrasts where none of the roles has a contrast."""
+        ids = {role.id for role in roles}
+        if self.distance_margin is not None and not ids & set(map(contrast_of, ids)):
+            raise UsageError(
+                "`distance_margin` has no effect, as no role of these scores has a contrast; omit "
+                "it, or score roles of pairs of words with `beyond_offset`"
+            )
 
     def facts_about(self, score: Score) -> dict[str, Any]:
         """Return facts of a record: the score, and the threshold of roles without a special one."""
@@ -290,6 +309,8 @@ class RoleHypotheses:
         Raises UsageError for examples that cannot be clustered as ``options`` say.
         """
         against, columns = against or ThresholdOptions(), columns or HeadColumns.of(scores)
+        against.check_range(scores.score)
+        against.check_margin(scores.roles)
         clusters = clusters_in(scores.documents, options)
         names = columns.ids if against.threshold is None else ()
         rules = {name: rule for name in names if (rule := baseline_of(scores, name))}
@@ -444,6 +465,27 @@ def scores_of(given: Any) -> HeadScores:
             "returned, or a folder that they were saved in"
         )
     return scores
+
+
+def refuse_nothing_to_test(roles: Sequence[Role]) -> None:
+    """Raise UsageError if no role is left to test."""
+    if not roles:
+        raise UsageError(
+            "there is no role to test, only quantities that describe heads; add a role to `roles`, "
+            "or score without tests and describe heads with: headroles describe DIR"
+        )
+
+
+def check_contrasts(scores: HeadScores) -> None:
+    """Raise UsageError for scores of a role that lost its contrast, which was scored with it."""
+    if not scores.record.options.get("beyond_offset") or scores.score.of_first_choice:
+        return
+    for role in scores.roles:
+        if has_contrast(role) and contrast_of(role.id) not in scores.role_ids:
+            raise UsageError(
+                f"these scores have {role.id} without its contrast {contrast_of(role.id)}, so that "
+                "distance is not controlled; select both, or score again"
+            )
 
 
 def describe_clusters(hypotheses: Hypotheses) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import (
     RoleHypotheses,
     ThresholdOptions,
+    check_contrasts,
     describe_clusters,
     note_removed,
     scores_of,
@@ -167,6 +168,7 @@ def power_analysis(scores: HeadScores, options: PowerOptions) -> PowerAnalysis:
     1      0     1        no                  4.0
     """
     scores = scores_of(scores)
+    check_contrasts(scores)
     tested = RoleHypotheses.of(scores, options, options)
     pilot = tested.means
     ok, side = pilot.is_tested, answers(pilot.is_tested, pilot.direction)

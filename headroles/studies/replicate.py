@@ -27,7 +27,7 @@ from headroles.studies.classification.role_table import (
     heads_in,
     unit_of,
 )
-from headroles.studies.heads import HeadColumns, RoleHypotheses, ThresholdOptions
+from headroles.studies.heads import HeadColumns, RoleHypotheses, ThresholdOptions, check_contrasts
 from headroles.testing.evidence import find_replicated, of_bets
 from headroles.testing.options import LevelOptions
 from headroles.wording import listed, named_heads
@@ -216,6 +216,8 @@ def replicate_roles(
     1     1  local         0
     """
     _check_sets(sets, names, options.over)
+    for scores in sets:
+        check_contrasts(scores)
     roles, left_out = _common_roles(sets)
     ids = {contrast_of(role.id) for role in roles}
     scored = dict.fromkeys(role for scores in sets for role in scores.roles)

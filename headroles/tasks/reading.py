@@ -21,7 +21,7 @@ from headroles.errors import CorpusError, TokenizerError, UsageError
 from headroles.models.loading.encoder import LoadedModel
 from headroles.passes.loop import Budget, Passes
 from headroles.tasks.options import AUTO, CLASSIFICATION, MASKED_LM, REGRESSION, TaskOptions
-from headroles.wording import listed
+from headroles.wording import it_has, listed
 
 _TEXTS = (
     ("sentence1", "sentence2"),
@@ -102,7 +102,7 @@ def _labelled(file: CorpusFile, options: TaskOptions) -> Iterator[tuple[int, tup
         if texts is None or label is None:
             lacking = "text; name them with `text_columns`"
             lacking = lacking if texts is None else "label; name them with `label_column`"
-            present = f" (it has: {', '.join(names)})" if names else ""
+            present = f" ({it_has(names)})" if names else ""
             raise UsageError(
                 f"no columns of {file} are known to hold the {lacking}{present}"
                 f"{hint_of_separator(names)}"

@@ -105,6 +105,17 @@ ERRORS = """
 2 CLASSIFY --roles local --arcs enhanced     => has no effect without the role syntactic
 2 CLASSIFY --roles local --keep-subtypes     => has no effect without the role syntactic
 2 CLASSIFY --roles local --columns           => has no effect without the role syntactic
+2 EARLY --roles syntactic --relations none   => but no relation is scored; name relations with
+2 EARLY --roles distance,entropy             => there is no role to test
+2 EARLY --roles local --distance-margin 1    => --distance-margin has no effect
+2 EARLY --score excess --threshold 3 => --threshold 3 is outside the range of excess scores
+2 EARLY --score hit --threshold 1    => --threshold 1 is outside the range of hit scores
+2 EARLY --threshold -1               => is outside the range of bias scores, which are 0 or more
+1 ANY => the corpus has a relation called 'any', which is the name of all relations together
+1 NONE => the corpus has no relation 'nsubj'; it has none
+2 TABLE --lines                      => omit --text-columns, which makes the corpus a table
+2 TABLE --documents sent_id => --documents applies to treebanks, not to text; omit it
+2 ASSIGN --threshold -1              => is outside the range of bias scores, which are 0 or more
 2 score BERT TREEBANK --out OUT --controls words => which only classify makes; give trees, or
 2 score BERT TREEBANK --out OUT --controls trees,weights => which only classify makes; give
 2 ASSIGN --preset published --test betting   => leave --test out
@@ -133,6 +144,10 @@ LONG = {
     "CLASSIFY": "classify BERT TREEBANK --out OUT",
     "EXAMPLES": "examples SCORES --role local --head 0-0",
     "COLLABORATE": "collaborate BERT --out OUT",
+    "EARLY": "classify no-model TREEBANK --out OUT",
+    "ANY": "classify no-model corpora/any.conllu --out OUT --relations all",
+    "NONE": "classify no-model corpora/roots.conllu --out OUT --relations nsubj",
+    "TABLE": "classify no-model x.tsv --parser p --text-columns 0 --out OUT",
     "RELATIONS": "classify no-model TREEBANK --out OUT --relations",
     "COMPARE": "compare SCORES SCORES --out OUT",
     "FIGURE": "figure ROLES --out OUT/f.svg",
@@ -151,6 +166,8 @@ SCHEMES = [("A", 0, "root"), ("b", 1, "dobj"), ("c", 1, "obj")]
 CORPORA = {  # some ways to fail; tests/corpus has all defects
     "latin": conllu_sentence(CAT, "good-1").encode() + "1\tcaf\u00e9\t".encode("latin-1"),
     "red": conllu_sentence([("A", 1, "obj")], "\x1b[2Jred").encode(),
+    "any": conllu_sentence([("A", 0, "root"), ("b", 1, "any")], "a-1").encode(),
+    "roots": conllu_sentence([("Go", 0, "root")], "r-1").encode(),
     "schemes": conllu_sentence(SCHEMES, "s-1").encode(),
     "long": conllu_sentence([*[("a" * 60, 10, "nsubj")] * 9, ("is", 0, "root")], "c-1").encode(),
 }

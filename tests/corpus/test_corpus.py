@@ -218,7 +218,11 @@ def test_adjacent_sentences_of_a_document_are_paired(places: str, expected: str)
         ("x.cupt.xz", {"parser": "p"}, "a treebank is parsed already; omit parser"),
         *(("x.conllu", {"header": one}, "header applies to tables") for one in (True, False)),
         ("x.conllu", {"lines": True}, "lines applies to plain text"),
-        ("x.tsv", {"parser": "p", "text_columns": [0], "lines": True}, "lines applies to plain"),
+        (
+            "x.tsv",
+            {"parser": "p", "text_columns": [0], "lines": True},
+            "lines applies to plain text; omit it, or omit text_columns",
+        ),
         ("x.txt", {"parser": "p", "documents": "sent_id"}, "documents applies"),
         ("x.txt", {"parser": "p", "ids": "place"}, "ids applies"),
         ("x.txt", {"parser": "p", "on_bad_sentence": "skip"}, "on_bad_sentence applies"),

@@ -63,7 +63,7 @@ def ids(roles: object, score: str = "bias") -> list[str]:
         (
             "delimiter:sep, syntactic:obj:to_governor",
             "bias",
-            "delimiter:sep syntactic:obj:to_governor",
+            "delimiter:sep syntactic:obj:to_governor syntactic:obj:to_governor:beyond_offset",
         ),
         ("position:1,position:-3", "bias", "position:-3 position:+1"),
         ("block", "excess", "block block:evenness"),

@@ -21,7 +21,7 @@ from headroles.options import Convert, takes
 from headroles.record import Record
 from headroles.results.stored import save_together
 from headroles.role_names import GROUP
-from headroles.roles import BIAS, PAIRS, Role, is_other_trees, without_other_trees
+from headroles.roles import BIAS, PAIRS, SCORES, Role, is_other_trees, without_other_trees
 from headroles.scoring.options import (
     CONTROLS,
     PERMUTED_WEIGHTS,
@@ -43,8 +43,10 @@ from headroles.studies.classification.role_table import (
 from headroles.studies.heads import (
     HeadColumns,
     RoleHypotheses,
+    check_contrasts,
     describe_clusters,
     note_removed,
+    refuse_nothing_to_test,
     refuse_one_document,
     scores_of,
 )
@@ -74,6 +76,16 @@ class ClassifyOptions(AssignOptions, ScoreOptions):
     sentence permuted, under the same tree; weights: each weight matrix of the model permuted within
     itself; one more pass each.
     """
+
+    def check(self) -> None:
+        """Reject a threshold outside the range of the score. Raises UsageError."""
+        super().check()
+        self.check_range(SCORES[self.score])
+
+    def check_roles(self, roles: Sequence[Role]) -> None:
+        """Reject roles without any to test, or without a contrast for the margin."""
+        refuse_nothing_to_test([role for role in roles if role.is_tested])
+        self.check_margin(roles)
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,7 +220,9 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
     0      0     0  local        3.0    yes
     1      0     1  local        3.0     no
     """
-    return assign(scores_of(scores), options, {})
+    whole = scores_of(scores)
+    check_contrasts(whole)
+    return assign(whole, options, {})
 
 
 def assign(
@@ -221,11 +235,7 @@ def assign(
             "score again with `score='bias'`, or leave the preset out"
         )
     columns = HeadColumns.of(scores)
-    if not columns.roles:
-        raise UsageError(
-            "these scores have no role to test; score roles with `roles`, or "
-            "describe heads with: headroles describe DIR"
-        )
+    refuse_nothing_to_test(columns.roles)
     tested = RoleHypotheses.of(scores, options.tests, options, columns, options.is_published)
     frame = _frame(scores, tested, options)
     controls = {} if options.is_published else _test_controls(frame, scores, others, options)

@@ -20,7 +20,7 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.roles import in_words, is_arc
 from headroles.scoring.scores import HeadScores
-from headroles.studies.classification.assignment import Classification, assign_roles
+from headroles.studies.classification.assignment import Classification, assign
 from headroles.studies.classification.role_table import (
     NOT_CONTROLLED,
     AssignOptions,
@@ -33,6 +33,7 @@ from headroles.studies.comparison.joining import join_scores
 from headroles.studies.heads import (
     HeadColumns,
     ThresholdOptions,
+    check_contrasts,
     clusters_in,
     describe_clusters,
     note_removed,
@@ -441,10 +442,12 @@ def compare_roles(
     1      0     1  undecided  absent
     """
     sides = list(map(scores_of, (before, after, *later)))
+    for scores in sides:
+        check_contrasts(scores)
     given = dict(zip(_name_sides(len(sides), options.names), sides, strict=True))
     sets = join_scores(given, options.on_mismatch)
     tables = {
-        name: assign_roles(scores, options.as_group(AssignOptions)) for name, scores in sets.items()
+        name: assign(scores, options.as_group(AssignOptions), {}) for name, scores in sets.items()
     }
     score, first = sides[0].score, sets[BEFORE]
     margin = score.margin if options.margin is None else options.margin
