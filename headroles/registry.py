@@ -1,16 +1,24 @@
 """All commands, in the order of their list, and all kinds of results. Importing this loads none.
 
 The command of a study is made from the signature of the study (`headroles.cli.studies`); others
-are functions in `headroles.cli`.
+are functions in `headroles.cli`. Other packages declare studies by the entry point
+``headroles.studies``: the name of the command, and its function as ``package.module:function``.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+import sys
+import warnings
 from collections.abc import Iterator
+from functools import cache
 from pkgutil import resolve_name
+from types import ModuleType
 from typing import Any, NamedTuple
+
+ENTRY_POINT = "headroles.studies"
+"""Entry point by which other packages declare their studies."""
 
 
 class Command(NamedTuple):
@@ -24,6 +32,7 @@ class Command(NamedTuple):
         kind: the kind of the result of the study; by default the name of the command.
         unit: what its progress counts.
         title: the title of this command and the next ones in the list of commands.
+        package: the package of a study that is not of headroles.
     """
 
     name: str
@@ -32,11 +41,16 @@ class Command(NamedTuple):
     kind: str = ""
     unit: str = "passes"
     title: str = ""
+    package: str = ""
 
     @property
     def is_made(self) -> bool:
         """Whether the command is made from a study."""
-        return self.place.startswith("studies.")
+        return bool(self.package) or self.place.startswith("studies.")
+
+    def load(self) -> Any:
+        """Import its function."""
+        return resolve_name(self.place if self.package else f"headroles.{self.place}")
 
     @property
     def kind_of_result(self) -> str:
@@ -203,24 +217,83 @@ RESULTS = {
 """Where the class of a kind of results is, or the study that returns it."""
 
 
+@cache
+def all_commands() -> dict[str, Command]:
+    """Return all commands by name: those of headroles, then the studies of other packages."""
+    own = {command.name: command for command in COMMANDS}
+    added: dict[str, Command] = {}
+    for study in _studies_of_others():
+        if study.name in own or study.name in added:
+            warnings.warn(
+                f"the study {study.name} of the package {study.package} is ignored: another "
+                f"command has this name",
+                stacklevel=2,
+            )
+            continue
+        added[study.name] = study
+    return own | added
+
+
+def _studies_of_others() -> Iterator[Command]:
+    """Yield the studies that installed packages declare. No package is imported."""
+    from importlib.metadata import entry_points
+
+    title = "Studies of other packages"
+    for point in entry_points(group=ENTRY_POINT):
+        package = point.dist.name if point.dist else point.module
+        text = f"A study of the package {package}."
+        yield Command(point.name, point.value, text, title=title, package=package)
+
+
+def find_command(name: str) -> Command:
+    """Return the command called ``name``. Raises KeyError if there is none.
+
+    Other packages are looked up only for names that are not of headroles.
+    """
+    own = (command for command in COMMANDS if command.name == name)
+    return next(own, None) or all_commands()[name]
+
+
+def all_kinds() -> list[str]:
+    """Return all kinds of results; for studies of other packages these are their names."""
+    return [*RESULTS, *(study.name for study in all_commands().values() if study.package)]
+
+
 def command_of(kind: str) -> str:
     """Return the name of the command that makes results of a kind."""
     return next((command.name for command in COMMANDS if command.kind_of_result == kind), kind)
 
 
 def result_types(kind: str) -> list[Any]:
-    """Import the class of the results of a kind, the last, and of those it is made with."""
-    made_by = resolve_name(f"headroles.{RESULTS[kind]}")
+    """Import the class of the results of a kind, the last, and of those it is made with.
+
+    Raises TypeError for a study of another package whose results are of another kind.
+    """
+    study = None if kind in RESULTS else all_commands()[kind]
+    made_by = study.load() if study else resolve_name(f"headroles.{RESULTS[kind]}")
     if isinstance(made_by, type):
         return [made_by]
-    return [*classes_in(inspect.signature(made_by).return_annotation)]
+    home = sys.modules[inspect.unwrap(made_by).__module__]
+    types = [*classes_in(inspect.signature(made_by).return_annotation, home)]
+    if study and [one.kind for one in types[-1:]] != [kind]:
+        raise TypeError(
+            f"the study {kind} of the package {study.package} returns no results of the kind "
+            f"{kind}; annotate what it returns, and give that class kind = {kind!r}"
+        )
+    return types
 
 
-def classes_in(annotation: str) -> Iterator[Any]:
-    """Yield the public classes that an annotation of a study names, each loaded when asked for."""
+def classes_in(annotation: str, home: ModuleType) -> Iterator[Any]:
+    """Yield the classes of results that an annotation of a study names, each loaded when asked for.
+
+    They are public names of headroles, or in the module ``home`` of the study.
+    """
     package = resolve_name("headroles")
-    names = re.findall(r"\w+", annotation)
-    return (getattr(package, name) for name in names if name in package.__all__)
+    for name in re.findall(r"\w+", annotation):
+        if name in package.__all__:
+            yield getattr(package, name)
+        elif hasattr(in_module := getattr(home, name, None), "kind"):
+            yield in_module
 
 
 def result_type(kind: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import inspect
 import os
 import pkgutil
@@ -10,21 +11,30 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import headroles as hr
 import headroles.studies
+from headroles import registry
 from headroles.cli.app import COMMANDS, app, find_function, make_command
-from headroles.registry import RESULTS, result_type
+from headroles.cli.studies import make_function
+from headroles.options import Options, takes
+from headroles.registry import ENTRY_POINT, RESULTS, Command, result_type
 from headroles.results.result import Result, describe, figure_function
 from tests.conftest import make_scores
 
 PACKAGE = Path(headroles.__file__).parent
 RECIPE = PACKAGE.parent / "CONTRIBUTING.md"
+EXAMPLE = PACKAGE.parent / "docs" / "example-package"
+"""A package of somebody else, with a study over role tables."""
 
 
 @pytest.mark.parametrize("kind", RESULTS)
@@ -139,3 +149,144 @@ def test_a_study_made_by_the_recipe_is_everywhere(package: Path, tmp_path: Path)
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+# Studies of other packages
+
+
+def install(project: Path, site: Path) -> None:
+    """Put a package of modules, and what its pyproject.toml says of it, where Python looks."""
+    described = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    about = site / f"{described['name'].replace('-', '_')}-{described['version']}.dist-info"
+    about.mkdir()
+    names = f"Name: {described['name']}\nVersion: {described['version']}\n"
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\n{names}", encoding="utf-8")
+    lines: list[str] = []
+    for group, points in described["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {place}" for name, place in points.items())]
+    (about / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
+    for module in project.glob("*.py"):
+        shutil.copy(module, site)
+
+
+USE_OF_OTHERS = """
+import json
+import sys
+from pathlib import Path
+import headroles as hr
+from typer.testing import CliRunner
+from headroles.cli import app
+
+def run(*arguments):
+    done = CliRunner().invoke(app, [*arguments])
+    assert done.exit_code == 0, done.output
+    return " ".join(done.stdout.split())
+
+table, out = sys.argv[1:]
+commands = run("--help")
+assert "Studies of other packages: overlap A study of the package headroles-overlap." in commands
+assert "Did you mean 'overlap'?" in CliRunner().invoke(app, ["overlaps"]).output
+assert "headroles_overlap" not in sys.modules
+help = run("overlap", "--help")
+assert "FIRST and SECOND are folders that classify or assign wrote." in help
+assert "SECOND Folder of results: role table." in help and "--least <int>" in help
+made = json.loads(run("overlap", table, table, "--least", "0", "--out", out, "--json"))
+assert [(row["role"], row["first"] == row["both"]) for row in made["rows"]] == [
+    ("local", True), ("delimiter", True)
+]
+assert "heads have a role in both tables" in run("show", out)
+assert run("export", out, "--format", "csv").startswith("role,first,second,both")
+run("report", out)
+assert "Do two tables give a role to the same heads?" in Path(out, "report.html").read_text()
+run("figure", out, "--kind", "overlap", "--out", f"{out}.svg")
+assert type(hr.load(out)).__name__ == "Overlap"
+assert hr.load(out).options.least == 0
+"""
+
+
+def test_a_study_of_another_package_is_everywhere(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    install(EXAMPLE, site)
+    values = np.random.default_rng(0).normal(4, 0.3, size=(6, 2, 3, 2))
+    scored = make_scores(values, ["local", "delimiter"], [f"d{k}" for k in range(6)])
+    table = hr.assign_roles(scored).save(tmp_path / "table")
+    done = subprocess.run(
+        [sys.executable, "-c", USE_OF_OTHERS, str(table), str(tmp_path / "overlap")],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(site), str(PACKAGE.parent)))},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def declared(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """Entry points of studies: names and places."""
+    points: dict[str, str] = {}
+
+    def find(group: str) -> list[importlib.metadata.EntryPoint]:
+        return [importlib.metadata.EntryPoint(*point, group) for point in points.items()]
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", find)
+    registry.all_commands.cache_clear()
+    yield points
+    registry.all_commands.cache_clear()
+
+
+def test_a_study_with_the_name_of_another_command_is_ignored_with_a_warning(
+    declared: dict[str, str],
+) -> None:
+    declared["classify"] = "elsewhere:classify"
+    with pytest.warns(UserWarning, match=r"study classify of the package elsewhere is ignored"):
+        found = registry.all_commands()
+    assert found == COMMANDS
+
+
+@takes(Options)
+def boil(teapot: int, options: Options) -> hr.RoleTable:
+    """Boil water."""
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize("package", ["", "kitchen"])
+def test_a_study_with_an_unknown_subject_fails_when_its_command_is_made(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Command, "load", lambda self: boil)
+    with pytest.raises(TypeError, match=r"no command can read `teapot`, .*ARGUMENTS"):
+        make_function(Command("boil", "studies.boil:boil", "Boil water.", package=package))
+
+
+def test_a_study_whose_results_are_of_another_kind_is_refused(
+    declared: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared["boil"] = "kitchen:boil"
+    monkeypatch.setattr(Command, "load", lambda self: boil)
+    with pytest.raises(TypeError, match="study boil of the package kitchen returns no results of"):
+        result_type("boil")
+
+
+def test_a_table_is_a_subject_of_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    @takes(Options)
+    def weigh(one: hr.RoleTable, other: hr.HeadScores, options: Options) -> hr.RoleTable:
+        """Weigh both."""
+        raise NotImplementedError
+
+    monkeypatch.setattr(Command, "load", lambda self: weigh)
+    command: Any = inspect.signature(make_function(Command("weigh", "studies.weigh:weigh", "W.")))
+    shown = {
+        name: one.annotation.__metadata__[0]
+        for name, one in command.parameters.items()
+        if name in ("one", "other")
+    }
+    assert [(one.metavar, one.help) for one in shown.values()] == [
+        ("ONE", "Folder of results: role table."),
+        ("OTHER", "Folder of results: scores."),
+    ]
+
+
+def test_entry_points_have_the_name_that_contributors_read() -> None:
+    assert f'[project.entry-points."{ENTRY_POINT}"]' in (EXAMPLE / "pyproject.toml").read_text()
+    assert f"`{ENTRY_POINT}`" in RECIPE.read_text(encoding="utf-8")

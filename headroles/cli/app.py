@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable
-from pkgutil import resolve_name
 from typing import Annotated, Any
 
 import typer
@@ -25,13 +24,13 @@ COMMANDS = {command.name: command for command in registry.COMMANDS}
 
 
 def find_function(name: str) -> Callable[..., None]:
-    """Return the function of a command."""
-    command = COMMANDS[name]
+    """Return the function of a command. Raises KeyError if there is none."""
+    command = registry.find_command(name)
     if command.is_made:
         from headroles.cli.studies import make_function
 
         return make_function(command)
-    function: Callable[..., None] = resolve_name(f"headroles.{command.place}")
+    function: Callable[..., None] = command.load()
     return function
 
 
@@ -47,9 +46,17 @@ def make_command(name: str) -> Any:
 class LazyGroup(TyperGroup):
     """All commands, each made when it is called."""
 
-    def __init__(self, **settings: Any) -> None:
-        known = {name: TyperCommand(name, help=command.help) for name, command in COMMANDS.items()}
-        super().__init__(**{**settings, "commands": known})
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return [*registry.all_commands()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Make a command; None if there is none of this name."""
+        try:
+            return make_command(cmd_name)
+        except KeyError:
+            self.commands = {name: TyperCommand(name) for name in registry.all_commands()}
+            return None  # and the most similar of these names is suggested
 
     def make_context(self, *args: Any, **settings: Any) -> Any:
         """Read the part of the command line before the command."""
@@ -63,22 +70,17 @@ class LazyGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands, under their titles."""
-        width = formatter.width - max(map(len, COMMANDS)) - 6
+        listed = registry.all_commands()
+        width = formatter.width - max(map(len, listed)) - 6
         sections: dict[str, list[tuple[str, str]]] = {}
         title = ""
-        for name, command in COMMANDS.items():
+        for name, command in listed.items():
             title = command.title or title
-            text = self.commands[name].get_short_help_str(width)
+            text = TyperCommand(name, help=command.help).get_short_help_str(width)
             sections.setdefault(title, []).append((name, text))
         for title, rows in sections.items():
             with formatter.section(title):
                 formatter.write_dl(rows)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Make the command that is called."""
-        if args[0] in COMMANDS:
-            self.commands[args[0]] = make_command(args[0])
-        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(

@@ -1,6 +1,7 @@
 """Commands of studies, each made from the signature of its study, and the folders that they fill.
 
 Subjects of the study (``model``, ``task``, ``scores``, ...) become arguments, its options flags.
+A subject that is a table of results is read from the folder that holds it.
 With ``on_progress`` among the options it runs a model, and its result needs a folder; others may
 be printed alone. With ``parts`` it resumes; with ``out`` it writes a model into the folder itself.
 """
@@ -8,18 +9,19 @@ be printed alone. With ``parts`` it resumes; with ``out`` it writes a model into
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from pkgutil import resolve_name
+from types import ModuleType
 from typing import Annotated, Any
 
 from headroles.cli import console, flags
 from headroles.corpus import CorpusOptions, open_corpus
 from headroles.errors import UsageError
-from headroles.options import Options, fields_of, split_names
+from headroles.options import OPTIONS_FOLLOW, Options, fields_of, split_names
 from headroles.passes.options import PassOptions
 from headroles.registry import Command, classes_in, result_types
 from headroles.results.stored import MODEL_KINDS, new_folder, write_together
@@ -61,15 +63,20 @@ BESIDE_SAMPLE = {"task": Annotated[Path, flags.option("--task", _MEASURED, "Task
 
 
 def make_function(command: Command) -> Callable[..., None]:
-    """Make the function of a command from its study, which stands under `takes`."""
-    study = resolve_name(f"headroles.{command.place}")
+    """Make the function of a command from its study, which stands under `takes`.
+
+    Raises TypeError for a study with a subject that a command cannot read.
+    """
+    study = command.load()
     signature = inspect.signature(study)
+    home = sys.modules[inspect.unwrap(study).__module__]
     options = {field.name for field in fields_of(study.options)}
     subjects = {
         name: subject
         for name, subject in signature.parameters.items()
-        if name in ARGUMENTS and name not in options
+        if name not in options and (name in ARGUMENTS or subject.default is subject.empty)
     }
+    arguments = {name: _argument(subject, home) for name, subject in subjects.items()}
     writes_model = "out" in subjects
 
     def run(options: Any, output: Any, **given: Any) -> None:
@@ -83,23 +90,48 @@ def make_function(command: Command) -> Callable[..., None]:
         def work(running: Any, folder: Path | None) -> Any:
             bound = signature.bind_partial()
             for subject in subjects.values():
-                bound.arguments[subject.name] = _value_of(subject, given, running)
+                bound.arguments[subject.name] = _value_of(subject, home, given, running)
             more = {"folder": folder} if writes_model else {}
             return study(*bound.args, **bound.kwargs, options=running, **more)
 
         fill(given["out"], kinds, output, options, work, unit=command.unit, claim=claim)
 
     made: Any = run
-    made.__signature__ = _signature(subjects, study.options)
-    made.__doc__ = command.help
+    made.__signature__ = _signature(subjects, arguments, study.options)
+    made.__doc__ = _help_of(command, study)
     return made  # type: ignore[no-any-return]
 
 
-def _signature(subjects: dict[str, inspect.Parameter], group: type[Options]) -> inspect.Signature:
+def _help_of(command: Command, study: Callable[..., Any]) -> str:
+    """Return the help of a command; of a study of another package what its function says of it."""
+    if not command.package:
+        return command.help
+    return str(inspect.getdoc(study)).partition(OPTIONS_FOLLOW)[0].strip()
+
+
+def _argument(subject: inspect.Parameter, home: ModuleType) -> Any:
+    """Return the argument of the command line for a subject of a study in the module ``home``.
+
+    Raises TypeError if there is none.
+    """
+    if subject.name in ARGUMENTS:
+        return ARGUMENTS[subject.name]
+    if stored := next(classes_in(subject.annotation, home), None):
+        folder = flags.argument(subject.name.upper(), f"Folder of results: {stored.kind}.")
+        return Annotated[Path, folder]
+    raise TypeError(
+        f"no command can read `{subject.name}`, a subject of a study in {home.__name__}: give it a "
+        f"name of headroles.cli.studies.ARGUMENTS, the type of a result, or a default"
+    )
+
+
+def _signature(
+    subjects: dict[str, inspect.Parameter], arguments: dict[str, Any], group: type[Options]
+) -> inspect.Signature:
     """Return the signature of a command: subjects of its study, the folder, groups of options."""
     options = {field.name for field in fields_of(group)}
     keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
-    arguments = ARGUMENTS | (BESIDE_SAMPLE if "sample" in subjects else {})
+    arguments = arguments | (BESIDE_SAMPLE if "sample" in subjects else {})
     parameters = [
         keyword(name, annotation=arguments[name], default=_default(subject))
         for name, subject in subjects.items()
@@ -123,7 +155,9 @@ def _default(subject: inspect.Parameter) -> Any:
     return None if may_lack or subject.name == "names" else subject.empty
 
 
-def _value_of(subject: inspect.Parameter, given: dict[str, Any], options: Any) -> Any:
+def _value_of(
+    subject: inspect.Parameter, home: ModuleType, given: dict[str, Any], options: Any
+) -> Any:
     """Return a subject of a study, of the arguments of its command."""
     value = given[subject.name]
     if "Corpus" in subject.annotation:
@@ -133,7 +167,7 @@ def _value_of(subject: inspect.Parameter, given: dict[str, Any], options: Any) -
         return names_of(folders) if value is None else split_names(value)
     if subject.name == "head":
         return read_head(value)
-    if stored := next(classes_in(subject.annotation), None):
+    if stored := next(classes_in(subject.annotation, home), None):
         return stored.load(value) if isinstance(value, Path) else [*map(stored.load, value or ())]
     return value
 

@@ -16,7 +16,7 @@ from headroles.drawing.page import Page, Picture, plain_page
 from headroles.drawing.style import figure_of, of_width, set_title
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.options import Flag, Options, takes
-from headroles.registry import RESULTS, result_type
+from headroles.registry import all_kinds, result_type
 from headroles.results.result import Result, describe, figure_function, kind_in, load
 from headroles.studies.inspection.again import ReportOptions
 from headroles.wording import not_among
@@ -114,7 +114,7 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
     """
     folder = Path(folder)
     main, held = kind_in(folder), storage.kinds_in(folder)
-    types: list[type[Result]] = [result_type(name) for name in (main, *RESULTS) if name in held]
+    types: list[type[Result]] = [result_type(name) for name in (main, *all_kinds()) if name in held]
     kind = options.kind or next(iter(types[0].figures), None)
     if kind is None:
         raise UsageError(f"results of the kind {main} have no figure")

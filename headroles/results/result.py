@@ -24,7 +24,7 @@ from headroles.arrays import BoolArray
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.options import Options
 from headroles.record import Record
-from headroles.registry import RESULTS, command_of, result_type
+from headroles.registry import all_kinds, command_of, result_type
 from headroles.results.columns import NAMES, Axes, Column, check_rows, check_table
 from headroles.results.formats import (
     export_frame,
@@ -149,8 +149,8 @@ class Result(Stored):
         """Return the summary with whole warnings, and all details, as text."""
         return as_text(self.whole())
 
-    def next_steps(self, folder: Path) -> Iterable[str]:
-        """Name commands that show more of the results, which are stored in ``folder``."""
+    def next_steps(self, folder: str) -> Iterable[str]:
+        """Name commands that show more of the results in ``folder``, quoted as for a shell."""
         return (f"See:     headroles report {folder}  (all tables and pictures, in one HTML file)",)
 
     def details(self) -> Iterable[Shown]:
@@ -440,7 +440,7 @@ def kind_in(folder: Path) -> str:
     Raises StorageError if there is none, or ``run.json`` cannot be read.
     """
     held = storage.read_run(folder).files
-    for kind in RESULTS:
+    for kind in all_kinds():
         if kind in held:
             return kind
     if "scores" in held:
