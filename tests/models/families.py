@@ -9,9 +9,17 @@ import transformers as hf
 from transformers import PreTrainedModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from headroles.models.families import FAMILIES, encoder_of
+from headroles.models.families import FAMILIES, Paths, encoder_of
 
 LAYERS, HEADS = 3, 4
+
+
+def paths_of(kind: str) -> Paths:
+    """The paths of a family whose projections are known."""
+    paths = FAMILIES[kind].paths
+    assert paths is not None
+    return paths
+
 
 COMMON: dict[str, Any] = {
     "vocab_size": 60,
@@ -136,6 +144,23 @@ PROJECTED = tuple(kind for kind in CONFIGS if FAMILIES[kind].paths is not None)
 """Families whose projections are known."""
 UNPROJECTED = tuple(kind for kind in CONFIGS if kind not in PROJECTED)
 """Families that have no norms, and whose heads are not gated or removed."""
+ONE_MODULE = tuple(kind for kind in PROJECTED if "{group}" in paths_of(kind).query)
+"""Families whose layers are one module."""
+WITH_POSITION_BIAS = tuple(
+    kind
+    for kind in PROJECTED
+    if FAMILIES[kind].position_bias or FAMILIES[kind].position_embedding or paths_of(kind).positions
+)
+"""Families whose attention is not equal where queries are 0, as positions add to the scores."""
+ALONE = tuple(kind for kind in CONFIGS if FAMILIES[kind].mixes_padding)
+"""Families whose convolutions see the padding: each of their sequences is run by itself."""
+TASKS = ("ForQuestionAnswering", "ForTokenClassification", "ForMaskedLM")
+
+
+def task_of(kind: str) -> str:
+    """The first task for which transformers has a model of a family, else no task."""
+    tasks = () if kind in HALVES else TASKS
+    return next((task for task in tasks if hasattr(hf, f"{NAMES[kind]}{task}")), "Model")
 
 
 def make_whole(

@@ -27,12 +27,10 @@ from headroles.models.heads.projections import (
 from headroles.models.heads.surgery import remove_heads
 from tests.conftest import make_bert
 from tests.models import families, own_code
-from tests.models.families import CONFIGS, HEADS, LAYERS, PROJECTED, make_model, make_whole
+from tests.models.families import ALONE, CONFIGS, HEADS, LAYERS, PROJECTED, make_model, make_whole
 from tests.rounding import SUMS, WEIGHTS, assert_same_outputs, assert_same_sums, tolerance
 
 LENGTHS = (12, 7)
-ALONE = ("convbert", "nystromformer")
-"""Families whose convolutions see the padding: each of their sequences is run by itself."""
 
 
 def make_inputs() -> dict[str, Tensor]:
@@ -64,8 +62,7 @@ def expected_weights(model: PreTrainedModel, inputs: dict[str, Tensor]) -> Seque
     kind, encoder = model.config.model_type, encoder_of(model)
     if kind not in ALONE:
         found = encoder(**inputs, output_attentions=True).attentions
-        is_scores = kind in ("squeezebert", "prophetnet")
-        return [one.softmax(-1) for one in found] if is_scores else found
+        return [one.softmax(-1) for one in found] if FAMILIES[kind].returns_scores else found
     expected = torch.zeros(LAYERS, 2, HEADS, LENGTHS[0], LENGTHS[0])
     for row, length in enumerate(LENGTHS):
         found = encoder(**alone(inputs, row), output_attentions=True).attentions
@@ -103,18 +100,6 @@ class TestEveryFamily:
                 assert_same_sums(ours[row, :, :length, :length], by_itself[0], of=WEIGHTS)
                 assert not ours[row, :, :length, length:].any()  # padding
 
-    def test_no_device_is_waited_for(self, kind: str) -> None:
-        if FAMILIES[kind].read_through == RETURNED or kind in ("xmod", *families.OLD_T5):
-            pytest.skip("its own code may look at values")  # none of them has windows
-        model, layers = make_model(kind), []
-        with open_reader(model) as reader:
-            has_windows = kind in ("modernbert", "neomme", "t5gemma2")
-            assert (set(reader.reaches) == {None}) != has_windows
-            model.to("meta")  # where nothing has a value, and asking for one fails
-            inputs = {name: one.to("meta") for name, one in make_inputs().items()}
-            reader.read(inputs, lambda layer, weights: layers.append(weights.shape))
-        assert layers == [(2, HEADS, LENGTHS[0], LENGTHS[0])] * LAYERS
-
     def test_sdpa_and_eager_models_agree_and_are_left_alone(self, kind: str) -> None:
         results = []
         for attention in ("eager", "sdpa"):
@@ -131,16 +116,36 @@ class TestEveryFamily:
             assert torch.equal(eager, sdpa)
 
     def test_task_models_are_read_through_their_encoder(self, kind: str) -> None:
-        others = dict.fromkeys(("esm", "eurobert", "nomic_bert"), "ForTokenClassification")
-        task = {**others, "neomme": "ForMaskedLM"}.get(kind, "ForQuestionAnswering")
-        model = make_whole(kind, "Model" if kind in families.HALVES else task)
-        assert_same_as_theirs(model, make_inputs())
+        assert_same_as_theirs(make_whole(kind, families.task_of(kind)), make_inputs())
 
     def test_half_precision_is_read_in_float32(self, kind: str) -> None:
         model = make_model(kind).bfloat16()
         for weights in capture(model, make_inputs()):
             assert weights.dtype == torch.float32
             assert weights[0].sum(-1) == pytest.approx(1, abs=tolerance())
+
+
+WITH_OWN_CODE = ("xmod", *families.OLD_T5)
+"""Families that use the attention interface, but whose own code looks at values."""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind
+        for kind in CONFIGS
+        if FAMILIES[kind].read_through != RETURNED and kind not in WITH_OWN_CODE
+    ],
+)
+def test_no_device_is_waited_for(kind: str) -> None:
+    model, layers = make_model(kind), []
+    with open_reader(model) as reader:
+        kinds_of_layers = getattr(model.config, "layer_types", None) or ()
+        assert (set(reader.reaches) == {None}) != ("sliding_attention" in kinds_of_layers)
+        model.to("meta")  # where nothing has a value, and asking for one fails
+        inputs = {name: one.to("meta") for name, one in make_inputs().items()}
+        reader.read(inputs, lambda layer, weights: layers.append(weights.shape))
+    assert layers == [(2, HEADS, LENGTHS[0], LENGTHS[0])] * LAYERS
 
 
 def test_scores_that_are_capped_are_read_as_such() -> None:
@@ -278,8 +283,8 @@ def test_a_window_of_unknown_width_is_not_read_through_the_interface(bert: PreTr
         assert reader.read_through == INTERFACE
 
 
-# ALBERT's layers are one module, so a change shows in the first layer already.
-LAYER = {kind: 0 if kind == "albert" else 1 for kind in CONFIGS}
+# Where layers are one module, a change shows in the first already.
+LAYER = {kind: 0 if kind in families.ONE_MODULE else 1 for kind in CONFIGS}
 INPUTS = {"input_ids": torch.arange(8, 20)[None], "attention_mask": torch.ones(1, 12).long()}
 
 
