@@ -102,8 +102,8 @@ class Field(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Description, whose first paragraph is the help of the flag."""
-        return _texts(self.group.__module__)[self.group.__name__, self.name]
+        """Description, whose first paragraph is the help of the flag; empty without its source."""
+        return _texts(self.group.__module__).get((self.group.__name__, self.name), "")
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -151,8 +151,15 @@ def _of_python(value: Any) -> Any:
 
 @functools.cache
 def _texts(module: str) -> dict[tuple[str, str], str]:
-    """Return the text under each field of the classes of a module."""
-    source = inspect.getsource(sys.modules[module])
+    """Return the text under each field of the classes of a module.
+
+    Frozen programs, installations of compiled files alone, and classes typed at a prompt have no
+    source, and so no texts.
+    """
+    try:
+        source = inspect.getsource(sys.modules[module])
+    except (OSError, TypeError):
+        return {}
     return {
         (group.name, field.target.id): inspect.cleandoc(text.value.value)
         for group in ast.parse(source).body
@@ -269,7 +276,7 @@ def takes(group: type[Options]) -> Callable[[Callable[..., R]], Callable[..., R]
 
         accepting.__signature__ = shown  # type: ignore[attr-defined]
         accepting.options = group  # type: ignore[attr-defined]
-        accepting.__doc__ = f"{inspect.getdoc(function)}\n\n{describe(group)}"
+        accepting.__doc__ = f"{inspect.getdoc(function) or ''}\n\n{describe(group)}"
         return accepting
 
     return decorate
@@ -295,7 +302,7 @@ def describe(group: type[Options]) -> str:
             title = field.title
             lines += ["", f"{title}:"]
         allowed = f" One of {', '.join(field.choices)}." if field.choices else ""
-        text = f"{field.name}: {addressed(' '.join(field.text.split()))}{allowed}"
+        text = f"{field.name}: {addressed(' '.join(field.text.split()))}{allowed}".rstrip()
         lines += textwrap.wrap(text, 92, initial_indent="    ", subsequent_indent=" " * 8)
     return "\n".join(lines)
 

@@ -21,6 +21,8 @@ from msgspec import field, structs
 from headroles.storage import Count, plain
 from headroles.wording import printable
 
+NO_MODEL = "own"
+"""Model type of attention that no transformers model computes, and that no folder holds."""
 _MEANINGLESS = ("model", "checkpoint", "best", "final", "latest", "last")
 _MOST_HEADS = 100_000
 """More than any encoder has; a damaged file must not make us allocate memory for more."""

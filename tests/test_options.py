@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -192,3 +194,31 @@ def test_an_objective_that_a_loaded_model_was_not_trained_for(tmp_path: Path) ->
     (tmp_path / "text").write_text("the cat\nthe dog\n")
     with pytest.raises(ModelError, match=r"nothing trained .* for masked lm"):
         open_run(network.eval(), tmp_path / "text", TaskOptions(objective="masked_lm"))
+
+
+WITHOUT_SOURCE = """
+from dataclasses import dataclass
+from headroles.options import Options, takes
+
+@dataclass(frozen=True, kw_only=True)
+class FrozenOptions(Options):
+    title = "Roles"
+
+    heat: float = 180.0
+
+@takes(FrozenOptions)
+def bake(cake: str, options: FrozenOptions) -> float:
+    return options.heat
+"""
+
+
+def test_options_without_source_have_no_texts_and_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in frozen programs, at a prompt, and of packages installed as compiled files."""
+    module = ModuleType("frozen_kitchen")
+    monkeypatch.setitem(sys.modules, "frozen_kitchen", module)
+    exec(compile(WITHOUT_SOURCE, "<frozen>", "exec"), vars(module))
+    assert module.bake("apple", heat=200.0) == 200.0
+    assert fields_of(module.FrozenOptions)[0].text == ""
+    assert str(inspect.getdoc(module.bake)).split() == (
+        "Options, as keyword arguments: Roles: heat:".split()
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shlex
 import sys
 import tempfile
 import time
@@ -207,8 +208,9 @@ def finish(
     print_shown(result.whole() if output.full else brief(result.shown))
     if folder is None:
         return
-    for line in (*result.next_steps(folder), f"written to {folder}"):
-        say(line.replace(f"headroles report {folder} ", f"{page} ") if page else line)
+    quoted = shlex.quote(str(folder))
+    for line in (*result.next_steps(quoted), f"written to {folder}"):
+        say(line.replace(f"headroles report {quoted} ", f"{page} ") if page else line)
     report, run = folder / storage.REPORT_FILE, folder / storage.RUN_FILE
     if not page and report.is_file() and report.stat().st_mtime < run.stat().st_mtime:
         warn(f"{report} is about earlier results; to make it anew: headroles report {folder}")

@@ -6,7 +6,9 @@ from headroles.corpus.files import read_lines as read_lines
 from headroles.corpus.objects import make_corpus as make_corpus
 from headroles.corpus.opening import CorpusOptions as CorpusOptions
 from headroles.corpus.opening import as_corpus as as_corpus
+from headroles.corpus.opening import can_reopen as can_reopen
 from headroles.corpus.opening import open_corpus as open_corpus
+from headroles.corpus.opening import reopen_corpus as reopen_corpus
 from headroles.corpus.prepared import PreparedCorpus as PreparedCorpus
 from headroles.corpus.prepared import prepared as prepared
 from headroles.corpus.sentence import DEFAULT_RELATIONS as DEFAULT_RELATIONS

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from headroles.corpus.arcs import KEY as ARCS
 from headroles.corpus.arcs import ArcsOptions, read_arcs
 from headroles.corpus.files import STANDARD_INPUT, PathLike, is_dataset, kind_of
 from headroles.corpus.objects import make_corpus
 from headroles.corpus.sentence import Corpus
 from headroles.corpus.tables import TABLES, named_columns
 from headroles.corpus.text import PairsOptions, ParsingOptions, TextOptions, read_pairs, read_text
-from headroles.corpus.treebanks import SUFFIXES, ConlluOptions, read_conllu
+from headroles.corpus.treebanks import NEWDOC, SUFFIXES, ConlluOptions, read_conllu
 from headroles.errors import UsageError
 from headroles.options import Convert, Options, fields_of
+from headroles.record import RecordedCorpus
 from headroles.wording import shortened
 
+Reopen = Callable[[Sequence[PathLike], RecordedCorpus], Corpus]
 _TEXTS = {".txt", ".md", ".rst", ".html"}
 
 
@@ -102,6 +105,35 @@ def _advice(options: CorpusOptions, group: type[Options], idle: str) -> str:
     if options.text_columns is not None:
         return "omit it, or omit `text_columns`, which makes the corpus a table"
     return "omit it"
+
+
+# Corpora of results
+
+
+def _conllu_again(paths: Sequence[PathLike], record: RecordedCorpus) -> Corpus:
+    documents, ids = record.documents_by or NEWDOC, record.ids_by or "given"
+    return read_conllu(paths, on_bad_sentence="skip", documents=documents, ids=ids)
+
+
+def _arcs_again(paths: Sequence[PathLike], record: RecordedCorpus) -> Corpus:
+    return read_arcs(paths, least_distance=record.least_distance or 1)
+
+
+_READ_AGAIN: dict[str, Reopen] = {"conllu": _conllu_again, ARCS: _arcs_again}
+"""Formats whose files hold the sentences that were scored; text would be parsed anew."""
+
+
+def can_reopen(record: RecordedCorpus) -> bool:
+    """Tell whether the files of a corpus hold its sentences, so that they can be read again."""
+    return record.format in _READ_AGAIN and bool(record.files)
+
+
+def reopen_corpus(paths: Sequence[PathLike], record: RecordedCorpus) -> Corpus:
+    """Open the files of a corpus as they were read when it was recorded; see `can_reopen`."""
+    return _READ_AGAIN[record.format](paths, record)
+
+
+# What a user means
 
 
 def as_corpus(given: object) -> Corpus:

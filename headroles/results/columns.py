@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
@@ -53,6 +55,7 @@ class Column:
         if not self.gaps and len(known) < len(column):
             raise ValueError("values are missing")
         if self.kind in (WHOLE, NUMBER):
+            known = known.astype(np.float64)  # bounds are too large for smaller types
             for number in known[~known.between(self.least, self.most)][:1]:
                 raise ValueError(f"{number:g} is not between {self.least:g} and {self.most:g}")
         if self.texts and not known.isin(self.texts).all():

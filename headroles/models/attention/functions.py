@@ -28,8 +28,6 @@ from headroles.models.attention.interface import Inputs, Pass
 from headroles.storage import check_regular
 from headroles.wording import in_one_line, listed, with_type
 
-NO_MODEL = "own"
-"""Model type of attention that no transformers model computes."""
 FORMATS = (".npz", ".safetensors")
 AttentionFunction: TypeAlias = Callable[[dict[str, IntArray]], Any]
 """Function from the pieces of a batch to its attention (batch, layers, heads, query, key), or to an

@@ -18,7 +18,6 @@ from headroles.encoding import AlignedEncoder, Alignment, ExampleEncoder
 from headroles.errors import ModelError, UsageError
 from headroles.models.attention.functions import (
     FORMATS,
-    NO_MODEL,
     AttentionFunction,
     FunctionAttention,
     SavedAttention,
@@ -39,7 +38,7 @@ from headroles.models.loading.tokenizers import (
 )
 from headroles.models.loading.weights import ENCODER, check_head, is_unused, read_model
 from headroles.models.options import ModelOptions
-from headroles.record import RecordedModel
+from headroles.record import NO_MODEL, RecordedModel
 from headroles.storage import plain
 
 _OF_OUTPUTS = ("class", "dtype", "weights_sha256", "config_sha256")

@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Literal, TypedDict
 import numpy as np
 import pandas as pd
 
+from headroles.corpus import can_reopen
 from headroles.errors import UsageError
 from headroles.options import Options, PresetOptions, fields_of
-from headroles.record import Record
+from headroles.record import NO_MODEL, Record
 from headroles.results.columns import TEXT, Column, one_of
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
@@ -76,7 +77,7 @@ class AssignOptions(PresetOptions, TestOptions, ThresholdOptions):
                     f"out, or the preset"
                 )
 
-    @property
+    @cached_property
     def tests(self) -> TestOptions:
         """The options that the tests follow."""
         if not self.is_published:
@@ -431,15 +432,26 @@ class RoleTable(Result):
             )
         return (definition, rule, *about_controls(self)), (work,)
 
-    def next_steps(self, folder: Path) -> Iterator[str]:
-        """Name commands that show more of the table in ``folder``."""
+    def next_steps(self, folder: str) -> Iterator[str]:
+        """Name commands that show more of the table in ``folder``, and that can run as they are."""
         yield from super().next_steps(folder)
+        yield from (f"         {command}" for command in self._examples_of_strongest(folder))
+
+    def _examples_of_strongest(self, folder: str) -> Iterator[str]:
+        """Yield the command for sentences of the strongest head; for own words without a file."""
         arcs, others = self.strongest
+        corpus, model = self.scored.corpus, self.scored.model
+        is_there = can_reopen(corpus) and all(Path(file).exists() for file in corpus.files)
+        if not is_there and (model.model is None or model.model_type == NO_MODEL):
+            return
         for best in (arcs if len(arcs) else others)[:1].reset_index().to_dict("records"):
             head, role = head_name((best["layer"], best["head"])), best["role"]
-            own = ["--roles", ":".join(role.split(":")[:2])] * is_own(role)
-            command = f"headroles examples {folder} --head {head} --role {role}"
-            yield " ".join(("        ", command, *own))
+            command = ["headroles examples", folder, "--head", head, "--role", role]
+            if is_own(role):
+                command += ["--roles", ":".join(role.split(":")[:2])]
+            if not is_there:
+                command += ["--tokens", "'Words of your own'"]
+            yield " ".join(command)
 
 
 # Rows of a table.

@@ -15,23 +15,21 @@ from msgspec import Meta
 
 from headroles.corpus import (
     DEFAULT_RELATIONS,
-    NEWDOC,
     Corpus,
     Example,
     Sentence,
+    can_reopen,
     make_corpus,
     make_examples,
     prepared,
-    read_arcs,
-    read_conllu,
+    reopen_corpus,
     words_alone,
 )
-from headroles.corpus.arcs import KEY as ARCS
 from headroles.encoding import SPECIAL, AlignedEncoder, Cut, EncodedExample
 from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.models.options import WEIGHTS, ModelOptions
 from headroles.options import CIRCUMSTANCE, Convert, Options, fields_of, split_names
-from headroles.record import RecordedCorpus
+from headroles.record import NO_MODEL, RecordedCorpus
 from headroles.roles import PaddedBatch, Role, RoleOptions, choose_roles, is_own
 from headroles.roles.choice import ALL, ONLY_FOR, needed_name
 from headroles.roles.own import names_of_roles
@@ -297,8 +295,7 @@ class Origin:
     def _treebank(self) -> Corpus:
         """Return the treebank that was scored. Raises UsageError or CorpusError without one."""
         corpus = self.scores.record.corpus
-        is_listed = corpus.format == ARCS and bool(corpus.files)
-        if corpus.format != "conllu" and not is_listed:
+        if not can_reopen(corpus):
             raise UsageError(
                 "sentences come from the files that were scored, and these scores are of parsed "
                 "text or made by hand; score a treebank, or a file of tokens and arcs"
@@ -310,10 +307,7 @@ class Origin:
                 raise CorpusError(
                     f"{file}, which was scored, does not exist{here}; name it with `corpus`"
                 )
-        if is_listed:
-            return read_arcs(files, least_distance=corpus.least_distance or 1)
-        by = {"documents": corpus.documents_by or NEWDOC, "ids": corpus.ids_by or "given"}
-        return read_conllu(files, on_bad_sentence="skip", **by)
+        return reopen_corpus(files, corpus)
 
     def _names_again(self, roles: Iterable[str]) -> list[str]:
         """Return names that make roles again; of users' roles those that may be imported."""
@@ -337,7 +331,6 @@ class Origin:
     @cached_property
     def encoder(self) -> LoadedModel:
         """The model that was scored. Raises ModelError for another one."""
-        from headroles.models.attention.functions import NO_MODEL
         from headroles.models.loading.encoder import load_encoder
 
         recorded, usual, options = self.scores.record.model, ModelOptions(), self.options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -219,11 +220,12 @@ class Pruning(Result):
                 f"{len(rows)} heads, by less in {n_less} (false discovery rate 0.05)."
             )
 
-    def next_steps(self, folder: Path) -> Iterator[str]:
+    def next_steps(self, folder: str) -> Iterator[str]:
         """Name the page, and the function that loads what transformers alone cannot load."""
         yield from super().next_steps(folder)
         if not self.is_zeroed:
-            yield f'Load it with headroles.load_model("{folder}"): transformers alone cannot.'
+            (path,) = shlex.split(folder)
+            yield f"Load it with headroles.load_model({path!r}): transformers alone cannot."
             if isinstance(self.options, PruneOptions):
                 yield "For a folder of the full size that it reads: `written_as='zeroed'`"
 
