@@ -90,6 +90,19 @@ def without(pattern: str) -> Spoil:
     return lambda folder: [file.unlink() for file in folder.glob(pattern)]
 
 
+def within(name: str) -> Spoil:
+    """Move the files into a folder inside, as sentence-transformers did."""
+
+    def move(folder: Path) -> None:
+        files = list(folder.iterdir())
+        (folder / name).mkdir()
+        for file in files:
+            file.rename(folder / name / file.name)
+        (folder / "modules.json").write_text("[]")
+
+    return move
+
+
 def pickled(folder: Path) -> None:
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
@@ -110,6 +123,15 @@ SPOILT: list[tuple[Spoil, str]] = [
         for values in ([torch.nan], [torch.inf], [-torch.inf], [torch.inf, -torch.inf])
     ),
     (without("config.json"), r"spoilt holds no config\.json"),
+    (
+        written("adapter_config.json", '{"base_model_name_or_path": "theirs"}'),
+        r"spoilt holds an adapter of PEFT .* beside a model; merge it into theirs with",
+    ),
+    (
+        lambda folder: (written("adapter_config.json", "{}")(folder), without("model*")(folder)),
+        r"spoilt holds an adapter of PEFT .* and no model; merge it into its base model with",
+    ),
+    (within("0_Transformer"), r"sentence-transformers, whose .*; give .*spoilt/0_Transformer$"),
     *(
         (written("config.json", content), NO_CONFIGURATION)
         for content in ("", "{", "{}", "[]", "null", '{"model_type": "no-such-type"}')

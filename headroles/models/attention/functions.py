@@ -166,7 +166,7 @@ class FunctionAttention:
 
     ``attend`` makes it from the inputs of a batch and the names of its examples. ``source`` is its
     name in messages. ``heads`` are the numbers of heads of its layers, empty before the trial.
-    ``digest`` identifies its outputs.
+    ``digest`` identifies its outputs, and ``advice`` ends messages about errors that it raises.
     """
 
     attend: Callable[[Inputs, Sequence[str]], Any]
@@ -174,6 +174,7 @@ class FunctionAttention:
     device: torch.device
     heads: tuple[int, ...] = ()
     digest: str = ""
+    advice: str = ""
     dtype = torch.float32
 
     def run(self, inputs: Inputs, this_pass: Pass) -> None:
@@ -209,6 +210,7 @@ class FunctionAttention:
                     break
             raise ModelError(
                 f"{self.source} raised an error for {_batch(names)} ({with_type(error)})"
+                f"{self.advice}"
             ) from error
 
     def check_alone(
@@ -350,7 +352,8 @@ def make_attention(
     trial = ExampleEncoder(tokenizer, 10**9, with_token_types).encode(examples, Counter())
     columns = collate(trial, tokenizer.pad_token_id or 0)
     inputs = {name: torch.from_numpy(array) for name, array in columns.items()}
-    made = FunctionAttention(attend, f"the function {name_of(given)}", device)
+    advice = "; it must take a dictionary of arrays, the pieces of a batch, and return attention"
+    made = FunctionAttention(attend, f"the function {name_of(given)}", device, advice=advice)
     made = made.tried(inputs, _TRIAL)
     made.check_alone(inputs, _TRIAL)
     return made

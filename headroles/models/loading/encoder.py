@@ -37,6 +37,7 @@ from headroles.models.loading.tokenizers import (
     tokenizer_digest,
 )
 from headroles.models.loading.weights import ENCODER, check_head, is_unused, read_model
+from headroles.models.loading.wrapped import check_full_precision, unwrapped, with_plain_layers
 from headroles.models.options import ModelOptions
 from headroles.record import NO_MODEL, RecordedModel
 from headroles.storage import plain
@@ -53,7 +54,7 @@ _NOT_COMPUTED = (
 """Settings of a configuration that do not change outputs, or are recorded otherwise."""
 
 Model: TypeAlias = str | Path | PreTrainedModel
-"""A folder, a hub id, or a loaded model in evaluation mode."""
+"""A folder, a hub id, or a loaded model in evaluation mode, which a known wrapper may hold."""
 Attending: TypeAlias = Model | AttentionFunction | SavedAttention
 """A model, or attention of the user's own."""
 
@@ -124,23 +125,25 @@ def load_encoder(
         UsageError: a device that this machine does not have.
     """
     options = options or ModelOptions()
+    model, of_wrapper = unwrapped(model)
     if (function := function_of(model)) is not None:
         if head != ENCODER:
             raise lacks_weights(function)
         return _load_function(function, options)
     doubts: list[str] = []
     if isinstance(model, PreTrainedModel):
-        network, source = model, model.config._name_or_path
+        check_full_precision(model)
+        network, source = with_plain_layers(model), model.config._name_or_path
         check_supported(network.config)
+        if head:
+            check_head(network, source or type(network).__name__, head)
     else:
         source = str(model)
         network, doubts = read_model(source, options, head)
         cast(nn.Module, network).to(choose_device(options.device))
     name = source or type(network).__name__
-    if network is model and head:
-        check_head(network, name, head)
     _check_finite(network, name)
-    tokenizer = load_tokenizer(options.tokenizer or source, options)
+    tokenizer = load_tokenizer(options.tokenizer or of_wrapper or source, options)
     check_tokenizer(tokenizer, network, name)
     encoder = encoder_of(network)
     limits = (longest_input(encoder, encoder.config), limit_of(tokenizer))
@@ -171,9 +174,8 @@ def function_of(model: Any) -> AttentionFunction | SavedAttention | None:
     if isinstance(model, str | Path):
         is_saved = Path(model).suffix in FORMATS and Path(model).is_file()
         return SavedAttention(model) if is_saved else None
-    if isinstance(model, SavedAttention):
-        return model
-    return model if callable(model) and not isinstance(model, PreTrainedModel) else None
+    model, _ = unwrapped(model)
+    return None if isinstance(model, PreTrainedModel) else model
 
 
 def check_is_model(model: Any) -> None:

@@ -150,12 +150,50 @@ def foreign_weights(folder: Path) -> list[str]:
     return sorted(weights.difference(ours))
 
 
+def check_layout(folder: Path) -> None:
+    """Raise ModelError for a folder that holds no model, or an adapter beside one."""
+    adapter = folder / "adapter_config.json"
+    if adapter.is_file():
+        base = read_settings(adapter).get("base_model_name_or_path") or "its base model"
+        beside = "beside a model" if any(folder.glob("model*.safetensors")) else "and no model"
+        raise ModelError(
+            f"{folder} holds an adapter of PEFT ({adapter.name}) {beside}; merge it into "
+            f"{shortened(base)} with merge_and_unload() of PEFT, save that model in another "
+            "folder, and give that folder"
+        )
+    if (folder / "config.json").is_file():
+        return
+    if encoder := _of_sentence_transformers(folder):
+        raise ModelError(
+            f"{folder} is a folder of sentence-transformers, whose encoder is in a folder of its "
+            f"own; give {encoder}"
+        )
+    raise ModelError(
+        f"{folder} holds no config.json; give a folder written by save_pretrained, or a hub id"
+    )
+
+
+def _of_sentence_transformers(folder: Path) -> Path | None:
+    """Return the folder of the encoder inside one of sentence-transformers; None if it has none."""
+    if not (folder / "modules.json").is_file():
+        return None
+    return next(
+        (
+            file.parent
+            for file in sorted(folder.glob("*_*/config.json"))
+            if "model_type" in read_settings(file)
+        ),
+        None,
+    )
+
+
 def check_folder(folder: Path) -> list[str]:
     """Check that a model folder is as it was written; return warnings about it.
 
     Raises StorageError for files that the run record does not name, and ModelError for integer
-    weights, whose meaning is unknown.
+    weights, whose meaning is unknown, and for a folder without a model.
     """
+    check_layout(folder)
     for name, kind, _ in _headers(folder.glob("*.safetensors")):
         if kind not in _NUMBERS and not name.partition(" in ")[0].endswith(_OF_PLACES):
             raise ModelError(

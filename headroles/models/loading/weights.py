@@ -51,6 +51,7 @@ from headroles.models.heads.surgery import remove_listed
 from headroles.models.loading.folders import (
     advice_on_weights,
     check_folder,
+    check_layout,
     check_settings,
     local_folder,
     read_settings,
@@ -235,10 +236,8 @@ def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
     """Read the configuration of a folder or hub id. Raises ModelError if there is none."""
     folder = local_folder(name)
     name = str(folder or name)
-    if folder is not None and not (folder / "config.json").is_file():
-        raise ModelError(
-            f"{name} holds no config.json; give a folder written by save_pretrained, or a hub id"
-        )
+    if folder is not None:
+        check_layout(folder)
     try:
         revision = options.revision
         if folder is None and not try_to_load_from_cache(name, "config.json", revision=revision):
