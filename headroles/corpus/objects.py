@@ -161,13 +161,13 @@ def _sentences_of(item: Any, kind: str, number: int, least_distance: int) -> Ite
     if kind == "tree":
         return [_tree_of(item, name)]
     if kind == "doc":
-        return _of_doc(item, name)
+        return sentences_of_doc(item, name)
     if any(map(has_halves, (item.id, item.document, *item.words))):
         raise CorpusError(f"{name} has {_HALVES}")
     return [item]
 
 
-def _of_doc(doc: Doc, name: str) -> Iterator[Sentence]:
+def sentences_of_doc(doc: Doc, name: str) -> Iterator[Sentence]:
     """Yield the sentences of a `Doc`, as spaCy divided it."""
     words = [token for token in doc if not token.is_space]
     if not all(token.dep_ for token in words):

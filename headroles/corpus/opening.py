@@ -20,8 +20,41 @@ from headroles.options import Convert, Options, fields_of
 from headroles.record import RecordedCorpus
 from headroles.wording import shortened
 
-Reopen = Callable[[Sequence[PathLike], RecordedCorpus], Corpus]
 _TEXTS = {".txt", ".md", ".rst", ".html"}
+
+
+@dataclass(frozen=True)
+class Format:
+    """Files that hold sentences with their arcs, in place of text to be parsed.
+
+    ``key`` names it in records, and ``suffixes`` tell its files. ``read`` takes paths, and options
+    of the group ``options``; ``recorded`` returns the options to read files again with.
+    """
+
+    key: str
+    suffixes: tuple[str, ...]
+    options: type[Options]
+    read: Callable[..., Corpus]
+    recorded: Callable[[RecordedCorpus], Options]
+
+
+def _conllu_options(record: RecordedCorpus) -> ConlluOptions:
+    documents, ids = record.documents_by or NEWDOC, record.ids_by or "given"
+    return ConlluOptions(on_bad_sentence="skip", documents=documents, ids=ids)  # type: ignore[arg-type]
+
+
+def _arcs_options(record: RecordedCorpus) -> ArcsOptions:
+    return ArcsOptions(least_distance=record.least_distance or 1)
+
+
+CONLLU = Format("conllu", SUFFIXES, ConlluOptions, read_conllu, _conllu_options)
+FORMATS = (
+    CONLLU,
+    Format(ARCS, (".jsonl",), ArcsOptions, read_arcs, _arcs_options),
+)
+"""Formats of files whose sentences are parsed already."""
+_BY_KEY = {form.key: form for form in FORMATS}
+_SUFFIXES = {suffix for form in FORMATS for suffix in form.suffixes}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,31 +71,30 @@ class CorpusOptions(ConlluOptions, ArcsOptions, TextOptions, PairsOptions):
 def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
     """Open a treebank, text or sentence pairs, as the options say.
 
-    Without a parser the paths are CoNLL-U, or tokens and arcs (``.jsonl``); with a parser they are
+    Without a parser the paths are of one of `FORMATS`, by default CoNLL-U; with a parser they are
     plain text, or, with columns, tab-separated files. Raises UsageError if paths and options
     contradict each other, and the errors of `read_conllu`, `read_arcs`, `read_text` and
     `read_pairs`.
     """
     kinds: set[str] = {kind_of(path) for path in paths}
     is_table = bool(kinds & {*TABLES}) or any(map(is_dataset, paths))
+    form = next((form for form in FORMATS if kinds <= {*form.suffixes}), CONLLU)
     parser, columns = options.parser, options.text_columns
     if columns is not None:
         group: type[Options] = PairsOptions
     elif parser is not None:
         group = TextOptions
     else:
-        group = ArcsOptions if kinds == {".jsonl"} else ConlluOptions
+        group = form.options
     _check_idle(options, group)
-    if group is ArcsOptions:
-        return read_arcs(paths, options.as_group(ArcsOptions))
     if parser is None:
-        if columns is not None or is_table or kinds & _TEXTS:
+        if columns is not None or (form is CONLLU and (is_table or kinds & _TEXTS)):
             advice = "name a spaCy pipeline with `parser`"
             if is_table and not columns:
                 advice += ", and the columns that hold the text with `text_columns`"
             raise UsageError(f"text must be parsed; {advice}")
-        return read_conllu(paths, options.as_group(ConlluOptions))
-    if kinds & {*SUFFIXES, ".conll"}:
+        return form.read(paths, options=options.as_group(form.options))
+    if (kinds & (_SUFFIXES | {".conll"})) - {*TABLES}:
         raise UsageError("a treebank is parsed already; omit `parser`, or give text")
     if columns is not None:
         return read_pairs(paths, parser, columns, options.as_group(PairsOptions))
@@ -110,27 +142,15 @@ def _advice(options: CorpusOptions, group: type[Options], idle: str) -> str:
 # Corpora of results
 
 
-def _conllu_again(paths: Sequence[PathLike], record: RecordedCorpus) -> Corpus:
-    documents, ids = record.documents_by or NEWDOC, record.ids_by or "given"
-    return read_conllu(paths, on_bad_sentence="skip", documents=documents, ids=ids)
-
-
-def _arcs_again(paths: Sequence[PathLike], record: RecordedCorpus) -> Corpus:
-    return read_arcs(paths, least_distance=record.least_distance or 1)
-
-
-_READ_AGAIN: dict[str, Reopen] = {"conllu": _conllu_again, ARCS: _arcs_again}
-"""Formats whose files hold the sentences that were scored; text would be parsed anew."""
-
-
 def can_reopen(record: RecordedCorpus) -> bool:
     """Tell whether the files of a corpus hold its sentences, so that they can be read again."""
-    return record.format in _READ_AGAIN and bool(record.files)
+    return record.format in _BY_KEY and bool(record.files)
 
 
 def reopen_corpus(paths: Sequence[PathLike], record: RecordedCorpus) -> Corpus:
     """Open the files of a corpus as they were read when it was recorded; see `can_reopen`."""
-    return _READ_AGAIN[record.format](paths, record)
+    form = _BY_KEY[record.format]
+    return form.read(paths, options=form.recorded(record))
 
 
 # What a user means
@@ -159,7 +179,7 @@ def _treebank(paths: Sequence[PathLike]) -> Corpus:
     for path in paths:
         # os.path.exists is false for a text longer than any name of a file
         is_there = path == STANDARD_INPUT or os.path.exists(path)  # noqa: PTH110
-        if isinstance(path, str) and kind_of(path) not in SUFFIXES and not is_there:
+        if isinstance(path, str) and kind_of(path) not in _SUFFIXES and not is_there:
             raise UsageError(
                 f"the corpus is the text {shortened(path, 40)!r}, and no file has that name; give "
                 "the path of a file, or parse the text: make_corpus(TEXTS, parser=PIPELINE), or "
