@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ from headroles.cli import console, flags
 from headroles.cli.studies import fill
 from headroles.corpus import CorpusOptions, open_corpus
 from headroles.options import Options
-from headroles.results.stored import put_into
+from headroles.results.stored import Stored, joined_folder, write_together
 from headroles.roles import is_own
 from headroles.sample import demo_model, sample_treebank
 from headroles.scoring.options import PartOptions, ScoreOptions
@@ -23,7 +23,7 @@ from headroles.studies.classification.assignment import (
     assign_roles,
     classify_heads,
 )
-from headroles.studies.classification.role_table import AssignOptions
+from headroles.studies.classification.role_table import AssignOptions, RoleTable
 
 
 def classify(
@@ -40,7 +40,7 @@ def classify(
         made = classify_heads(model, texts, options=running, sharing=sharing)
         return made.scores, made.roles
 
-    _score(model, corpus, out, reading, options, output, work)
+    _score(model, corpus, out, reading, options, output, work, kinds=(RoleTable, HeadScores))
 
 
 def score(
@@ -71,6 +71,7 @@ def _score(
     output: flags.ResumeOptions,
     work: Callable[..., Any],
     part: Any = None,
+    kinds: Sequence[type[Stored]] = (HeadScores,),
 ) -> None:
     """Fill a folder with scores; of several processes the first does, and the others help it."""
     from headroles.scoring.run import open_scoring
@@ -87,14 +88,16 @@ def _score(
         return work(texts, running, Sharing(parts_beside(folder), team, part), folder)
 
     own = [*filter(is_own, options.roles or ())]
-    fill(out, [HeadScores], output, options, scored, roles=own)
+    fill(out, kinds, output, options, scored, roles=own)
 
 
 def assign(scored: flags.Scored, options: AssignOptions, output: flags.OutputOptions) -> None:
     """Test the scores in DIR again, without the model. Writes the role table there."""
-    with console.working("role table"):
-        table = assign_roles(HeadScores.load(scored), options=options)
-    put_into(scored, table)
+    scores = HeadScores.load(scored)
+    with joined_folder(scored, [RoleTable]) as staging:
+        with console.working("role table"):
+            table = assign_roles(scores, options=options)
+        write_together(staging, [table], scored)
     console.finish(table, output, scored)
 
 

@@ -329,6 +329,11 @@ class Result(Stored):
         role = f": {in_words(roles[0])}" if len(roles) == 1 else ""
         return f"{self.kind.capitalize()}{of}{f' over {over}' if over else ''}{role}."
 
+    @classmethod
+    def file_names(cls) -> Sequence[str]:
+        """Return the names of the table, as CSV and as Parquet."""
+        return [f"{cls.filename}.csv", f"{cls.filename}.parquet"]
+
     def write_files(self, folder: Path) -> list[str]:
         """Write the table as CSV, which every program reads, and as Parquet."""
         names = [f"{self.filename}.{fmt}" for fmt in ("csv", "parquet")]

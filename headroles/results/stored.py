@@ -30,6 +30,11 @@ class Stored(ABC):
     hint: ClassVar[str]
     record: Record
 
+    @classmethod
+    @abstractmethod
+    def file_names(cls) -> Sequence[str]:
+        """Return the names of files that `write_files` may write; * stands for anything."""
+
     @abstractmethod
     def write_files(self, folder: Path) -> list[str]:
         """Write the files of the result into an existing folder; return their names."""
@@ -97,8 +102,9 @@ def new_folder(
 ) -> Iterator[Path]:
     """Claim a folder for results of these ``kinds``, as `storage.result_folder` does.
 
-    Open it before long work, so that a refusal comes early. Raises StorageError as that does, and
-    for a folder with scores or a model that are not of these ``kinds``.
+    Open it before long work, so that a refusal comes early. Raises StorageError as that does, also
+    for files of others that are in the way of these ``kinds``, and for a folder with scores or a
+    model that are not of them.
     """
     saved = {kind.kind for kind in kinds}
     for held in storage.kinds_in(Path(folder)):
@@ -108,8 +114,13 @@ def new_folder(
                 f"{folder} holds {held}, which a {kinds[-1].kind} would replace; "
                 "name another folder for it"
             )
-    with storage.result_folder(folder, overwrite, resume) as staging:
+    with storage.result_folder(folder, overwrite, resume, _names_of(kinds)) as staging:
         yield staging
+
+
+def _names_of(kinds: Sequence[type[Stored]]) -> list[str]:
+    """Return the names of files that results of these kinds may have."""
+    return [name for kind in kinds for name in kind.file_names()]
 
 
 def write_together(staging: Path, results: Sequence[Stored], beside: Path | None = None) -> None:
@@ -121,7 +132,11 @@ def write_together(staging: Path, results: Sequence[Stored], beside: Path | None
     storage.write_run(staging, records, files)
 
 
-def put_into(folder: str | Path, result: Stored) -> None:
-    """Put a result into the folder of the results it was made from; replace an earlier one."""
-    with storage.changed_folder(folder) as staging:
-        write_together(staging, [result], Path(folder))
+@contextmanager
+def joined_folder(folder: str | Path, kinds: Sequence[type[Stored]]) -> Iterator[Path]:
+    """Claim a folder for results of these ``kinds`` beside those that they are made from.
+
+    Open it before long work, so that a refusal comes early.
+    """
+    with storage.changed_folder(folder, _names_of(kinds)) as staging:
+        yield staging

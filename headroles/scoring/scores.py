@@ -34,6 +34,7 @@ from headroles.roles import (
 from headroles.scoring.options import HALF
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.tables import (
+    FILES,
     SCORES_FILE,
     Fields,
     long_table,
@@ -344,6 +345,11 @@ class HeadScores(Stored):
             raise ValueError(f"it holds {form} of {sizes} examples instead of {needed}")
         of_examples: dict[str, Any] = {**names, **arrays}
         return replace(self, **of_examples, record=Record.read(notes["record"]))
+
+    @classmethod
+    def file_names(cls) -> Sequence[str]:
+        """Return the names of the files of scores and of examples."""
+        return FILES
 
     def write_files(self, folder: Path) -> list[str]:
         """Write ``scores.parquet`` and ``examples.parquet``."""

@@ -14,13 +14,13 @@ from headroles.storage.folders import changed_folder as changed_folder
 from headroles.storage.folders import parts_beside as parts_beside
 from headroles.storage.folders import parts_in as parts_in
 from headroles.storage.folders import result_folder as result_folder
+from headroles.storage.hidden import HIDDEN as HIDDEN
 from headroles.storage.parts import OpenParts as OpenParts
 from headroles.storage.parts import Parts as Parts
 from headroles.storage.parts import decode_arrays as decode_arrays
 from headroles.storage.parts import decode_notes as decode_notes
 from headroles.storage.parts import differences as differences
 from headroles.storage.parts import encode_arrays as encode_arrays
-from headroles.storage.run_file import HIDDEN as HIDDEN
 from headroles.storage.run_file import REPORT_FILE as REPORT_FILE
 from headroles.storage.run_file import RUN_FILE as RUN_FILE
 from headroles.storage.run_file import Count as Count

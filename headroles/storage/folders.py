@@ -9,10 +9,9 @@ that writes into the folder finishes what a killed one began.
 from __future__ import annotations
 
 import contextlib
-import filecmp
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,32 +19,46 @@ from filelock import FileLock, Timeout
 
 from headroles.errors import HeadRolesError, StorageError
 from headroles.storage.files import check_name, keep_permissions, sync, written
+from headroles.storage.hidden import (
+    ADDED,
+    DRAFT,
+    HIDDEN,
+    LOCK,
+    NEW,
+    PARTS,
+    PLACED,
+    REPLACED,
+    check_hidden_folder,
+)
 from headroles.storage.parts import Parts
 from headroles.storage.run_file import (
-    ADDED,
-    HIDDEN,
-    REPLACED,
     RUN_FILE,
-    check_hidden_folder,
+    check_free,
+    check_in_the_way,
     result_files,
     unchanged_files,
 )
 
-_NEW, _PLACED, _PARTS, _LOCK, _DRAFT = "new", "placed", "parts", "lock", "draft"
+_NEW_RESULTS = "the new results"
 
 
 @contextmanager
 def result_folder(
-    folder: str | Path, overwrite: bool = False, resume: bool | None = None
+    folder: str | Path,
+    overwrite: bool = False,
+    resume: bool | None = None,
+    names: Iterable[str] = (),
 ) -> Iterator[Path]:
     """Yield a folder to write into, whose files become those of ``folder`` if the block succeeds.
 
     With ``overwrite``, earlier results are replaced; files of others stay. If the block fails,
     ``folder`` is unchanged but for the parts that the block saved (`parts_beside`). ``resume``
-    leaves the parts of an unfinished run to the block; False removes them.
+    leaves the parts of an unfinished run to the block; False removes them. ``names`` are those of
+    the files that the block will write, as far as they are known; * stands for anything.
 
     Raises StorageError at once for a folder that is not empty, without ``overwrite``; that holds an
-    unfinished run, if ``resume`` is None; that cannot be written, or that another run writes into.
+    unfinished run, if ``resume`` is None; that has a file of others by one of the ``names``; that
+    cannot be written, or that another run writes into.
     """
     with _claimed(folder) as place:
         parts = parts_in(place)
@@ -61,28 +74,38 @@ def result_folder(
             raise StorageError(
                 f"folder {place} is not empty{nothing}; name another one, or pass `overwrite=True`"
             )
+        _check_names(place, names)
         yield from _fill(place, REPLACED)
 
 
 @contextmanager
-def changed_folder(folder: str | Path) -> Iterator[Path]:
+def changed_folder(folder: str | Path, names: Iterable[str] = ()) -> Iterator[Path]:
     """Yield a folder to write into, whose files join those of ``folder`` if the block succeeds.
 
     Files that the new ``run.json`` no longer lists are removed. Raises StorageError for a folder
-    that cannot be written, or that another run writes into.
+    that has a file of others by one of the ``names``, that cannot be written, or that another run
+    writes into.
     """
     with _claimed(folder) as place:
+        _check_names(place, names)
         yield from _fill(place, ADDED)
+
+
+def _check_names(folder: Path, names: Iterable[str]) -> None:
+    """Raise StorageError for a file of others in the way of the files that a run will write."""
+    for name in (RUN_FILE, *names):
+        for place in folder.glob(name):
+            check_free(place, _NEW_RESULTS)
 
 
 def parts_in(folder: str | Path) -> Parts:
     """Return the place where a run that fills ``folder`` saves its parts."""
-    return Parts(Path(folder).absolute() / HIDDEN / _PARTS)
+    return Parts(Path(folder).absolute() / HIDDEN / PARTS)
 
 
 def parts_beside(staging: Path) -> Parts:
     """Return the place where work into a folder of `result_folder` can save its parts."""
-    return Parts(staging.parent / _PARTS)
+    return Parts(staging.parent / PARTS)
 
 
 @contextmanager
@@ -123,7 +146,7 @@ def _make(folder: Path) -> None:
 @contextmanager
 def _locked(hidden: Path) -> Iterator[None]:
     try:
-        lock = FileLock(hidden / _LOCK).acquire(timeout=0)
+        lock = FileLock(hidden / LOCK).acquire(timeout=0)
     except Timeout:
         raise StorageError(
             f"another run is writing into {hidden.parent}; wait for it, or name another folder"
@@ -132,15 +155,15 @@ def _locked(hidden: Path) -> Iterator[None]:
         try:
             yield
         finally:  # while it is held: the next process makes a new one
-            (hidden / _LOCK).unlink(missing_ok=True)
+            (hidden / LOCK).unlink(missing_ok=True)
 
 
 def _clear(folder: Path) -> None:
     """Remove what is neither a result nor a part of a run."""
-    for name in (_NEW, _PLACED):
+    for name in (NEW, PLACED):
         shutil.rmtree(folder / HIDDEN / name, ignore_errors=True)
     with contextlib.suppress(OSError):
-        (folder / HIDDEN / _DRAFT).unlink()
+        (folder / HIDDEN / DRAFT).unlink()
     if not parts_in(folder).count:
         parts_in(folder).remove()
 
@@ -148,7 +171,7 @@ def _clear(folder: Path) -> None:
 def _fill(folder: Path, commit: str) -> Iterator[Path]:
     """Yield the folder to write into; then commit it by a rename to the hidden name ``commit``."""
     hidden, had_results = folder / HIDDEN, (folder / RUN_FILE).exists()
-    new = hidden / _NEW
+    new = hidden / NEW
     new.mkdir()
     try:
         with written(folder):
@@ -167,8 +190,9 @@ def _fill(folder: Path, commit: str) -> Iterator[Path]:
 
 
 def _prepare(new: Path, folder: Path) -> None:
-    """Make ``new`` complete, on the disk. Raises StorageError as `_check_in_the_way`."""
-    _check_in_the_way(folder, new)
+    """Make ``new`` complete, on the disk. Raises StorageError for what is in the way of it."""
+    _check_files_alone(new)
+    check_in_the_way(folder, new, _NEW_RESULTS)
     for file in sorted(new.iterdir()):
         keep_permissions(folder / file.name, file)
         sync(file)
@@ -186,28 +210,20 @@ def _finish(folder: Path) -> None:
             continue
         if results.name == REPLACED:
             parts_in(folder).remove()
-        _check_in_the_way(folder, results)
-        _replace(folder, results, hidden / _DRAFT)
-        results.rename(hidden / _PLACED)
+        _check_files_alone(results)
+        check_in_the_way(folder, results, f"results that wait in {results}")
+        _replace(folder, results, hidden / DRAFT)
+        results.rename(hidden / PLACED)
         _clear(folder)
 
 
-def _check_in_the_way(target: Path, source: Path) -> None:
-    """Raise StorageError if a file in ``target`` that is no result has the name of a new one.
-
-    Raise it for a folder in ``source`` too: results are files alone.
-    """
-    listed = result_files(target)
+def _check_files_alone(source: Path) -> None:
+    """Raise StorageError for a folder in ``source``: results are files alone."""
     for file in source.iterdir():
         if file.is_dir():
             raise StorageError(
                 f"{file} is a folder, which headroles does not make there; remove it"
             )
-        place = target / file.name
-        is_same = place.is_file() and filecmp.cmp(place, file, False)
-        is_free = is_same or (file.name in listed and not place.is_dir())
-        if os.path.lexists(place) and not is_free:
-            raise StorageError(f"{place} is in the way of a file of the results; remove it")
 
 
 def _replace(target: Path, source: Path, draft: Path) -> None:
@@ -234,7 +250,7 @@ def _give_name(file: Path, name: Path) -> None:
 
 def _state(folder: Path, had_results: bool) -> str:
     """Say what ``folder`` holds if the run ends now."""
-    if not (folder / HIDDEN / _NEW).exists():
+    if not (folder / HIDDEN / NEW).exists():
         return f"the results in {folder} are the new ones"
     clauses = [f"the results in {folder} are unchanged"] * had_results
     if parts_in(folder).count:

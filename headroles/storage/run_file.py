@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import filecmp
 import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeGuard
@@ -23,14 +24,11 @@ from headroles.storage.files import (
     read_json,
     write_bytes,
 )
+from headroles.storage.hidden import ADDED, HIDDEN, REPLACED, check_hidden_folder
 
 FORMAT = 4
 """Format of result folders. A folder of another format is rejected, never converted."""
 RUN_FILE = "run.json"
-HIDDEN = ".headroles"
-"""Folder within a result folder for what is not a result, or not yet."""
-REPLACED, ADDED = "done", "added"
-"""Names in it of complete results: all that a run made, or those that a run changed."""
 _NAME = re.compile(r"[^./\\:][^/\\:]{0,98}")
 REPORT_FILE = "report.html"
 """Default name of the report page in a result folder."""
@@ -60,9 +58,12 @@ def write_run(
     write_bytes(folder / RUN_FILE, encode_json(content))
 
 
-def read_run(folder: Path) -> Run:
-    """Read the record of ``folder``. Raises StorageError if missing, changed or unreadable."""
-    file = committed(folder) / RUN_FILE
+def read_run(folder: Path, kinds: Collection[str] = ()) -> Run:
+    """Read the record of ``folder``, of ``kinds`` as by `committed`.
+
+    Raises StorageError if it is missing, changed or unreadable.
+    """
+    file = committed(folder, kinds) / RUN_FILE
     content = read_json(file)
     if content.get("format") != FORMAT:
         raise StorageError(
@@ -87,37 +88,69 @@ def _are_files(files: Any) -> TypeGuard[Files]:
     return all(_NAME.fullmatch(name) and name.isprintable() for name in names)
 
 
-def committed(folder: Path) -> Path:
+def committed(folder: Path, kinds: Collection[str] = ()) -> Path:
     """Return where to read the results of ``folder``: in it, or where a killed run left them.
 
-    Nothing is moved for that. Raises StorageError as `check_hidden_folder` and `check_name`.
+    With ``kinds``, what a killed run left counts only if its run file names one of them. Nothing is
+    moved for that. Raises StorageError as `check_hidden_folder`, `check_name` and
+    `check_in_the_way`.
     """
     check_name(folder)
     for name in (REPLACED, ADDED):
-        if os.path.lexists(folder / HIDDEN / name):
+        waiting = folder / HIDDEN / name
+        if os.path.lexists(waiting):
             check_hidden_folder(folder / HIDDEN)
-            return folder / HIDDEN / name
+            if kinds and _files_in(waiting).keys().isdisjoint(kinds):
+                return folder
+            check_in_the_way(folder, waiting, f"results that wait in {waiting}")
+            return waiting
     return folder
 
 
-def check_hidden_folder(hidden: Path) -> None:
-    """Raise StorageError for links, pipes and devices in the folder ``hidden`` or instead of it.
+def check_in_the_way(folder: Path, source: Path, whose: str) -> None:
+    """Raise StorageError if a file in ``folder`` that is no result has the name of one in
+    ``source``; the message says ``whose`` way it is in.
 
-    A folder from someone else may hold links to files of the person who opens it.
+    Files of the same content are in nobody's way: a killed run may have moved them.
     """
-    for place in chain([hidden], hidden.rglob("*")):
-        is_made = place.is_dir() or (place.is_file() and place != hidden)
-        if place.is_symlink() or (os.path.lexists(place) and not is_made):
-            kind = "a symbolic link" if place.is_symlink() else "a file, a pipe or the like"
-            raise StorageError(
-                f"{place} is {kind}, which headroles does not make there; nothing was "
-                "followed or changed. Remove it, and run the command again"
-            )
+    for file in source.iterdir():
+        place = folder / file.name
+        is_same = place.is_file() and file.is_file() and filecmp.cmp(place, file, False)
+        if not is_same:
+            check_free(place, whose)
 
 
-def kinds_in(folder: Path) -> tuple[str, ...]:
-    """Return the kinds of results that ``folder`` holds by its record; empty without one."""
-    return tuple(_files_in(committed(folder)))
+def check_free(place: Path, whose: str) -> None:
+    """Raise StorageError if there is anything at ``place`` but an unchanged file of results."""
+    if os.path.lexists(place) and not is_own(place):
+        raise StorageError(
+            f"{place} is in the way of {whose}: headroles did not write it, or it was changed "
+            "since; move it elsewhere"
+        )
+
+
+def is_own(file: Path) -> bool:
+    """Tell whether headroles wrote ``file``, by the run file beside it, and nobody changed it.
+
+    That a run file lists a name is not enough: it may be from someone else.
+    """
+    if file.name == RUN_FILE:
+        try:
+            content = read_json(file)
+        except StorageError:
+            return False
+        return bool(content.pop("digest", None) == _digest_of_content(content))
+    listed = chain(*(digests.items() for digests in _files_in(file.parent).values()))
+    return file.is_file() and (file.name, _digest(file)) in listed
+
+
+def kinds_in(folder: Path, kinds: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the kinds of results that ``folder`` holds by its record; empty without one.
+
+    With ``kinds``, return those among them, as by `committed`.
+    """
+    held = _files_in(committed(folder, kinds))
+    return tuple(kind for kind in held if not kinds or kind in kinds)
 
 
 def result_files(folder: Path) -> list[str]:
@@ -127,12 +160,7 @@ def result_files(folder: Path) -> list[str]:
 
 def unchanged_files(folder: Path) -> set[str]:
     """Return the names of the files that the run file lists, without those that were changed."""
-    listed = chain(*(digests.items() for digests in _files_in(folder).values()))
-    return {
-        name
-        for name, digest in listed
-        if (folder / name).is_file() and _digest(folder / name) == digest
-    }
+    return {name for name in chain(*_files_in(folder).values()) if is_own(folder / name)}
 
 
 def _files_in(folder: Path) -> Files:

@@ -197,19 +197,28 @@ class ExamplesResult(Result):
 
     arrays: ClassVar[tuple[str, type]] = ("outcomes", Outcomes)
 
+    @classmethod
+    def file_names(cls) -> Sequence[str]:
+        """Return the names of the table and of the arrays."""
+        return [*super().file_names(), cls._arrays_file()]
+
+    @classmethod
+    def _arrays_file(cls) -> str:
+        return f"{cls.filename}-examples.safetensors"
+
     def write_files(self, folder: Path) -> list[str]:
         """Write the table, and the arrays."""
         names = super().write_files(folder)
         if (arrays := getattr(self, self.arrays[0])) is None:
             return names
-        file = f"{self.filename}-examples.safetensors"
+        file = self._arrays_file()
         storage.write_bytes(folder / file, storage.encode_arrays(vars(arrays)))
         return [*names, file]
 
     @classmethod
     def read_files(cls, folder: Path, record: Record) -> Self:
         """Read the table and the arrays."""
-        file, (name, form) = folder / f"{cls.filename}-examples.safetensors", cls.arrays
+        file, (name, form) = folder / cls._arrays_file(), cls.arrays
         try:
             arrays = form(**storage.decode_arrays(file.read_bytes()))
         except (OSError, SafetensorError, TypeError, ValueError) as error:

@@ -37,6 +37,10 @@ ERRORS = """
 2 CLASSIFY --no-such-option                      => No such option
 1 CLASSIFY --out TREEBANK/out => cannot be a folder: it, or one above it, is a file
 1 classify no-such-model TREEBANK --out ROLES    => is not empty
+1 classify BERT TREEBANK --out CHANGED --overwrite => roles.csv is in the way of the new results
+1 assign CHANGED                                 => roles.csv is in the way of the new results
+1 PRUNE --out MINE --overwrite                   => config.json is in the way of the new results
+1 importance BERT TREEBANK --out WORTH --overwrite => importance-examples.safetensors is in the way
 1 assign EMPTY                                   => error: there is no run.json in EMPTY
 1 export EMPTY                                   => error: there is no run.json in EMPTY
 1 export SCORES                                  => run: headroles assign SCORES
@@ -194,8 +198,12 @@ def places(bert_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     scores.save(folder / "scores")
     save_together(folder / "roles", [scores, assign_roles(scores)])
     compare_roles(scores, scores).save(folder / "compared")
-    for name in ("corpora", "empty", "notes"):
+    shutil.copytree(folder / "roles", folder / "changed")
+    (folder / "changed" / "roles.csv").write_text("mine")
+    for name in ("corpora", "empty", "mine", "notes", "worth"):
         (folder / name).mkdir()
+    for name in ("mine/config.json", "worth/importance-examples.safetensors"):
+        (folder / name).write_text("mine")
     (folder / "notes" / "mine.txt").touch()
     (folder / "one").with_suffix(".conllu").write_text(conllu_sentence(CAT, "one"))
     for name, content in CORPORA.items():

@@ -160,6 +160,17 @@ def test_a_model_that_a_killed_run_committed_is_read_where_it_lies(
         assert names(out) == {HIDDEN, *before}
 
 
+def test_a_hidden_model_does_not_stand_in_for_the_one_in_sight(
+    bert_folder: Path, pruned: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(bert_folder, tmp_path / "sent")
+    shutil.copytree(pruned, folder / HIDDEN / "done")
+    with pytest.raises(StorageError, match=r"model\.safetensors is in the way of results"):
+        load_encoder(folder)
+    (folder / HIDDEN / "done" / "run.json").unlink()
+    assert load_encoder(folder).identity == load_encoder(bert_folder).identity
+
+
 QUERIES = f"bert.{QUERY}"
 
 

@@ -23,7 +23,7 @@ from headroles.registry import RESULTS, result_type
 from headroles.results.columns import NUMBER, TEXT, Column, check_rows, declared
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
-from headroles.results.stored import put_into
+from headroles.results.stored import joined_folder, write_together
 from headroles.roles import SCORES, Role
 from headroles.storage import RUN_FILE, digests_of, plain, read_run, write_run
 from tests.commands import names
@@ -64,6 +64,12 @@ class Recipes(Result):
 class Menu(Recipes):
     kind: ClassVar[str] = "menu"
     filename: ClassVar[str] = "menu"
+
+
+def put_into(folder: Path, result: Result) -> None:
+    """Put a result into the folder of the results that it was made from."""
+    with joined_folder(folder, [type(result)]) as staging:
+        write_together(staging, [result], folder)
 
 
 @pytest.fixture

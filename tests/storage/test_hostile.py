@@ -96,6 +96,89 @@ def test_a_sub_folder_that_is_a_link_is_not_written_through(results: Path, victi
     assert storage.read_run(results).content == {"run": "old"}
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        *((name, "a folder") for name in ("lock", "draft")),
+        *((name, "a file, a pipe") for name in ("new", "parts", "placed", "done", "added")),
+    ],
+)
+@pytest.mark.parametrize("change", [replace, resume, add])
+def test_folders_and_files_in_place_of_each_other(
+    results: Path, change: Any, name: str, said: str
+) -> None:
+    (results / HIDDEN).mkdir()
+    place = results / HIDDEN / name
+    place.mkdir() if said == "a folder" else place.touch()
+    before = everything(results)
+    with pytest.raises(StorageError, match=f"{HIDDEN}/{name} is {said}.*{REMOVE}"):
+        change(results)
+    assert everything(results) == before
+
+
+@pytest.mark.parametrize("change", [replace, resume, add])
+class TestLocks:
+    """A lock that was sent may be a second name of a file of the user."""
+
+    def test_a_hard_link_is_refused(self, results: Path, victim: Path, change: Any) -> None:
+        (results / HIDDEN).mkdir()
+        os.link(victim / "thesis.txt", results / HIDDEN / "lock")
+        before = everything(results.parent)
+        with pytest.raises(StorageError, match=f"lock is a second name of another.*{REMOVE}"):
+            change(results)
+        assert everything(results.parent) == before
+
+    def test_content_is_refused(self, results: Path, change: Any) -> None:
+        (results / HIDDEN).mkdir()
+        (results / HIDDEN / "lock").write_text("mine")
+        with pytest.raises(StorageError, match=f"lock is a file with content.*{REMOVE}"):
+            change(results)
+        assert (results / HIDDEN / "lock").read_text() == "mine"
+
+    def test_an_empty_one_of_a_killed_run_is_taken(self, results: Path, change: Any) -> None:
+        (results / HIDDEN).mkdir()
+        (results / HIDDEN / "lock").touch()
+        change(results)
+        assert not (results / HIDDEN).exists()
+
+
+class TestFilesOfTheUser:
+    """Files that headroles did not write keep their names, though run files list these."""
+
+    @pytest.mark.parametrize("waiting", ["done", "added"])
+    @pytest.mark.parametrize("sent", ["roles.csv", "thesis.txt", "run.json"])
+    def test_results_to_be_moved_replace_none(
+        self, tmp_path: Path, waiting: str, sent: str
+    ) -> None:
+        source = tmp_path / HIDDEN / waiting
+        source.mkdir(parents=True)
+        make_result(source, "theirs", ["roles.csv", "thesis.txt"])
+        if sent != "run.json":
+            storage.write_run(tmp_path, {}, {"role table": {sent: "0" * 64}})
+        (tmp_path / sent).write_text("three years")
+        before = everything(tmp_path)
+        message = f"{sent} is in the way of results that wait in .*{waiting}: headroles did not"
+        for act in (replace, resume, add, storage.committed, storage.kinds_in, storage.read_run):
+            with pytest.raises(StorageError, match=message):
+                act(tmp_path)
+            assert everything(tmp_path) == before
+
+    @pytest.mark.parametrize("name", ["roles.csv", "run.json"])
+    def test_what_is_in_the_way_is_refused_before_the_work(self, results: Path, name: str) -> None:
+        (results / name).write_text("mine")
+        before = everything(results)
+        for claimed in (
+            storage.result_folder(results, overwrite=True, resume=False, names=["roles.*"]),
+            storage.changed_folder(results, names=["roles.*"]),
+        ):
+            with (
+                pytest.raises(StorageError, match=f"{name} is in the way of the new results"),
+                claimed,
+            ):
+                pytest.fail("the work began")
+        assert everything(results) == before
+
+
 HIDDEN_FILES = ("done/run.json", "added/run.json", "done/roles.csv", "done/notes.txt", "done/link")
 
 

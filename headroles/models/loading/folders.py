@@ -29,14 +29,15 @@ _LARGEST |= {"embeddings": 2_000_000}  # which sinusoidal positions are computed
 
 
 def local_folder(name: str | Path) -> Path | None:
-    """Return where the files of a model folder lie, or lie until a run ends; None for a hub id.
+    """Return where the files of a model folder lie; None for a hub id.
 
+    A model that a killed run left in ``.headroles`` counts only where its run file names it.
     Raises ModelError for a pipe, a device or a link to one among them: reading these may block, or
     never end.
     """
     if not Path(name).is_dir():
         return None
-    folder = storage.committed(Path(name))
+    folder = storage.committed(Path(name), MODEL_KINDS)
     for file in (*folder.glob("*"), *folder.glob("*/*")):
         try:
             storage.check_regular(file)
@@ -145,7 +146,8 @@ def languages_of(source: str) -> list[str]:
 
 def foreign_weights(folder: Path) -> list[str]:
     """List files of weights in a folder that its run record does not name."""
-    ours = {*storage.result_files(folder), *storage.result_files(storage.committed(folder))}
+    places = (folder, storage.committed(folder, MODEL_KINDS))
+    ours = {name for place in places for name in storage.result_files(place)}
     weights = {file.name for pattern in _WEIGHTS for file in folder.glob(pattern)}
     return sorted(weights.difference(ours))
 
@@ -200,9 +202,10 @@ def check_folder(folder: Path) -> list[str]:
                 f"{name} is of type {kind}; weights must be floating-point numbers. Convert the "
                 "model to float32"
             )
-    if kinds := [kind for kind in storage.kinds_in(folder) if kind in MODEL_KINDS]:
+    if kinds := storage.kinds_in(folder, MODEL_KINDS):
+        files = storage.read_run(folder, MODEL_KINDS).files
         for kind in kinds:
-            storage.check_files(folder, storage.read_run(folder).files[kind])
+            storage.check_files(folder, files[kind])
         if foreign := foreign_weights(folder):
             raise StorageError(
                 f"{folder} holds {listed(foreign)}, which {storage.RUN_FILE} does not name: they "

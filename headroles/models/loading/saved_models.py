@@ -23,6 +23,12 @@ from headroles.record import Record
 from headroles.results.stored import MODEL_KINDS, Stored, new_folder, write_together
 from headroles.wording import in_one_line, listed
 
+_FILES = (
+    *("config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.txt", "vocab.json", "merges.txt", "*.model"),
+)
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ChangedModel(Stored):
@@ -31,6 +37,11 @@ class ChangedModel(Stored):
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     record: Record
+
+    @classmethod
+    def file_names(cls) -> Sequence[str]:
+        """Return the names that transformers gives to the files of a model and its tokenizer."""
+        return _FILES
 
     def write_files(self, folder: Path) -> list[str]:
         """Write configuration, tokenizer and weights: files alone, chat templates among them."""
