@@ -23,14 +23,15 @@ from typing import Any
 import torch
 import transformers
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 from transformers.models.auto import modeling_auto
 
 import headroles as hr
 from benchmarks.fuzz import make_tokenizer
 from headroles.errors import HeadRolesError
 from headroles.models.attention.reader import open_reader
-from headroles.models.families import REFUSED, check_supported, encoder_of, is_decoder_only
+from headroles.models.families import REFUSED, check_supported, is_decoder_only
+from headroles.models.heads.stack import Stack, find_stack
 
 _MAPPINGS = (
     "MASKED_LM",
@@ -147,9 +148,10 @@ def try_type(name: str, kind: type[Any], tokenizer: PreTrainedTokenizerFast) -> 
     except Exception as error:
         return Row(name, why_not=f"no small model: {_short(error)}")
     try:
-        with open_reader(model) as reader:
+        stack = find_stack(model)
+        with open_reader(stack) as reader:
             way = reader.read_through
-            difference = _largest_difference(model, reader)
+            difference = _largest_difference(stack, reader)
         scores = hr.score_heads(model, hr.sample_treebank(), tokenizer=tokenizer)
         return Row(name, way, difference, scores.values.shape[0])
     except HeadRolesError as error:
@@ -162,7 +164,7 @@ def _short(error: Exception) -> str:
     return " ".join(str(error).split())[:240]
 
 
-def _largest_difference(model: PreTrainedModel, reader: Any) -> float:
+def _largest_difference(stack: Stack, reader: Any) -> float:
     """Return the largest difference over real tokens of two sequences, the second shorter."""
     ids = torch.arange(5, 53).view(2, 24)
     mask = torch.ones_like(ids)
@@ -170,11 +172,10 @@ def _largest_difference(model: PreTrainedModel, reader: Any) -> float:
     inputs = {"input_ids": ids * mask, "attention_mask": mask}
     ours: list[Tensor] = []
     reader.read(inputs, lambda layer, weights: ours.append(weights.clone()))
-    model.set_attn_implementation("eager")
-    encoder = encoder_of(model)
+    stack.whole.set_attn_implementation("eager")
     with torch.no_grad():
-        theirs = encoder(**inputs, output_attentions=True, return_dict=True).attentions
-    if model.config.model_type in _SCORES:
+        theirs = stack.base(**inputs, output_attentions=True, return_dict=True).attentions
+    if stack.config.model_type in _SCORES:
         theirs = [one.softmax(-1) for one in theirs]
     real = mask[:, None, :, None].bool()
     pairs = zip(ours, theirs, strict=True)

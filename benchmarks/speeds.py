@@ -82,7 +82,8 @@ from headroles import assign_roles, find_pruning_curves, importance_by_role, sco
 from headroles.corpus import PreparedCorpus, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
 from headroles.models.attention.reader import open_reader
-from headroles.models.heads.surgery import heads_of, remove_heads
+from headroles.models.heads.stack import find_stack
+from headroles.models.heads.surgery import remove_heads
 from headroles.models.loading.encoder import LoadedModel, load_encoder, load_model
 from headroles.models.options import ModelOptions
 from headroles.passes.loop import Budget, passes_over
@@ -254,7 +255,7 @@ def scored(
 def score(encoder: LoadedModel, corpus: PreparedCorpus, job: str, batch_tokens: int | None) -> None:
     """Score all examples."""
     options = ScoreOptions(batch_tokens=batch_tokens, **SCORING[job])
-    with open_reader(encoder.model, options.measure) as reader:
+    with open_reader(encoder.stack, options.measure) as reader:
         for _ in ScoringRun(encoder, reader, corpus, options).blocks():
             pass
 
@@ -264,7 +265,7 @@ def make_batches(
 ) -> list[dict[str, Tensor]]:
     """Return the inputs of the very batches that scoring runs."""
     options = ScoreOptions(batch_tokens=batch_tokens)
-    with open_reader(encoder.model, options.measure) as reader:
+    with open_reader(encoder.stack, options.measure) as reader:
         budget = Budget(ScoringRun(encoder, reader, corpus, options).batch_tokens)
     cutter = ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types)
     batches: list[dict[str, Tensor]] = []
@@ -360,7 +361,7 @@ def pruned(given: argparse.Namespace) -> list[dict[str, str]]:
 
 def without_share(full: PreTrainedModel, share: float) -> PreTrainedModel:
     """Copy a model without this share of its heads, drawn at random."""
-    heads, copied = heads_of(full), deepcopy(full)
+    heads, copied = find_stack(full).heads, deepcopy(full)
     n_removed = round(share * len(heads))
     remove_heads(copied, choose_heads("random", n_removed, heads, PruneOptions(keep=1)))
     return copied.eval()

@@ -327,7 +327,7 @@ def try_model(good: Path, chance: random.Random) -> str:
     inputs = loaded.tokenizer(
         ["a", "bc"], is_split_into_words=True, return_tensors="pt", return_token_type_ids=False
     )
-    with open_reader(loaded.model) as reader:
+    with open_reader(loaded.stack) as reader:
         reader.read(dict(inputs), lambda layer, weights: None)
     return "loaded"
 

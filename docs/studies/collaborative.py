@@ -43,8 +43,8 @@ from docs.studies.fine_tuning import (
 )
 from docs.studies.simulations import markdown
 from headroles import read_conllu, storage
-from headroles.models.families import encoder_of
-from headroles.models.heads.surgery import heads_of, remove_heads
+from headroles.models.heads.stack import find_stack
+from headroles.models.heads.surgery import remove_heads
 from headroles.models.loading.encoder import LoadedModel, load_encoder
 from headroles.models.options import PER_HEAD, SHARED, ModelOptions
 from headroles.models.shared.factorisation import InputMoments, factorise, score_error
@@ -104,9 +104,9 @@ class Study:
         whole = load_encoder(given.model, head=None)
         original = whole.model
         encoder = load_encoder(original, ModelOptions(tokenizer=whole.tokenizer))
-        sites = find_sites(original)
+        sites = find_sites(whole.stack)
         parts = read_sample(encoder, read_conllu(given.sample), CollaborateOptions(rank=1))[:2]
-        learnt, held_out = (moments_of(original, sites, part) for part in parts)
+        learnt, held_out = (moments_of(whole.stack, sites, part) for part in parts)
         return cls(given, original, encoder, sites, parts[1], learnt, held_out)
 
     def factorised(self, methods: list[str], shares: list[float]) -> Iterator[dict[str, Any]]:
@@ -131,7 +131,7 @@ class Study:
             score_error(site.maps, factors, unseen)
             for site, factors, unseen in zip(self.sites, found, self.held_out, strict=True)
         ]
-        diverged = divergences(self.original, made, self.held_out_text)
+        diverged = divergences(find_stack(self.original), find_stack(made), self.held_out_text)
         return {
             "model": f"{method}, rank {found[0].rank}",
             **self.cost_of(made),
@@ -143,7 +143,7 @@ class Study:
 
     def pruned(self, shares: list[float]) -> Iterator[dict[str, Any]]:
         """Yield rows of models without these shares of their heads."""
-        heads = heads_of(self.original)
+        heads = find_stack(self.original).heads
         numbers = [round(share * len(heads)) for share in shares]
         options = PruneOptions(keep=1, examples=200, tokenizer=self.encoder.tokenizer)
         run = open_run(self.original, self.given.order_on, options)
@@ -156,13 +156,13 @@ class Study:
 
     def cost_of(self, made: Any) -> dict[str, float]:
         """Return parameters, multiplications and time of the encoder, over the original's."""
-        sizes = [n_parameters(encoder_of(model)) for model in (made, self.original)]
+        sizes = [n_parameters(find_stack(model).base) for model in (made, self.original)]
         row = {"parameters": sizes[0] / sizes[1]}
         for tokens in LENGTHS:
             row[f"mult. {tokens}"] = _products(made, tokens) / _products(self.original, tokens)
         for tokens in (one for one in LENGTHS if one <= self.encoder.max_tokens):
             inputs = self.encoder.tokenizer.pad({"input_ids": [[5] * tokens]}, return_tensors="pt")
-            passes = [partial(encoder_of(one), **inputs) for one in (self.original, made)]
+            passes = [partial(find_stack(one).base, **inputs) for one in (self.original, made)]
             before, after = np.min([[seconds_of(one) for one in passes] for _ in range(3)], axis=0)
             row[f"time {tokens}"] = after / before
         return row

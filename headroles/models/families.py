@@ -12,14 +12,12 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from headroles.errors import ModelSupportError
 from headroles.wording import listed
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
     from transformers import PreTrainedConfig, PreTrainedModel
 
 
@@ -343,40 +341,6 @@ def is_encoder_decoder(config: PreTrainedConfig) -> bool:
     return bool(getattr(type(config), "is_encoder_decoder", False))
 
 
-def encoder_of(model: PreTrainedModel) -> PreTrainedModel:
-    """Return the encoder of a model, without any task head or decoder."""
-    base = cast("PreTrainedModel", model.base_model)
-    if not is_encoder_decoder(model.config):
-        return base
-    encoder: Any = base.get_encoder()
-    if getattr(encoder, "config", None) is None:
-        encoder = _half_class()(model.config, encoder)
-    return cast("PreTrainedModel", getattr(encoder, "text_model", encoder))
-
-
-@cache
-def _half_class() -> Any:
-    """Return the class of encoders of encoder-decoders without a configuration (FSMT)."""
-    from transformers import PreTrainedModel
-
-    class EncoderHalf(PreTrainedModel):  # type: ignore[no-untyped-call]
-        def __init__(self, config: PreTrainedConfig, encoder: nn.Module) -> None:
-            super().__init__(config)
-            self.encoder = encoder
-            self.training = encoder.training
-
-        def get_encoder(self, modality: str | None = None) -> PreTrainedModel:
-            return self
-
-        def get_input_embeddings(self) -> nn.Module:
-            return self.encoder.get_submodule("embed_tokens")
-
-        def forward(self, input_ids: Tensor, attention_mask: Tensor, **others: Any) -> Any:
-            return self.encoder(input_ids, attention_mask, **others)
-
-    return EncoderHalf
-
-
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
     """Silence progress bars and load reports; their relevant content is checked and raised."""
@@ -419,28 +383,3 @@ def is_decoder_only(config: PreTrainedConfig) -> bool:
         and not is_encoder_decoder(config)
         and (generates or pretrained.endswith("ForCausalLM"))
     )
-
-
-def layer_reaches(config: PreTrainedConfig, n_layers: int) -> tuple[int | None, ...]:
-    """Return how far the attention of each layer reaches to either side; None if unlimited."""
-    kinds = getattr(config, "layer_types", None) or ["full_attention"] * n_layers
-    differ = getattr(config, "is_heterogeneous", False)
-    configs = config.per_layer_config if differ else [config] * n_layers
-    sides = 2 if config.model_type == "t5gemma2_text" else 1  # its width is that of both sides
-    return tuple(
-        of_layer.sliding_window // sides if kind == "sliding_attention" else None
-        for kind, of_layer in zip(kinds, configs, strict=True)
-    )
-
-
-def longest_input(base_model: nn.Module, config: PreTrainedConfig) -> int | None:
-    """Return the largest number of tokens for the position embeddings; None if unlimited."""
-    from torch import nn
-
-    for name, module in base_model.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            # RoBERTa counts positions from behind the padding index
-            taken = 0 if module.padding_idx is None else module.padding_idx + 1
-            return module.num_embeddings - taken
-    most = getattr(config, "max_position_embeddings", None)
-    return most if most is None or most > 0 else None  # XLNet says -1

@@ -171,7 +171,7 @@ def open_scoring(
             options = replace(options, arcs=LISTED)
         chosen = _choose(options, ready)
         encoder = load_encoder(model, options)
-        with open_reader(encoder.network, options.measure) as reader:
+        with open_reader(encoder.attention, options.measure) as reader:
             yield ScoringRun(encoder, reader, ready, options, sharing, chosen)
 
 

@@ -241,5 +241,5 @@ def check_finite(
         row, layer = np.argwhere(~np.isfinite(read))[0, :2]
         raise ModelError(
             f"attention of layer {layer} is not finite for example {examples[row].id!r}; "
-            f"run the model in float32 (it ran in {encoder.network.dtype})"
+            f"run the model in float32 (it ran in {encoder.attention.dtype})"
         )

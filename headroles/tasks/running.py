@@ -30,7 +30,6 @@ from headroles.models.heads.gates import (
     sum_outputs,
 )
 from headroles.models.heads.remaining import Head
-from headroles.models.heads.surgery import heads_of
 from headroles.models.loading.encoder import (
     LoadedModel,
     Model,
@@ -92,12 +91,12 @@ class TaskRun:
     @property
     def sites(self) -> HeadSites:
         """Sites of the heads that the model has at present."""
-        return HeadSites(self.encoder.model)
+        return HeadSites(self.encoder.stack)
 
     @property
     def heads(self) -> list[Head]:
         """The heads of the model, by layer and number. Raises UsageError if it has none."""
-        if heads := heads_of(self.encoder.model):
+        if heads := self.encoder.stack.heads:
             return heads
         raise UsageError(
             f"all heads of {self.encoder.description.model} are removed; take a model that has some"

@@ -9,7 +9,8 @@ import transformers as hf
 from transformers import PreTrainedModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from headroles.models.families import FAMILIES, Paths, encoder_of
+from headroles.models.families import FAMILIES, Paths
+from headroles.models.heads.stack import find_stack
 
 LAYERS, HEADS = 3, 4
 
@@ -179,7 +180,7 @@ def make_whole(
 def make_model(kind: str, *given: Any, **named: Any) -> PreTrainedModel:
     """The same, ready to be read; of some the encoder alone."""
     made = make_whole(kind, *given, **named)
-    return encoder_of(made) if kind in HALVES else made
+    return find_stack(made).base if kind in HALVES else made
 
 
 def randomise_biases(model: PreTrainedModel, deviation: float) -> PreTrainedModel:

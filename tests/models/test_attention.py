@@ -17,13 +17,14 @@ from transformers import PreTrainedModel
 from headroles.errors import ModelError, ModelSupportError
 from headroles.models.attention.interface import INTERFACE_NAME
 from headroles.models.attention.reader import NormReader, open_norms, open_reader
-from headroles.models.families import FAMILIES, INTERFACE, RETURNED, encoder_of
+from headroles.models.families import FAMILIES, INTERFACE, RETURNED
 from headroles.models.heads.projections import (
     LayerProjections,
     Projection,
     ValueReader,
     find_projections,
 )
+from headroles.models.heads.stack import find_stack
 from headroles.models.heads.surgery import remove_heads
 from tests.conftest import make_bert
 from tests.models import families, own_code
@@ -50,7 +51,7 @@ def alone(inputs: dict[str, Tensor], row: int) -> dict[str, Tensor]:
 def capture(model: PreTrainedModel, inputs: dict[str, Tensor]) -> list[Tensor]:
     """Weights of all layers; their numbers must come in order."""
     layers: dict[int, Tensor] = {}
-    with open_reader(model) as reader:
+    with open_reader(find_stack(model)) as reader:
         reader.read(inputs, lambda layer, weights: layers.update({layer: weights.clone()}))
     assert list(layers) == list(range(LAYERS))
     return list(layers.values())
@@ -59,7 +60,7 @@ def capture(model: PreTrainedModel, inputs: dict[str, Tensor]) -> list[Tensor]:
 @torch.no_grad()
 def expected_weights(model: PreTrainedModel, inputs: dict[str, Tensor]) -> Sequence[Tensor]:
     """Attention weights by transformers, which returns scores in their place for some families."""
-    kind, encoder = model.config.model_type, encoder_of(model)
+    kind, encoder = model.config.model_type, find_stack(model).base
     if kind not in ALONE:
         found = encoder(**inputs, output_attentions=True).attentions
         return [one.softmax(-1) for one in found] if FAMILIES[kind].returns_scores else found
@@ -105,7 +106,8 @@ class TestEveryFamily:
         for attention in ("eager", "sdpa"):
             model = make_model(kind, attention=attention)
             with torch.no_grad():
-                encoder_of(model)(**make_inputs(), output_attentions=True)  # adds transformers' own
+                # transformers adds hooks of its own
+                find_stack(model).base(**make_inputs(), output_attentions=True)
                 outputs = model(**make_inputs())[0]
             before = model.config._attn_implementation, hooks(model)
             results.append(capture(model, make_inputs()))
@@ -139,7 +141,7 @@ WITH_OWN_CODE = ("xmod", *families.OLD_T5)
 )
 def test_no_device_is_waited_for(kind: str) -> None:
     model, layers = make_model(kind), []
-    with open_reader(model) as reader:
+    with open_reader(find_stack(model)) as reader:
         kinds_of_layers = getattr(model.config, "layer_types", None) or ()
         assert (set(reader.reaches) == {None}) != ("sliding_attention" in kinds_of_layers)
         model.to("meta")  # where nothing has a value, and asking for one fails
@@ -163,7 +165,7 @@ def test_scores_that_are_capped_are_read_as_such() -> None:
 def test_model_is_restored_after_an_error(bert: PreTrainedModel) -> None:
     before = bert.config._attn_implementation
 
-    with pytest.raises(ZeroDivisionError), open_reader(bert) as reader:
+    with pytest.raises(ZeroDivisionError), open_reader(find_stack(bert)) as reader:
         reader.read(make_inputs(), lambda layer, weights: 1 / 0)
     assert bert.config._attn_implementation == before != INTERFACE_NAME
 
@@ -224,7 +226,7 @@ NOT_READY = [
 def test_attention_that_cannot_be_read_is_refused(
     error: type[ModelError], make: Callable[[], PreTrainedModel], message: str
 ) -> None:
-    with pytest.raises(error, match=message), open_reader(make()):
+    with pytest.raises(error, match=message), open_reader(find_stack(make())):
         pass
 
 
@@ -241,7 +243,7 @@ def test_attention_of_its_own_kind_is_read_by_what_the_model_returns(
 
     before = capture(bert, make_inputs())
     monkeypatch.setattr(modeling_bert, "eager_attention_forward", sharper)
-    with open_reader(bert) as reader:
+    with open_reader(find_stack(bert)) as reader:
         assert reader.read_through == "returned attentions"
     bert.set_attn_implementation("eager")
     with torch.no_grad():
@@ -256,7 +258,7 @@ def test_reaches_are_where_the_attention_ends(kind: str) -> None:
     """A window in two layers of three, none in the other."""
     model, n = make_model(kind), 24
     inputs = {"input_ids": torch.arange(5, 5 + n)[None], "attention_mask": torch.ones(1, n).long()}
-    with open_reader(model) as reader:
+    with open_reader(find_stack(model)) as reader:
         reaches = reader.reaches
     assert set(reaches) == {None, 4}
     distance = torch.arange(n)[:, None].sub(torch.arange(n)).abs()
@@ -274,12 +276,12 @@ def test_a_window_of_unknown_width_is_not_read_through_the_interface(bert: PreTr
     module.register_forward_pre_hook(
         lambda _, given, named: (given, {**named, "sliding_window": 4}), with_kwargs=True
     )
-    with open_reader(bert) as reader:
+    with open_reader(find_stack(bert)) as reader:
         assert reader.read_through == RETURNED
 
     bert.config.sliding_window = 4
     bert.config.layer_types = ["sliding_attention", *["full_attention"] * 2]
-    with open_reader(bert) as reader:
+    with open_reader(find_stack(bert)) as reader:
         assert reader.read_through == INTERFACE
 
 
@@ -289,7 +291,7 @@ INPUTS = {"input_ids": torch.arange(8, 20)[None], "attention_mask": torch.ones(1
 
 
 def projections_of(kind: str, model: PreTrainedModel) -> LayerProjections:
-    return find_projections(model)[LAYER[kind]]
+    return find_projections(find_stack(model))[LAYER[kind]]
 
 
 def weights_of(kind: str, model: PreTrainedModel) -> Tensor:
@@ -334,7 +336,7 @@ def test_families_that_are_not_listed_are_refused() -> None:
     model = make_model("bert")
     model.config.model_type = "bert-of-tomorrow"
     with pytest.raises(ModelSupportError, match=r"bert-of-tomorrow: where it keeps its queries"):
-        find_projections(model)
+        find_projections(find_stack(model))
 
 
 @pytest.mark.parametrize("kind", families.UNPROJECTED)
@@ -343,7 +345,7 @@ def test_families_that_are_only_scored_are_refused_with_the_reason(kind: str) ->
     assert family.why_no_paths
     message = f"norms, gates and the removal of heads are not possible for {family.name}: "
     refused = re.escape(message + family.why_no_paths)
-    with pytest.raises(ModelSupportError, match=refused), open_reader(model, "norms"):
+    with pytest.raises(ModelSupportError, match=refused), open_reader(find_stack(model), "norms"):
         pass
     with pytest.raises(ModelSupportError, match=refused):
         remove_heads(model, [(0, 0)])
@@ -352,7 +354,7 @@ def test_families_that_are_only_scored_are_refused_with_the_reason(kind: str) ->
 def norms_of(kind: str, model: nn.Module) -> Tensor:
     """(heads, query, key) of one layer."""
     layers: list[Tensor] = []
-    with open_reader(model, "norms") as reader:  # type: ignore[arg-type]
+    with open_reader(find_stack(model), "norms") as reader:  # type: ignore[arg-type]
         reader.read(INPUTS, lambda layer, norms: layers.append(norms.clone()))
     return layers[LAYER[kind]][0]
 
@@ -360,7 +362,7 @@ def norms_of(kind: str, model: nn.Module) -> Tensor:
 def layer_norms_of(kind: str, model: nn.Module) -> Tensor:
     """(query, key) of one layer."""
     layers: list[Tensor] = []
-    with open_reader(model) as reader, open_norms(reader) as norms:  # type: ignore[arg-type]
+    with open_reader(find_stack(model)) as reader, open_norms(reader) as norms:  # type: ignore[arg-type]
 
         def read(layer: int, weights: Tensor) -> None:
             there = weights[:, list(reader.remaining[layer])]

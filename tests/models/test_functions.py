@@ -26,7 +26,7 @@ from headroles.errors import (
 )
 from headroles.models.attention.functions import FunctionAttention
 from headroles.models.attention.reader import open_reader
-from headroles.models.families import encoder_of
+from headroles.models.heads.stack import find_stack
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.options import ModelOptions
 from tests.conftest import change_json, make_tokenizer
@@ -233,7 +233,7 @@ def test_more_than_attention_is_refused_by_name() -> None:
         lambda: encoder.model,
         lambda: load_encoder(attend, options, "classification"),
         lambda: load_encoder(attend, options, None),
-        lambda: open_reader(encoder.network, "norms").__enter__(),
+        lambda: open_reader(encoder.attention, "norms").__enter__(),
         lambda: score(attend, measure="norms"),
     ):
         with pytest.raises(UsageError, match="attention weights alone"):
@@ -317,7 +317,7 @@ def test_own_code_is_read_as_it_says(from_folder: bool, tmp_path: Path) -> None:
         model = load_encoder(tmp_path, ModelOptions(trust_remote_code=True)).model
         assert type(model).__module__.startswith("transformers_modules.")
     before = hooks(model)
-    with open_reader(model) as reader:
+    with open_reader(find_stack(model)) as reader:
         for _ in range(2):
             layers.clear()
             reader.read(make_inputs(), lambda layer, weights: layers.append((layer, weights)))
@@ -343,7 +343,7 @@ def test_weights_are_the_softmax_of_products_of_queries_and_keys(
     kind: str, path: str, names: str
 ) -> None:
     """Computed anew from the hidden states and the projections of each layer."""
-    model, inputs, states = encoder_of(make_model(kind)), make_inputs(), []
+    model, inputs, states = find_stack(make_model(kind)).base, make_inputs(), []
     projections = [
         [model.get_submodule(path.format(layer, name)) for name in names.split()]
         for layer in range(families.LAYERS)
@@ -368,5 +368,5 @@ def test_weights_are_the_softmax_of_products_of_queries_and_keys(
 def test_big_bird_with_full_attention_is_read() -> None:
     sizes = {"hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 2}
     config = BigBirdConfig(vocab_size=60, attention_type="original_full", **sizes)
-    with open_reader(BigBirdModel(config).eval()) as reader:
+    with open_reader(find_stack(BigBirdModel(config).eval())) as reader:
         assert reader.n_heads == 2

@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from headroles.errors import ModelError, ModelSupportError, TokenizerError, UsageError
-from headroles.models.families import encoder_of
+from headroles.models.heads.stack import find_stack
 from headroles.models.loading.encoder import choose_device, load_encoder, weight_digest
 from headroles.models.loading.weights import ENCODER, load_config, read_model
 from headroles.models.options import ModelOptions
@@ -543,7 +543,7 @@ class TestHostileFolders:
 )
 def test_the_decoder_is_not_loaded(tmp_path: Path, kind: str, task: str) -> None:
     whole, inputs = make_whole(kind, task), torch.arange(5, 17)[None]
-    encoder = encoder_of(whole)
+    encoder = find_stack(whole).base
     for name, model in (("whole", whole), ("alone", encoder)):
         model.save_pretrained(tmp_path / name)
         loaded, notes = read_model(str(tmp_path / name), ModelOptions(), ENCODER)
@@ -562,4 +562,4 @@ def test_an_encoder_that_is_no_model_by_itself_is_made_one(tmp_path: Path) -> No
     assert loaded.description.weights_sha256 == folder.description.weights_sha256
     assert not folder.model.training
     assert not any("decoder" in name for name, _ in folder.model.named_parameters())
-    assert encoder_of(folder.model) is folder.model
+    assert find_stack(folder.model).base is folder.model

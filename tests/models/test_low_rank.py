@@ -23,7 +23,8 @@ from headroles.arrays import FloatArray
 from headroles.errors import ModelError, ModelSupportError
 from headroles.models.families import FAMILIES
 from headroles.models.heads.remaining import removed_heads
-from headroles.models.heads.surgery import heads_of, remove_heads, zero_heads
+from headroles.models.heads.stack import find_stack
+from headroles.models.heads.surgery import remove_heads, zero_heads
 from headroles.models.loading.encoder import load_encoder, load_model
 from headroles.models.options import FACTOR_METHODS, PER_HEAD, SHARED
 from headroles.models.shared.factorisation import (
@@ -60,7 +61,7 @@ def with_vocabulary(model: PreTrainedModel) -> PreTrainedModel:
 def low_rank(model: PreTrainedModel, method: str, rank: int | None = None) -> PreTrainedModel:
     """A copy of ``model``, at full rank unless another is given."""
     changed = copy.deepcopy(model)
-    for site in find_sites(changed):
+    for site in find_sites(find_stack(changed)):
         moments = InputMoments.none(site.maps.query.shape[2])
         install(changed, site, factorise(site.maps, moments, rank or site.maps.full_rank, method))
     return changed
@@ -119,7 +120,7 @@ class TestWithoutSomeHeads:
 
 def without_heads() -> PreTrainedModel:
     model = make_model("bert")
-    remove_heads(model, heads_of(model))
+    remove_heads(model, find_stack(model).heads)
     return model
 
 
@@ -139,16 +140,17 @@ def test_others_are_refused_with_the_reason(
     make: Callable[[], PreTrainedModel], reason: str
 ) -> None:
     with pytest.raises(ModelSupportError, match=reason):
-        find_sites(make())
+        find_sites(find_stack(make()))
 
 
 def test_moments_are_those_of_the_inputs_of_real_tokens() -> None:
     model = make_model("bert")
-    sites, batch = find_sites(model), make_inputs()
+    stack, batch = find_stack(model), make_inputs()
+    sites = find_sites(stack)
     with torch.no_grad():
         hidden = model(**batch, output_hidden_states=True).hidden_states
     mask = batch["attention_mask"].bool()
-    with reading_inputs(model, sites) as read:
+    with reading_inputs(stack, sites) as read:
         sums = read(batch)
     assert [number for number, _ in sums] == list(range(len(sites)))
     for states, (_, of_site) in zip(hidden, sums, strict=False):

@@ -20,8 +20,8 @@ from transformers import PreTrainedModel
 
 from headroles import HeadScores, assign_roles, read_conllu, score_heads
 from headroles.errors import ModelError, ModelSupportError, StorageError
-from headroles.models.families import encoder_of
 from headroles.models.heads.low_rank import RECORD_FILE, WEIGHTS_FILE
+from headroles.models.heads.stack import find_stack
 from headroles.models.heads.surgery import remove_heads, zero_heads
 from headroles.models.loading.encoder import load_encoder, load_model
 from headroles.models.loading.saved_models import CollaborativeModel, PrunedModel, model_folder
@@ -321,7 +321,7 @@ def test_every_class_is_read_as_it_was_written(kind: str, task: str, tmp_path: P
     assert type(smaller) is type(zeroed)
     assert_same_outputs(outputs(smaller), outputs(removed))
     encoder = read_model(str(tmp_path / "removed"), ModelOptions(), ENCODER)[0]
-    assert encoder_of(encoder) is encoder or kind not in HALVES
+    assert find_stack(encoder).base is encoder or kind not in HALVES
 
 
 def test_a_tokenizer_writes_files_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

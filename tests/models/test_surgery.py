@@ -26,8 +26,9 @@ from headroles.models.heads.gates import (
     weights_of_heads,
 )
 from headroles.models.heads.projections import ValueReader
-from headroles.models.heads.remaining import remaining_heads, removed_heads
-from headroles.models.heads.surgery import heads_of, remove_heads, zero_heads
+from headroles.models.heads.remaining import removed_heads
+from headroles.models.heads.stack import find_stack
+from headroles.models.heads.surgery import remove_heads, zero_heads
 from tests.models.families import (
     HEADS,
     LAYERS,
@@ -115,7 +116,7 @@ class TestEveryFamily:
         zero_heads(zeroed, heads)
         remove_heads(removed, heads)
         before = outputs(full)
-        sites = HeadSites(full)
+        sites = HeadSites(find_stack(full))
         with gated(sites, closed(heads)):
             masked = outputs(full)
         with gated(sites, closed([])):
@@ -143,7 +144,7 @@ class TestEveryFamily:
         pruned, zeroed = make_rich(kind), make_rich(kind)
         remove_heads(pruned, first)
         zero_heads(zeroed, first + then)
-        with gated(HeadSites(pruned), closed(then)):
+        with gated(HeadSites(find_stack(pruned)), closed(then)):
             assert_same_outputs(outputs(pruned), outputs(zeroed), of_double(kind))
         pruned(**INPUTS).last_hidden_state.sum().backward()
         queries = {n: p for n, p in pruned.named_parameters() if "query" in n}
@@ -152,17 +153,17 @@ class TestEveryFamily:
 
     def test_heads_that_stay_keep_their_weights(self, kind: str) -> None:
         model = make_rich(kind)
-        before = weights_of_heads(HeadSites(model))
-        assert list(before) == heads_of(model)
+        before = weights_of_heads(HeadSites(find_stack(model)))
+        assert list(before) == find_stack(model).heads
         remove_heads(model, of_family(kind, SOME + A_LAYER))
-        after = weights_of_heads(HeadSites(model))
-        assert list(after) == heads_of(model)
+        after = weights_of_heads(HeadSites(find_stack(model)))
+        assert list(after) == find_stack(model).heads
         assert all(torch.equal(before[head], own) for head, own in after.items())
 
     def test_gradients_are_those_of_finite_differences(self, kind: str) -> None:
         model = make_rich(kind)
         model.requires_grad_(False)
-        sites = HeadSites(model)
+        sites = HeadSites(find_stack(model))
         with gate_gradients(sites) as of_loss:
             found = of_loss(loss_of(model).sum()).sum(1)
         rough = is_in_float32(kind)
@@ -180,7 +181,7 @@ class TestEveryFamily:
 
     def test_passes_share_the_layers_that_are_the_same(self, kind: str) -> None:
         model = make_rich(kind)
-        sites = HeadSites(model)
+        sites = HeadSites(find_stack(model))
         settings = [closed(of_family(kind, one)) for one in ([], [(2, 1)], [(2, 0)], [(1, 1)])]
         computed: list[nn.Module] = []
         passes = SharedPasses(sites)
@@ -202,25 +203,26 @@ class TestEveryFamily:
 def test_uniform_is_attention_without_queries(kind: str) -> None:
     model, equal = make_rich(kind), make_rich(kind)
     heads = of_family(kind, [(1, 2), (2, 0)])
-    sites = HeadSites(equal)
+    sites = HeadSites(find_stack(equal))
     with torch.no_grad():
         for layer, head in heads:
             query = sites.layers[layer].query
             for values in query.linear.parameters():
                 values[query.rows[head]] = 0
-    with gated(HeadSites(model), closed(heads), Ablation("uniform", attention_mask=MASK)):
+    uniform = Ablation("uniform", attention_mask=MASK)
+    with gated(HeadSites(find_stack(model)), closed(heads), uniform):
         assert_same_outputs(outputs(model), outputs(equal), of_double(kind))
 
 
 def test_weights_of_a_head_are_all_that_is_its_own() -> None:
     model = make_model("bert")
-    before = weights_of_heads(HeadSites(model))
+    before = weights_of_heads(HeadSites(find_stack(model)))
     assert {len(own) for own in before.values()} == {4 * 8 * 32}
     own = model.encoder.layer[1].attention
     for linear in (own.self.query, own.self.key, own.self.value):
         linear.weight.data[16:24] += 1
     own.output.dense.weight.data[:, 16:24] += 1
-    after = weights_of_heads(HeadSites(model))
+    after = weights_of_heads(HeadSites(find_stack(model)))
     changed = {head for head, own in after.items() if not torch.equal(own, before[head])}
     assert changed == {(1, 2)}
     assert after[1, 2] == pytest.approx(before[1, 2] + 1)
@@ -232,7 +234,7 @@ def test_heads_keep_their_numbers() -> None:
     remove_heads(model, [(0, 2), (0, 0)])
     assert model.config.pruned_heads == {"0": [0, 2], "2": [3]}
     assert removed_heads(model.config) == [(0, 0), (0, 2), (2, 3)]
-    assert remaining_heads(model.config, HEADS) == ((1, 3), (0, 1, 2, 3), (0, 1, 2))
+    assert find_stack(model).remaining == ((1, 3), (0, 1, 2, 3), (0, 1, 2))
 
 
 @pytest.mark.parametrize("remove", [remove_heads, zero_heads])
@@ -252,7 +254,7 @@ def test_the_page_lists_the_families_that_prune_refuses() -> None:
 
 def test_gates_of_examples_one_by_one() -> None:
     model = make_rich("bert")
-    sites = HeadSites(model)
+    sites = HeadSites(find_stack(model))
     gates = torch.stack([closed([(1, 1)]), closed([])])
     with torch.no_grad():
         with gated(sites, gates):
@@ -265,7 +267,7 @@ def test_gates_of_examples_one_by_one() -> None:
 
 def test_mean_outputs_are_those_of_real_tokens() -> None:
     model = make_rich("bert")
-    sites = HeadSites(model)
+    sites = HeadSites(find_stack(model))
     seen: list[Tensor] = []
     with sites.changed(lambda _, given: seen.append(given[MASK.bool()].mean(0)) or given):
         outputs(model)
@@ -291,7 +293,7 @@ def test_mean_outputs_are_those_of_real_tokens() -> None:
 def test_uniform_by_hand() -> None:
     """Values [[1,0],[0,2],[3,1]] with equal attention: [4/3, 1] for all scores."""
     model = make_rich("bert")
-    sites = HeadSites(model)
+    sites = HeadSites(find_stack(model))
     projection = sites.layers[0].value
     output = torch.zeros(1, 3, projection.linear.out_features).double()
     output[0, :, projection.rows[1, :2]] = torch.tensor([[1.0, 0], [0, 2], [3, 1]]).double()
@@ -303,7 +305,7 @@ def test_uniform_by_hand() -> None:
 
 def test_a_pass_that_was_broken_off_leaves_no_trace() -> None:
     model = make_model("albert")
-    sites = HeadSites(model)
+    sites = HeadSites(find_stack(model))
     seen: list[int] = []
 
     def see(layer: int, outputs: Tensor) -> Tensor:

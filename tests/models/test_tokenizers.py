@@ -24,6 +24,7 @@ from headroles.corpus import Example
 from headroles.encoding import SPECIAL, EncodedExample, ExampleEncoder
 from headroles.errors import TokenizerError, UsageError
 from headroles.models.attention.reader import open_reader
+from headroles.models.heads.stack import find_stack
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.loading.tokenizers import encode as cut_words
 from headroles.models.loading.tokenizers import fit_to_words, with_prefix_space
@@ -345,7 +346,7 @@ def test_segments_are_those_of_the_tokenizer(kind: str, tmp_path: Path) -> None:
     if encoded.token_type_ids is not None:
         inputs["token_type_ids"] = torch.tensor(encoded.token_type_ids)[None]
     assert inputs.keys() == expected.keys()
-    with torch.no_grad(), open_reader(model) as reader:
+    with torch.no_grad(), open_reader(find_stack(model)) as reader:
         reader.read(inputs, found.__setitem__)
     with torch.no_grad():
         attentions = model(**expected, output_attentions=True).attentions

@@ -310,7 +310,7 @@ def test_contrasts_equal_their_definition(
     monkeypatch.setattr(AttentionReader, "read", read_planted)
     with prepared(read_conllu(tmp_path / "short.conllu")) as corpus:
         examples = list(make_examples(corpus, "adjacent"))
-        with open_reader(encoder.model) as reader:
+        with open_reader(encoder.stack) as reader:
             run = ScoringRun(encoder, replace(reader, reaches=REACHES), corpus, options)
             blocks = list(run.blocks())
     values = np.concatenate([block.values for block in blocks])
@@ -338,7 +338,7 @@ def test_nothing_is_asked_of_the_device_before_the_scores_are_fetched(
 ) -> None:
     encoder = load_encoder(make_bert(), ModelOptions(tokenizer=tokenizer, device="cpu"))
     cutter = ExampleEncoder(tokenizer, encoder.max_tokens, encoder.takes_token_types)
-    with prepared(read_conllu(sample)) as corpus, open_reader(encoder.model, measure) as reader:
+    with prepared(read_conllu(sample)) as corpus, open_reader(encoder.stack, measure) as reader:
         groups = "all" if score == "bias" else None  # which only weights and masses have
         roles = choose_roles(RoleOptions(roles=groups), ("nsubj", "obj"), SCORES[score], corpus)
         examples = cutter.encode(list(make_examples(corpus, "adjacent"))[:12], Counter())

@@ -16,6 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from headroles.errors import CorpusError, ModelError, StorageError, TokenizerError, UsageError
 from headroles.models.heads.gates import HeadSites, gated
+from headroles.models.heads.stack import find_stack
 from headroles.models.heads.surgery import remove_heads
 from headroles.storage import Parts, encode_arrays
 from headroles.tasks.options import TaskOptions
@@ -173,7 +174,7 @@ def test_losses_are_those_of_each_example_alone(run: TaskRun, classifier: Path) 
     found = run.outcomes(gates)
     for row, (text, label) in enumerate(SENTENCES):
         for place, setting in enumerate(gates):
-            with gated(HeadSites(model), setting):
+            with gated(HeadSites(find_stack(model)), setting):
                 logits = alone(model, text)
             loss = cross_entropy(logits, torch.tensor(["bad", "good"].index(label)))
             assert found.losses[row, place] == near(float(loss))

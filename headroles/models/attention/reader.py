@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from headroles.errors import HeadRolesError, ModelError, ModelSupportError, lacks_memory
 from headroles.models.attention.functions import (
@@ -38,25 +37,22 @@ from headroles.models.families import (
     INTERFACE,
     RETURNED,
     Family,
-    encoder_of,
-    find_family,
-    layer_reaches,
-    longest_input,
 )
 from headroles.models.heads.projections import ValueReader, find_projections, open_values
-from headroles.models.heads.remaining import Head, pruned_heads, remaining_heads
+from headroles.models.heads.remaining import Head, pruned_heads
+from headroles.models.heads.stack import Stack
 from headroles.models.options import WEIGHTS
 from headroles.wording import in_one_line
 
 
 @dataclass(frozen=True)
 class AttentionReader:
-    """Reader that runs an encoder and passes the attention weights of each layer to a function.
+    """Reader that runs a model and passes the attention weights of each layer to a function.
 
     `open_reader` makes it; it is usable until that context ends.
     """
 
-    model: PreTrainedModel | FunctionAttention
+    source: Stack | FunctionAttention
     family: Family
     n_heads: int
     reaches: tuple[int | None, ...]
@@ -77,7 +73,7 @@ class AttentionReader:
     def read(
         self, inputs: Mapping[str, Tensor], on_layer: OnLayer, names: Sequence[str] = ()
     ) -> None:
-        """Run the encoder on one batch. ``on_layer`` must not store the weights it is given.
+        """Run the model on one batch. ``on_layer`` must not store the weights it is given.
 
         Weights of heads that were removed from the model are 0. ``names`` are those of the
         examples, by which a user's own attention is found, and which messages name.
@@ -125,73 +121,81 @@ class AttentionReader:
 
 @contextmanager
 def open_reader(
-    model: PreTrainedModel | FunctionAttention, measure: str = WEIGHTS
+    source: Stack | FunctionAttention, measure: str = WEIGHTS
 ) -> Iterator[AttentionReader]:
-    """Make the attention of ``model`` readable; restore the model afterwards.
+    """Make the attention of a stack readable; restore its model afterwards.
 
     With the ``measure`` ``"norms"``, the reader passes norms (`NormReader`).
 
-    Only the encoder below any task head runs. A trial run counts the layers and heads, and compares
-    the weights of interface families with the family's own code. An encoder that cannot be read
-    through the interface is read through the attentions that it returns.
+    Only what is below a task head runs. A trial run counts the layers and heads, and compares the
+    weights of interface families with the family's own code. A model that cannot be read through
+    the interface is read through the attentions that it returns.
 
     Raises:
         ModelError: the model is in training mode, where dropout changes attention.
-        ModelSupportError: the model is not an encoder, or its attention cannot be reached.
+        ModelSupportError: its attention cannot be reached.
     """
-    with ExitStack() as stack:
-        stack.enter_context(torch.inference_mode())
-        if isinstance(model, FunctionAttention):
-            family, heads = Family("own attention", paths=None), model.heads
-            remaining, reaches = tuple(tuple(range(n)) for n in heads), (None,) * len(heads)
-            way = model.source
-            reader = AttentionReader(model, family, heads[0], reaches, remaining, model.run, way)
+    with ExitStack() as context:
+        context.enter_context(torch.inference_mode())
+        if isinstance(source, FunctionAttention):
+            reader = _reader_of_function(source)
         else:
-            reader = _open(stack, model)
+            reader = _open(context, source)
         if measure != WEIGHTS:
-            reader = replace(reader, norms=stack.enter_context(open_norms(reader)))
+            reader = replace(reader, norms=context.enter_context(open_norms(reader)))
         yield reader
 
 
-def _open(stack: ExitStack, model: PreTrainedModel) -> AttentionReader:
-    """Return a reader that uses the first way that works, and that ``stack`` closes."""
-    if model.training:
+def _reader_of_function(source: FunctionAttention) -> AttentionReader:
+    return AttentionReader(
+        source=source,
+        family=Family("own attention", paths=None),
+        n_heads=source.heads[0],
+        reaches=(None,) * len(source.heads),
+        remaining=tuple(tuple(range(n_heads)) for n_heads in source.heads),
+        run=source.run,
+        read_through=source.source,
+    )
+
+
+def _open(context: ExitStack, stack: Stack) -> AttentionReader:
+    """Return a reader that uses the first way that works, and that ``context`` closes."""
+    if stack.whole.training:
         raise ModelError(
             "the model is in training mode, where attention weights have gone through dropout; "
             "call model.eval() first"
         )
-    family, base = find_family(model), encoder_of(model)
     unread: ModelSupportError | None = None
-    if family.read_through == INTERFACE:
-        attempt = stack.enter_context(ExitStack())
+    if stack.family.read_through == INTERFACE:
+        attempt = context.enter_context(ExitStack())
         try:
-            run = attempt.enter_context(replaced_interface(base))
-            return _make_reader(base, family, run, INTERFACE)
+            run = attempt.enter_context(replaced_interface(stack.base))
+            return _make_reader(stack, run, INTERFACE)
         except ModelSupportError as error:
             attempt.close()
             unread = error
     try:
-        run = stack.enter_context(returned_attention(base, family))
-        return _make_reader(base, family, run, RETURNED)
+        run = context.enter_context(returned_attention(stack))
+        return _make_reader(stack, run, RETURNED)
     except ModelSupportError as error:
         raise error from unread
 
 
 @contextmanager
 def open_norms(reader: AttentionReader) -> Iterator[NormReader]:
-    """Open the norms of the layer that a reader reads; restore the model afterwards.
+    """Open the norms of the layer that a reader reads; restore its model afterwards.
 
     Raises ModelSupportError for a family whose projections are unknown.
     """
-    if isinstance(reader.model, FunctionAttention):
-        raise lacks_weights(reader.model.source)
-    with open_values(find_projections(reader.model)) as values:
+    if isinstance(reader.source, FunctionAttention):
+        raise lacks_weights(reader.source.source)
+    with open_values(find_projections(reader.source)) as values:
         yield NormReader(values)
 
 
-def _make_reader(base: PreTrainedModel, family: Family, run: Run, way: str) -> AttentionReader:
-    """Make a reader of a model; a trial run checks its weights, and counts layers and heads."""
-    heads: list[int] = []
+def _make_reader(stack: Stack, run: Run, way: str) -> AttentionReader:
+    """Make a reader of a stack; a trial run checks its weights, and counts layers and heads."""
+    family, heads = stack.family, list[int]()
 
     def note(layer: int, weights: Tensor) -> None:
         if weights.shape[-1] != weights.shape[-2]:
@@ -204,11 +208,11 @@ def _make_reader(base: PreTrainedModel, family: Family, run: Run, way: str) -> A
         heads.append(weights.shape[1])
 
     with _reads_tokens_alone(family):
-        run(trial_inputs(base, 1), Pass(note, n_layers=None))
-    pruned = pruned_heads(base.config)
+        run(trial_inputs(stack, 1), Pass(note, n_layers=None))
+    pruned = pruned_heads(stack.config)
     heads = [left + len(pruned.get(layer, ())) for layer, left in enumerate(heads)]
     n_layers, n_heads = len(heads), max(heads, default=0)
-    expected = getattr(base.config, "num_hidden_layers", n_layers)
+    expected = stack.n_layers or n_layers
     if n_layers != expected or heads != [n_heads] * n_layers or not heads:
         raise ModelSupportError(
             f"{family.name}: attention was seen {n_layers} times through the {way} of a model of "
@@ -216,18 +220,26 @@ def _make_reader(base: PreTrainedModel, family: Family, run: Run, way: str) -> A
             "layer, with as many heads in each. Run `headroles models` for the families that can "
             "be scored"
         )
-    remaining = remaining_heads(base.config, n_heads, n_layers)
-    reaches = layer_reaches(base.config, n_layers)
-    return AttentionReader(base, family, n_heads, reaches, remaining, run, way)
+    counted = replace(stack, n_layers=n_layers, n_heads=n_heads)
+    return AttentionReader(
+        source=counted,
+        family=family,
+        n_heads=n_heads,
+        reaches=counted.reaches,
+        remaining=counted.remaining,
+        run=run,
+        read_through=way,
+    )
 
 
 @contextmanager
-def returned_attention(base: PreTrainedModel, family: Family) -> Iterator[Run]:
+def returned_attention(stack: Stack) -> Iterator[Run]:
     """Open the attentions that a model returns; restore the model afterwards.
 
     The weights of all layers of a batch are in memory at once. Raises ModelSupportError for a model
     that returns no attention weights, or weights that depend on the padding of a batch.
     """
+    base, family = stack.base, stack.family
 
     def attend(inputs: Inputs, names: Sequence[str] = ()) -> list[Tensor]:
         n, width = inputs["attention_mask"].shape
@@ -253,7 +265,7 @@ def returned_attention(base: PreTrainedModel, family: Family) -> Iterator[Run]:
             this_pass.next_layer(weights)
 
     with attention_of_kind(base, "eager"):
-        trial = trial_inputs(base, 2)
+        trial = trial_inputs(stack, 2)
         ids, mask = trial["input_ids"], trial["attention_mask"]
         mask[1, ids.shape[1] // 2 + 1 :] = 0
         ids[mask == 0] = getattr(base.config, "pad_token_id", None) or 0
@@ -282,11 +294,11 @@ def _reads_tokens_alone(family: Family) -> Iterator[None]:
         ) from error
 
 
-def trial_inputs(base: PreTrainedModel, n: int) -> dict[str, Tensor]:
+def trial_inputs(stack: Stack, n: int) -> dict[str, Tensor]:
     """Make ``n`` short sequences of pieces that the model has embeddings for."""
-    width = min(8, longest_input(base, base.config) or 8)
-    size = cast(nn.Embedding, base.get_input_embeddings()).weight.shape[0]
-    ids = torch.arange(8, 8 + n * width, device=base.device).view(n, width) % size
+    width = min(8, stack.longest_input or 8)
+    size = cast(nn.Embedding, stack.base.get_input_embeddings()).weight.shape[0]
+    ids = torch.arange(8, 8 + n * width, device=stack.device).view(n, width) % size
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
 

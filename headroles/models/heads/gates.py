@@ -17,9 +17,7 @@ from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
-from headroles.models.families import Paths, encoder_of, find_family, layer_reaches
 from headroles.models.heads.projections import (
     ValueReader,
     find_projections,
@@ -27,6 +25,7 @@ from headroles.models.heads.projections import (
     open_values,
 )
 from headroles.models.heads.remaining import Head
+from headroles.models.heads.stack import Stack
 from headroles.models.options import MEAN, UNIFORM, ZERO
 
 Change: TypeAlias = Callable[[int, Tensor], Tensor]
@@ -36,14 +35,14 @@ the outputs that replace them.
 
 
 class HeadSites:
-    """Sites at which the outputs of all heads of a model can be read and changed.
+    """Sites at which the outputs of all heads of a stack can be read and changed.
 
     Raises ModelSupportError for a model of a family whose projections are not known.
     """
 
-    def __init__(self, model: PreTrainedModel) -> None:
-        self.model, self.layers = model, find_projections(model)
-        self.reaches = layer_reaches(encoder_of(model).config, len(self.layers))
+    def __init__(self, stack: Stack) -> None:
+        self.stack, self.layers = stack, find_projections(stack)
+        self.reaches = stack.reaches
 
     @property
     def n_layers(self) -> int:
@@ -53,13 +52,13 @@ class HeadSites:
     @property
     def n_heads(self) -> int:
         """Number of heads that each layer has, or had before some were removed."""
-        return int(encoder_of(self.model).config.num_attention_heads)
+        return self.stack.n_heads
 
     @property
     def description(self) -> dict[str, Any]:
         """Description of the model's heads, and of how they are reached."""
         return {
-            "family": find_family(self.model).name,
+            "family": self.stack.family.name,
             "read_through": "outputs of heads",
             "layers": self.n_layers,
             "heads": self.n_heads,
@@ -87,7 +86,7 @@ class HeadSites:
             return (changed.flatten(-2), *given[1:])
 
         with ExitStack() as stack:
-            stack.enter_context(cast(nn.Module, self.model).register_forward_pre_hook(start))
+            stack.enter_context(cast(nn.Module, self.stack.whole).register_forward_pre_hook(start))
             for module in served:
                 if module.in_features:
                     stack.enter_context(module.register_forward_pre_hook(put))
@@ -165,7 +164,7 @@ def sum_outputs(sites: HeadSites, inputs: Mapping[str, Tensor]) -> tuple[int, di
         return outputs
 
     with sites.changed(keep):
-        sites.model(**inputs)
+        sites.stack.whole(**inputs)
     return int(mask.sum()), sums
 
 
@@ -230,7 +229,7 @@ class SharedPasses:
 
         With ``values_are_read`` every pass runs hooks of the value projections where it has gates.
         """
-        paths = cast(Paths, find_family(sites.model).paths)
+        paths = sites.stack.paths
         layers = () if sites.layers_are_shared else sites.layers
         above = paths.output.partition("{}")[0] + "{}"
         self._layers = [layer.find.module(above) for layer in layers]
@@ -267,14 +266,13 @@ def first_tokens_alone(sites: HeadSites) -> Iterator[None]:
 
     Without effect for families that lack a module for that sum, and where layers share modules.
     """
-    base, paths = encoder_of(sites.model), find_family(sites.model).paths
-    if sites.layers_are_shared or not cast(Paths, paths).output.startswith(f"{_BLOCK}."):
+    if sites.layers_are_shared or not sites.stack.paths.output.startswith(f"{_BLOCK}."):
         yield
         return
 
     def cut(module: nn.Module, given: Any, output: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         return (output[0][:, :1], *output[1:])
 
-    block = base.get_submodule(_BLOCK.format(sites.n_layers - 1))
+    block = sites.stack.part.get_submodule(_BLOCK.format(sites.n_layers - 1))
     with block.register_forward_hook(cut):
         yield

@@ -24,7 +24,8 @@ from transformers.models.bert.modeling_bert import eager_attention_forward
 
 from headroles import storage
 from headroles.errors import HeadRolesError, ModelError
-from headroles.models.families import INTERFACE, encoder_of, find_family
+from headroles.models.families import INTERFACE
+from headroles.models.heads.stack import find_stack
 from headroles.models.options import PER_HEAD, SHARED, FactorMethod
 from headroles.storage import Count
 from headroles.wording import in_one_line
@@ -201,7 +202,7 @@ def is_low_rank(module: nn.Module) -> TypeGuard[_LowRankAttention]:
 
 def low_rank_modules(model: PreTrainedModel) -> Iterator[tuple[str, _LowRankAttention]]:
     """Yield such modules with their paths below the base model."""
-    for path, module in encoder_of(model).named_modules():
+    for path, module in find_stack(model).part.named_modules():
         if is_low_rank(module):
             yield path, module
 
@@ -211,21 +212,21 @@ def replace_scores(model: PreTrainedModel, path: str, scores: LowRankScores) -> 
 
     The module stays an instance of its own class, with the same scale, values and outputs.
     """
-    family = find_family(model)
-    assert family.paths is not None
-    module: Any = encoder_of(model).get_submodule(path)
-    names = [at.rpartition(".")[2] for at in (family.paths.query, family.paths.key)]
+    stack = find_stack(model)
+    paths = stack.paths
+    module: Any = stack.part.get_submodule(path)
+    names = [at.rpartition(".")[2] for at in (paths.query, paths.key)]
     reference = getattr(module, names[0]).weight
     for name in names:
         delattr(module, name)
-    above, _, output_name = family.paths.output.rpartition(".")
+    above, _, output_name = paths.output.rpartition(".")
     is_mobile = model.config.model_type == "mobilebert"
     shell = _MobileBertAttention if is_mobile else _LowRankAttention
     original = type(module)
     module.__class__ = type(original.__name__, (shell, original), {"__module__": __name__})
-    module.value_name = family.paths.value.rpartition(".")[2]
-    module.output_name = output_name if above == family.paths.attention else ""
-    module.through_interface = family.read_through == INTERFACE
+    module.value_name = paths.value.rpartition(".")[2]
+    module.output_name = output_name if above == paths.attention else ""
+    module.through_interface = stack.family.read_through == INTERFACE
     if not hasattr(module, "attention_head_size"):
         module.attention_head_size = module.head_dim
     module.scaling = module.attention_head_size**-0.5

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
-from headroles.models.families import Family, Paths, encoder_of, find_family
+from headroles.models.families import Paths
 from headroles.models.heads.low_rank import is_low_rank
-from headroles.models.heads.remaining import remaining_heads
+from headroles.models.heads.stack import Stack
 
 _Found = TypeVar("_Found")
 
@@ -91,22 +90,15 @@ class LayerProjections:
         return values if groups == 1 else values.repeat_interleave(groups, dim=-2)
 
 
-def find_projections(model: PreTrainedModel) -> tuple[LayerProjections, ...]:
+def find_projections(stack: Stack) -> tuple[LayerProjections, ...]:
     """Find the projections of every layer, in the order of layers; ALBERT's layers share theirs.
 
     Raises ModelSupportError for a family that is not listed, and for missing or unexpected modules,
     such as quantised ones.
     """
-    base, family = encoder_of(model), find_family(model)
-    if family.paths is None:
-        raise ModelSupportError(
-            f"norms, gates and the removal of heads are not possible for {family.name}: "
-            f"{family.why_no_paths or 'where it keeps its queries, keys and values is not known'}; "
-            "its attention weights can be scored"
-        )
-    remaining = remaining_heads(base.config, base.config.num_attention_heads)
+    paths, remaining = stack.paths, stack.remaining
     return tuple(
-        _of_layer(PathFinder(base, family, layer), heads) for layer, heads in enumerate(remaining)
+        _of_layer(PathFinder(stack, layer), paths, heads) for layer, heads in enumerate(remaining)
     )
 
 
@@ -118,8 +110,7 @@ def layers_that_share(layers: Sequence[LayerProjections]) -> dict[nn.Linear, lis
     return numbers
 
 
-def _of_layer(find: PathFinder, heads: tuple[int, ...]) -> LayerProjections:
-    paths = cast(Paths, find.family.paths)
+def _of_layer(find: PathFinder, paths: Paths, heads: tuple[int, ...]) -> LayerProjections:
     output = find.linear(paths.output)
     size, rest = divmod(output.in_features, max(len(heads), 1))
     if rest:
@@ -156,18 +147,17 @@ def _of_layer(find: PathFinder, heads: tuple[int, ...]) -> LayerProjections:
 
 @dataclass(frozen=True)
 class PathFinder:
-    """Finder of the modules of one layer by the paths of a family.
+    """Finder of the modules of one layer of a stack by its paths.
 
     Raises ModelSupportError if the model has no such path.
     """
 
-    base_model: PreTrainedModel
-    family: Family
+    stack: Stack
     layer: int
 
     def linear(self, path: str) -> nn.Linear:
         """Return the linear at ``path``. Raises ModelSupportError for another module."""
-        module = self._find(path, self.base_model.get_submodule)
+        module = self._find(path, self.stack.part.get_submodule)
         if type(module) is not nn.Linear:
             raise ModelSupportError(
                 f"{path.format(self.layer)} is a {type(module).__name__} and no Linear; "
@@ -177,11 +167,11 @@ class PathFinder:
 
     def parameter(self, path: str) -> nn.Parameter | None:
         """Return the parameter at ``path``; None without a path."""
-        return self._find(path, self.base_model.get_parameter) if path else None
+        return self._find(path, self.stack.part.get_parameter) if path else None
 
     def module(self, path: str) -> nn.Module:
         """Return the module at ``path``."""
-        return self._find(path, self.base_model.get_submodule)
+        return self._find(path, self.stack.part.get_submodule)
 
     def replace(self, path: str, value: nn.Module | nn.Parameter) -> None:
         """Put another module or parameter at ``path``."""
@@ -189,14 +179,14 @@ class PathFinder:
         setattr(self.module(above), name, value)
 
     def _find(self, path: str, find: Callable[[str], _Found]) -> _Found:
-        config = self.base_model.config
-        group = self.layer * getattr(config, "num_hidden_groups", 1) // config.num_hidden_layers
+        n_groups = getattr(self.stack.config, "num_hidden_groups", 1)
+        group = self.layer * n_groups // self.stack.n_layers
         full_path = path.format(self.layer, group=group)
         try:
             return find(full_path)
         except AttributeError as error:
             raise ModelSupportError(
-                f"this {self.family.name} model has no {full_path}: {error}; "
+                f"this {self.stack.family.name} model has no {full_path}: {error}; "
                 "its code differs from that of transformers"
             ) from error
 

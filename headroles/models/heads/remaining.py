@@ -52,18 +52,6 @@ def removed_heads(config: Any) -> list[Head]:
     return [(layer, head) for layer, heads in pruned_heads(config).items() for head in heads]
 
 
-def remaining_heads(
-    config: Any, n_heads: int, n_layers: int | None = None
-) -> tuple[tuple[int, ...], ...]:
-    """Return, for each layer, the numbers of the heads that remain of ``n_heads``."""
-    pruned = pruned_heads(config)
-    n_layers = config.num_hidden_layers if n_layers is None else n_layers
-    return tuple(
-        tuple(head for head in range(n_heads) if head not in pruned.get(layer, ()))
-        for layer in range(n_layers)
-    )
-
-
 def by_layer(heads: Iterable[Head]) -> dict[int, list[int]]:
     """Group heads by layer, sorted, without repeats."""
     grouped: dict[int, list[int]] = {}

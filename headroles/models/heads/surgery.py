@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelError, ModelSupportError, UsageError
-from headroles.models.families import RETURNED, Family, Paths, encoder_of
+from headroles.models.families import RETURNED, Family, Paths
 from headroles.models.heads.low_rank import is_low_rank, take
 from headroles.models.heads.projections import (
     LayerProjections,
@@ -27,9 +27,9 @@ from headroles.models.heads.remaining import (
     Head,
     by_layer,
     check_heads,
-    remaining_heads,
     removed_heads,
 )
+from headroles.models.heads.stack import find_stack
 
 _COUNTS = ("num_attention_heads", "n_heads", "num_heads")
 """Names by which attention modules store the number of their heads, if they do."""
@@ -59,9 +59,9 @@ def remove_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
 
 def _layers_to_change(model: PreTrainedModel, wanted: list[Head]) -> tuple[LayerProjections, ...]:
     """Find the projections of all layers; raise errors as `remove_heads` for heads ``wanted``."""
-    config = encoder_of(model).config
-    check_heads(wanted, config.num_hidden_layers, config.num_attention_heads)
-    layers, lost = find_projections(model), by_layer(wanted)
+    stack = find_stack(model)
+    check_heads(wanted, stack.n_layers, stack.n_heads)
+    layers, lost = find_projections(stack), by_layer(wanted)
     for first, *others in layers_that_share(layers).values():
         for other in others:
             if lost.get(other) != lost.get(first):
@@ -74,7 +74,7 @@ def _layers_to_change(model: PreTrainedModel, wanted: list[Head]) -> tuple[Layer
 
 def _record(model: PreTrainedModel, removed: list[Head]) -> None:
     """List the removed heads in the configuration, and in the copy that an encoder has."""
-    for config in (model.config, encoder_of(model).config):
+    for config in (model.config, find_stack(model).config):
         config.pruned_heads = {str(layer): heads for layer, heads in by_layer(removed).items()}
 
 
@@ -104,7 +104,8 @@ def zero_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
 
 def _cut_layer(layer: LayerProjections, indices: list[int]) -> None:
     """Keep only the heads at these indices of one layer."""
-    find, family, paths = layer.find, layer.find.family, cast(Paths, layer.find.family.paths)
+    find = layer.find
+    family, paths = find.stack.family, find.stack.paths
     attention = find.module(paths.attention)
     if getattr(attention, "head_logits_proj", None) is not None:
         raise ModelSupportError(
@@ -142,7 +143,7 @@ def _cut_layer(layer: LayerProjections, indices: list[int]) -> None:
 
 def _rows_left(layer: LayerProjections, indices: list[int], keys: list[int]) -> dict[str, Tensor]:
     """Return the rows of linears to keep, by path; ``keys`` are the indices of keys and values."""
-    paths = cast(Paths, layer.find.family.paths)
+    paths = layer.find.stack.paths
     parts = ((paths.query, layer.query, indices), (paths.key, layer.key, keys))
     rows: dict[str, list[Tensor]] = {}
     for path, part, kept in (*parts, (paths.value, layer.value, keys)):
@@ -164,9 +165,9 @@ def _keys_of(layer: LayerProjections, indices: list[int]) -> list[int]:
     As few keys remain as heads can share evenly; otherwise every head gets its own copy. Removing
     heads together or in steps has the same result: groups are those of the model as it was trained.
     """
-    config, shared = layer.find.base_model.config, len(layer.heads) // len(layer.value.rows)
-    n_heads = config.num_attention_heads
-    per_key = n_heads // (getattr(config, "num_key_value_heads", None) or n_heads)
+    stack, shared = layer.find.stack, len(layer.heads) // len(layer.value.rows)
+    n_heads = stack.n_heads
+    per_key = n_heads // (getattr(stack.config, "num_key_value_heads", None) or n_heads)
     groups = [layer.heads[index] // per_key for index in indices]
     distinct = list(dict.fromkeys(groups))
     per_group, rest = divmod(len(indices), max(len(distinct), 1))
@@ -177,11 +178,12 @@ def _keys_of(layer: LayerProjections, indices: list[int]) -> list[int]:
 
 def _give_all_layers_a_bias(layers: Sequence[LayerProjections]) -> None:
     """Let every layer compute the bias of its own heads, if the first layer did so for all."""
-    family = layers[0].find.family
+    stack = layers[0].find.stack
+    family = stack.family
     if not family.position_embedding:
         return
     attention: Any
-    first, *others = [layer.find.module(cast(Paths, family.paths).attention) for layer in layers]
+    first, *others = [layer.find.module(stack.paths.attention) for layer in layers]
     for attention in others:
         if not getattr(attention, family.position_embedding, None):
             embedding = copy.deepcopy(getattr(first, family.position_embedding))
@@ -221,10 +223,3 @@ def _attend_to_nothing(
         output = getattr(attention, name)(output)
     of_entities = (None,) if family.name == "LUKE" else ()
     return output, *of_entities, hidden_states.new_zeros(batch, 0, width, width)
-
-
-def heads_of(model: PreTrainedModel) -> list[Head]:
-    """Return the heads that ``model`` has, as (layer, head)."""
-    config = encoder_of(model).config
-    remaining = remaining_heads(config, config.num_attention_heads)
-    return [(layer, head) for layer, heads in enumerate(remaining) for head in heads]

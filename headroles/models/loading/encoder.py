@@ -25,7 +25,8 @@ from headroles.models.attention.functions import (
     make_attention,
     name_of,
 )
-from headroles.models.families import check_supported, encoder_of, longest_input
+from headroles.models.families import check_supported
+from headroles.models.heads.stack import Stack, find_stack
 from headroles.models.loading.folders import languages_of
 from headroles.models.loading.tokenizers import (
     check_tokenizer,
@@ -63,7 +64,7 @@ Attending: TypeAlias = Model | AttentionFunction | SavedAttention
 class LoadedModel:
     """A model that is ready to be scored. ``max_tokens`` includes special tokens."""
 
-    network: PreTrainedModel | FunctionAttention
+    attention: Stack | FunctionAttention
     tokenizer: PreTrainedTokenizerBase
     max_tokens: int
     takes_token_types: bool
@@ -72,11 +73,16 @@ class LoadedModel:
     """Alignment of word pieces that no tokenizer makes."""
 
     @property
+    def stack(self) -> Stack:
+        """Its layers of attention. Raises UsageError if only attention is known."""
+        if isinstance(self.attention, FunctionAttention):
+            raise lacks_weights(self.attention.source)
+        return self.attention
+
+    @property
     def model(self) -> PreTrainedModel:
-        """The model itself. Raises ModelSupportError if only attention is known."""
-        if isinstance(self.network, FunctionAttention):
-            raise lacks_weights(self.network.source)
-        return self.network
+        """The model itself. Raises UsageError if only attention is known."""
+        return self.stack.whole
 
     def example_encoder(self) -> ExampleEncoder:
         """Return the encoder of examples as word pieces."""
@@ -87,7 +93,7 @@ class LoadedModel:
     @property
     def device(self) -> torch.device:
         """Device that the inputs have to be on."""
-        return self.network.device
+        return self.attention.device
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -142,17 +148,17 @@ def load_encoder(
         network, doubts = read_model(source, options, head)
         cast(nn.Module, network).to(choose_device(options.device))
     name = source or type(network).__name__
-    _check_finite(network, name)
+    stack = find_stack(network)
+    _check_finite(stack, name)
     tokenizer = load_tokenizer(options.tokenizer or of_wrapper or source, options)
     check_tokenizer(tokenizer, network, name)
-    encoder = encoder_of(network)
-    limits = (longest_input(encoder, encoder.config), limit_of(tokenizer))
-    read = encoder if head == ENCODER else network
+    limits = (stack.longest_input, limit_of(tokenizer))
+    read = stack.base if head == ENCODER else network
     return LoadedModel(
-        network=network,
+        attention=stack,
         tokenizer=fit_to_words(tokenizer) if head == ENCODER else tokenizer,
         max_tokens=min(int(limit) for limit in limits if limit is not None),
-        takes_token_types=_takes_token_types(encoder, tokenizer),
+        takes_token_types=_takes_token_types(stack.base, tokenizer),
         description=RecordedModel(
             model=name,
             revision=getattr(network.config, "_commit_hash", None) or options.revision,
@@ -195,7 +201,7 @@ def _load_function(given: AttentionFunction | SavedAttention, options: ModelOpti
     takes_types = by_words is None and "token_type_ids" in tokenizer.model_input_names
     network = make_attention(given, tokenizer, takes_types, device)
     return LoadedModel(
-        network=network,
+        attention=network,
         tokenizer=tokenizer,
         max_tokens=limit_of(tokenizer),
         takes_token_types=takes_types,
@@ -262,8 +268,8 @@ def config_digest(config: PreTrainedConfig) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _check_finite(network: PreTrainedModel, name: str) -> None:
-    for parameter, values in encoder_of(network).named_parameters():
+def _check_finite(stack: Stack, name: str) -> None:
+    for parameter, values in stack.base.named_parameters():
         # A finite sum has finite terms, and costs no memory; an infinite one may be an overflow.
         total = values.detach().sum(dtype=torch.float32)
         if not torch.isfinite(total) and not torch.isfinite(values).all():

@@ -37,7 +37,6 @@ from transformers.utils.hub import cached_file
 from headroles.errors import ModelError, ModelSupportError, lacks_memory
 from headroles.models.families import (
     check_supported,
-    encoder_of,
     is_encoder_decoder,
     quiet_transformers,
 )
@@ -47,6 +46,7 @@ from headroles.models.heads.low_rank import (
     low_rank_model,
 )
 from headroles.models.heads.remaining import Head, removed_heads
+from headroles.models.heads.stack import find_stack
 from headroles.models.heads.surgery import remove_listed
 from headroles.models.loading.folders import (
     advice_on_weights,
@@ -115,7 +115,7 @@ def read_model(
         _check_complete(model, name, report, head)
         doubts += _unused_layers(report["unexpected_keys"])
     cast(nn.Module, model).eval()
-    return encoder_of(model) if head == ENCODER else model, doubts
+    return find_stack(model).base if head == ENCODER else model, doubts
 
 
 def _from_pretrained(

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
-from headroles.models.families import encoder_of, find_family
 from headroles.models.heads.low_rank import LowRankScores, is_low_rank, replace_scores, saved_whole
 from headroles.models.heads.projections import find_projections, layers_that_share
+from headroles.models.heads.stack import Stack
 from headroles.models.shared.factorisation import Factors, InputMoments, ScoreMaps
 
 
@@ -32,7 +32,7 @@ class Site:
     """Module whose input is that of queries and keys."""
 
 
-def find_sites(model: PreTrainedModel) -> tuple[Site, ...]:
+def find_sites(stack: Stack) -> tuple[Site, ...]:
     """Find the sites whose queries and keys can be replaced, in the order of layers.
 
     Layers that have lost all their heads have no site.
@@ -40,7 +40,7 @@ def find_sites(model: PreTrainedModel) -> tuple[Site, ...]:
     Raises ModelSupportError for families with position terms in their scores, for models whose
     queries and keys are of low rank already, and as `find_projections`.
     """
-    base, family = encoder_of(model), find_family(model)
+    family = stack.family
     if family.has_own_forward:
         raise ModelSupportError(
             f"the attention of {family.name} cannot be run with shared queries and keys; give a "
@@ -52,12 +52,12 @@ def find_sites(model: PreTrainedModel) -> tuple[Site, ...]:
             "more than queries and keys, and sharing these would change them; give a model without "
             "position terms in its scores, such as BERT, RoBERTa or DistilBERT"
         )
-    if any(map(is_low_rank, base.modules())):
+    if any(map(is_low_rank, stack.part.modules())):
         raise ModelSupportError(
             "the queries and keys of this model are of low rank already; give the original model"
         )
-    projections, sites = find_projections(model), []
-    paths = {module: path for path, module in base.named_modules()}
+    projections, sites = find_projections(stack), []
+    paths = {module: path for path, module in stack.part.named_modules()}
     for layers in layers_that_share(projections).values():
         layer = projections[layers[0]]
         if layer.heads and layer.query is not None and layer.key is not None:
@@ -80,9 +80,9 @@ def install(model: PreTrainedModel, site: Site, factors: Factors) -> None:
 
 @contextmanager
 def reading_inputs(
-    model: PreTrainedModel, sites: Sequence[Site]
+    stack: Stack, sites: Sequence[Site]
 ) -> Iterator[Callable[[Mapping[str, Tensor]], list[tuple[int, Sums]]]]:
-    """Yield a function that runs the encoder on a batch, and sums the inputs of each site.
+    """Yield a function that runs a stack on a batch, and sums the inputs of each site.
 
     It returns the index of a site and the sums of real tokens, once for each of its layers.
     """
@@ -96,13 +96,13 @@ def reading_inputs(
         nonlocal mask
         mask = batch["attention_mask"].bool()
         sums.clear()
-        encoder_of(model)(**batch)
+        stack.base(**batch)
         return list(sums)
 
-    with ExitStack() as stack:
+    with ExitStack() as context:
         for number, site in enumerate(sites):
-            stack.enter_context(site.query.register_forward_pre_hook(partial(keep, number)))
-        stack.enter_context(torch.inference_mode())
+            context.enter_context(site.query.register_forward_pre_hook(partial(keep, number)))
+        context.enter_context(torch.inference_mode())
         yield read
 
 

@@ -223,7 +223,7 @@ def read_heads(
         reader.read(batch.inputs, take, [example.id for example in batch.examples])
         return of_heads
 
-    with open_reader(encoder.network, measure) as reader:
+    with open_reader(encoder.attention, measure) as reader:
         there = {(k, head) for k, remaining in enumerate(reader.remaining) for head in remaining}
         if lacking := [head_name(head) for head in sorted(wanted - there)]:
             raise UsageError(f"the model has no head {listed(lacking)}; name others")

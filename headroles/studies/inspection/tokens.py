@@ -232,7 +232,7 @@ def read_corpus(model: Model, corpus: PreparedCorpus, options: TokenOptions) -> 
     frequencies, encoder = count_words(options, corpus), load_encoder(model, options)
     skipped, documents, rows, done = Counter(corpus.skipped), [], [], 0
     cut, budget = encoder.example_encoder(), Budget.of(encoder.device, options.batch_tokens)
-    with open_reader(encoder.model) as reader, open_norms(reader) as norms:
+    with open_reader(encoder.stack) as reader, open_norms(reader) as norms:
 
         def read(batch: ExampleBatch) -> list[Float32Array]:
             per_token = read_tokens(encoder, reader, norms, batch)

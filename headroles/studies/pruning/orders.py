@@ -14,7 +14,7 @@ from msgspec import Meta
 from headroles.errors import UsageError
 from headroles.models.heads.projections import find_projections, layers_that_share
 from headroles.models.heads.remaining import Head
-from headroles.models.heads.surgery import heads_of
+from headroles.models.heads.stack import Stack
 from headroles.options import Convert, Seed, split_names
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.importance import ImportanceOptions, normalise, values_of
@@ -24,7 +24,7 @@ from headroles.tasks.outcomes import Derivatives
 from headroles.tasks.running import TaskRun
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    pass
 
 _Plain = Literal["bottom", "top", "middle", "both_ends", "alternate", "random", "random_per_layer"]
 Order = Literal["importance", "reestimated", "ablation", "with_role", "without_role", _Plain]
@@ -83,12 +83,12 @@ Units = Mapping[Head, Sequence[Head]]
 """Heads that are removed at once, by the first of them."""
 
 
-def units_of(model: PreTrainedModel) -> Units:
+def units_of(stack: Stack) -> Units:
     """Return the units of a model: a head of all layers that share an attention module.
 
     Raises UsageError if different numbers of layers share modules.
     """
-    groups = list(layers_that_share(find_projections(model)).values())
+    groups = list(layers_that_share(find_projections(stack)).values())
     if len(sizes := {len(group) for group in groups}) > 1:
         raise UsageError(
             f"layers of this model share attention modules in groups of {sorted(sizes)}; heads "
@@ -97,7 +97,7 @@ def units_of(model: PreTrainedModel) -> Units:
     layers = {group[0]: group for group in groups}
     return {
         (first, number): [(layer, number) for layer in layers[first]]
-        for first, number in heads_of(model)
+        for first, number in stack.heads
         if first in layers
     }
 

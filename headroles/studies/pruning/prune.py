@@ -22,7 +22,8 @@ from headroles.arrays import FloatArray
 from headroles.errors import ModelError, UsageError
 from headroles.models.heads.gates import HeadSites, gated, weights_of_heads
 from headroles.models.heads.remaining import Head
-from headroles.models.heads.surgery import heads_of, remove_heads, zero_heads
+from headroles.models.heads.stack import Stack
+from headroles.models.heads.surgery import remove_heads, zero_heads
 from headroles.models.loading.encoder import LoadedModel, load_encoder
 from headroles.models.loading.saved_models import PrunedModel, model_folder
 from headroles.options import Convert, Flag, Options, fields_of, takes
@@ -290,7 +291,7 @@ def prune_heads(
         run, tested, tuned = runs
         encoder = opened.encoder if opened else load_encoder(model, options, head=None)
         keep_parts("pruning", options, run, tested)
-        removed = _choose(encoder.model, options, run)
+        removed = _choose(encoder.stack, options, run)
         before = None if tested is None else tested.outcomes_unmasked()
         return write_without(
             Pruning,
@@ -306,13 +307,13 @@ def prune_heads(
         )
 
 
-def _choose(model: PreTrainedModel, options: PruneOptions, run: TaskRun | None) -> list[Head]:
+def _choose(stack: Stack, options: PruneOptions, run: TaskRun | None) -> list[Head]:
     """Return the heads to remove; the same heads from layers that share a module.
 
     Raises UsageError for more heads to keep than there are, or a part of a unit, and as
     `choose_heads`.
     """
-    units = units_of(model)
+    units = units_of(stack)
     size = max(map(len, units.values()), default=1)
     n_heads, keep = size * len(units), options.keep or 0
     if keep > n_heads:
@@ -350,7 +351,7 @@ def write_without(
     """
     network = encoder.model
     if frame is None:
-        rows = [(*head, head in removed) for head in heads_of(network)]
+        rows = [(*head, head in removed) for head in encoder.stack.heads]
         frame = pd.DataFrame(rows, columns=list(Pruning.columns))
     n_before = n_parameters(network)
     remove = zero_heads if zeroed else remove_heads
@@ -370,7 +371,7 @@ def write_without(
     }
     record = Record.now(
         kind=kind.kind,
-        model=structs.replace(encoder.description, **HeadSites(network).description),
+        model=structs.replace(encoder.description, **HeadSites(encoder.stack).description),
         options=options.record(),
         facts={"fine_tuning": None, **facts, **measured},
     )

@@ -20,7 +20,7 @@ from msgspec import Meta, structs
 from headroles.corpus import Corpus, make_examples, prepared, read_conllu
 from headroles.encoding import check_known_pieces
 from headroles.errors import CorpusError, UsageError
-from headroles.models.families import encoder_of
+from headroles.models.heads.stack import Stack, find_stack
 from headroles.models.options import SHARED
 from headroles.models.shared.factorisation import Factors, InputMoments, factorise, score_error
 from headroles.options import Options, Seed, takes
@@ -204,9 +204,9 @@ def collaborate_heads(
         whole = load_encoder(model, options, head=None)
         network, loaded = whole.model, replace(shown, tokenizer=whole.tokenizer)
         encoder = load_encoder(network, loaded)
-        with open_reader(network) as reader:
+        with open_reader(whole.stack) as reader:
             n_heads, described = reader.n_heads, reader.description
-        sites = find_sites(network)
+        sites = find_sites(whole.stack)
         _check_rank(options, sites, n_heads)
         run = None if task is None else open_run(network, task, loaded)
         learnt, held_out, corpus = read_sample(encoder, sample, options)
@@ -214,12 +214,13 @@ def collaborate_heads(
         n_examples = len(learnt.lengths) + len(held_out.lengths)
         n_of_task = 0 if run is None else 2 * len(run.task)
         rounds.expect(n_examples * (1 + _PASSES_OF_FIT * len(sites) + 2) + n_of_task)
-        fits = _fit_sites(network, sites, (learnt, held_out), options, n_heads, rounds)
+        fits = _fit_sites(whole.stack, sites, (learnt, held_out), options, n_heads, rounds)
         after = copy.deepcopy(network)
         for fit in fits:
             install(after, fit.site, fit.factors)
+        changed = find_stack(after)
         measured = {
-            name: divergences(network, after, passes, rounds.share(2 * len(passes.lengths)))
+            name: divergences(whole.stack, changed, passes, rounds.share(2 * len(passes.lengths)))
             for name, passes in (("divergence", learnt), ("divergence_held_out", held_out))
         }
         change = None if run is None else _change_in_task(run, after, loaded, rounds)
@@ -234,8 +235,8 @@ def collaborate_heads(
             "bundled": sample is None,
             "examples_held_out": len(held_out.lengths),
             "tokens": n_tokens,
-            "parameters_before": n_parameters(encoder_of(network)),
-            "parameters_after": n_parameters(encoder_of(after)),
+            "parameters_before": n_parameters(whole.stack.base),
+            "parameters_after": n_parameters(changed.base),
             "passes": [_pass(fits, n) for n in LENGTHS if n <= encoder.max_tokens],
             "task": change,
         },
@@ -383,7 +384,7 @@ class _Fit(NamedTuple):
 
 
 def _fit_sites(
-    network: PreTrainedModel,
+    stack: Stack,
     sites: tuple[Site, ...],
     parts: tuple[Passes[ExampleBatch], ...],
     options: CollaborateOptions,
@@ -393,7 +394,7 @@ def _fit_sites(
     """Fit factors of every site to the first of ``parts``; whole layers have ``n_heads``."""
     n_each = sum(len(part.lengths) for part in parts) * _PASSES_OF_FIT
     learnt, held_out = (
-        moments_of(network, sites, part, rounds.share(len(part.lengths))) for part in parts
+        moments_of(stack, sites, part, rounds.share(len(part.lengths))) for part in parts
     )
     fits: list[_Fit] = []
     for site, seen, unseen in zip(sites, learnt, held_out, strict=True):
@@ -409,7 +410,7 @@ def _fit_sites(
 
 
 def moments_of(
-    network: PreTrainedModel,
+    stack: Stack,
     sites: tuple[Site, ...],
     passes: Passes[ExampleBatch],
     on_progress: OnProgress | None = None,
@@ -418,7 +419,7 @@ def moments_of(
     from headroles.models.shared.sites import Sums, reading_inputs
 
     totals: dict[int, Sums] = {}
-    with reading_inputs(network, sites) as read:
+    with reading_inputs(stack, sites) as read:
         for _, sums in passes.over_all(lambda batch: read(batch.inputs), on_progress):
             for number, of_site in sums:
                 before = totals.get(number, (0,) * len(of_site))
@@ -453,8 +454,8 @@ def _find(
 
 
 def divergences(
-    before: PreTrainedModel,
-    after: PreTrainedModel,
+    before: Stack,
+    after: Stack,
     passes: Passes[ExampleBatch],
     on_progress: OnProgress | None = None,
 ) -> FloatArray:

@@ -181,14 +181,14 @@ def find_redundancy(model: Model, options: RedundancyOptions) -> Redundancy:
     table = None if options.roles_from is None else RoleTable.load(options.roles_from)
     check_is_model(model)
     encoder = load_encoder(model, options)
-    with open_reader(encoder.model) as reader:
+    with open_reader(encoder.stack) as reader:
         described = reader.description
     if table is not None and (removed := removed_heads(encoder.model.config)):
         raise UsageError(
             f"the model lacks {len(removed)} of its heads, and comparing roles needs layers with "
             "all heads; take the model that it was pruned from, or leave the roles out"
         )
-    sites = find_sites(encoder.model)
+    sites = find_sites(encoder.stack)
     rng = np.random.default_rng(options.seed)
     layers = _layers(sites, options, rng)
     common = [(overlaps(site.maps.query), overlaps(site.maps.key)) for site in sites]

@@ -20,6 +20,7 @@ from headroles.encoding import SPECIAL, EncodedExample, collate
 from headroles.errors import CorpusError, ModelError
 from headroles.models.attention.reader import open_norms, open_reader
 from headroles.models.heads.projections import find_projections
+from headroles.models.heads.stack import find_stack
 from headroles.models.heads.surgery import remove_heads
 from headroles.models.loading.encoder import LoadedModel
 from headroles.passes.loop import ExampleBatch, as_tensors
@@ -60,14 +61,14 @@ def read(model: PreTrainedModel, examples: list[EncodedExample]) -> np.ndarray:
     """What is read of examples side by side, (examples, layers, 4, tokens)."""
     tensors = as_tensors(collate(examples, 0), torch.device("cpu"))
     batch = ExampleBatch([*range(len(examples))], examples, tensors)
-    with open_reader(model) as reader, open_norms(reader) as norms:
-        encoder = LoadedModel(model, make_tokenizer(), 64, False, {})
+    with open_reader(find_stack(model)) as reader, open_norms(reader) as norms:
+        encoder = LoadedModel(find_stack(model), make_tokenizer(), 64, False, {})
         return read_tokens(encoder, reader, norms, batch)
 
 
 def brute_force(model: PreTrainedModel, example: EncodedExample) -> np.ndarray:
     """(layers, 4, tokens): attention as transformers returns it, a vector for each pair."""
-    layers = find_projections(model)
+    layers = find_projections(find_stack(model))
     outputs: dict[nn.Module, list[Tensor]] = {one.value.linear: [] for one in layers}
 
     def keep(module: nn.Module, given: object, output: Tensor) -> None:

@@ -21,7 +21,7 @@ from headroles import ablate_heads, find_pruning_curves, gate_heads, load_model,
 from headroles.errors import ModelError, UsageError
 from headroles.models.heads.gates import weights_of_heads
 from headroles.models.heads.remaining import removed_heads
-from headroles.models.heads.surgery import heads_of, remove_heads, zero_heads
+from headroles.models.heads.surgery import remove_heads, zero_heads
 from headroles.studies.pruning.orders import choose_heads, order_layers
 from headroles.studies.pruning.prune import (
     PruneOptions,
@@ -225,7 +225,7 @@ def test_masked_is_as_without_the_heads(labelled: Path, tmp_path: Path) -> None:
         opened = open_run(model, labelled, asked)
         write_without(Pruning, opened.encoder, first, folder, asked, order="")
         opened = open_run(folder, labelled, asked)
-        rest = [head for head in heads_of(opened.encoder.model) if head in GONE]
+        rest = [head for head in opened.encoder.stack.heads if head in GONE]
         fine_tune(opened, None, rest, asked)
         losses.append(masked_losses(opened))
     assert losses[0] == near(losses[1])

@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerFast
 
 from headroles import Collaboration, CollaborativeModel, collaborate_heads, read_conllu
 from headroles.errors import CorpusError, TokenizerError
+from headroles.models.heads.stack import find_stack
 from headroles.models.heads.surgery import remove_heads
 from headroles.passes.loop import Budget, ExampleBatch, Passes
 from headroles.studies.sharing.collaborate import divergences, multiplications
@@ -125,7 +126,8 @@ def test_divergence_is_that_of_all_real_rows(removed: list[tuple[int, int]]) -> 
     def make(rows: list[int]) -> ExampleBatch:
         return ExampleBatch(rows, [], {name: values[rows] for name, values in batch.items()})
 
-    found = divergences(model, other, Passes(lengths, make, str, Budget(1)))
+    stacks = find_stack(model), find_stack(other)
+    found = divergences(*stacks, Passes(lengths, make, str, Budget(1)))
     assert_same_sums(found, expected / sum(lengths), of=WEIGHTS)
     assert weights_of(model)[0].shape[1] == 7
 

@@ -1,0 +1,154 @@
+"""A stack: the layers of attention of a model, in one value that everything else asks.
+
+A model has a stack of layers, perhaps below a task head, or beside a decoder. What runs, what is
+read, where the projections are, how many layers and heads there are, which heads were removed and
+how far each layer sees is found here, once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from headroles.errors import ModelSupportError
+from headroles.models.families import Family, Paths, find_family, is_encoder_decoder
+from headroles.models.heads.remaining import Head, pruned_heads
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The layers of attention of a model; `find_stack` makes it."""
+
+    whole: PreTrainedModel
+    """The model with all that is around the stack, such as a task head."""
+    base: PreTrainedModel
+    """The part that runs on a batch of tokens."""
+    part: PreTrainedModel
+    """The part of ``base`` whose attention is read; its paths begin below it."""
+    family: Family
+    n_layers: int
+    """Number of layers; 0 if the configuration does not say, before a trial counts them."""
+    n_heads: int
+    """Number of heads that each layer has, or had before some were removed; 0 as for layers."""
+
+    @property
+    def config(self) -> Any:
+        """Configuration of the part that is read."""
+        return self.part.config
+
+    @property
+    def device(self) -> torch.device:
+        """Device that the inputs have to be on."""
+        return self.base.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the weights."""
+        return self.base.dtype
+
+    @property
+    def paths(self) -> Paths:
+        """Paths of the projections below ``part``. Raises ModelSupportError if they are unknown."""
+        if self.family.paths is None:
+            reason = self.family.why_no_paths
+            raise ModelSupportError(
+                "norms, gates and the removal of heads are not possible for "
+                f"{self.family.name}: "
+                f"{reason or 'where it keeps its queries, keys and values is not known'}; "
+                "its attention weights can be scored"
+            )
+        return self.family.paths
+
+    @property
+    def remaining(self) -> tuple[tuple[int, ...], ...]:
+        """For each layer, the numbers of the heads that it has now.
+
+        Heads keep the numbers that they had when the model was trained. Raises ModelError for a
+        configuration that lists heads which the model cannot have had.
+        """
+        pruned = pruned_heads(self.config)
+        return tuple(
+            tuple(head for head in range(self.n_heads) if head not in pruned.get(layer, ()))
+            for layer in range(self.n_layers)
+        )
+
+    @property
+    def heads(self) -> list[Head]:
+        """The heads that the model has now, as (layer, head)."""
+        return [(layer, head) for layer, heads in enumerate(self.remaining) for head in heads]
+
+    @property
+    def reaches(self) -> tuple[int | None, ...]:
+        """For each layer, how far attention reaches to either side; None if unlimited."""
+        config = self.config
+        kinds = getattr(config, "layer_types", None) or ["full_attention"] * self.n_layers
+        differ = getattr(config, "is_heterogeneous", False)
+        configs = config.per_layer_config if differ else [config] * self.n_layers
+        sides = 2 if config.model_type == "t5gemma2_text" else 1  # its width is that of both sides
+        return tuple(
+            of_layer.sliding_window // sides if kind == "sliding_attention" else None
+            for kind, of_layer in zip(kinds, configs, strict=True)
+        )
+
+    @property
+    def longest_input(self) -> int | None:
+        """Largest number of tokens for the position embeddings; None if unlimited."""
+        for name, module in cast(nn.Module, self.base).named_modules():
+            if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+                # RoBERTa counts positions from behind the padding index
+                taken = 0 if module.padding_idx is None else module.padding_idx + 1
+                return module.num_embeddings - taken
+        most: int | None = getattr(self.base.config, "max_position_embeddings", None)
+        return most if most is None or most > 0 else None  # XLNet says -1
+
+
+def find_stack(model: PreTrainedModel) -> Stack:
+    """Find the encoder in a model, below any task head and without any decoder.
+
+    Raises ModelSupportError for decoders and other models that cannot be scored.
+    """
+    family, encoder = find_family(model), _encoder_in(model)
+    return Stack(
+        whole=model,
+        base=encoder,
+        part=encoder,
+        family=family,
+        n_layers=getattr(encoder.config, "num_hidden_layers", 0),
+        n_heads=getattr(encoder.config, "num_attention_heads", 0),
+    )
+
+
+def _encoder_in(model: PreTrainedModel) -> PreTrainedModel:
+    """Return the encoder of a model, without any task head or decoder."""
+    base = cast("PreTrainedModel", model.base_model)
+    if not is_encoder_decoder(model.config):
+        return base
+    encoder: Any = base.get_encoder()
+    if getattr(encoder, "config", None) is None:
+        encoder = EncoderHalf(model.config, encoder)
+    return cast("PreTrainedModel", getattr(encoder, "text_model", encoder))
+
+
+class EncoderHalf(PreTrainedModel):  # type: ignore[no-untyped-call]
+    """The encoder of an encoder-decoder, where it has no configuration of its own (FSMT)."""
+
+    def __init__(self, config: PreTrainedConfig, encoder: nn.Module) -> None:
+        super().__init__(config)
+        self.encoder = encoder
+        self.training = encoder.training
+
+    def get_encoder(self, modality: str | None = None) -> PreTrainedModel:
+        """Return the encoder as a model, which this is."""
+        return self
+
+    def get_input_embeddings(self) -> nn.Module:
+        """Return the embeddings of tokens."""
+        return self.encoder.get_submodule("embed_tokens")
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, **others: Any) -> Any:
+        """Run the encoder."""
+        return self.encoder(input_ids, attention_mask, **others)
