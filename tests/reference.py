@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headroles.corpus import Example
+from headroles.reach import EVERYTHING, Reach
 from tests.rounding import SUMS, largest_excess
 
 Attention = NDArray[np.float64]
@@ -58,15 +59,20 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is scored: the kind of score, and how far a query can attend to either side."""
+    """What is scored: the kind of score, and how far a query can attend."""
 
     score: str = "bias"
-    reach: int | None = None
+    reach: Reach = EVERYTHING
     window: int = 2
 
     def keys(self, query: int, n: int) -> list[int]:
         """The keys that a query can attend to."""
-        return [j for j in range(n) if self.reach is None or abs(query - j) <= self.reach]
+        back, ahead = (n if limit is None else limit for limit in self.reach)
+        return [j for j in range(n) if query - back <= j <= query + ahead]
+
+    def visible(self, n: int) -> NDArray[np.bool_]:
+        """(n, n): the keys that each query can attend to."""
+        return np.array([[j in self.keys(i, n) for j in range(n)] for i in range(n)])
 
     def row(self, attention: Attention, query: int, sieve: Sequence[int]) -> Any:
         """What is read from one row; None if it says nothing."""

@@ -15,6 +15,7 @@ from benchmarks.fuzz import Attempt, Surface, make_tokenizer, spoil_bytes, spoil
 from headroles.corpus import Skipped, make_examples, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
 from headroles.errors import HeadRolesError
+from headroles.reach import EVERYTHING
 from headroles.roles import (
     SCORES,
     PaddedBatch,
@@ -117,7 +118,7 @@ def prepare(
             encoded = encoder.encode(make_examples(corpus, pairing), skipped)
         for start in range(0, len(encoded), 64):
             for score in SCORES.values():
-                scope = Scope(PaddedBatch(encoded[start : start + 64]), None, score)
+                scope = Scope(PaddedBatch(encoded[start : start + 64]), EVERYTHING, score)
                 make_readout(choose_roles(options, relations, score), scope)
     except HeadRolesError as error:
         message = str(error)

@@ -26,6 +26,7 @@ import numpy as np
 from headroles.arrays import BoolArray, Float32Array, IntArray
 from headroles.corpus import Sentence
 from headroles.encoding import SPECIAL, EncodedExample, pad
+from headroles.reach import Reach
 from headroles.roles.score import RowValues, Score
 
 T = TypeVar("T")
@@ -140,13 +141,26 @@ class PaddedBatch(Cached):
 class Scope(Cached):
     """The setting that sieves are read in: a batch, the reach of a layer's attention, a score.
 
-    ``reach`` is the number of positions to either side that a query can attend to, None for no
-    limit. Keys beyond the reach belong to no row and no sieve.
+    Every query sees one span of keys. Keys beyond it belong to no row and no sieve.
     """
 
     batch: PaddedBatch
-    reach: int | None
+    reach: Reach
     score: Score
+
+    @cached_property
+    def spans(self) -> tuple[IntArray, IntArray]:
+        """(B, N): the first key that each query can attend to, and the one after the last."""
+        width, lengths = self.batch.width, self.batch.lengths[:, None]
+        back, ahead = (width if limit is None else limit for limit in self.reach)
+        query = np.arange(width)
+        firsts = np.clip(query - back, 0, lengths)
+        return firsts, np.clip(query + ahead + 1, firsts, lengths)
+
+    def sees(self, examples: IntArray, queries: IntArray, keys: IntArray) -> BoolArray:
+        """Tell for each pair of a query and a key of an example whether it is within reach."""
+        firsts, ends = self.spans
+        return np.asarray((keys >= firsts[examples, queries]) & (keys < ends[examples, queries]))
 
     @cached_property
     def row_lengths(self) -> IntArray:
@@ -158,17 +172,13 @@ class Scope(Cached):
 
         With ``n_queries`` (B, N), as many queries from each on can attend to them together.
         """
-        totals = np.cumsum(keys, axis=1)
-        if self.reach is None:
-            return np.broadcast_to(totals[:, -1:], totals.shape)
-        width = self.batch.width
-        padded = np.concatenate([np.zeros_like(totals[:, :1]), totals], axis=1)
-        query = np.arange(width)
-        ends = np.broadcast_to(np.minimum(query + n_queries + self.reach, width), totals.shape)
-        after = np.take_along_axis(padded, ends, axis=1)
-        before = padded[:, np.maximum(query - self.reach, 0)]
-        counts: IntArray = after - before
-        return counts
+        totals: IntArray = np.cumsum(keys, axis=1)
+        totals = np.concatenate([np.zeros_like(totals[:, :1]), totals], axis=1)
+        (firsts, ends), width = self.spans, self.batch.width
+        last_queries = np.minimum(np.arange(width) + n_queries - 1, width - 1)
+        ends = np.take_along_axis(ends, np.broadcast_to(last_queries, ends.shape), axis=1)
+        counts: IntArray = np.take_along_axis(totals, ends, axis=1)
+        return counts - np.take_along_axis(totals, firsts, axis=1)
 
     def row_values(self, sizes: IntArray) -> RowValues:
         """Return the coefficients of all rows, given the ``sizes`` (B, N) of their sieves."""

@@ -10,7 +10,8 @@ at the same offset j - i that no arc joins:
 with the weights w of the role. Attention that depends on the offset alone scores exactly 0. A
 contrast is a difference of two sieves, and so a sieve with negative weights. Of links that are no
 arcs of the tree, such as pairs of a user's own role, controls are pairs of words that no such link
-joins. Of links across the two sentences of an example, controls are all such pairs across them.
+joins. Of links across the two sentences of an example, controls are all such pairs across them,
+within the reach of the layer.
 
 A contrast smaller than the rounding error of its two sums is set to 0, because a head that looks at
 positions alone leaves only rounding error.
@@ -172,17 +173,24 @@ def find_controls(scope: Scope, find: FindLinks) -> Controls:
     if not of_links.reshape(-1, batch.width)[:, 0].any():  # no link is across sentences
         unjoined &= batch.segments[:, :, None] == batch.segments[:, None]
     owners, first, second = np.nonzero(unjoined)
-    ahead = cells_of(batch, owners, first, second)
-    chosen = np.flatnonzero(of_links[ahead])
-    owners, ahead, first, second = (array[chosen] for array in (owners, ahead, first, second))
     # what is a control ahead is one back, in a cell of its own
-    cells = numbers[np.concatenate([ahead, ahead + 2 * batch.width])]
+    ahead = cells_of(batch, owners, first, second)
+    back = ahead + 2 * batch.width
+    of_ahead, of_back = np.flatnonzero(of_links[ahead]), np.flatnonzero(of_links[back])
+    at = PairsOfExamples(
+        np.concatenate([owners[of_ahead], owners[of_back]]),
+        np.concatenate([first[of_ahead], second[of_back]]),
+        np.concatenate([second[of_ahead], first[of_back]]),
+    )
+    cells = numbers[np.concatenate([ahead[of_ahead], back[of_back]])]
+    # across two sentences, a cell has pairs at any distance
+    seen = np.flatnonzero(scope.sees(*at))
+    at, cells = PairsOfExamples(*(ends[seen] for ends in at)), cells[seen]
     # pieces of long words must not outvote short words
-    weights = np.tile(1 / (n_pieces[owners, first] * n_pieces[owners, second]), 2)
+    weights = 1 / (n_pieces[at.owners, at.queries] * n_pieces[at.owners, at.keys])
     totals = np.bincount(cells, weights=weights, minlength=numbers[-1] + 1).astype(np.float64)
-    both_ways = np.concatenate([first, second]), np.concatenate([second, first])
     return Controls(
-        PairsOfExamples(np.tile(owners, 2), *both_ways),
+        at,
         cells,
         weights.astype(np.float32),
         np.flatnonzero(of_links) // (4 * batch.width),

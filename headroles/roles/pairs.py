@@ -60,20 +60,18 @@ class Offsets(Sieve):
     def readout(self, alike: Sequence[Offsets], scope: Scope, key_sets: KeySets) -> SieveReadout:
         """Find the weights of the pairs of all tokens with the tokens at their offsets."""
         batch = scope.batch
-        farthest = batch.width if scope.reach is None else scope.reach
-        offsets = np.array([k for k in self.offsets if abs(k) <= farthest], dtype=np.int64)
         query = np.arange(batch.width)[:, None]
-        key = query + offsets
-        n = batch.lengths[:, None, None]
-        inside = (key >= 0) & (key < n) & (query < n)
+        key = query + np.array(self.offsets)
+        example = np.arange(batch.size)[:, None, None]
+        inside = scope.sees(example, query, key) & batch.real[:, :, None]
         key = key.clip(0, batch.width - 1)
         if scope.score.of_first_choice:
             inside &= batch.in_words[:, :, None]
             inside &= batch.in_words[:, key]
         sizes = inside.sum(axis=-1)
         if self.published_edge:
-            window = offsets.max()
-            after = np.minimum(np.maximum(n - query, 0), window)[..., 0]
+            window = max(self.offsets)
+            after = np.minimum(np.maximum(batch.lengths[:, None] - query[:, 0], 0), window)
             sizes = np.minimum(query[:, 0], window) + 1 + after
         rows = scope.row_values(sizes)
         queries = batch.real & rows.scored
@@ -289,7 +287,7 @@ def find_pieces(scope: Scope, find: FindLinks) -> Pieces:
     table, width = batch.of(find), batch.width
     ends = np.concatenate([table.first, table.second]), np.concatenate([table.second, table.first])
     owners = np.tile(table.owners, len(DIRECTIONS))
-    link, query, key = _pairs_in_reach(scope, *ends)
+    link, query, key = _pairs_in_reach(scope, owners, *ends)
     # each query piece of a link is one of its rows: count the keys of rows and the rows of links
     ids, row, n_keys = np.unique(link * width + query, return_inverse=True, return_counts=True)
     row_link, row_query = ids // width, ids % width
@@ -309,25 +307,26 @@ def find_pieces(scope: Scope, find: FindLinks) -> Pieces:
 
 
 def _pairs_in_reach(
-    scope: Scope, queries: IntArray, keys: IntArray
+    scope: Scope, owners: IntArray, queries: IntArray, keys: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return the link, the query and the key of each pair of pieces within reach.
 
-    The ends of links, ``queries`` and ``keys`` (L, 2), are first pieces and numbers of pieces.
+    ``owners`` (L,) are the examples of links. The ends of links, ``queries`` and ``keys`` (L, 2),
+    are first pieces and numbers of pieces.
     """
     (query_start, query_size), (key_start, key_size) = queries.T, keys.T
     if scope.score.of_first_choice:
         # choices are between words: the first pieces stand for them, and a word is in reach if
         # any of its pieces is
-        gaps = np.maximum(key_start - query_start - query_size, query_start - key_start - key_size)
-        link = np.flatnonzero(gaps < (scope.reach or scope.batch.width))
+        firsts, ends = scope.spans
+        ends = ends[owners, query_start + query_size - 1]
+        is_seen = (key_start < ends) & (key_start + key_size > firsts[owners, query_start])
+        link = np.flatnonzero(is_seen)
         return link, query_start[link], key_start[link]
     link, within = expand(query_size * key_size)
     query = query_start[link] + within // key_size[link]
     key = key_start[link] + within % key_size[link]
-    if scope.reach is None:
-        return link, query, key
-    seen = np.abs(query - key) <= scope.reach
+    seen = scope.sees(owners[link], query, key)
     return link[seen], query[seen], key[seen]
 
 

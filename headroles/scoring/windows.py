@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from headroles.errors import CorpusError, ModelError
 from headroles.models.attention.reader import AttentionReader
 from headroles.models.loading.encoder import LoadedModel
 from headroles.passes.loop import Budget, Passes, as_tensors, on_device, to_host
+from headroles.reach import Reach
 from headroles.record import Record, RecordedCorpus
 from headroles.roles import (
     OFFSETS,
@@ -40,7 +41,6 @@ from headroles.scoring.layer import read_scores
 from headroles.scoring.scores import HeadScores
 
 T = TypeVar("T")
-Reach: TypeAlias = int | None
 WINDOW_EXAMPLES, WINDOW_WORDS, WINDOW_BYTES = 1024, 2**15, 2**26
 """Most examples and words of a window, and most bytes of its scores.
 

@@ -26,6 +26,7 @@ from headroles.models.heads.projections import (
 )
 from headroles.models.heads.stack import find_stack
 from headroles.models.heads.surgery import remove_heads
+from headroles.reach import EVERYTHING, Reach
 from tests.conftest import make_bert
 from tests.models import families, own_code
 from tests.models.families import ALONE, CONFIGS, HEADS, LAYERS, PROJECTED, make_model, make_whole
@@ -260,15 +261,15 @@ def test_reaches_are_where_the_attention_ends(kind: str) -> None:
     inputs = {"input_ids": torch.arange(5, 5 + n)[None], "attention_mask": torch.ones(1, n).long()}
     with open_reader(find_stack(model)) as reader:
         reaches = reader.reaches
-    assert set(reaches) == {None, 4}
-    distance = torch.arange(n)[:, None].sub(torch.arange(n)).abs()
+    assert set(reaches) == {EVERYTHING, Reach(4, 4)}
+    distance = torch.arange(n) - torch.arange(n)[:, None]
     for reach, weights in zip(reaches, capture(model, inputs), strict=True):
         seen = weights[0].amax(0) > 0
-        inside = distance <= (n if reach is None else reach)
+        inside = reach.sees(distance)
         assert not (seen & ~inside).any()
         if kind == "modernbert":  # the other's window has one place less before than behind
             assert torch.equal(seen, inside)
-        assert distance[seen].max() == (n - 1 if reach is None else reach)
+        assert distance[seen].max() == (reach.ahead or n - 1)
 
 
 def test_a_window_of_unknown_width_is_not_read_through_the_interface(bert: PreTrainedModel) -> None:

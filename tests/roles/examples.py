@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from headroles.corpus import Sentence
 from headroles.encoding import SPECIAL, EncodedExample
 from headroles.passes.loop import as_tensors
+from headroles.reach import EVERYTHING, Reach, window_to_either_side
 from headroles.roles import (
     SCORES,
     PaddedBatch,
@@ -25,7 +26,7 @@ from headroles.roles import (
 )
 from headroles.scoring.layer import read_scores
 from tests.noise import with_noise
-from tests.reference import Tokens
+from tests.reference import Asked, Tokens
 from tests.rounding import sizes_of
 
 Array: TypeAlias = NDArray[np.floating]
@@ -92,14 +93,14 @@ def tokens_of(example: EncodedExample) -> Tokens:
 
 
 def readout_of(
-    batch: Batch, score: str = "bias", reach: int | None = None, **options: Any
+    batch: Batch, score: str = "bias", reach: Reach = EVERYTHING, **options: Any
 ) -> Readout:
     """The readout of all roles."""
     return make_readout(roles_of(score, **options), Scope(PaddedBatch(batch), reach, SCORES[score]))
 
 
 def sizes_in(
-    values: Array, batch: Batch, score: str = "bias", reach: int | None = None, **options: Any
+    values: Array, batch: Batch, score: str = "bias", reach: Reach = EVERYTHING, **options: Any
 ) -> NDArray[np.float64]:
     """The sizes (batch, heads, roles) of the sums behind what `score_of` gives."""
     readout, roles = readout_of(batch, score, reach, **options), roles_of(score, **options)
@@ -109,7 +110,7 @@ def sizes_in(
 
 
 def score_of(
-    attention: Array, batch: Batch, score: str = "bias", reach: int | None = None, **options: Any
+    attention: Array, batch: Batch, score: str = "bias", reach: Reach = EVERYTHING, **options: Any
 ) -> NDArray[np.float64]:
     """(batch, heads, roles) of attention (batch, heads, n, n), NaN where there is no score."""
     return values_of(attention, readout_of(batch, score, reach, **options), score != "hit")
@@ -173,9 +174,15 @@ def examples(draw: st.DrawFn, min_words: int = 1) -> EncodedExample:
     return make_example(segments, words, governors, {k: draw(labels) for k in dependents})
 
 
-def random_attention(n: int, seed: int, reach: int | None = None) -> NDArray[np.float64]:
+def reaches() -> st.SearchStrategy[Reach]:
+    """Of encoders without and with windows, of decoders, and windows of two widths."""
+    limits = st.one_of(st.none(), st.integers(0, 6))
+    windows = st.integers(1, 6).map(window_to_either_side)
+    return st.one_of(st.just(EVERYTHING), windows, st.builds(Reach, limits, limits))
+
+
+def random_attention(n: int, seed: int, reach: Reach = EVERYTHING) -> NDArray[np.float64]:
     """(1, 2, n, n): two heads, of which rows sum to 1 over the keys within reach."""
     weights = np.exp(np.random.default_rng(seed).normal(scale=3, size=(1, 2, n, n)))
-    if reach is not None:
-        weights *= np.abs(np.subtract.outer(range(n), range(n))) <= reach
+    weights *= Asked(reach=reach).visible(n)
     return weights / weights.sum(-1, keepdims=True)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
+from headroles.reach import EVERYTHING, Reach
 from headroles.roles import (
     BIAS,
     EXCESS,
@@ -38,6 +39,7 @@ from tests.roles.examples import (
     examples,
     make_example,
     random_attention,
+    reaches,
     readout_of,
     roles_of,
     score_of,
@@ -191,12 +193,12 @@ def test_counts(example: EncodedExample, expected: dict[str, int]) -> None:
     examples(),
     st.integers(0, 2**16),
     st.sampled_from(sorted(SCORES)),
-    st.one_of(st.none(), st.integers(1, 6)),
+    reaches(),
     st.integers(0, 4),
 )
 @settings(deadline=None, max_examples=150)
 def test_equals_the_reference(
-    example: EncodedExample, seed: int, score: str, reach: int | None, window: int
+    example: EncodedExample, seed: int, score: str, reach: Reach, window: int
 ) -> None:
     """Every role and contrast, whatever the window and however far the layer reaches."""
     attention = random_attention(len(example), seed, reach=reach)
@@ -240,7 +242,7 @@ def test_other_roles_and_their_order_change_nothing(
     attention = random_attention(len(example), seed)
     all_roles = roles_of()
     roles = random.sample(all_roles, 7)
-    readout = make_readout(roles, Scope(PaddedBatch([example]), None, BIAS))
+    readout = make_readout(roles, Scope(PaddedBatch([example]), EVERYTHING, BIAS))
     values = values_of(attention, readout)[0]
     there = [all_roles.index(role) for role in roles]
     together, sizes = score_of(attention, [example]), readout_of([example])
@@ -248,18 +250,18 @@ def test_other_roles_and_their_order_change_nothing(
     assert_same_sums(values, together[0][:, there], sizes_in(together, [example])[0][:, there])
 
 
-@given(examples(), st.integers(0, 5), st.one_of(st.none(), st.integers(1, 6)))
+@given(examples(), st.integers(0, 5), reaches())
 @settings(deadline=None, max_examples=60)
-def test_uniform_attention(example: EncodedExample, window: int, reach: int | None) -> None:
+def test_uniform_attention(example: EncodedExample, window: int, reach: Reach) -> None:
     """1 for bias, 0 for excess and for every contrast, within reach."""
     n = len(example)
-    allowed = np.abs(np.subtract.outer(range(n), range(n))) <= (n if reach is None else reach)
+    allowed = Asked(reach=reach).visible(n)
     attention = (allowed / allowed.sum(1, keepdims=True))[None, None]
     for score in (BIAS, EXCESS):
         values = score_of(attention, [example], score.name, reach, window=window)
         sizes = sizes_in(values, [example], score.name, reach, window=window)[0, 0]
         for role, value, size in zip(roles_of(score.name), values[0, 0], sizes, strict=True):
-            if role.baseline is not None and reach is not None:
+            if role.baseline is not None and reach.is_limited:
                 continue  # rows of windowed layers differ in length: contrasts are approximate
             plain = 1.0 if role.measure_of else score.uniform
             expected = plain if role.baseline is None else role.baseline
@@ -319,16 +321,16 @@ def test_long_examples_are_read_as_short_ones(example: EncodedExample, seed: int
 
 
 @pytest.mark.parametrize("score", SCORES)
-@given(example=examples(), seed=st.integers(0, 2**32 - 1), reach=st.sampled_from([None, 2, 5]))
+@given(example=examples(), seed=st.integers(0, 2**32 - 1), reach=reaches())
 @settings(max_examples=40, deadline=None)
 def test_no_score_leaves_its_bounds_of_all_layers(
-    score: str, example: EncodedExample, seed: int, reach: int | None
+    score: str, example: EncodedExample, seed: int, reach: Reach
 ) -> None:
     n = len(example)
-    readouts = [readout_of([example], score, of) for of in dict.fromkeys((reach, 3))]
+    readouts = [readout_of([example], score, of) for of in dict.fromkeys((reach, Reach(3, 3)))]
     low, high = np.moveaxis(bounds_of(readouts).astype(float), -1, 0)
     given = [random_attention(n, seed, reach=reach)]
-    if reach is None:  # six heads, of which every row gives all it has to one key
+    if not reach.is_limited:  # six heads, of which every row gives all it has to one key
         given.append(np.eye(n)[np.random.default_rng(seed).integers(0, n, (1, 6, n))])
     for attention in given:
         values = score_of(attention, [example], score, reach)

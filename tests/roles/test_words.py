@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from headroles.corpus import ROOT, Sentence
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
+from headroles.reach import EVERYTHING, Reach, window_to_either_side
 from headroles.roles import (
     SCORES,
     PaddedBatch,
@@ -36,7 +37,15 @@ from headroles.roles.pairs import BACK, FORTH, Pairs
 from headroles.roles.sieve import sets_of_sentences
 from headroles.roles.syntactic import beyond_offset
 from tests.reference import Asked, first_choices, mean, reference_scores, reference_word_set
-from tests.roles.examples import examples, make_example, random_attention, tokens_of, values_of
+from tests.roles.examples import (
+    S,
+    examples,
+    make_example,
+    random_attention,
+    reaches,
+    tokens_of,
+    values_of,
+)
 from tests.rounding import assert_same_sums, sizes_of
 
 MODULE = """
@@ -89,7 +98,7 @@ def with_sentences(example: EncodedExample, upos: list[str], words: list[str]) -
 
 
 def assert_value(
-    role: Role, example: EncodedExample, attention: Any, score: str, reach: Any, expected: Any
+    role: Role, example: EncodedExample, attention: Any, score: str, reach: Reach, expected: Any
 ) -> None:
     """The role has the expected value for each head, or none if None is expected."""
     readout = make_readout([role], Scope(PaddedBatch([example]), reach, SCORES[score]))
@@ -107,7 +116,7 @@ def test_words_equal_the_reference(
     example: EncodedExample, seed: int, score: str, data: st.DataObject
 ) -> None:
     n_words = len(example.starts)
-    reach = data.draw(st.one_of(st.none(), st.integers(1, 6)))
+    reach = data.draw(reaches())
     upos = data.draw(st.lists(st.sampled_from(["PUNCT", "X"]), min_size=n_words, max_size=n_words))
     words = data.draw(st.lists(st.sampled_from("abcd"), min_size=n_words, max_size=n_words))
     example = with_sentences(example, upos, words)
@@ -139,7 +148,9 @@ def test_words_see_marks_by_any_of_their_pieces(reach: int, n_words: int) -> Non
     example = with_sentences(example, ["X", "X", "X", "PUNCT"], ["a", "b", "c", "."])
     sentences = list(example.sentences)
     role = choose_roles(RoleOptions(roles=["punctuation"]), (), SCORES["hit"], sentences)[0]
-    readout = make_readout([role], Scope(PaddedBatch([example]), reach, SCORES["hit"]))
+    readout = make_readout(
+        [role], Scope(PaddedBatch([example]), window_to_either_side(reach), SCORES["hit"])
+    )
     assert readout.counts[0, 0] == n_words - 1
 
 
@@ -162,50 +173,70 @@ def test_pairs_of_ones_own_are_like_arcs(example: EncodedExample, seed: int, sco
     find = Finder("arcs", arcs)
     for direction, name in ((FORTH, "to_governor"), (BACK, "to_dependent")):
         role = Role("own", sieve=Pairs(find, frozenset([0]), direction))
-        assert_value(role, example, attention, score, None, expected[f"syntactic:r0:{name}"])
+        assert_value(role, example, attention, score, EVERYTHING, expected[f"syntactic:r0:{name}"])
         if score != "hit":
             contrast = expected[f"syntactic:r0:{name}:beyond_offset"]
-            assert_value(beyond_offset(role), example, attention, score, None, contrast)
+            assert_value(beyond_offset(role), example, attention, score, EVERYTHING, contrast)
 
 
-@given(examples(min_words=2), st.integers(0, 2**16), st.sampled_from(sorted(SCORES)))
-@settings(deadline=None, max_examples=30)
-def test_pairs_across_two_texts_by_loops(example: EncodedExample, seed: int, score: str) -> None:
-    """Their controls are all other pairs of a word of one text and a word of the other."""
+@given(examples(min_words=2), st.integers(0, 2**16), st.sampled_from(sorted(SCORES)), reaches())
+@settings(deadline=None, max_examples=60)
+def test_pairs_across_two_texts_by_loops(
+    example: EncodedExample, seed: int, score: str, reach: Reach
+) -> None:
+    """Their controls are all other pairs of a word of one text and a word of the other in view."""
     assume(example.segments.max() == 1)
-    n_words, tokens = len(example.starts), tokens_of(example)
+    n_words, tokens, asked = len(example.starts), tokens_of(example), Asked(score, reach)
     n_first = len(example.sentences[0].words)
-    every = [(i, j) for i in range(n_first) for j in range(n_words - n_first)]
+    every = [(i, n_first + j) for i in range(n_first) for j in range(n_words - n_first)]
     own = [every[k] for k in sorted({seed % len(every), seed // 7 % len(every)})]
-    attention = random_attention(len(example), seed)
+    attention = random_attention(len(example), seed, reach)
     chosen = first_choices(attention[0], tokens)
-    find = Finder("f", lambda first, second: own, kind=tuple)
+    find = Finder("f", lambda first, second: [(i, j - n_first) for i, j in own], kind=tuple)
     for direction in (FORTH, BACK):
-        plain, contrasts = [], []
-        links = [(i, n_first + j)[:: 1 - 2 * direction] for i, j in own]
-        pieces = {
-            (i, n_first + j): [tokens.pieces(k) for k in (i, n_first + j)[:: 1 - 2 * direction]]
-            for i, j in every
-        }
-        means = [
-            attention[0][:, queries][:, :, keys].mean((1, 2))
-            for (i, j), (queries, keys) in pieces.items()
-            if (i, j - n_first) not in own
-        ]
-        for query, key in links:
-            queries, keys = tokens.pieces(query), tokens.pieces(key)
+        plain, contrasts, controls, shares = [], [], [], []
+        for pair in set(every) - set(own):
+            queries, keys = map(tokens.pieces, pair[:: 1 - 2 * direction])
+            for i in queries:
+                for j in set(keys) & set(asked.keys(i, tokens.n)):
+                    controls.append(attention[0][:, i, j])
+                    shares.append(1 / (len(queries) * len(keys)))
+        for pair in own:
+            query, key = pair[:: 1 - 2 * direction]
+            keys = tokens.pieces(key)
+            seen = {
+                i: [j for j in keys if j in asked.keys(i, tokens.n)] for i in tokens.pieces(query)
+            }
+            seen = {i: in_view for i, in_view in seen.items() if in_view}
             if score == "hit":
-                plain.append((chosen[query] == key).astype(float))
+                plain += [(chosen[query] == key).astype(float)] if seen else []
                 continue
-            plain.append(mean([Asked(score).row(attention[0], i, keys) for i in queries]))
-            scale = Asked(score).scale(queries[0], tokens.n, len(keys))
-            if means:
-                mass = attention[0][:, queries][:, :, keys].sum(-1).mean(-1)
-                contrasts.append(scale * (mass - len(keys) * np.mean(means, axis=0)))
+            plain.append(mean([asked.row(attention[0], i, keys) for i in seen]))
+            if controls:
+                control = np.average(controls, axis=0, weights=shares)
+                rows = [
+                    asked.scale(i, tokens.n, len(in_view))
+                    * (attention[0][:, i, in_view].sum(-1) - len(in_view) * control)
+                    for i, in_view in seen.items()
+                ]
+                contrasts.append(mean(rows))
         role = Role("own", sieve=Pairs(find, frozenset([0]), direction))
-        assert_value(role, example, attention, score, None, mean(plain))
+        assert_value(role, example, attention, score, reach, mean(plain))
         if score != "hit":
-            assert_value(beyond_offset(role), example, attention, score, None, mean(contrasts))
+            assert_value(beyond_offset(role), example, attention, score, reach, mean(contrasts))
+
+
+@pytest.mark.parametrize("width", [None, 9, 6])
+def test_equal_attention_to_all_words_in_view_has_no_contrast(width: int | None) -> None:
+    """Also across two texts, where words beyond a window are no controls."""
+    words = [*"abcde", *"abcde"]
+    example = make_example([S, *[0] * 5, S, *[1] * 5, S])
+    example = with_sentences(example, ["X"] * len(words), words)
+    reach = window_to_either_side(width)
+    attention = Asked(reach=reach).visible(len(example))[None, None] / 8
+    for role in choose_roles(RoleOptions(roles="same"), (), SCORES["bias"], example.sentences):
+        if role.baseline is not None:
+            assert_value(role, example, attention, "bias", reach, np.zeros(1))
 
 
 def test_the_same_word_in_the_other_text() -> None:
@@ -232,7 +263,7 @@ def test_pairs_without_order_are_pairs_in_both_orders(example: EncodedExample, s
     both = [Role("own", sieve=sieve({2, 0})), Role("own", sieve=sieve((0, 2), (2, 0)))]
     for roles in (both, [beyond_offset(role) for role in both]):
         readouts = [
-            make_readout([one], Scope(PaddedBatch([example]), None, SCORES["bias"]))
+            make_readout([one], Scope(PaddedBatch([example]), EVERYTHING, SCORES["bias"]))
             for one in roles
         ]
         np.testing.assert_array_equal(*(values_of(attention, one) for one in readouts))

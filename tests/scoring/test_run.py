@@ -25,6 +25,7 @@ from headroles.models.attention.reader import AttentionReader, open_reader
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.options import ModelOptions
 from headroles.passes.loop import Budget
+from headroles.reach import EVERYTHING, Reach
 from headroles.roles import SCORES, RoleOptions, choose_roles
 from headroles.roles.contrasts import ARCS, ARCS_LEFT_OUT, PAIRS, PAIRS_WITHOUT_CONTROLS
 from headroles.scoring import windows
@@ -245,7 +246,7 @@ def test_examples_of_the_same_name_are_refused(run: Run, tmp_path: Path) -> None
 
 
 HEADS = 2
-REACHES = (None, 3, None)
+REACHES = (EVERYTHING, Reach(3, 3), EVERYTHING)
 
 
 def planted(input_ids: list[int], layer: int) -> NDArray[np.float64]:
@@ -253,8 +254,7 @@ def planted(input_ids: list[int], layer: int) -> NDArray[np.float64]:
     n, reach = len(input_ids), REACHES[layer]
     seed = [layer, *input_ids]
     raw = np.exp(2 * np.random.default_rng(seed).normal(size=(HEADS, n, n)))
-    if reach is not None:
-        raw *= np.abs(np.subtract.outer(range(n), range(n))) <= reach
+    raw *= Asked(reach=reach).visible(n)
     return raw / raw.sum(axis=-1, keepdims=True)
 
 

@@ -42,6 +42,7 @@ from headroles.models.heads.projections import ValueReader, find_projections, op
 from headroles.models.heads.remaining import Head, pruned_heads
 from headroles.models.heads.stack import Stack
 from headroles.models.options import WEIGHTS
+from headroles.reach import EVERYTHING, Reach
 from headroles.wording import in_one_line
 
 
@@ -55,8 +56,8 @@ class AttentionReader:
     source: Stack | FunctionAttention
     family: Family
     n_heads: int
-    reaches: tuple[int | None, ...]
-    """For each layer, how far attention reaches to either side; None if unlimited."""
+    reaches: tuple[Reach, ...]
+    """For each layer, how far its attention reaches."""
     remaining: tuple[tuple[int, ...], ...]
     """For each layer, the heads that are present; others were removed from the model."""
     run: Run
@@ -104,7 +105,7 @@ class AttentionReader:
             "read_through": self.read_through,
             "layers": self.n_layers,
             "heads": self.n_heads,
-            "reaches": list(self.reaches),
+            "reaches": [reach.ahead for reach in self.reaches],
             "removed_heads": list(self.removed),
         }
 
@@ -151,7 +152,7 @@ def _reader_of_function(source: FunctionAttention) -> AttentionReader:
         source=source,
         family=Family("own attention", paths=None),
         n_heads=source.heads[0],
-        reaches=(None,) * len(source.heads),
+        reaches=(EVERYTHING,) * len(source.heads),
         remaining=tuple(tuple(range(n_heads)) for n_heads in source.heads),
         run=source.run,
         read_through=source.source,

@@ -143,9 +143,9 @@ class Ablation:
         values = cast(ValueReader, self.values).of(layer)
         allowed = cast(Tensor, self.attention_mask)[:, None].to(values)  # (batch, 1, key)
         reach = sites.reaches[layer]
-        if reach is not None:  # layers with a window attend to the tokens in it alone
+        if reach.is_limited:
             place = torch.arange(allowed.shape[-1], device=allowed.device)
-            allowed = allowed * ((place[:, None] - place).abs() <= reach)
+            allowed = allowed * reach.sees(place - place[:, None])
         # a row of padding may see no token at all, and must not divide by 0
         shares = allowed / allowed.sum(-1, keepdim=True).clamp_min(1)
         return torch.einsum("bqk,bkhs->bqhs", shares.expand(-1, values.shape[1], -1), values)

@@ -17,6 +17,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from headroles.errors import ModelSupportError
 from headroles.models.families import Family, Paths, find_family, is_encoder_decoder
 from headroles.models.heads.remaining import Head, pruned_heads
+from headroles.reach import EVERYTHING, Reach, window_to_either_side
 
 
 @dataclass(frozen=True)
@@ -82,15 +83,17 @@ class Stack:
         return [(layer, head) for layer, heads in enumerate(self.remaining) for head in heads]
 
     @property
-    def reaches(self) -> tuple[int | None, ...]:
-        """For each layer, how far attention reaches to either side; None if unlimited."""
+    def reaches(self) -> tuple[Reach, ...]:
+        """For each layer, how far its attention reaches."""
         config = self.config
         kinds = getattr(config, "layer_types", None) or ["full_attention"] * self.n_layers
         differ = getattr(config, "is_heterogeneous", False)
         configs = config.per_layer_config if differ else [config] * self.n_layers
         sides = 2 if config.model_type == "t5gemma2_text" else 1  # its width is that of both sides
         return tuple(
-            of_layer.sliding_window // sides if kind == "sliding_attention" else None
+            window_to_either_side(of_layer.sliding_window // sides)
+            if kind == "sliding_attention"
+            else EVERYTHING
             for kind, of_layer in zip(kinds, configs, strict=True)
         )
 

@@ -18,6 +18,7 @@ from headroles.encoding import EncodedExample
 from headroles.errors import ModelError, UsageError
 from headroles.models.options import ModelOptions
 from headroles.options import takes
+from headroles.reach import window_to_either_side
 from headroles.roles import PaddedBatch
 from headroles.scoring.scores import HeadScores
 from headroles.storage import Count
@@ -154,9 +155,8 @@ def attention_in(origin: Origin, chosen: Sequence[Chosen]) -> list[WordAttention
         example, weights = read[shown.row]
         assert shown.role.sieve is not None
         cells = shown.role.sieve.cells(PaddedBatch([example]))
-        if (reach := reaches.get(layer)) is not None:
-            place = np.arange(len(example))
-            cells &= np.abs(place[:, None] - place) <= reach
+        place = np.arange(len(example))
+        cells &= window_to_either_side(reaches.get(layer)).sees(place - place[:, None])
         starts = (example.words < 0) | (np.diff(example.words, prepend=-1) != 0)
         units, numbers = np.cumsum(starts) - 1, example.words[starts]
         words = shown.words
