@@ -6,7 +6,7 @@ for the first in the role ``...:back``; with pairs ``{one, other}`` each looks f
 role; with a set of places, every word of the sentence looks for the words in it. A function of two
 sentences takes both texts of a pair, and returns pairs of a word of the first text and a word of
 the second. Roles of pairs have contrasts with other words at the same offset, as those of arcs
-have, or across texts with all other words of the other text.
+have, or across texts with all other words of the other text that the layer can see.
 """
 
 from __future__ import annotations
