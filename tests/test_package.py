@@ -56,6 +56,20 @@ def test_every_public_name_resolves_and_is_documented(name: str) -> None:
     assert getattr(hr, name).__doc__
 
 
+def test_public_names_stay() -> None:
+    """As docs/versions.md promises: a name that goes is first one of the renamed."""
+    promised = (Path(__file__).parent / "public_names.txt").read_text(encoding="utf-8").split()
+    assert {*promised} <= {*hr.__all__, *hr._RENAMED}  # type: ignore[attr-defined]
+
+
+def test_a_renamed_name_works_for_one_version_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(hr._RENAMED, "rank_heads", "find_best_heads")  # type: ignore[attr-defined]
+    with pytest.warns(DeprecationWarning, match=r"rank_heads is now headroles\.find_best_heads"):
+        assert hr.rank_heads is hr.find_best_heads  # type: ignore[attr-defined]
+
+
 def test_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
         hr.no_such_name  # type: ignore[attr-defined]  # noqa: B018
