@@ -152,14 +152,27 @@ def cells(content: str) -> list[list[str]]:
     return [row.removesuffix(r" \\").split(" & ") for row in rows]
 
 
+LATEX_PACKAGES = ("array", "booktabs", "siunitx", "longtable")
+
+
+def has_latex_packages() -> bool:
+    """Whether TeX finds all packages that tables use; those of pdflatex alone are not enough."""
+    command = ["kpsewhich", *(f"{name}.sty" for name in LATEX_PACKAGES)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return len(found.splitlines()) == len(LATEX_PACKAGES)
+
+
 @pytest.mark.parametrize("kind", ["", "[twocolumn]"])
 def test_latex_compiles(relations: RoleTable, kind: str, tmp_path: Path) -> None:
-    if shutil.which("pdflatex") is None:
-        pytest.skip("needs pdflatex (Debian: texlive-latex-recommended, texlive-science)")
+    if shutil.which("pdflatex") is None or not has_latex_packages():
+        pytest.skip(
+            f"needs pdflatex with {', '.join(LATEX_PACKAGES)} "
+            "(Debian: texlive-latex-recommended, texlive-science)"
+        )
     views = ["answers", "colocation", *(["long"] * (not kind))]
     pages = [relations.export("latex", view).decode() for view in views]
     (tmp_path / "page.tex").write_text(
-        f"\\documentclass{kind}{{article}}\\usepackage{{array,booktabs,siunitx,longtable}}"
+        f"\\documentclass{kind}{{article}}\\usepackage{{{','.join(LATEX_PACKAGES)}}}"
         "\\begin{document}\n" + "\\clearpage\n".join(pages) + "\\end{document}\n"
     )
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
