@@ -20,7 +20,7 @@ import numpy as np
 
 from headroles.drawing.saving import to_svg
 from headroles.record import Record, RecordedModel
-from headroles.results.shown import Grid, Shown, Warned, without_pointers
+from headroles.results.shown import Grid, Shown, Title, Verbatim, Warned, without_pointers
 from headroles.storage import plain
 from headroles.wording import addressed, listed, printable, printable_lines
 
@@ -95,7 +95,7 @@ class Copied(str):
 
 
 Part = Shown | Picture | Sentences
-"""Part of a section. A text without a full stop is the title of what follows."""
+"""Part of a section."""
 
 
 @dataclass(frozen=True)
@@ -196,13 +196,17 @@ class Page:
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup
 
+        def without_control_characters(value: object) -> object:
+            is_text = isinstance(value, str) and not isinstance(value, Markup)
+            return printable_lines(str(value)) if is_text else value
+
         held = files(__package__)
         template, style = (held / "page.html").read_text(), (held / "page.css").read_text()
         script = "".join((held / name).read_text("utf-8") for name in _SCRIPTS)
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         environment = Environment(
             autoescape=True,
-            finalize=lambda value: printable_lines(value) if type(value) is str else value,
+            finalize=without_control_characters,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -222,9 +226,7 @@ class Page:
 
 def _kind(part: Part) -> str:
     """Name the kind of a part, for the template."""
-    if type(part) is str and "\n" not in part and not part.endswith((".", ":", "?")):
-        return "Title"
-    return type(part).__name__
+    return "str" if isinstance(part, Verbatim) else type(part).__name__
 
 
 def _texts(grid: Grid) -> set[int]:
@@ -253,8 +255,8 @@ def plain_page(
     said = tuple(answer) or tuple(str(part) for part in summary if _kind(part) == "str")
     summary = tuple(part for part in summary if part not in said)
     details = tuple(part for part in details if part != addressed(" ".join(result.method()[0])))
-    if head_map and "Long" in details:  # the last table, whose rows the map has by head
-        details = details[: details.index("Long")]
+    if head_map and Title("Long") in details:  # the last table, whose rows the map has by head
+        details = details[: details.index(Title("Long"))]
     sections = (
         Section("Summary", summary, is_open=True),
         Section("What to be careful about", tuple(map(Warned, result.warnings)), is_open=True),
@@ -271,10 +273,16 @@ def plain_page(
 def _parts(shown: Iterable[Shown]) -> tuple[Part, ...]:
     """Return parts without warnings, and without sentences that point to the full text."""
     return tuple(
-        addressed(part.strip()) if isinstance(part, str) else part
+        _stripped(part) if isinstance(part, str) else part
         for part in without_pointers(shown)
-        if not isinstance(part, Warned)
+        if not isinstance(part, Warned) and part != ""
     )
+
+
+def _stripped(text: str) -> str:
+    """Strip a text, which keeps its kind; names of options are addressed to the reader."""
+    kind = type(text)
+    return kind(text.strip() if isinstance(text, Verbatim) else addressed(text.strip()))
 
 
 def _how_made(record: Record) -> Section:

@@ -38,6 +38,7 @@ from headroles.results.shown import (
     WIDE,
     Grid,
     Shown,
+    Title,
     Warned,
     as_html,
     as_text,
@@ -173,7 +174,7 @@ class Result(Stored):
             if _width(shown) > WIDE:
                 yield f"{title}: {table.shape[1]} columns; see headroles export DIR --view {name}."
                 continue
-            yield title
+            yield Title(title)
             if is_wide:
                 yield f"These columns tell most; the whole table has {table.shape[1]}."
             rows = shown.itertuples(index=False, name=None)

@@ -25,7 +25,6 @@ _SUMMARY = 17
 _MOST_WARNINGS = 3
 SEE_FULL = "see `.in_full()`."
 """End of a sentence about omitted lines."""
-_MORE = f"More: {SEE_FULL}"
 
 
 @dataclass(frozen=True)
@@ -75,6 +74,18 @@ class Verbatim(str):
     __slots__ = ()
 
 
+class Pointer(str):
+    """A sentence that points to the full text, which leaves it out."""
+
+    __slots__ = ()
+
+
+class Title(str):
+    """The title of what follows."""
+
+    __slots__ = ()
+
+
 def in_digits(number: float | None, digits: int = 2) -> str:
     """Format a number with so many decimals; "-" if missing, which records keep as None.
 
@@ -109,7 +120,7 @@ def brief(shown: Iterable[Shown]) -> list[Shown]:
         if longest > 2:
             lines[lines.index(longest)] -= 1
         elif len(content) > 2:
-            content[-2:] = [_MORE]
+            content[-2:] = [Pointer(f"More: {SEE_FULL}")]
             lines = _rows_in(content)  # which may have more room now
         else:
             return fitted
@@ -125,7 +136,7 @@ def _cut(part: Shown, most: int) -> list[Shown]:
         return [part]
     if len(part.rows) <= most:
         return [replace(part, tight=True)]
-    more = f"  {len(part.rows) - most + 1} more rows: {SEE_FULL}"
+    more = Pointer(f"  {len(part.rows) - most + 1} more rows: {SEE_FULL}")
     return [replace(part, rows=part.rows[: most - 1], tight=True), more]
 
 
@@ -135,7 +146,7 @@ def _height(part: Shown) -> int:
 
 def without_pointers(shown: Iterable[Shown]) -> Iterator[Shown]:
     """Yield the parts, without sentences that point to the full text."""
-    return (part for part in shown if not (isinstance(part, str) and part.endswith(SEE_FULL)))
+    return (part for part in shown if not isinstance(part, Pointer))
 
 
 def as_text(shown: Iterable[Shown], width: int = WIDE) -> str:

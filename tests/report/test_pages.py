@@ -19,7 +19,7 @@ from headroles.drawing.page import HeadMap, Sentences, plain_page
 from headroles.errors import StorageError
 from headroles.models.loading import encoder
 from headroles.report.pages import make_report, write_report
-from headroles.results.shown import SEE_FULL, WIDE, Grid
+from headroles.results.shown import WIDE, Grid, Pointer, Title, Verbatim
 from headroles.results.stored import save_together
 from headroles.roles import in_words
 from headroles.studies.classification.figures import LEGEND, role_map
@@ -214,10 +214,19 @@ def test_a_sentence_of_ones_own_is_on_the_page(
     assert all(one.words[0] == "[CLS]" for one in others)
 
 
+def test_only_titles_are_titles(table: RoleTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [Title("By\x1b layer"), "no full stop", Verbatim("left = right"), "Yes?"]
+    monkeypatch.setattr(RoleTable, "details", lambda self: iter(parts))
+    html = plain_page(replace(table)).to_html()
+    assert "<h3>By\\x1b layer</h3>" in html
+    assert html.count("<h3>") == 1
+    assert all(f">{part}</h3>" not in html and part in html for part in parts[1:])
+
+
 def test_pages_and_full_texts_do_not_point_to_the_full_text(
     table: RoleTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RoleTable, "summarize", lambda self: iter([f"2 more: {SEE_FULL}", "Yes."]))
+    monkeypatch.setattr(RoleTable, "summarize", lambda self: iter([Pointer("2 more."), "Yes."]))
     fresh = replace(table)  # the summary of the shared table may be made already
     page = plain_page(fresh)
     assert page.answer == ("Yes.",)

@@ -21,7 +21,7 @@ from headroles.models.loading.encoder import Attending
 from headroles.options import Options, takes
 from headroles.results.columns import NUMBER, TEXT, Column, one_of
 from headroles.results.result import Result
-from headroles.results.shown import SEE_FULL, Grid, Shown, Warned, in_digits
+from headroles.results.shown import SEE_FULL, Grid, Pointer, Shown, Title, Warned, in_digits
 from headroles.roles.own import load_function
 from headroles.studies.claims.finding import Finding, at_least, two_sides
 from headroles.studies.claims.measured import ClaimOptions, Measured
@@ -87,13 +87,15 @@ class ClaimTable(Result):
         names = ("claim", "verdict", "effect", "control", "interval")
         cells = {name: f"{{{name}}}" for name in names} | {"the effect is": "{number}"}
         yield Grid.of(rows, cells, ["verdict", "the effect is"])
-        yield f"What each claim and its control are, and why some have no verdict: {SEE_FULL}"
+        yield Pointer(
+            f"What each claim and its control are, and why some have no verdict: {SEE_FULL}"
+        )
         yield from map(Warned, self.record.warnings)
 
     def details(self) -> Iterator[Shown]:
         """Describe each claim, its effect and control, and its test or why it has none."""
         for row in self.frame.itertuples():
-            yield f"{row.claim}: {row.statement} ({row.source})"
+            yield Title(f"{row.claim}: {row.statement} ({row.source})")
             yield f"  effect: {row.effect_is}. Published: {row.published}."
             yield f"  control: {row.control_is}. {row.rule}"
             against = f"{row.p_contradicted_adjusted:.2g} against it"

@@ -17,7 +17,7 @@ from headroles.inference.sample import Sample
 from headroles.options import Options, takes
 from headroles.results.columns import Axes, Column, one_of
 from headroles.results.result import Result
-from headroles.results.shown import Grid, Shown, Warned
+from headroles.results.shown import Grid, Shown, Title, Warned
 from headroles.studies.importance.ablate import Ablations
 from headroles.studies.removals import BETTER, LESS, MORE, WORSE, known_measure, two_sided, worse_by
 from headroles.tasks.outcomes import LOSS
@@ -121,7 +121,7 @@ class DropsByTask(Result):
         )
         shown = self.largest(self.measure, _TABULATED)
         which = f" (the {len(shown)} largest of {n_removals})" if len(shown) < n_removals else ""
-        yield f"{self.measure} lost without{which}"
+        yield Title(f"{self.measure} lost without{which}")
         has_limits = len(self.tasks) <= _WITH_INTERVALS
         rows_of_grid = []
         for removed, by_task in shown.items():

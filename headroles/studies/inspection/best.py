@@ -20,7 +20,7 @@ from headroles.inference.sample import Sample
 from headroles.options import Options, fields_of, takes
 from headroles.results.columns import NUMBER, TEXT, Column
 from headroles.results.result import Result
-from headroles.results.shown import SEE_FULL, Grid, Shown
+from headroles.results.shown import SEE_FULL, Grid, Pointer, Shown
 from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, contrast_of, in_words, is_other_trees
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import HeadColumns, baseline_of, clusters_in, second_half
@@ -131,7 +131,7 @@ class BestHeads(Result):
         left = frozenset(["head", compared])
         yield Grid(("Role", "head", *columns, compared), tuple(rows), left=left)
         if len(order) > _SHOWN:
-            yield f"{len(order) - _SHOWN} more roles: {SEE_FULL}"
+            yield Pointer(f"{len(order) - _SHOWN} more roles: {SEE_FULL}")
 
 
 @takes(BestOptions)

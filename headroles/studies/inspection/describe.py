@@ -14,7 +14,7 @@ from headroles.arrays import IndexArray
 from headroles.errors import UsageError
 from headroles.options import Options, takes
 from headroles.results.result import Result
-from headroles.results.shown import Grid, Shown
+from headroles.results.shown import Grid, Shown, Title
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import HeadColumns, clusters_in
 from headroles.testing.hypotheses import Hypotheses, size_of
@@ -64,7 +64,7 @@ class HeadDescription(Result):
 
     def summarize(self) -> Iterator[Shown]:
         """Tabulate means by layer, and the heads with the largest."""
-        yield "means over heads by layer, and the heads with the largest: layer-head mean"
+        yield Title("means over heads by layer, and the heads with the largest: layer-head mean")
         rows = []
         for name, heads in self.frame.groupby("role", sort=False):
             largest = heads.nlargest(_MOST, "mean")[["layer", "head", "mean"]]

@@ -27,7 +27,7 @@ from headroles.options import Options, Seed, takes
 from headroles.passes.options import OnProgress, Progress, shown_in_notebooks
 from headroles.record import RecordedCorpus
 from headroles.results.result import Result
-from headroles.results.shown import Grid, Shown, Warned
+from headroles.results.shown import Grid, Shown, Title, Warned
 from headroles.sample import sample_treebank
 from headroles.studies.removals import describe_change, find_loss_change, n_parameters
 from headroles.tasks.options import TaskOptions
@@ -147,7 +147,7 @@ class Collaboration(Result):
         cells = {"tokens": "{tokens}", "multiplications of scores": "{multiplications:.2f}"}
         yield Grid.of(pd.DataFrame(facts["passes"]), cells)
         if task := facts["task"]:
-            yield f"{task['examples']} examples of {task['file']}"
+            yield Title(f"{task['examples']} examples of {task['file']}")
             yield from describe_change("", {when: task[when] for when in ("before", "after")}, task)
         yield from map(Warned, self.record.warnings)
 
