@@ -57,6 +57,11 @@ class PieceCounts(Recorded, frozen=True):
     words_without_pieces: Count = 0
 
     @property
+    def per_word(self) -> float:
+        """Mean number of pieces of a word."""
+        return self.pieces / max(self.words, 1)
+
+    @property
     def unknown_shares(self) -> tuple[float, float]:
         """The share of unknown pieces, and of words whose pieces are all unknown."""
         n_unknown = self.words_without_known_piece - self.words_without_pieces
@@ -160,9 +165,11 @@ class RecordedRole(Recorded, frozen=True, omit_defaults=True):
 
 
 class RecordedPart(Recorded, frozen=True):
-    """Part of a corpus that was scored, with the number of examples of each window.
+    """Part of a corpus that was scored.
 
-    ``skipped`` counts what was skipped in reading the whole corpus, as every part does.
+    ``sizes`` are the numbers of examples of its windows; ``divided`` are, for each of the last
+    windows, which all parts share, the places of its examples there. ``skipped`` counts what was
+    skipped in reading the whole corpus, as every part does.
     """
 
     number: Count
@@ -170,6 +177,7 @@ class RecordedPart(Recorded, frozen=True):
     sizes: list[Count]
     skipped: dict[str, Count]
     plan: dict[str, Any]
+    divided: list[list[Count]] = []
 
     def __post_init__(self) -> None:
         if not 1 <= self.number <= self.of:

@@ -99,10 +99,6 @@ class CorpusPart:
             )
         return cls(int(match[1]), int(match[2]))
 
-    def has(self, window: int) -> bool:
-        """Tell whether the part has a window (from 0); windows are dealt out in turn."""
-        return window % self.of == self.number - 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class PartOptions(Options):

@@ -20,7 +20,9 @@ from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.record import Record, RecordedPart, ScoreFacts
 from headroles.scoring.options import CorpusPart
 from headroles.scoring.scores import HeadScores, write_scores
-from headroles.scoring.tables import read_row_groups
+from headroles.scoring.shares import Share, deal, put_together
+from headroles.scoring.tables import Fields, read_row_groups
+from headroles.scoring.windows import Window
 from headroles.storage import OpenParts, Parts
 
 _PATIENCE = timedelta(days=30)
@@ -88,9 +90,9 @@ def find_team() -> Team | None:
 class Sharing:
     """The saved parts of a run and the processes that share it, each None if absent.
 
-    Windows are dealt out in turn: to the parts of a corpus that are scored apart (``corpus_part``
-    is that of this run), and to the processes of a ``team``, which all see the folder of the parts.
-    The first process joins the saved windows of all.
+    Windows are dealt out (`deal`): to the parts of a corpus that are scored apart (``corpus_part``
+    is that of this run), and those of a part to the processes of a ``team``, which all see the
+    folder of the saved parts. The first process joins the saved shares of all.
     """
 
     parts: Parts | None = None
@@ -102,13 +104,22 @@ class Sharing:
         """Whether this process only scores for another one."""
         return self.team is not None and self.team.index > 0
 
-    def has(self, window: int) -> bool:
-        """Tell whether a window, by its number, belongs to this run."""
-        return self.corpus_part is None or self.corpus_part.has(window)
+    def of_run(self, windows: Iterator[Window]) -> Iterator[Share]:
+        """Yield the shares of windows that belong to this run, window after window."""
+        whole = map(Share, windows)
+        part = self.corpus_part
+        if part is None:
+            return whole
+        return filter(None, (taken[part.number - 1] for taken in deal(whole, part.of)))
 
-    def scores_here(self, window: int) -> bool:
-        """Tell whether this process scores a window of the run."""
-        return self.team is None or window % self.team.count == self.team.index
+    def of_processes(self, shares: Iterator[Share]) -> Iterator[list[Share | None]]:
+        """Yield, for each share of the run, what each of its processes scores of it."""
+        return deal(shares, 1 if self.team is None else self.team.count)
+
+    @property
+    def index(self) -> int:
+        """The place of this process among those of the run."""
+        return 0 if self.team is None else self.team.index
 
     def open(self, settings: Callable[[], dict[str, Any]]) -> OpenParts | None:
         """Open the saved windows of a run; None without ``parts``: windows are not saved.
@@ -209,18 +220,27 @@ def _settings(run: _Run) -> dict[str, Any]:
 
 
 def _interleaved(runs: list[_Run]) -> Iterator[HeadScores]:
-    """Yield scores in corpus order; the windows were dealt out to the parts in turn."""
+    """Yield scores in corpus order; windows were dealt out in turn, and the last ones divided."""
     readers = [read_row_groups(run.folder, run.record) for run in runs]
     for sizes in zip_longest(*(run.part.sizes for run in runs), fillvalue=0):
         for run, reader, size in zip(runs, readers, sizes, strict=True):
-            if not size:
-                continue
-            block = next(reader, None)
-            if block is None or len(block["ids"]) != size:
-                raise StorageError(
-                    f"{run.folder} does not hold its windows one by one; score that part again"
-                )
-            yield HeadScores(**block)
+            if size:
+                yield _next_block(run, reader, size)
+    for places in zip_longest(*(run.part.divided for run in runs), fillvalue=[]):
+        shares = [share for share in zip(runs, readers, places, strict=True) if share[2]]
+        blocks = [_next_block(run, reader, len(rows)) for run, reader, rows in shares]
+        if blocks:
+            yield put_together(blocks, [rows for _, _, rows in shares])
+
+
+def _next_block(run: _Run, reader: Iterator[Fields], size: int) -> HeadScores:
+    """Read the next block of a part. Raises StorageError unless it has ``size`` examples."""
+    block = next(reader, None)
+    if block is None or len(block["ids"]) != size:
+        raise StorageError(
+            f"{run.folder} does not hold its windows one by one; score that part again"
+        )
+    return HeadScores(**block)
 
 
 def _merged(runs: list[_Run]) -> Record:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import tee
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -32,10 +33,11 @@ from headroles.roles import (
     choose_roles,
     with_other_trees,
 )
-from headroles.scoring.options import HALF, TREES, ScoreOptions
+from headroles.scoring.options import HALF, TREES, CorpusPart, ScoreOptions
 from headroles.scoring.parts import ALONE, Sharing
 from headroles.scoring.run_notes import advice_on_length
 from headroles.scoring.scores import HeadScores, describe_scores, write_scores
+from headroles.scoring.shares import Share, put_together
 from headroles.scoring.windows import (
     WINDOW_BYTES,
     WINDOW_EXAMPLES,
@@ -188,6 +190,20 @@ def _choose(options: ScoreOptions, corpus: PreparedCorpus) -> _Chosen:
     return relations, roles + controls, alone
 
 
+@dataclass
+class _Work:
+    """A share of the run, a whole window or not, with the names of what its processes score of it.
+
+    Of a divided window, ``places`` are those of the examples of the share in the window, and
+    ``places_of_shares`` those of each process. The window itself is not kept.
+    """
+
+    is_whole: bool
+    names: list[str]
+    places: list[int] = field(default_factory=list)
+    places_of_shares: list[list[int]] = field(default_factory=list)
+
+
 _OPTIONS = frozenset(field.name for field in fields_of(ScoreOptions))
 _VERSIONS = ("headroles", "torch", "transformers", "tokenizers", "numpy")
 
@@ -222,6 +238,7 @@ class ScoringRun:
         self.batch_tokens = budget.tokens
         self.scorer = WindowScorer(encoder, reader, self.roles, score, budget)
         self._pieces = encoder.example_encoder()
+        self._work: list[_Work] = []
         # all that scores depend on is known before anything is scored
         self.record = Record.now(
             kind=HeadScores.kind,
@@ -256,48 +273,62 @@ class ScoringRun:
             sizes.append(scores.n_examples)
             if scores.n_examples:
                 yield scores
-        if (part := self._sharing.corpus_part) is not None:
-            if not sizes:
-                raise UsageError(
-                    f"part {part.number} of {part.of} is empty because the corpus is too small; "
-                    "divide the corpus into fewer parts"
-                )
-            skipped, plan = dict(self.corpus.skipped), self._settings()
-            recorded = RecordedPart(**vars(part), sizes=sizes, skipped=skipped, plan=plan)
-            facts = {**self.record.facts, "part": plain(recorded)}
+        part = self._sharing.corpus_part
+        if part is not None:
+            facts = {**self.record.facts, "part": plain(self._describe(part, sizes))}
             self.record = structs.replace(self.record, facts=facts)
         self._check_scored()
+
+    def _describe(self, part: CorpusPart, sizes: Sequence[int]) -> RecordedPart:
+        """Describe a part of a corpus, whose windows have these sizes.
+
+        Raises UsageError for one without a batch of the corpus.
+        """
+        skipped = dict(self.corpus.skipped)
+        if not any(sizes) and self.record.corpus.skipped == skipped:
+            raise UsageError(
+                f"part {part.number} of {part.of} is empty because the corpus is too small; "
+                "divide the corpus into fewer parts"
+            )
+        n_whole = sum(work.is_whole for work in self._work)
+        return RecordedPart(
+            **vars(part),
+            sizes=list(sizes[:n_whole]),
+            divided=[work.places for work in self._work[n_whole:]],
+            skipped=skipped,
+            plan=self._settings(),
+        )
 
     def assist(self) -> None:
         """Score and save this process's windows of a run that the first process finishes.
 
         Raises StorageError if this process would score differently from that process.
         """
-        for _ in self._score(self._sharing.open(self._settings), []):
+        for _ in self._score(self._sharing.open(self._settings)):
             pass
         self._sharing.wait()
 
     def _scored(self) -> Iterator[HeadScores]:
         """Yield the scores of each window of the run, in corpus order."""
         saved = self._sharing.open(self._settings)
-        numbers: list[int] = []
-        scored = self._score(saved, numbers)
+        scored = self._score(saved)
         if saved is None or self._sharing.team is None:
             yield from scored
             return
         for _ in scored:
             pass
         self._sharing.wait()
-        yield from (self._read(saved, number) for number in numbers)
+        for work in self._work:
+            shares = [self._read(saved, name) for name in work.names]
+            yield put_together(shares, work.places_of_shares)
 
-    def _score(self, saved: OpenParts | None, numbers: list[int]) -> Iterator[HeadScores]:
-        """Yield the scores of the windows of this process, which are saved.
+    def _score(self, saved: OpenParts | None) -> Iterator[HeadScores]:
+        """Yield the scores of the shares of this process, which are saved.
 
-        ``numbers`` receives the numbers of all windows of the run. A window is fetched once the
-        next one is launched, so that a device need not wait.
+        A share is fetched once the next one is launched, so that a device need not wait.
         """
         waiting: Callable[[], HeadScores] | None = None
-        for launch in one_ahead(self._encoded(saved, numbers)):
+        for launch in one_ahead(self._encoded(saved)):
             fetch = launch()
             if waiting is not None:
                 yield waiting()
@@ -305,26 +336,42 @@ class ScoringRun:
         if waiting is not None:
             yield waiting()
 
-    def _encoded(
-        self, saved: OpenParts | None, numbers: list[int]
-    ) -> Iterator[Callable[[], Callable[[], HeadScores]]]:
-        """Cut each window of this process into word pieces; yield the function that launches it."""
-        for window in windows_of(self.corpus, self.options.pairing, self._n_examples_at_once):
-            number = window.number
-            if not self._sharing.has(number):
-                continue
-            numbers.append(number)
-            if not self._sharing.scores_here(number):
-                continue
-            if saved is not None and number in saved:
-                yield partial(partial, self._read, saved, number)
-                continue
-            skipped: Skipped = Skipped()
-            self._pieces.counts.clear()
-            encoded = self._pieces.encode(window.examples, skipped)
-            pieces = PieceCounts(**self._pieces.counts) if self._pieces.counts else None
-            cut = Record(corpus=RecordedCorpus(skipped=dict(skipped), pieces=pieces))
-            yield partial(self._launch, window, encoded, cut, saved)
+    def _encoded(self, saved: OpenParts | None) -> Iterator[Callable[[], Callable[[], HeadScores]]]:
+        """Cut each share of this process into word pieces; yield the function that launches it.
+
+        Every process cuts divided windows, whose batches follow from the lengths of all examples.
+        """
+        windows = windows_of(self.corpus, self.options.pairing, self._n_examples_at_once)
+        for share, taken in self._dealt(windows):
+            shares, mine = [one for one in taken if one], taken[self._sharing.index]
+            work = _Work(not share.divisions, [one.name for one in shares])
+            self._work.append(work)
+            is_divided = any(one.divisions for one in shares)
+            is_saved = mine is not None and saved is not None and mine.name in saved
+            if is_divided or not (is_saved or mine is None):
+                examples, cut = self._cut(share.window)
+                batches = Budget(self.batch_tokens).batches(list(map(len, examples)))
+            if is_divided:
+                work.places = share.places(batches)
+                work.places_of_shares = [one.places(batches) for one in shares]
+            if saved is not None and mine is not None and is_saved:
+                yield partial(partial, self._read, saved, mine.name)
+            elif mine is not None:
+                counts = cut if mine.is_first else Record()
+                yield partial(self._launch, mine, examples, batches, counts, saved)
+
+    def _dealt(self, windows: Iterator[Window]) -> Iterator[tuple[Share, list[Share | None]]]:
+        """Yield each share of the run with what each of its processes scores of it."""
+        of_run, copies = tee(self._sharing.of_run(windows))
+        return zip(of_run, self._sharing.of_processes(copies), strict=True)
+
+    def _cut(self, window: Window) -> tuple[list[EncodedExample], Record]:
+        """Cut a window into word pieces; return its examples, and counts of pieces and skips."""
+        skipped: Skipped = Skipped()
+        self._pieces.counts.clear()
+        examples = self._pieces.encode(window.examples, skipped)
+        pieces = PieceCounts(**self._pieces.counts) if self._pieces.counts else None
+        return examples, Record(corpus=RecordedCorpus(skipped=dict(skipped), pieces=pieces))
 
     @property
     def _n_examples_at_once(self) -> int:
@@ -334,37 +381,42 @@ class ScoringRun:
 
     def _launch(
         self,
-        window: Window,
+        share: Share,
         examples: list[EncodedExample],
+        batches: Sequence[list[int]],
         cut: Record,
         saved: OpenParts | None,
     ) -> Callable[[], HeadScores]:
         """Run the encoder; return the function that waits for the scores, and saves them.
 
-        ``cut`` counts the word pieces of the window, and what was skipped in cutting it.
+        ``examples`` and ``batches`` are those of the whole window. ``cut`` counts its word pieces,
+        and what was skipped in cutting it.
         """
+        places, window = share.places(batches), share.window
+        index = {place: k for k, place in enumerate(places)}
+        own = [[index[place] for place in batch] for batch in share.batches_of(batches)]
 
         def report(done: int) -> None:
             if self.options.on_progress is not None:
-                sentences = window.first + window.n_sentences * done // len(examples)
+                sentences = window.first + window.n_sentences * done // len(places)
                 self.options.on_progress(sentences, self.corpus.record.sentences)
 
-        arrive = self.scorer.launch(examples, report, cut)
+        arrive = self.scorer.launch([examples[place] for place in places], report, cut, own)
 
         def fetch() -> HeadScores:
             scores = arrive()
             if self.options.precision == HALF:
                 scores = scores.rounded()
             if saved is not None:
-                saved.write(window.number, scores.encoded())
+                saved.write(share.name, scores.encoded())
             return scores
 
         return fetch
 
-    def _read(self, saved: OpenParts, number: int) -> HeadScores:
-        """Return the saved scores of a window. Raises StorageError if none are saved."""
+    def _read(self, saved: OpenParts, name: str) -> HeadScores:
+        """Return the saved scores of a share. Raises StorageError if none are saved."""
         like = self.scorer.launch([], lambda done: None)()
-        return saved.read(number, like.decoded)
+        return saved.read(name, like.decoded)
 
     def _settings(self) -> dict[str, Any]:
         """Return all that results of windows depend on.

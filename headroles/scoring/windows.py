@@ -142,11 +142,13 @@ class WindowScorer:
         examples: Sequence[EncodedExample],
         report: Callable[[int], None],
         cut: Record = Record(),  # noqa: B008 - it cannot change
+        batches: Sequence[list[int]] | None = None,
     ) -> Callable[[], HeadScores]:
         """Run the encoder on all examples; devices other than the CPU may finish later.
 
         The returned function waits for the scores and returns them, with a record of their counts
         alone, added to those of ``cut``. ``report`` is called with the number of examples done.
+        ``batches`` are the indices of the examples of each, by default as the budget allows.
         """
         n, lengths = len(examples), [len(example) for example in examples]
         make = partial(self.prepare, examples)
@@ -159,8 +161,9 @@ class WindowScorer:
         skipped, controls = Counter[str](), Counter[str]()
         launched: list[tuple[list[int], Callable[[], Float32Array]]] = []
         done = 0
-        batches = one_ahead(map(make, self.budget.batches(lengths)))
-        for batch, arrived in passes.run(batches, lambda batch: to_host(self.read(batch))):
+        planned = self.budget.batches(lengths) if batches is None else batches
+        ready = one_ahead(map(make, planned))
+        for batch, arrived in passes.run(ready, lambda batch: to_host(self.read(batch))):
             rows, readouts = batch.indices, list(batch.known.values())
             # the others have one entry for all layers: that of the layers with the widest reach
             widest = max(readouts, key=lambda readout: int(readout.counts.sum()))

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerBase
 
 from headroles import read_conllu
@@ -23,7 +25,8 @@ from headroles.scoring.parts import ALONE, Sharing, Team, TeamError, merge_score
 from headroles.scoring.run import open_scoring
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.scores import HeadScores, is_rounded
-from headroles.scoring.windows import WindowScorer
+from headroles.scoring.shares import Share, deal
+from headroles.scoring.windows import Window, WindowScorer
 from headroles.storage import Parts, decode_arrays, decode_notes, encode_arrays
 from tests.conftest import make_bert
 
@@ -247,6 +250,67 @@ class TestTeam:
         assert "has other settings than the first one: model " in failures[0]
 
 
+class TestDividedWindows:
+    """A corpus of a single window of many batches."""
+
+    asked: ClassVar[dict[str, Any]] = {"batch_tokens": 150}
+
+    @pytest.fixture(autouse=True)
+    def _one_window(self, _windows: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("headroles.scoring.run.WINDOW_EXAMPLES", 1024)
+
+    @pytest.mark.parametrize("n_parts", [2, 3, 7])
+    def test_parts_have_as_much_work_each_and_merge_to_one_run(
+        self, scoring: Scoring, n_parts: int
+    ) -> None:
+        folders = [scoring.part(k + 1, n_parts, **self.asked) for k in range(n_parts)]
+        assert content(scoring.merged(*folders[::-1])) == content(scoring.run(**self.asked))
+        tokens = [int(HeadScores.load(folder).lengths.sum()) for folder in folders]
+        assert max(tokens) - min(tokens) < 2 * self.asked["batch_tokens"]
+
+    def test_processes_of_a_part_share_its_batches(self, scoring: Scoring, parts: Parts) -> None:
+        expected = content(scoring.part(2, 2, **self.asked))
+        part, corpus = CorpusPart(2, 2), read_conllu(scoring.sample)
+        state = barrier(2)
+        model = make_bert(max_position_embeddings=90)
+        given = (model, corpus, scoring.options(**self.asked))
+        helper = threading.Thread(
+            target=assist, args=(*given, Sharing(parts, Team(1, 2, state), part))
+        )
+        helper.start()
+        found = content(scoring.run(Sharing(parts, Team(0, 2, state), part), **self.asked))
+        helper.join()
+        assert found == expected
+        assert parts.count == 2
+
+
+@given(st.integers(0, 12), st.integers(1, 4), st.integers(1, 4), st.data())
+def test_every_batch_is_dealt_out_once(n: int, n_parts: int, count: int, data: Any) -> None:
+    """First to parts, then to the processes of each part."""
+    batches = {k: [[j] for j in range(data.draw(st.integers(0, 9)))] for k in range(n)}
+    windows = [Share(Window(k, 0, [])) for k in range(n)]
+    found: Counter[tuple[int, int]] = Counter()
+    names: Counter[str] = Counter()
+    for taken in deal(iter(windows), n_parts):
+        of_parts = [share for share in taken if share]
+        assert sum(share.is_first for share in of_parts) == 1
+        for part in of_parts:
+            (of_processes,) = deal(iter([part]), count)
+            for share in filter(None, of_processes):
+                number = share.window.number
+                names[share.name] += 1
+                found.update((number, j) for j in share.places(batches[number]))
+    assert found == Counter((k, j) for k in batches for j in range(len(batches[k])))
+    assert not names or max(names.values()) == 1
+
+
+def test_only_the_last_windows_are_divided() -> None:
+    windows = [Share(Window(k, 0, [])) for k in range(5)]
+    dealt = [[share and share.name for share in taken] for taken in deal(iter(windows), 2)]
+    assert dealt == [["0", None], [None, "1"], ["2", None], [None, "3"], ["4-1of2", "4-2of2"]]
+    assert [one.name for (one,) in deal(iter(windows), 1) if one] == ["0", "1", "2", "3", "4"]
+
+
 def test_a_window_is_read_back_as_it_was(scoring: Scoring) -> None:
     options, corpus = scoring.options(score="hit"), read_conllu(scoring.sample)
     with open_scoring(scoring.model, corpus, options) as run:
@@ -315,8 +379,8 @@ class TestMerging:
         ):
             with pytest.raises(error, match=message):
                 scoring.merged(*folders)
-        with pytest.raises(UsageError, match="part 6 of 6 is empty"):
-            scoring.part(6, 6)
+        with pytest.raises(UsageError, match="part 99 of 99 is empty because the corpus is too"):
+            scoring.part(99, 99)
 
     @pytest.mark.parametrize("change", [{"hidden_act": "relu"}, {"num_attention_heads": 2}])
     def test_weights_that_are_used_otherwise(
