@@ -75,18 +75,17 @@ def _of_pieces(record: Record) -> Iterator[str]:
     """Warn of a tokenizer that does not know the text, cuts words into pieces, or loses words."""
     counts = record.corpus.pieces or PieceCounts(0, 0, 0, 0)
     pieces, words = counts.unknown_shares
-    per_word = counts.pieces / max(counts.words, 1)
     if max(pieces, words) > MUCH:
         yield (
             f"the tokenizer does not know {pieces:.0%} of all pieces, and no piece of {words:.0%} "
             "of the words: these results mean little. Check that it belongs to the model and fits "
             "the language, script and case of the corpus."
         )
-    if per_word > _MANY_PIECES and counts.words >= _FEWEST_WORDS:
+    if counts.per_word > _MANY_PIECES and counts.words >= _FEWEST_WORDS:
         yield (
-            f"a word is cut into {per_word:.1f} pieces on average: these results say little about "
-            "syntax. They are about fragments, as of German words under an English model. Score a "
-            "model for the language and script of the corpus."
+            f"a word is cut into {counts.per_word:.1f} pieces on average: these results say little "
+            "about syntax. They are about fragments, as of German words under an English model. "
+            "Score a model for the language and script of the corpus."
         )
     if counts.pieceless_share > MUCH:
         yield (

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from headroles import storage
 from headroles.arrays import Float32Array, IntArray
 from headroles.errors import StorageError, UsageError
+from headroles.inference.doubled import Clusters, find_clusters
 from headroles.record import Record, ScoreFacts
 from headroles.results.shown import Grid, Shown, Warned, as_html
 from headroles.results.stored import Stored
@@ -110,6 +111,13 @@ class HeadScores(Stored):
     def facts(self) -> ScoreFacts:
         """Facts of the record about the scores."""
         return ScoreFacts.read(self.record.facts)
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """Clusters of the examples: documents, joined where they share texts."""
+        pieces = self.record.corpus.pieces
+        per_word = 1.0 if pieces is None else pieces.per_word
+        return find_clusters(self.documents, self.digests, self.lengths, per_word)
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:

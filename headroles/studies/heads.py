@@ -11,7 +11,7 @@ both and is corrected once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,7 @@ from headroles.arrays import (
     new_array,
 )
 from headroles.errors import UsageError
+from headroles.inference.doubled import Clusters
 from headroles.inference.sample import Bounds, Sample
 from headroles.options import Options
 from headroles.record import Record
@@ -48,7 +49,7 @@ from headroles.testing.evidence import (
     find_p_values,
 )
 from headroles.testing.hypotheses import Hypotheses, size_of_scores
-from headroles.testing.options import LevelOptions, TestOptions, UnitOptions
+from headroles.testing.options import KEEP, LevelOptions, TestOptions, UnitOptions
 
 _RANGES = {"bias": "0 or more", "excess": "below 1", "hit": "from 0 to 1"}
 
@@ -143,12 +144,13 @@ def second_half(scores: HeadScores) -> BoolArray:
     """Return (examples,): whether an example is of the second half of the corpus.
 
     Documents belong to the halves by turns, in their order: both halves are from everywhere.
-    Where there is only one document, examples do.
+    Documents that share texts are of one half. Where there is only one document, examples do.
     """
-    numbers = {name: k for k, name in enumerate(dict.fromkeys(scores.documents))}
+    codes = scores.clusters.codes.tolist()
+    numbers = {code: k for k, code in enumerate(dict.fromkeys(codes))}
     if len(numbers) == 1:
         return np.asarray(np.arange(scores.n_examples) % 2 == 1)
-    return np.array([numbers[name] % 2 == 1 for name in scores.documents])
+    return np.array([numbers[code] % 2 == 1 for code in codes])
 
 
 @dataclass(frozen=True)
@@ -258,14 +260,15 @@ class HeadColumns:
         )
 
 
-def clusters_in(documents: Sequence[str], options: UnitOptions) -> IndexArray | None:
+def clusters_in(clusters: Clusters, options: UnitOptions) -> IndexArray | None:
     """Return the cluster (examples,) of each example, from 0; None for independent examples.
 
     Raises UsageError for examples of one document that are to be clustered by document.
     """
-    names, codes = np.unique(np.asarray(documents), return_inverse=True)
-    refuse_one_document(len(names), options)
-    return codes if options.clusters != "none" and len(names) > 1 else None
+    refuse_one_document(clusters.n_documents, options)
+    if options.clusters == "none" or clusters.n_documents == 1:
+        return None
+    return clusters.documents if options.duplicates == KEEP else clusters.codes
 
 
 def refuse_one_document(n_documents: int, options: UnitOptions) -> None:
@@ -311,7 +314,7 @@ class RoleHypotheses:
         against, columns = against or ThresholdOptions(), columns or HeadColumns.of(scores)
         against.check_range(scores.score)
         against.check_margin(scores.roles)
-        clusters = clusters_in(scores.documents, options)
+        clusters = clusters_in(scores.clusters, options)
         names = columns.ids if against.threshold is None else ()
         rules = {name: rule for name in names if (rule := baseline_of(scores, name))}
         means = _tests_of_means(scores, columns, clusters, against, rules, 0 if published else 1)
@@ -488,16 +491,34 @@ def check_contrasts(scores: HeadScores) -> None:
             )
 
 
-def describe_clusters(hypotheses: Hypotheses) -> dict[str, Any]:
+def warn_of_doubled(clusters: Clusters, options: UnitOptions) -> Iterator[str]:
+    """Warn of documents that share texts, unless the user keeps them apart."""
+    if not clusters.n_doubled or options.duplicates == KEEP:
+        return
+    taken = "Documents that share texts are one cluster"
+    if options.clusters == "none":
+        taken = "`clusters='none'` takes every copy as an independent example"
+    yield (
+        f"{clusters.n_doubled} of {len(clusters.codes)} examples stand in several documents, and "
+        f"{clusters.n_joined} of {clusters.n_documents} documents share most of their text with "
+        f"another. {taken}. Remove the copies, or pass `duplicates='keep'` if the texts are "
+        "independent."
+    )
+
+
+def describe_clusters(hypotheses: Hypotheses, clusters: Clusters) -> dict[str, Any]:
     """Return the fields of a record about the units of tests.
 
     ``effective_clusters`` is the largest effective number of clusters of any role.
+    ``doubled_examples`` stand in several of the ``joined_documents``, which share texts.
     """
     effective = np.nan_to_num(hypotheses.moments.effective_clusters).max(initial=0)
     return {
         "clustered_by": "document" if hypotheses.is_clustered else "none",
         "n_clusters": hypotheses.n_clusters,
         "effective_clusters": round(float(effective), 1),
+        "joined_documents": clusters.n_joined,
+        "doubled_examples": clusters.n_doubled,
     }
 
 

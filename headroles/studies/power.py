@@ -26,6 +26,7 @@ from headroles.studies.heads import (
     describe_clusters,
     note_removed,
     scores_of,
+    warn_of_doubled,
 )
 from headroles.testing.evidence import NO, POSITIONAL, UNDECIDED, YES, answers
 from headroles.testing.notes import find_notes
@@ -197,9 +198,12 @@ def power_analysis(scores: HeadScores, options: PowerOptions) -> PowerAnalysis:
     for _, rows in frame[frame["direction"] != ""].groupby("direction"):
         _plan(frame, rows, options, int(ok.sum()), scores.n_examples)
     note_removed(frame, scores.record)
-    facts = {**options.facts_about(scores.score), **describe_clusters(pilot)}
+    facts = {**options.facts_about(scores.score), **describe_clusters(pilot, scores.clusters)}
     facts["examples"] = scores.n_examples
-    return PowerAnalysis.made(frame, options, facts=facts, sources={"pilot": scores.record})
+    warnings = [*warn_of_doubled(scores.clusters, options)]
+    return PowerAnalysis.made(
+        frame, options, facts=facts, sources={"pilot": scores.record}, warnings=warnings
+    )
 
 
 def _measured(pilot: Hypotheses) -> dict[str, FloatArray | IntArray]:

@@ -9,6 +9,9 @@ from msgspec import Meta
 
 from headroles.options import Options
 
+KEEP = "keep"
+"""Value of the option that leaves documents apart which share texts."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaOptions(Options):
@@ -31,6 +34,11 @@ class UnitOptions(AlphaOptions):
     """Clusters of examples; auto: documents if there are several.
 
     none treats examples as independent.
+    """
+    duplicates: Literal["cluster", "keep"] = "cluster"
+    """Documents that share most of their text: cluster makes one cluster of them.
+
+    keep leaves each document a cluster of its own.
     """
 
 

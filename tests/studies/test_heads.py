@@ -13,6 +13,7 @@ from scipy.stats import ttest_rel
 
 from headroles import HeadScores, assign_roles, compare_roles, power_analysis
 from headroles.errors import UsageError
+from headroles.inference.doubled import find_clusters
 from headroles.studies.heads import (
     HeadColumns,
     RoleHypotheses,
@@ -76,15 +77,58 @@ def test_documents_are_clusters_if_there_are_several(
     clusters: str, documents: str, expected: list[int] | None
 ) -> None:
     scores = make_scores(RNG.normal(size=(4, 1, 2, 1)), ["local"], list(documents))
-    found = clusters_in(scores.documents, TestOptions(clusters=clusters))
+    found = clusters_in(scores.clusters, TestOptions(clusters=clusters))
     assert (None if found is None else found.tolist()) == expected
     n_clusters = hypotheses(scores, clusters=clusters).n_clusters
     assert n_clusters == (4 if expected is None else len(set(documents)))
 
 
+def copied(scores: HeadScores, n: int) -> HeadScores:
+    """The scores of a corpus that stands there ``n`` times, each time in documents of its own."""
+    whole = scores.select(np.tile(np.arange(scores.n_examples), n))
+    documents = [f"{name} {k}" for k in range(n) for name in scores.documents]
+    ids = [f"{name} {k}" for k in range(n) for name in scores.ids]
+    return replace(whole, ids=tuple(ids), documents=tuple(documents))
+
+
+def test_copies_of_a_corpus_add_no_evidence() -> None:
+    values = 3.3 + RNG.normal(size=(40, 1, 3, 1))
+    once = make_scores(values, ["local"], [f"d{k // 2}" for k in range(40)])
+    once = replace(once, digests=tuple(map(str, range(40))), lengths=np.full(40, 20))
+    four = copied(once, 4)
+    one, joined = assign_roles(once), assign_roles(four)
+    for name in ("mean", "n_clusters", "df", "p_value", "ci_low", "answer", "certified"):
+        expected = one.frame[name]
+        if expected.dtype == float:
+            np.testing.assert_allclose(joined.frame[name], expected, rtol=1e-9)
+        else:
+            assert joined.frame[name].tolist() == expected.tolist()
+    kept = assign_roles(four, duplicates="keep")
+    assert (kept.frame["p_value"] < one.frame["p_value"]).all()
+    assert (kept.facts["n_clusters"], joined.facts["n_clusters"]) == (80, 20)
+    for table in (kept, joined):
+        assert (table.facts["joined_documents"], table.facts["doubled_examples"]) == (80, 160)
+    said = "160 of 160 examples stand in several documents, and 80 of 80 documents share"
+    assert [said in text for text in joined.record.warnings].count(True) == 1
+    assert not any("several documents" in text for text in kept.record.warnings)
+    (text,) = [
+        text
+        for text in assign_roles(four, clusters="none").record.warnings
+        if "several documents" in text
+    ]
+    assert "`clusters='none'` takes every copy as an independent example" in text
+    assert power_analysis(four).record.warnings[-1].startswith(said)
+
+
+def test_copies_are_of_one_half() -> None:
+    scores = make_scores(RNG.normal(size=(6, 1, 2, 1)), ["local"], [*"aabbcc"])
+    scores = replace(scores, digests=tuple("123456"), lengths=np.full(6, 20))
+    assert second_half(copied(scores, 2)).tolist() == [False, False, True, True, False, False] * 2
+
+
 def test_one_document_is_no_sample_of_documents() -> None:
     with pytest.raises(UsageError, match=r"all examples are of one document.*clusters='none'"):
-        clusters_in(["a"] * 4, TestOptions(clusters="document"))
+        clusters_in(find_clusters(["a"] * 4, (), np.ones(4)), TestOptions(clusters="document"))
 
 
 def test_every_table_of_tests_notes_removed_heads() -> None:

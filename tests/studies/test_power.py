@@ -274,5 +274,6 @@ def test_record_and_display() -> None:
     plan = plan_for(np.random.default_rng(0).normal(3, 1, (30, 2, 3, 2)), 3, threshold=2.5)
     assert set(plan.frame["threshold"]) == {2.5}
     expected = {"score": "bias", "threshold": 2.5, "clustered_by": "document", "n_clusters": 10}
+    expected |= {"joined_documents": 0, "doubled_examples": 0}
     assert plan.facts == {**expected, "effective_clusters": 10.0, "examples": 30}
     assert "(0.8 power each, level 0.05); the pilot had 30." in flat(plan)

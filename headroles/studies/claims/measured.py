@@ -162,7 +162,8 @@ class Measured:
     @cached_property
     def roles(self) -> RoleTable:
         """Which heads have which roles."""
-        return assign_roles(self.scores, clusters=self.options.clusters)
+        units = {name: getattr(self.options, name) for name in ("clusters", "duplicates")}
+        return assign_roles(self.scores, **units)
 
     def has(self, role: str) -> BoolArray:
         """Tell which heads (layers, heads) have a role, or any role of a kind, as ``syntactic``."""
@@ -192,7 +193,7 @@ class Measured:
     def halves(self) -> Halves:
         """The halves of the documents of ``hits``, their clusters, and the shape of the model."""
         hits = self.hits
-        clusters = clusters_in(hits.documents, self.options)
+        clusters = clusters_in(hits.clusters, self.options)
         return Halves(second_half(hits), clusters, (hits.n_layers, hits.n_heads))
 
     @cached_property
@@ -201,7 +202,7 @@ class Measured:
         with prepared(self.corpus) as ready:
             reading = read_corpus(self.model, ready, self.options)
             values = reading.values[:, :-1].astype(np.float64)
-        return values, clusters_in(reading.documents, self.options)
+        return values, clusters_in(reading.clusters, self.options)
 
     def of_tokens(self, group: str, quantity: str) -> FloatArray:
         """Return a quantity (examples, layers) of a group of tokens, as in `TokenGroups`."""

@@ -49,6 +49,7 @@ from headroles.studies.heads import (
     refuse_nothing_to_test,
     refuse_one_document,
     scores_of,
+    warn_of_doubled,
 )
 from headroles.testing.evidence import NO, YES
 from headroles.testing.notes import find_notes, find_warnings
@@ -245,7 +246,7 @@ def assign(
         "distance_margin": 0.0 if tested.contrasts is None else options.margin_of(scores.score),
         "offsets": {role: rule.offsets for role, rule in tested.rules.items()},
         "controls": controls,
-        **describe_clusters(tested.means),
+        **describe_clusters(tested.means, scores.clusters),
         "left_out": {role.id: _why_absent(role, scores.record) for role in absent},
     }
     group, sources = options.as_group(AssignOptions), {"scores": scores.record}
@@ -255,6 +256,7 @@ def assign(
         *["scores were not made with this preset: only the tests follow it"]
         * (preset != options.preset),
         *warnings_of_run(scores.record),
+        *warn_of_doubled(scores.clusters, options.tests),
         *_warn_of_documents(scores.record, options.tests.clusters, tested.means.is_clustered),
         *find_warnings(tested.means, options.tests),
         *_warn_of_controls(table.controls.iloc[0]),

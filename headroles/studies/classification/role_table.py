@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypedDict
+from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -117,8 +117,9 @@ class RoleFacts(TypedDict):
     ``threshold`` and ``distance_margin`` are those that the tests used. ``controls`` are the heads
     that would have each role in each control. ``offsets`` are, of first choices, the fixed offsets
     in words that each role of arcs was compared with: the best one of the second half of the
-    documents, for the first half, and the reverse. ``left_out`` are the reasons why no example has
-    a role.
+    documents, for the first half, and the reverse. ``doubled_examples`` stand in several of the
+    ``joined_documents``, which share most of their text with others. ``left_out`` are the reasons
+    why no example has a role.
     """
 
     score: Literal["bias", "excess", "hit"]
@@ -129,6 +130,8 @@ class RoleFacts(TypedDict):
     clustered_by: str
     n_clusters: int
     effective_clusters: float
+    joined_documents: NotRequired[int]
+    doubled_examples: NotRequired[int]
     left_out: dict[str, str]
 
 
@@ -415,6 +418,7 @@ class RoleTable(Result):
         units = f"{facts['n_clusters']} independent examples"
         if facts["clustered_by"] != "none":
             units = f"examples clustered by {facts['n_clusters']} documents"
+            units += " (those that share texts are one)" * bool(facts.get("joined_documents"))
             if facts["effective_clusters"] < 0.9 * facts["n_clusters"]:
                 units += f" (effective number {facts['effective_clusters']:.0f})"
         n_tests = (self.frame["answer"] != UNTESTABLE).sum()

@@ -473,7 +473,7 @@ def compare_roles(
             "distance_margin": tables[BEFORE].facts["distance_margin"],
             "margin": margin,
             "examples": first.n_examples,
-            **describe_clusters(hypotheses),
+            **describe_clusters(hypotheses, first.clusters),
             "dropped_examples": {
                 name: scores.n_examples - first.n_examples for name, scores in given.items()
             },
@@ -515,7 +515,7 @@ def _differences(
         0,
         labels=np.tile(columns.indices[0], len(later)),
         names=columns.ids,
-        clusters=clusters_in(before.documents, options),
+        clusters=clusters_in(before.clusters, options),
         size=np.fmax(2.0, means[2]),  # uniform attention is 1, before and after
         bounds=_bounds(list(sets.values()), columns),
     )

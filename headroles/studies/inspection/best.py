@@ -23,7 +23,13 @@ from headroles.results.result import Result
 from headroles.results.shown import SEE_FULL, Grid, Pointer, Shown
 from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, contrast_of, in_words, is_other_trees
 from headroles.scoring.scores import HeadScores
-from headroles.studies.heads import HeadColumns, baseline_of, clusters_in, second_half
+from headroles.studies.heads import (
+    HeadColumns,
+    baseline_of,
+    clusters_in,
+    second_half,
+    warn_of_doubled,
+)
 from headroles.studies.inspection.again import AgainOptions, Origin
 from headroles.studies.inspection.attention import average_between_words, read_heads
 from headroles.testing.hypotheses import Hypotheses, size_of_scores
@@ -164,7 +170,7 @@ def find_best_heads(scores: HeadScores, options: BestOptions) -> BestHeads:
     True
     """
     in_second = second_half(scores)
-    estimate = partial(_estimate, clusters_in(scores.documents, options), options.alpha)
+    estimate = partial(_estimate, clusters_in(scores.clusters, options), options.alpha)
     roles = [
         role
         for role in HeadColumns.of(scores).ids
@@ -187,7 +193,8 @@ def find_best_heads(scores: HeadScores, options: BestOptions) -> BestHeads:
         for row in rows:
             row |= _precisions(row, counts[row["role"]], in_second, estimate)
     frame = pd.DataFrame(rows, columns=list(BestHeads.columns))
-    return BestHeads.made(frame, options, sources={"scores": scores.record})
+    warnings = [*warn_of_doubled(scores.clusters, options)]
+    return BestHeads.made(frame, options, sources={"scores": scores.record}, warnings=warnings)
 
 
 def _estimate(

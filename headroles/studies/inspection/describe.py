@@ -16,7 +16,7 @@ from headroles.options import Options, takes
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Title
 from headroles.scoring.scores import HeadScores
-from headroles.studies.heads import HeadColumns, clusters_in
+from headroles.studies.heads import HeadColumns, clusters_in, warn_of_doubled
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.options import UnitOptions
 
@@ -103,7 +103,10 @@ def describe_heads(scores: HeadScores, options: UnitOptions) -> HeadDescription:
             "these scores have no quantity that describes heads; score again with "
             "`roles='confidence,entropy,distance'`"
         )
-    clusters = clusters_in(scores.documents, options)
+    clusters = clusters_in(scores.clusters, options)
     estimates = estimates_of(columns.values(scores), clusters, options.alpha)
     frame = pd.DataFrame({**columns.labels, **estimates})
-    return HeadDescription.made(frame, options, sources={"scores": scores.record})
+    warnings = [*warn_of_doubled(scores.clusters, options)]
+    return HeadDescription.made(
+        frame, options, sources={"scores": scores.record}, warnings=warnings
+    )

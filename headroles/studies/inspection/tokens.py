@@ -25,6 +25,7 @@ from headroles.drawing.style import (
 )
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
+from headroles.inference.doubled import Clusters, find_clusters
 from headroles.options import Options, takes
 from headroles.passes.options import PassOptions, shown_in_notebooks
 from headroles.record import PieceCounts, RecordedCorpus, RecordedModel
@@ -36,7 +37,7 @@ from headroles.roles import PaddedBatch
 from headroles.roles.catalogue import FrequencyOptions, count_words, find_marks, marks_in
 from headroles.scoring.options import PairingOptions
 from headroles.scoring.run_notes import warnings_of_run
-from headroles.studies.heads import clusters_in, refuse_one_document
+from headroles.studies.heads import clusters_in, refuse_one_document, warn_of_doubled
 from headroles.studies.inspection.describe import ESTIMATES, estimates_of
 from headroles.testing.options import UnitOptions
 from headroles.wording import not_among
@@ -192,7 +193,7 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
     with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as ready:
         refuse_one_document(ready.record.documents, options)
         read = read_corpus(model, ready, options)
-    values, clusters = read.values, clusters_in(read.documents, options)
+    values, clusters = read.values, clusters_in(read.clusters, options)
     layers = [*map(str, range(values.shape[1] - 1)), ALL_LAYERS]
     rows = [(layer, *quantity) for layer in layers for quantity in QUANTITIES]
     labels = pd.DataFrame(rows, columns=["layer", "group", "quantity"])
@@ -206,18 +207,19 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
             "clustered_by": "none" if clusters is None else "document",
             "n_clusters": len(values if clusters is None else np.unique(clusters)),
         },
+        warnings=[*warn_of_doubled(read.clusters, options)],
     )
 
 
 class TokenValues(NamedTuple):
-    """Quantities of all examples of a corpus, with their documents, and records of the reading.
+    """Quantities of all examples of a corpus, with their clusters, and records of the reading.
 
     ``values`` are (examples, layers + 1, quantities) of `QUANTITIES`, NaN where there is none; the
     last of the layers is the mean over layers.
     """
 
     values: Float32Array
-    documents: list[str]
+    clusters: Clusters
     model: RecordedModel
     corpus: RecordedCorpus
 
@@ -230,7 +232,10 @@ def read_corpus(model: Model, corpus: PreparedCorpus, options: TokenOptions) -> 
     from headroles.scoring.windows import windows_of
 
     frequencies, encoder = count_words(options, corpus), load_encoder(model, options)
-    skipped, documents, rows, done = Counter(corpus.skipped), [], [], 0
+    skipped, rows, done = Counter(corpus.skipped), [], 0
+    documents: list[str] = []
+    digests: list[str] = []
+    lengths: list[int] = []
     cut, budget = encoder.example_encoder(), Budget.of(encoder.device, options.batch_tokens)
     with open_reader(encoder.stack) as reader, open_norms(reader) as norms:
 
@@ -245,6 +250,8 @@ def read_corpus(model: Model, corpus: PreparedCorpus, options: TokenOptions) -> 
         for window in windows_of(corpus, options.pairing):
             examples = cut.encode(window.examples, skipped)
             documents += [example.document for example in examples]
+            digests += [example.digest for example in examples]
+            lengths += map(len, examples)
             by_row = {
                 row: values
                 for batch, of_batch in passes_over(examples, encoder, budget).over_all(read)
@@ -258,9 +265,11 @@ def read_corpus(model: Model, corpus: PreparedCorpus, options: TokenOptions) -> 
     if not rows:
         reasons = "; ".join(f"{count} {reason}" for reason, count in skipped.items())
         raise CorpusError(f"no example could be read: {reasons or 'the corpus is empty'}")
-    counts = {"examples": len(rows), "skipped": dict(skipped), "pieces": PieceCounts(**cut.counts)}
+    pieces = PieceCounts(**cut.counts)
+    counts = {"examples": len(rows), "skipped": dict(skipped), "pieces": pieces}
+    clusters = find_clusters(documents, digests, np.array(lengths), pieces.per_word)
     return TokenValues(
-        np.stack(rows), documents, described, structs.replace(corpus.record, **counts)
+        np.stack(rows), clusters, described, structs.replace(corpus.record, **counts)
     )
 
 
