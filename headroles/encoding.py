@@ -15,6 +15,7 @@ import numpy as np
 from headroles.arrays import IntArray
 from headroles.corpus import ROOT, Example, Sentence, Skipped
 from headroles.errors import TokenizerError, is_panic, lacks_memory
+from headroles.word_starts import joined_words, lone_spaces
 from headroles.wording import in_one_line
 
 if TYPE_CHECKING:
@@ -141,11 +142,13 @@ class ExampleEncoder:
 
     Words are passed to the tokenizer as words, and it reports the word of each piece. A tokenizer
     in Python only does not: each word is cut by itself, and its pieces are counted. No word is
-    looked up by its surface form, and no example is truncated.
+    looked up by its surface form, and no example is truncated. A word that no space precedes in the
+    text (`Sentence.spaces`) is cut without one, and the first as the tokenizer begins a text.
 
     ``counts`` covers encoded examples, not skipped ones: ``pieces`` and ``words``,
-    ``unknown_pieces``, which are the tokenizer's unknown token, ``words_without_known_piece``, and
-    among these ``words_without_pieces``, such as zero-width spaces.
+    ``unknown_pieces``, which are the tokenizer's unknown token, ``lone_spaces``, which are marks of
+    a space alone, ``words_without_known_piece``, and among these ``words_without_pieces``, such as
+    zero-width spaces.
     """
 
     def __init__(
@@ -153,6 +156,8 @@ class ExampleEncoder:
     ) -> None:
         self._tokenizer, self._max_tokens = tokenizer, max_tokens
         self._with_token_types, self._unknown = with_token_types, tokenizer.unk_token_id
+        self._joined = joined_words(tokenizer)
+        self._spaces = [] if self._joined is None else lone_spaces(tokenizer)
         self.counts: Counter[str] = Counter()
 
     def encode(self, examples: Iterable[Example], skipped: Skipped) -> list[EncodedExample]:
@@ -179,10 +184,6 @@ class ExampleEncoder:
         spans = []
         for segment, sentence in enumerate(example.sentences):
             in_segment = segments == segment
-            if (np.diff(word_ids[in_segment]) < 0).any():
-                raise TokenizerError(
-                    "the tokenizer does not keep the order of the words; use another tokenizer"
-                )
             n_pieces = np.bincount(word_ids[in_segment], minlength=len(sentence.words))
             spans.append((in_segment.argmax() + np.cumsum(n_pieces) - n_pieces, n_pieces))
         starts, sizes = map(np.concatenate, zip(*spans, strict=True))
@@ -196,6 +197,7 @@ class ExampleEncoder:
         self.counts.update(
             pieces=int(pieces.sum()),
             unknown_pieces=int(pieces.sum() - known.sum()),
+            lone_spaces=int(np.isin(input_ids[pieces], self._spaces).sum()) if self._spaces else 0,
             words=len(sizes),
             words_without_known_piece=len(sizes) - len(np.unique(words[known])),
             words_without_pieces=int((sizes == 0).sum()),
@@ -221,13 +223,15 @@ class ExampleEncoder:
             return
         batch = self._pieces_of(examples)
         type_ids = batch.get("token_type_ids")
-        for k in range(len(examples)):
-            yield Cut(
+        for k, example in enumerate(examples):
+            cut = Cut(
                 np.asarray(batch["input_ids"][k], dtype=np.int64),
                 None if type_ids is None else np.asarray(type_ids[k], np.int64),
                 _as_array(batch.sequence_ids(k), SPECIAL),
                 _as_array(batch.word_ids(k), -1),
             )
+            _check_order(cut)
+            yield self._as_written(cut, example)
 
     def _pieces_of(self, examples: list[Example]) -> Any:
         """Cut examples by the tokenizer. Raises TokenizerError, which names one that it fails for.
@@ -255,6 +259,24 @@ class ExampleEncoder:
                 self._pieces_of([example])
             raise
 
+    def _as_written(self, cut: Cut, example: Example) -> Cut:
+        """Replace the pieces of the words that no space precedes in the text."""
+        for segment, sentence in enumerate(example.sentences):
+            if pieces := self._joined_pieces(sentence):
+                cut = _with_pieces(cut, segment, pieces, len(sentence.words))
+        return cut
+
+    def _joined_pieces(self, sentence: Sentence) -> dict[int, list[int]]:
+        """Return the pieces of the words that no space precedes, by the place of the word."""
+        if self._joined is None or not sentence.spaces:
+            return {}
+        words = {place: sentence.words[place] for place in self._joined.places(sentence.spaces)}
+        with tokenizer_failures(
+            f"the tokenizer {self._tokenizer.name_or_path} cannot encode {sentence.id!r}"
+        ):
+            pieces = self._joined.pieces_of(words.values())
+        return {place: pieces[word] for place, word in words.items()}
+
     def _cut_by_words(self, examples: list[Example]) -> list[Cut]:
         """Cut each word by itself.
 
@@ -270,6 +292,10 @@ class ExampleEncoder:
                 whole = [self._ids_of(" ".join(sentence.words)) for sentence in example.sentences]
             parts = [list(chain.from_iterable(by_word)) for by_word in pieces]
             differ += [example] * (parts != whole)
+            for by_word, sentence in zip(pieces, example.sentences, strict=True):
+                for place, ids in self._joined_pieces(sentence).items():
+                    by_word[place] = ids
+            parts = [list(chain.from_iterable(by_word)) for by_word in pieces]
             # numbers below 0 in place of pieces show which are of which sentence, and which special
             marks = ([~k] * len(part) for k, part in enumerate(parts))
             layout = np.array(self._tokenizer.build_inputs_with_special_tokens(*marks))
@@ -295,6 +321,39 @@ class ExampleEncoder:
         return cast("list[int]", ids)
 
 
+def _check_order(cut: Cut) -> None:
+    for segment in (0, 1):
+        if (np.diff(cut.words[cut.segments == segment]) < 0).any():
+            raise TokenizerError(
+                "the tokenizer does not keep the order of the words; use another tokenizer"
+            )
+
+
+def _with_pieces(cut: Cut, segment: int, pieces: Mapping[int, list[int]], n_words: int) -> Cut:
+    """Give some words of a segment other pieces, by the numbers of the words."""
+    places = np.flatnonzero(cut.segments == segment)
+    if not len(places):
+        return cut
+    first, end = places[0], places[-1] + 1
+    ids = cut.input_ids[first:end].tolist()
+    starts = np.searchsorted(cut.words[first:end], range(n_words + 1)).tolist()
+    by_word = [pieces.get(k, ids[starts[k] : starts[k + 1]]) for k in range(n_words)]
+    sizes = list(map(len, by_word))
+
+    def with_inner(column: IntArray, inner: Any) -> IntArray:
+        return np.concatenate([column[:first], np.asarray(inner, np.int64), column[end:]])
+
+    def with_same(column: IntArray) -> IntArray:
+        return with_inner(column, np.full(sum(sizes), column[first]))
+
+    return Cut(
+        with_inner(cut.input_ids, list(chain.from_iterable(by_word))),
+        None if cut.token_type_ids is None else with_same(cut.token_type_ids),
+        with_same(cut.segments),
+        with_inner(cut.words, np.repeat(np.arange(n_words), sizes)),
+    )
+
+
 def _as_array(values: Alignment, missing: int) -> IntArray:
     return np.asarray([missing if value is None else value for value in values], dtype=np.int64)
 
@@ -308,7 +367,7 @@ class AlignedEncoder(ExampleEncoder):
     def __init__(self, alignment: Mapping[str, Alignment]) -> None:
         self._alignment = alignment
         self._max_tokens = max(map(len, alignment.values()), default=0)
-        self._unknown = None
+        self._unknown, self._spaces = None, []
         self.counts = Counter()
 
     def _cut(self, examples: list[Example]) -> Iterator[Cut]:

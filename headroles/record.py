@@ -55,11 +55,12 @@ class PieceCounts(Recorded, frozen=True):
     words: Count
     words_without_known_piece: Count
     words_without_pieces: Count = 0
+    lone_spaces: Count = 0
 
     @property
     def per_word(self) -> float:
-        """Mean number of pieces of a word."""
-        return self.pieces / max(self.words, 1)
+        """Mean number of pieces of a word, spaces alone aside."""
+        return (self.pieces - self.lone_spaces) / max(self.words, 1)
 
     @property
     def unknown_shares(self) -> tuple[float, float]:
@@ -84,6 +85,9 @@ class RecordedCorpus(Recorded, frozen=True):
     parser: str | None = None
     lines: bool | None = None
     least_distance: int | None = None
+    spacing: Literal["text", "words"] = "words"
+    join_spaces: str | None = None
+    contractions: Literal["words", "surface"] = "words"
     text_columns: list[str | int] = []
     scheme: str = ""
     digest: str = ""

@@ -10,9 +10,10 @@ from msgspec import Meta
 
 from headroles.corpus.files import PathLike, find_files
 from headroles.corpus.sentence import MISSING, OTHER, ROOT, Corpus, Positions, Sentence, Skipped
+from headroles.corpus.spacing import SpacingOptions, with_spacing
 from headroles.corpus.tables import read_json_lines
 from headroles.errors import CorpusError, UsageError
-from headroles.options import Options, takes
+from headroles.options import takes
 from headroles.wording import has_halves, shortened
 
 KEY = "arcs"
@@ -20,7 +21,7 @@ KEY = "arcs"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArcsOptions(Options):
+class ArcsOptions(SpacingOptions):
     """Options of reading tokens and arcs."""
 
     title: ClassVar[str] = "Corpus"
@@ -37,7 +38,8 @@ def read_arcs(paths: PathLike | Iterable[PathLike], options: ArcsOptions) -> Cor
     label]``: indices of tokens from 0, with any number of arcs for each token. ``id`` (else FILE-N)
     and ``document`` (else one for each line) name the sequence. An arc counts as one from a
     dependent to its governor: roles have both directions, and contrasts with other tokens at the
-    same distance that no such arc joins.
+    same distance that no such arc joins. ``spaces`` tells of each token whether a space follows it
+    in the text, or of all of them: false for residues. Without it a space precedes every token.
 
     Files may be compressed, and ``-`` is standard input. Nothing is read before the corpus is
     iterated. A defective line then raises CorpusError with its place.
@@ -60,20 +62,24 @@ def read_arcs(paths: PathLike | Iterable[PathLike], options: ArcsOptions) -> Cor
                 yield replace(sentence, position=positions.next(sentence.document))
 
     known = {"scheme": OTHER, "least_distance": options.least_distance}
-    return Corpus({"format": KEY, **origin, **known}, read)
+    return with_spacing(Corpus({"format": KEY, **origin, **known}, read), options)
 
 
-def words_alone(words: Iterable[str]) -> Sentence:
-    """Return the sentence of these words, without arcs.
+def words_alone(words: Iterable[str], spaces: Iterable[bool] | None = None) -> Sentence:
+    """Return the sentence of these words, without arcs, with ``spaces`` after them if known.
 
-    Raises UsageError for no words, or a text in their place, CorpusError for a word that is none.
+    Raises UsageError for no words, or a text in their place, CorpusError for a word that is none,
+    and for ``spaces`` that are not one truth value for each word.
     """
     if isinstance(words, str | bytes) or not isinstance(words, Iterable):
         raise UsageError(f"the sentence is {shortened(repr(words))}; give its words, in a list")
     if not (tokens := list(words)):
         raise UsageError("the sentence has no words; give another")
     named = dict.fromkeys(("id", "document"), "tokens")
-    return sequence_of({**named, "tokens": tokens, "arcs": []}, "the sentence", 1)
+    record: dict[str, Any] = {**named, "tokens": tokens, "arcs": []}
+    if spaces is not None and (known := [*spaces]):
+        record["spaces"] = known
+    return sequence_of(record, "the sentence", 1)
 
 
 def sequence_of(record: Mapping[str, Any], place: str, least_distance: int) -> Sentence:
@@ -111,7 +117,28 @@ def sequence_of(record: Mapping[str, Any], place: str, least_distance: int) -> S
     cells = tuple(f"{KEY}={','.join(dict.fromkeys(ends))}" if ends else MISSING for ends in listed)
     n = len(tokens)
     tree = tuple(tokens), (ROOT,) * n, (MISSING,) * n
-    return Sentence(str(names[0]), str(names[1]), 0, *tree, {"misc": cells})
+    spaces = checked_spaces(record.get("spaces"), n, place)
+    return Sentence(str(names[0]), str(names[1]), 0, *tree, {"misc": cells}, spaces=spaces)
+
+
+def checked_spaces(given: Any, n: int, place: str) -> tuple[bool, ...]:
+    """Return whether a space follows each of ``n`` tokens; empty if that is not known.
+
+    Raises CorpusError that names ``place`` for other values than truth values.
+    """
+    if given is None:
+        return ()
+    spaces = [given] * n if isinstance(given, bool) else given
+    if (
+        not isinstance(spaces, list | tuple)
+        or len(spaces) != n
+        or not all(isinstance(space, bool) for space in spaces)
+    ):
+        raise CorpusError(
+            f"{place}: spaces is {shortened(repr(given))}; give true or false for each of the {n} "
+            "tokens, or one for all"
+        )
+    return tuple(spaces)
 
 
 def _is_label(label: str) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
-from headroles.corpus.arcs import KEY, ArcsOptions, sequence_of
+from headroles.corpus.arcs import KEY, ArcsOptions, checked_spaces, sequence_of
 from headroles.corpus.rows import has_trees, rows_of, sentence_of_row
 from headroles.corpus.sentence import (
     OTHER,
@@ -20,6 +20,7 @@ from headroles.corpus.sentence import (
     is_label,
     tree_defect,
 )
+from headroles.corpus.spacing import SpacingOptions, with_spacing
 from headroles.corpus.text import Pipeline, is_from_spacy, load_pipeline, paragraphs, sentence_of
 from headroles.corpus.withheld import WithheldText
 from headroles.errors import CorpusError, UsageError
@@ -60,6 +61,8 @@ def make_corpus(
     documents: Iterable[str | int] | None = None,
     lines: bool = False,
     least_distance: int = 1,
+    spacing: Literal["text", "words"] = "text",
+    join_spaces: str | None = None,
 ) -> Corpus:
     """Make a corpus of objects in memory; no file is read or written.
 
@@ -75,7 +78,8 @@ def make_corpus(
               `read_pairs` reads them.
             - parsed spaCy documents (`Doc`), as ``nlp.pipe`` yields them.
             - triples (words, governors, relations), one for each sentence. ``governors`` has for
-              each word the place of its governor, from 0, and -1 for the root.
+              each word the place of its governor, from 0, and -1 for the root. A fourth entry
+              ``spaces`` tells of each word whether a space follows it in the text.
             - mappings with ``tokens`` and ``arcs``, as `read_arcs` reads them.
             - rows of a treebank with ``tokens``, ``head`` (from 1, and 0 for the root, as numbers
               or texts) and ``deprel``: mappings, or a `datasets.Dataset` of Universal Dependencies
@@ -87,6 +91,8 @@ def make_corpus(
         documents: names, as many as ``given`` has items.
         lines: whether every text is one sentence, even if the pipeline finds several.
         least_distance: of arcs that are read from mappings, in tokens.
+        spacing: ``"text"``, or ``"words"`` for a space before every word, as in `read_conllu`.
+        join_spaces: text in place of spaces inside words, such as ``_``.
 
     Raises:
         UsageError: objects of another kind, or arguments that contradict each other.
@@ -101,11 +107,12 @@ def make_corpus(
     kind, items = _kind_of(given, text_columns)
     _check_arguments(kind, parser, documents, lines)
     names = None if documents is None else _document_names(documents, len(items))
+    options = SpacingOptions(spacing=spacing, join_spaces=join_spaces)
     if parser is None:
         how: dict[str, Any] = {"format": "docs" if kind == "doc" else "sentences"}
         if kind == KEY:
-            arcs = ArcsOptions(least_distance=least_distance).record()
-            how = {"format": KEY, "scheme": OTHER, **arcs}
+            arcs = ArcsOptions(least_distance=least_distance)
+            how = {"format": KEY, "scheme": OTHER, "least_distance": arcs.least_distance}
         made = (
             (number, sentence)
             for number, item in enumerate(items)
@@ -116,7 +123,9 @@ def make_corpus(
         for sentence in sentences:
             text.count(sentence.words)
         text.check()
-        return Corpus({"files": [], **how}, lambda skipped: iter(sentences), sentences=sentences)
+        source = {"files": [], **how}
+        corpus = Corpus(source, lambda skipped: iter(sentences), sentences=sentences)
+        return with_spacing(corpus, options)
     pipeline = load_pipeline(parser)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
@@ -126,7 +135,8 @@ def make_corpus(
         return _placed(_of_texts(pipeline, items, skipped, lines), kind, names)
 
     known = {"text_columns": list(text_columns or ())} if kind == "row" else {"lines": lines}
-    return pipeline.corpus(f"{kind}s", read, {"files": [], **known})
+    parsed = pipeline.corpus(f"{kind}s", read, {"files": [], **known})
+    return with_spacing(parsed, options)
 
 
 def _of_texts(pipeline: Pipeline, texts: Sequence[Any], skipped: Skipped, whole: bool) -> Items:
@@ -181,13 +191,14 @@ def sentences_of_doc(doc: Doc, name: str) -> Iterator[Sentence]:
 
 
 def _tree_of(triple: Any, name: str) -> Sentence:
-    """Return the sentence of a triple (words, governors, relations)."""
-    words, governors, relations = map(tuple, triple)
+    """Return the sentence of a triple (words, governors, relations), maybe with its spaces."""
+    words, governors, relations, *rest = map(tuple, triple)
     if not words or not len(words) == len(governors) == len(relations):
         raise CorpusError(
             f"{name} has {len(words)} words, {len(governors)} governors and {len(relations)} "
             "relations; give one of each for every word"
         )
+    spaces = checked_spaces(rest[0] if rest else None, len(words), name)
     for place, (word, label) in enumerate(zip(words, relations, strict=True)):
         if not isinstance(word, str) or not word.strip() or has_halves(word):
             raise CorpusError(f"{name}: the word at place {place} is {word!r}; give a text")
@@ -200,7 +211,7 @@ def _tree_of(triple: Any, name: str) -> Sentence:
         raise CorpusError(f"{name} has governors that are not integers; {advice}") from None
     if defect := tree_defect(governors):
         raise CorpusError(f"{name} {defect} (words numbered from 1); {advice}")
-    return Sentence(name, "", 0, words, governors, relations)
+    return Sentence(name, "", 0, words, governors, relations, spaces=spaces)
 
 
 def _checked(text: Any, kind: str, item: int) -> str:
@@ -255,7 +266,7 @@ def _kind_of_item(item: object) -> str:
         return "doc"
     if isinstance(item, Mapping) and "tokens" in item:
         return KEY if KEY in item or not has_trees(item) else _TREE_ROW
-    is_triple = isinstance(item, tuple | list) and len(item) == 3 and all(map(_is_many, item))
+    is_triple = isinstance(item, tuple | list) and len(item) in (3, 4) and all(map(_is_many, item))
     return "tree" if is_triple else ""
 
 

@@ -39,12 +39,22 @@ class Format:
 
 
 def _conllu_options(record: RecordedCorpus) -> ConlluOptions:
-    documents, ids = record.documents_by or NEWDOC, record.ids_by or "given"
-    return ConlluOptions(on_bad_sentence="skip", documents=documents, ids=ids)  # type: ignore[arg-type]
+    return ConlluOptions(
+        on_bad_sentence="skip",
+        documents=record.documents_by or NEWDOC,
+        ids=record.ids_by or "given",  # type: ignore[arg-type]
+        contractions=record.contractions,
+        spacing=record.spacing,
+        join_spaces=record.join_spaces,
+    )
 
 
 def _arcs_options(record: RecordedCorpus) -> ArcsOptions:
-    return ArcsOptions(least_distance=record.least_distance or 1)
+    return ArcsOptions(
+        least_distance=record.least_distance or 1,
+        spacing=record.spacing,
+        join_spaces=record.join_spaces,
+    )
 
 
 CONLLU = Format("conllu", SUFFIXES, ConlluOptions, read_conllu, _conllu_options)

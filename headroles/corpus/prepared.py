@@ -22,6 +22,7 @@ from headroles.corpus.sentence import (
     prefix_of,
     recognise_scheme,
 )
+from headroles.corpus.spacing import TEXT, WORDS
 from headroles.errors import CorpusError, StorageError
 from headroles.record import RecordedCorpus
 from headroles.wording import listed
@@ -80,7 +81,7 @@ def _read_through(corpus: Corpus, spool: BufferedRandom) -> PreparedCorpus:
     schemes: dict[str, tuple[str, str]] = {}
     documents: dict[str, int] = {}
     prefixes: Counter[str] = Counter()
-    n_sentences = n_words = n_multiword = n_frequent = 0
+    n_sentences = n_words = n_multiword = n_frequent = n_spaced = 0
     for sentence in corpus.read(skipped):
         with _full_disk_reported():
             spool.write(msgspec.json.encode(sentence) + b"\n")
@@ -92,6 +93,7 @@ def _read_through(corpus: Corpus, spool: BufferedRandom) -> PreparedCorpus:
         n_sentences += 1
         n_words += len(sentence.words)
         n_multiword += sentence.n_multiword
+        n_spaced += bool(sentence.spaces)
         n_frequent += sum(word.lower() in corpus.frequent for word in sentence.words)
         # documents are digested by number, so that a renamed file has the same digest
         number = documents.setdefault(sentence.document, len(documents) + 1)
@@ -112,6 +114,7 @@ def _read_through(corpus: Corpus, spool: BufferedRandom) -> PreparedCorpus:
         "sentences": n_sentences,
         "words": n_words,
         "multiword_tokens": n_multiword,
+        "spacing": TEXT if n_spaced else WORDS,
         "frequent_share": n_frequent / max(n_words, 1) if corpus.frequent else None,
         "documents": len(documents),
         "undivided": prefixes.total(),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from headroles.corpus.sentence import MISSING, Sentence, is_label, tree_defect
+from headroles.corpus.spacing import spaces_in
 from headroles.errors import CorpusError
 from headroles.wording import has_halves, listed, shortened
 
@@ -26,9 +27,11 @@ _ANNOTATIONS = {
     "misc": "misc",
 }
 """Columns that a row may have, and their names in `Sentence`."""
-_IDS, _DOCUMENT, _CONTRACTIONS = ("sent_id", "idx", "id"), "document", "mwt"
-_READ = frozenset((*NEEDED, *_ANNOTATIONS, *_IDS, _DOCUMENT, _CONTRACTIONS))
+_IDS, _DOCUMENT, _TEXT, _CONTRACTIONS = ("sent_id", "idx", "id"), "document", "text", "mwt"
+_READ = frozenset((*NEEDED, *_ANNOTATIONS, *_IDS, _DOCUMENT, _TEXT, _CONTRACTIONS))
 _NO_CELLS = (None, "None", MISSING, "")
+_NO_SPACE = re.compile(r"\bSpaceAfter\W+No\b")
+"""An entry of misc, in the form of CoNLL-U or of a dictionary written as text."""
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
@@ -58,7 +61,8 @@ def sentence_of_row(row: Mapping[str, Any], name: str) -> Sentence:
     """Return the sentence of a row; ``name`` is its id if it has none of its own.
 
     An entry without a head and a relation is no word: a contraction whose words follow, or an empty
-    node. Raises CorpusError for a row that is no sentence with a tree.
+    node. Spaces are those of misc (``SpaceAfter``) or else of ``text``, if it has the words. Raises
+    CorpusError for a row that is no sentence with a tree.
     """
     columns = {
         key: row[key] for key in (*NEEDED, *_ANNOTATIONS) if key in NEEDED or _is_list(row.get(key))
@@ -84,7 +88,16 @@ def sentence_of_row(row: Mapping[str, Any], name: str) -> Sentence:
             if key in _ANNOTATIONS
         },
         n_multiword=len(contractions) if _is_list(contractions) else n_entries - len(places),
+        spaces=_spaces_of(cells, row.get(_TEXT)),
     )
+
+
+def _spaces_of(cells: Mapping[str, Sequence[Any]], text: object) -> tuple[bool, ...]:
+    """Tell of each word whether a space follows it; empty if neither misc nor the text tells."""
+    spaces = [not _NO_SPACE.search(str(cell)) for cell in cells.get("misc", ())]
+    if all(spaces) and isinstance(text, str):
+        spaces = spaces_in(text, cells[TOKENS]) or spaces
+    return tuple(spaces)
 
 
 def _is_name(cell: object) -> TypeGuard[str]:

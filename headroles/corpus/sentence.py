@@ -28,7 +28,8 @@ class Sentence:
 
     ``annotations`` has, for each known one of `ANNOTATIONS`, the texts of all words, ``_`` if
     empty. ``n_multiword`` is the number of multiword tokens, such as "im", whose words are among
-    ``words``. Both are ignored when sentences are compared.
+    ``words``. ``spaces`` tells of each word whether a space follows it in the text, and is empty if
+    that is not known. These three are ignored when sentences are compared.
 
     >>> Sentence("s-1", "letter", 0, ("Dogs", "bark"), (1, ROOT), ("nsubj", "root")).words
     ('Dogs', 'bark')
@@ -44,6 +45,7 @@ class Sentence:
         default_factory=dict, compare=False, repr=False
     )
     n_multiword: int = field(default=0, compare=False, repr=False)
+    spaces: tuple[bool, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def lemmas(self) -> tuple[str, ...]:
@@ -74,6 +76,8 @@ class Sentence:
             raise ValueError(
                 f"sentence {self.id!r}: words, governors and relations differ in length"
             )
+        if len(self.spaces) not in (0, len(self.words)):
+            raise ValueError(f"sentence {self.id!r}: words and spaces differ in length")
 
 
 def _pairs(text: str) -> dict[str, str]:

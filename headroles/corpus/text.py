@@ -23,10 +23,11 @@ from headroles.corpus.sentence import (
     Skipped,
     recognise_scheme,
 )
+from headroles.corpus.spacing import SpacingOptions, with_spacing
 from headroles.corpus.tables import TABLES, named_columns, read_columns
 from headroles.corpus.treebanks import NO_WORDS, save_parses
 from headroles.errors import ParserError, UsageError
-from headroles.options import CIRCUMSTANCE, Convert, Options, takes
+from headroles.options import CIRCUMSTANCE, Convert, takes
 from headroles.wording import in_one_line
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _as_path(given: Any) -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParsingOptions(Options):
+class ParsingOptions(SpacingOptions):
     """Options of parsing text."""
 
     title: ClassVar[str] = "Corpus"
@@ -119,7 +120,7 @@ def read_text(
                     position += 1
 
     corpus = pipeline.corpus("text", read, {**origin, "lines": options.lines})
-    return save_parses(corpus, options.keep_parses)
+    return with_spacing(save_parses(corpus, options.keep_parses), options)
 
 
 @takes(PairsOptions)
@@ -171,7 +172,7 @@ def read_pairs(
                 yield replace(sentence, document=f"{file.name}#{row + 1}")
 
     corpus = pipeline.corpus("pairs", read, {**origin, "text_columns": list(columns)})
-    return save_parses(corpus, options.keep_parses)
+    return with_spacing(save_parses(corpus, options.keep_parses), options)
 
 
 # Pipelines
@@ -301,6 +302,15 @@ def sentence_of(span: Span | Doc) -> Sentence | None:
         governors=tuple(index.get(_governor(token), ROOT) for token in tokens),
         relations=tuple(token.dep_ for token in tokens),
         annotations={name: tuple(x or MISSING for x in texts) for name, texts in columns.items()},
+        spaces=tuple(map(_has_space, tokens)),
+    )
+
+
+def _has_space(token: Token) -> bool:
+    """Tell whether white space follows a token, also as a token of its own."""
+    following = token.i + 1
+    return bool(token.whitespace_) or (
+        following < len(token.doc) and bool(token.doc[following].is_space)
     )
 
 

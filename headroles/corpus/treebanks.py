@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -28,9 +29,10 @@ from headroles.corpus.sentence import (
     is_label,
     tree_defect,
 )
+from headroles.corpus.spacing import SpacingOptions, spaces_in, with_spacing
 from headroles.corpus.withheld import WithheldText
 from headroles.errors import CorpusError, UsageError
-from headroles.options import Convert, Options, takes
+from headroles.options import Convert, takes
 from headroles.wording import listed, shortened
 
 SUFFIXES = (".conllu", ".conllup", ".cupt")
@@ -49,6 +51,7 @@ _AS_TEXT = dict.fromkeys(CONLLU_COLUMNS, lambda cells, place: cells[place])
 _NO_WORD = re.compile(r"([0-9]{1,9})([-.])([0-9]{1,9})")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _MOST_KEYS = 100
+_NO_SPACE = "SpaceAfter=No"
 _OF_SENTENCES = frozenset(("text", "sent_id", "newpar", "newpar id", "text_en"))
 """Keys of comments that name no documents."""
 NEWDOC, SENT_ID, COMMENT = "newdoc", "sent_id", "comment"
@@ -73,7 +76,7 @@ def _accept_documents(given: Any) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConlluOptions(Options):
+class ConlluOptions(SpacingOptions):
     """Options of reading a treebank."""
 
     title: ClassVar[str] = "Corpus"
@@ -93,6 +96,12 @@ class ConlluOptions(Options):
 
     given: by their sent_id, or FILE-N if they have none.
     """
+    contractions: Literal["words", "surface"] = "words"
+    """Whether contractions, such as im = in + dem, are the words of the tree or one word (surface).
+
+    surface: a multiword token that its words do not spell is one word, with the arc of the word
+    that is highest in the tree.
+    """
 
 
 @takes(ConlluOptions)
@@ -101,8 +110,13 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
 
     Files may be compressed (``.gz``, ``.bz2``, ``.xz``), and ``-`` is standard input. In CoNLL-U
     Plus (``.conllup``, ``.cupt``) the comment ``# global.columns`` lists the columns; id, form,
-    head and deprel must be among them. Multiword-token ranges and empty nodes are not words and are
-    ignored.
+    head and deprel must be among them. Empty nodes are ignored, and multiword-token ranges are not
+    words, unless ``contractions="surface"`` asks for them.
+
+    A space follows each word in the text unless MISC has ``SpaceAfter=No``; if it has none in a
+    sentence, ``# text`` tells, where it consists of the words. The line of a multiword token tells
+    of its last word; the others have no space after them if the words spell the token (do + n't),
+    and one if they do not (in + dem for im).
 
     A ``# newdoc`` comment with another id, or with none, starts a document; a file without one is
     one document. A sentence without ``# sent_id`` is called ``FILE-N`` after its file and its place
@@ -144,7 +158,9 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
                             f"has the id of the sentence at {first[0]}, line {first[1]}",
                             advice='correct it, name sentences by place with `ids="place"`,',
                         )
-                    sentence = _sentence(block, columns, name, *place)
+                    sentence = _sentence(
+                        block, columns, name, *place, options.contractions == "surface"
+                    )
                 except _Defect as defect:
                     if options.on_bad_sentence == "error":
                         raise CorpusError(
@@ -167,8 +183,10 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
         **origin,
         "documents_by": options.documents,
         "ids_by": options.ids,
+        "contractions": options.contractions,
     }
-    return Corpus(source, read, undivided=frozenset(file.name for file in files))
+    corpus = Corpus(source, read, undivided=frozenset(file.name for file in files))
+    return with_spacing(corpus, options)
 
 
 # Blocks of lines
@@ -300,21 +318,49 @@ def _columns(file: CorpusFile, first: _Block) -> tuple[str, ...]:
     return named
 
 
+class _Multiword(NamedTuple):
+    """A multiword token: places of its first word and after its last, its form, its MISC."""
+
+    first: int
+    end: int
+    form: str
+    misc: str
+
+    def is_spelled(self, words: Sequence[str]) -> bool:
+        """Tell whether the words of the sentence spell the token, as do + n't."""
+        return "".join(words[self.first : self.end]).casefold() == self.form.casefold()
+
+
 def _sentence(
-    block: _Block, columns: tuple[str, ...], name: str, document: str, position: int
+    block: _Block,
+    columns: tuple[str, ...],
+    name: str,
+    document: str,
+    position: int,
+    by_surface: bool,
 ) -> Sentence:
-    rows, n_multiword = _words(block, columns)
+    rows, tokens, n_multiword = _words(block, columns)
     governors = tuple(int(row["head"]) - 1 for row in rows)
     if defect := tree_defect(governors, block.number(TREES) or 1):
         raise _Defect(defect)
+    spaces = _spaces(rows, tokens, block.metadata.get("text", ""))
     words, relations = (tuple(row[column] for row in rows) for column in ("form", "deprel"))
     annotations = {name: tuple(row.get(name) or MISSING for row in rows) for name in ANNOTATIONS}
-    return Sentence(name, document, position, words, governors, relations, annotations, n_multiword)
+    sentence = Sentence(
+        name, document, position, words, governors, relations, annotations, n_multiword, spaces
+    )
+    return _with_contractions(sentence, tokens) if by_surface else sentence
 
 
-def _words(block: _Block, columns: tuple[str, ...]) -> tuple[list[dict[str, str]], int]:
-    """Return the cells of words by column, and the number of multiword tokens."""
+def _words(
+    block: _Block, columns: tuple[str, ...]
+) -> tuple[list[dict[str, str]], list[_Multiword], int]:
+    """Return the cells of words by column, the multiword tokens, and the number of their lines.
+
+    Tokens do not overlap; lines that are not before the first of their words make none.
+    """
     rows: list[dict[str, str]] = []
+    tokens: list[_Multiword] = []
     n_multiword = 0
     for line, text in enumerate(block.lines, start=block.first_line):
         if text.startswith("#"):
@@ -329,13 +375,73 @@ def _words(block: _Block, columns: tuple[str, ...]) -> tuple[list[dict[str, str]
             if mark == "-" and int(last) <= int(first):
                 raise _Defect(f"has the range {row['id']} of words", line)
             n_multiword += mark == "-"
+            is_new = not tokens or tokens[-1].end <= len(rows)
+            if mark == "-" and is_new and int(first) == len(rows) + 1:
+                misc = row.get("misc") or MISSING
+                tokens.append(_Multiword(len(rows), int(last), row["form"], misc))
         else:
             rows.append(row)
             if defect := _word_defect(row, len(rows)):
                 raise _Defect(defect, line)
     if not rows:
         raise _Defect("has no words")
-    return rows, n_multiword
+    return rows, [token for token in tokens if token.end <= len(rows)], n_multiword
+
+
+def _spaces(
+    rows: Sequence[Mapping[str, str]], tokens: Iterable[_Multiword], text: str
+) -> tuple[bool, ...]:
+    """Tell of each word whether a space follows it, by MISC or else by the text."""
+    words = [row["form"] for row in rows]
+    surface = {  # forms and MISC of what the text consists of, by the place of its last word
+        place: (row["form"], row.get("misc") or MISSING) for place, row in enumerate(rows)
+    }
+    spaces = [True] * len(rows)
+    for token in tokens:
+        for place in range(token.first, token.end - 1):
+            del surface[place]
+            spaces[place] = not token.is_spelled(words)
+        surface[token.end - 1] = token.form, token.misc
+    forms, miscs = zip(*surface.values(), strict=True)
+    found: list[bool] | None = [_NO_SPACE not in misc.split("|") for misc in miscs]
+    if all(found or ()):
+        found = spaces_in(text, forms)
+    for place, space in zip(surface, found or (), strict=False):
+        spaces[place] = space
+    return tuple(spaces)
+
+
+def _with_contractions(sentence: Sentence, tokens: Iterable[_Multiword]) -> Sentence:
+    """Return the sentence with each multiword token that its words do not spell as one word."""
+    contracted = [token for token in tokens if not token.is_spelled(sentence.words)]
+    forms = dict(enumerate(sentence.words))
+    kept = {place: place for place in forms}  # the word that stands for each
+    for token in contracted:
+        places = range(token.first, token.end)
+        top = min(places, key=partial(_depth, sentence.governors))
+        kept |= dict.fromkeys(places, top)
+        forms[top] = token.form
+    order = sorted(set(kept.values()))
+    new = {place: order.index(top) for place, top in kept.items()} | {ROOT: ROOT}
+    last = {top: place for place, top in kept.items()}
+    return replace(
+        sentence,
+        words=tuple(forms[top] for top in order),
+        governors=tuple(new[sentence.governors[top]] for top in order),
+        relations=tuple(sentence.relations[top] for top in order),
+        annotations={
+            name: tuple(texts[top] for top in order) for name, texts in sentence.annotations.items()
+        },
+        spaces=tuple(sentence.spaces[last[top]] for top in order),
+    )
+
+
+def _depth(governors: Sequence[int], word: int) -> int:
+    """Return the number of arcs between a word and the root."""
+    depth = 0
+    while (word := governors[word]) != ROOT:
+        depth += 1
+    return depth
 
 
 def _word_defect(row: Mapping[str, str], number: int) -> str | None:
@@ -399,8 +505,16 @@ def to_conllu(sentence: Sentence, comments: Mapping[str, str]) -> str:
     of_sentence = {"sent_id": sentence.id, TREES: str(n_trees) if n_trees > 1 else None}
     lines = [f"# {key} = {value}" for key, value in {**comments, **of_sentence}.items() if value]
     lemma, upos, xpos, feats, deps, misc = map(sentence.column, ANNOTATIONS)
+    if sentence.spaces:
+        misc = tuple(map(_with_space, misc, sentence.spaces))
     heads = [str(governor + 1) for governor in sentence.governors]
     numbers = map(str, range(1, len(sentence.words) + 1))
     columns = [numbers, sentence.words, lemma, upos, xpos, feats, heads, sentence.relations]
     lines += map("\t".join, zip(*columns, deps, misc, strict=True))
     return "\n".join(lines) + "\n\n"
+
+
+def _with_space(misc: str, space: bool) -> str:
+    """Return a cell of MISC that tells whether a space follows."""
+    entries = [entry for entry in misc.split("|") if entry not in (MISSING, _NO_SPACE)]
+    return "|".join(entries if space else [*entries, _NO_SPACE]) or MISSING

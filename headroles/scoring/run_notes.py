@@ -87,6 +87,12 @@ def _of_pieces(record: Record) -> Iterator[str]:
             "about syntax. They are about fragments, as of German words under an English model. "
             "Score a model for the language and script of the corpus."
         )
+    if counts.lone_spaces > MUCH * counts.pieces:
+        yield (
+            f"{counts.lone_spaces / counts.pieces:.0%} of all pieces are a space alone, as words "
+            "were cut with a space before each. If the text has none there, as in Chinese, "
+            "Japanese and Thai, give a corpus that says so, and `spacing='text'`."
+        )
     if counts.pieceless_share > MUCH:
         yield (
             f"the tokenizer makes no piece of {counts.pieceless_share:.0%} of the words, which are "

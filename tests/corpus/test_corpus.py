@@ -67,6 +67,8 @@ def test_counts(treebank: Path) -> None:
             sentences=5,
             words=17,
             documents=2,
+            spacing="text",
+            contractions="words",
         )
 
 

@@ -27,8 +27,9 @@ from headroles.models.attention.reader import open_reader
 from headroles.models.heads.stack import find_stack
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.loading.tokenizers import encode as cut_words
-from headroles.models.loading.tokenizers import fit_to_words, with_prefix_space
+from headroles.models.loading.tokenizers import fit_to_words
 from headroles.models.options import ModelOptions
+from headroles.word_starts import with_prefix_space
 from tests.conftest import SPECIALS, make_tokenizer
 from tests.encoding.test_encoder import example
 from tests.models.families import COMMON, make_model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import hashlib
 import json
@@ -13,9 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from tokenizers import Tokenizer, normalizers
+from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import ByteLevel, Sequence
 from torch import nn
 from transformers import (
     AutoTokenizer,
@@ -31,6 +29,7 @@ from headroles.errors import TokenizerError
 from headroles.models.families import quiet_transformers
 from headroles.models.loading.folders import local_folder, says_no_casing
 from headroles.models.options import ModelOptions
+from headroles.word_starts import with_prefix_space
 from headroles.wording import shortened
 
 _FILES = (
@@ -96,7 +95,9 @@ _fitted = functools.lru_cache(4)(
 
 
 def encode(
-    tokenizer: str | Path | PreTrainedTokenizerBase, words: Iterable[str]
+    tokenizer: str | Path | PreTrainedTokenizerBase,
+    words: Iterable[str],
+    spaces: Iterable[bool] | None = None,
 ) -> tuple[dict[str, IntArray], list[int | None]]:
     """Cut the words of a sentence into pieces, as headroles does.
 
@@ -106,6 +107,8 @@ def encode(
     Args:
         tokenizer: a folder, a hub id, or a loaded tokenizer.
         words: the words of a sentence.
+        spaces: whether a space follows each word in the text, as in ``Doc(words=, spaces=)`` of
+            spaCy and `Sentence.spaces`. Without it, or empty, every word is cut as after a space.
 
     Returns:
         The inputs of a model, arrays (1, pieces); and for each piece the place of its word, None
@@ -120,7 +123,7 @@ def encode(
     >>> encode(model, ["the", "of"])[1]
     [None, 0, 1, None]
     """
-    sentence, fitted = _named_by_its_words(words), _fitted(tokenizer)
+    sentence, fitted = _named_by_its_words(words, spaces), _fitted(tokenizer)
     has_types = "token_type_ids" in fitted.model_input_names
     cut = ExampleEncoder(fitted, 10**9, has_types).encode([Example((sentence,))], Counter())
     if not cut:
@@ -129,9 +132,9 @@ def encode(
     return collate(cut, fitted.pad_token_id or 0), alignment
 
 
-def _named_by_its_words(words: Iterable[str]) -> Sentence:
+def _named_by_its_words(words: Iterable[str], spaces: Iterable[bool] | None = None) -> Sentence:
     """Return the sentence of these words, named by them in messages."""
-    sentence = words_alone(words)
+    sentence = words_alone(words, spaces)
     return replace(sentence, id=shortened(" ".join(sentence.words)))
 
 
@@ -139,26 +142,6 @@ def stand_in_tokenizer() -> PreTrainedTokenizerBase:
     """Make a placeholder tokenizer, for use with an alignment."""
     backend = Tokenizer(WordLevel({"[special]": 0, "[piece]": 1}, unk_token="[piece]"))  # noqa: S106
     return cast(Any, PreTrainedTokenizerFast)(tokenizer_object=backend)  # type: ignore[no-any-return]
-
-
-def with_prefix_space(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """Return ``tokenizer``, or a copy that puts a space before every word.
-
-    Byte-level tokenizers (RoBERTa, ModernBERT) recognise the beginning of a word by the space
-    before it; without that option they would silently treat all words of a sentence as
-    continuations.
-    """
-    step = tokenizer.backend_tokenizer.pre_tokenizer
-    steps = list(cast(Any, step)) if isinstance(step, Sequence) else [step]
-    if all(step.add_prefix_space for step in steps if isinstance(step, ByteLevel)):
-        return tokenizer
-    tokenizer = copy.deepcopy(tokenizer)
-    backend = tokenizer.backend_tokenizer
-    # Before any other step cuts the word: the byte-level step's own add_prefix_space would put
-    # a space before every part that a step ahead of it has cut off, as in "Ġdon Ġ't".
-    before = [] if backend.normalizer is None else [backend.normalizer]
-    backend.normalizer = normalizers.Sequence([*before, normalizers.Prepend(" ")])
-    return tokenizer
 
 
 def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:

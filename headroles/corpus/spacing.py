@@ -1,0 +1,67 @@
+"""Spaces between words: where texts have them, and what a user wants of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from headroles.corpus.sentence import Corpus, Sentence, Skipped
+from headroles.errors import UsageError
+from headroles.options import Convert, Options
+
+TEXT: Final = "text"
+WORDS: Final = "words"
+
+
+def _accept_joint(given: Any) -> str:
+    if not isinstance(given, str) or not given.isprintable() or not given or " " in given:
+        raise UsageError(f"join_spaces is {given!r}; pass a text without spaces, such as _")
+    return given
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpacingOptions(Options):
+    """Options of spaces between and in words."""
+
+    title: ClassVar[str] = "Corpus"
+
+    spacing: Literal["text", "words"] = TEXT
+    """Whether words have spaces before them as in the text, or always one (words).
+
+    text: as SpaceAfter=No, # text, spaCy or a field tells. Tokenizers of WordPiece see no spaces.
+    words: as versions up to 0.2 gave words to the tokenizer, for comparison with their numbers.
+    """
+    join_spaces: Annotated[str | None, Convert(_accept_joint)] = None
+    """Text in place of spaces inside words, such as _ for PhoBERT, which reads sinh_viên."""
+
+
+def with_spacing(corpus: Corpus, options: SpacingOptions) -> Corpus:
+    """Return a corpus whose sentences have words and spaces as the options say."""
+    if options.spacing == TEXT and options.join_spaces is None:
+        return corpus
+    corpus.source["join_spaces"] = options.join_spaces
+
+    def respaced(sentence: Sentence) -> Sentence:
+        if options.spacing == WORDS:
+            sentence = replace(sentence, spaces=())
+        if (joint := options.join_spaces) is not None:
+            words = tuple(joint.join(word.split()) or word for word in sentence.words)
+            sentence = replace(sentence, words=words)
+        return sentence
+
+    def read(skipped: Skipped) -> Iterator[Sentence]:
+        return map(respaced, corpus.read(skipped))
+
+    sentences = None if corpus.sentences is None else tuple(map(respaced, corpus.sentences))
+    return replace(corpus, read=read, sentences=sentences)
+
+
+def spaces_in(text: str, words: Sequence[str]) -> list[bool] | None:
+    """Tell of each word whether a space follows it in ``text``; None if it has other words."""
+    parts, solid = text.split(), ["".join(word.split()) for word in words]
+    if "".join(parts) != "".join(solid):
+        return None
+    ends = set(accumulate(map(len, parts)))
+    return [end in ends for end in accumulate(map(len, solid))]
