@@ -7,9 +7,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.fuzz import commands, corpora, folders, go_through
+from benchmarks.fuzz import commands, corpora, folders, go_through, spacing
 
-SURFACES = {**corpora.SURFACES, **commands.SURFACES, **folders.SURFACES}
+SURFACES = {
+    **corpora.SURFACES,
+    **spacing.SURFACES,
+    **commands.SURFACES,
+    **folders.SURFACES,
+}
 
 
 def go_over(name: str, times: int | None, seed: int) -> tuple[str, int, Counter[str], float]:

@@ -295,6 +295,24 @@ def test_a_word_that_a_tokenizer_has_no_token_for_is_named(model: Any) -> None:
         encoder.encode([known, Example((unknown,))], Counter())
 
 
+def test_dropout_is_set_to_none_and_said(tmp_path: Path) -> None:
+    """With it a text is cut otherwise each time, and so are scores."""
+    tokenizer = byte_level("bare")
+    tokenizer.backend_tokenizer.model.dropout = 0.9
+    cuts = {tuple(tokenizer(" d" * 50)["input_ids"]) for _ in range(5)}
+    assert len(cuts) > 1
+    for head in ("", None):
+        loaded = load_encoder(
+            make_model("roberta", vocab_size=300), ModelOptions(tokenizer=tokenizer), head
+        )
+        once, again = (loaded.tokenizer(" d" * 50)["input_ids"] for _ in range(2))
+        assert once == again
+        assert [note for note in loaded.description.warnings if "90% of its merges" in note]
+    assert tokenizer.backend_tokenizer.model.dropout == pytest.approx(0.9)
+    pieces, _ = cut_words(tokenizer, ["d"] * 50)
+    assert pieces["input_ids"].shape == (1, 52)
+
+
 def test_a_tokenizer_of_tables_is_refused_with_its_reason(tmp_path: Path) -> None:
     tapas = hf.TapasTokenizer(lines(tmp_path, *SPECIALS, "[EMPTY]", "the"))
     with pytest.raises(TokenizerError, match=r"cannot encode a sentence .*question IDs and table"):

@@ -36,6 +36,7 @@ from headroles.models.loading.tokenizers import (
     load_tokenizer,
     stand_in_tokenizer,
     tokenizer_digest,
+    without_dropout,
 )
 from headroles.models.loading.weights import ENCODER, check_head, is_unused, read_model
 from headroles.models.loading.wrapped import check_full_precision, unwrapped, with_plain_layers
@@ -156,7 +157,7 @@ def load_encoder(
     read = stack.base if head == ENCODER else network
     return LoadedModel(
         attention=stack,
-        tokenizer=fit_to_words(tokenizer) if head == ENCODER else tokenizer,
+        tokenizer=(fit_to_words if head == ENCODER else without_dropout)(tokenizer),
         max_tokens=min(int(limit) for limit in limits if limit is not None),
         takes_token_types=_takes_token_types(stack.base, tokenizer),
         description=RecordedModel(

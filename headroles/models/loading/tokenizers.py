@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import json
@@ -78,6 +79,7 @@ def fit_to_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
 
     Raises TokenizerError for one that cannot encode a sentence and a pair of sentences.
     """
+    tokenizer = without_dropout(tokenizer)
     fitted = with_prefix_space(tokenizer) if tokenizer.is_fast else tokenizer
     sentence = _named_by_its_words(["a"])
     trial = [Example((sentence,)), Example((sentence, sentence))]
@@ -87,6 +89,22 @@ def fit_to_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
     ):
         ExampleEncoder(fitted, 10**9, False).encode(trial, Counter())
     return fitted
+
+
+def without_dropout(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """Return ``tokenizer``, or a copy that cuts a text in the same way each time."""
+    if not _dropout_of(tokenizer):
+        return tokenizer
+    tokenizer = copy.deepcopy(tokenizer)
+    cast(Any, tokenizer.backend_tokenizer.model).dropout = None
+    return tokenizer
+
+
+def _dropout_of(tokenizer: PreTrainedTokenizerBase) -> float:
+    """Return the share of merges that BPE leaves out at random."""
+    if not tokenizer.is_fast:
+        return 0.0
+    return getattr(tokenizer.backend_tokenizer.model, "dropout", None) or 0.0
 
 
 _fitted = functools.lru_cache(4)(
@@ -233,7 +251,12 @@ def doubts_about(
     network: PreTrainedModel,
     source: str | Path | PreTrainedTokenizerBase,
 ) -> Iterator[str]:
-    """Yield warnings about a tokenizer that may not belong to the model."""
+    """Yield warnings about a loaded tokenizer that may not belong to the model, or varies."""
+    if dropout := _dropout_of(tokenizer):
+        yield (
+            f"the tokenizer would leave out {dropout:.0%} of its merges at random, and scores "
+            "would differ at every run: its dropout was set to none"
+        )
     n_pieces, n_embeddings = len(tokenizer), _n_embeddings(network)
     if n_embeddings - n_pieces > max(_SPARE_NUMBER, _SPARE_SHARE * n_embeddings):
         yield (
