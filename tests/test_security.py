@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from headroles.corpus.tables import _A_SENTENCE
+from headroles.drawing.saving import _with_own_ids
 
 REPOSITORY = Path(__file__).parents[1]
 PAGE = REPOSITORY / "docs" / "security.md"
@@ -61,3 +65,33 @@ def test_modules_of_the_current_folder_are_not_imported(module: str, tmp_path: P
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("headroles ")
     assert not (tmp_path / "imported").exists()
+
+
+@pytest.mark.parametrize("backend", ["", "evil", "module://evil"])
+def test_matplotlib_settings_of_the_current_folder_do_not_act(backend: str, tmp_path: Path) -> None:
+    """Settings there run TeX, and a damaged file of them ends the import of matplotlib."""
+    (tmp_path / "matplotlibrc").write_bytes(b"text.usetex: True\n\xff")
+    code = (
+        "import os\n"
+        "from headroles.cli import console\n"
+        "with console.drawing():\n"
+        "    import matplotlib as mpl\n"
+        "    print(mpl.rcParams['text.usetex'])\n"
+        "print(os.getcwd())\n"
+    )
+    command = [sys.executable, "-P", "-c", code]
+    env = {**os.environ, "MPLBACKEND": backend, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", str(tmp_path)]
+
+
+def test_names_with_a_backslash_are_ids_of_figures() -> None:
+    assert _with_own_ids('<a id="k" href="#k">', r"\e") == r'<a id="\e-k" href="#\e-k">'
+
+
+def test_a_long_cell_is_no_work() -> None:
+    """A pattern that tries every place in a word takes the square of its length."""
+    assert _A_SENTENCE.search("x" * 2_000_000) is None
+    assert _A_SENTENCE.search("four words are enough")

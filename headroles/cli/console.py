@@ -11,7 +11,8 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,6 +148,21 @@ def working(work: str) -> AbstractContextManager[Any]:
     return err.status(work) if err.is_terminal else nullcontext()
 
 
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Show a spinner while figures are drawn with the settings of the matplotlib package alone.
+
+    matplotlib would read ``matplotlibrc`` in the current folder, which may be from someone else:
+    settings run TeX, and name modules to import. The folder of the package has its own.
+    """
+    with working("drawing"):
+        if "matplotlib" not in sys.modules and (spec := find_spec("matplotlib")) and spec.origin:
+            os.environ.pop("MPLBACKEND", None)
+            with chdir(Path(spec.origin).parent / "mpl-data"):
+                import matplotlib  # noqa: F401
+        yield
+
+
 def warn(message: str) -> None:
     """Print a line on standard error that does not end the command."""
     err.print(f"warning: {printable(addressed(message))}", style="yellow", soft_wrap=True)
@@ -198,7 +214,7 @@ def finish(
     if folder is not None and getattr(output, "report", False):
         from headroles.report.pages import write_report
 
-        with working("drawing"):
+        with drawing():
             page = write_report(folder, roles=roles)
     if output.json:
         written_to = {"out": folder, "report": page}

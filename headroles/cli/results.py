@@ -41,7 +41,7 @@ def report(
     ] = None,
 ) -> None:
     """Make one HTML file of results, to read and to send."""
-    with console.working("drawing"):
+    with console.drawing():
         file = write_report(folder, out, options=options)
     console.say(f"written to {file}")
 
@@ -53,7 +53,7 @@ def figure(
 ) -> None:
     """Draw a figure of results for a paper."""
     check_figure_file(out)
-    with console.working("drawing"), console.shown_warnings():
+    with console.drawing(), console.shown_warnings():
         file = save_figure(draw_figure(folder, options), out)
     console.say(f"written to {file}")
 

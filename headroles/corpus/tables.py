@@ -22,7 +22,7 @@ TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 """Extensions of files that hold tables."""
 _NO_TEXTS = (dict, list, tuple, bytes)
 _A_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
-_A_SENTENCE = re.compile(r"(\S+\s+){3}\S|[.?!\u3002\uff1f\uff01]$")
+_A_SENTENCE = re.compile(r"(?<!\S)(\S+\s+){3}\S|[.?!\u3002\uff1f\uff01]$")
 
 
 def read_columns(

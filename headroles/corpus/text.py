@@ -250,9 +250,13 @@ def is_from_spacy(given: object, module: str, name: str) -> bool:
     return isinstance(given, getattr(sys.modules.get(f"spacy.{module}"), name, ()))
 
 
+def is_spacys_own(name: str) -> bool:
+    """Tell whether spaCy publishes a pipeline of this name."""
+    return bool(re.fullmatch(r"[a-z]{2,3}_[a-z]+_[a-z]+_(sm|md|lg|trf)", name))
+
+
 def _load(name: str | OsPathLike[str]) -> Language:
-    is_of_spacy = re.fullmatch(r"[a-z]{2,3}_[a-z]+_[a-z]+_(sm|md|lg|trf)", str(name))
-    advised = str(name) if is_of_spacy else "en_core_web_sm"
+    advised = str(name) if is_spacys_own(str(name)) else "en_core_web_sm"
     try:
         import spacy
     except ImportError as error:

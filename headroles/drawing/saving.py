@@ -117,5 +117,5 @@ def to_svg(figure: Figure, name: str, description: str) -> str:
 
 
 def _with_own_ids(tag: str, name: str) -> str:
-    tag = re.sub(r' id="', f' id="{name}-', tag)
-    return re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", tag)
+    tag = tag.replace(' id="', f' id="{name}-')
+    return re.sub(r'(url\(#|href="#)', lambda found: f"{found[1]}{name}-", tag)

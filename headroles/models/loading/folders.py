@@ -38,7 +38,7 @@ def local_folder(name: str | Path) -> Path | None:
     if not Path(name).is_dir():
         return None
     folder = storage.committed(Path(name), MODEL_KINDS)
-    for file in (*folder.glob("*"), *folder.glob("*/*")):
+    for file in folder.rglob("*"):
         try:
             storage.check_regular(file)
         except OSError as error:
@@ -133,7 +133,9 @@ def _headers(files: Iterator[Path]) -> Iterator[tuple[str, str, list[int]]]:
 def languages_of(source: str) -> list[str]:
     """Return codes of the languages that the card of a model in a folder names; empty if none."""
     try:
-        with (Path(source) / "README.md").open("rb") as file:
+        card = Path(source) / "README.md"
+        storage.check_regular(card)
+        with card.open("rb") as file:
             text = file.read(100_000).decode("utf-8", errors="replace")
     except OSError:
         return []

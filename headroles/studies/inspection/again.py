@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
@@ -25,6 +26,7 @@ from headroles.corpus import (
     reopen_corpus,
     words_alone,
 )
+from headroles.corpus.text import is_spacys_own
 from headroles.encoding import SPECIAL, AlignedEncoder, Cut, EncodedExample
 from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.models.options import WEIGHTS, ModelOptions
@@ -218,11 +220,19 @@ class Origin:
 
     def _typed(self, choice: ExampleOptions) -> Corpus | None:
         """Return a corpus of the sentence that a user gives; None without one."""
-        parser = choice.parser or (self.scores.record.corpus.parser or "").partition(" ")[0]
+        recorded = (self.scores.record.corpus.parser or "").partition(" ")[0]
+        parser = choice.parser or recorded
         if choice.text is not None and not parser:
             raise UsageError(
                 "no pipeline parsed the text that was scored; name one with `parser`, or give "
                 "`tokens`"
+            )
+        is_known = is_spacys_own(parser) and find_spec(parser) is not None
+        if choice.text is not None and not choice.parser and not is_known:
+            raise UsageError(
+                f"run.json names the pipeline {shortened(printable(parser))!r}, which is none of "
+                "spaCy's that is installed, and reading results loads no other by itself; if you "
+                "trust it, name it with `parser`"
             )
         given = choice.tokens if choice.text is None else choice.text
         return None if given is None else typed_corpus(given, parser)
