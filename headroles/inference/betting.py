@@ -121,6 +121,7 @@ def _bet(sample: Sample, limits: FloatArray, bounds: Bounds) -> tuple[FloatArray
         log_e.append(np.where((sizes > 0).sum(axis=0) >= 2, capital, np.nan))
     with np.errstate(invalid="ignore"):
         mean = limits + payoffs.sum(axis=0) / (total / size).sum(axis=0)
+    mean[np.abs(mean) < ROUNDING * np.abs(limits)] = 0  # what cancels a threshold leaves rounding
     return mean, *log_e
 
 

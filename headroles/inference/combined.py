@@ -44,7 +44,7 @@ def contrast_sample(samples: Sequence[Sample], weights: ArrayLike) -> Sample:
     moments.mean[:] = np.tensordot(weight, mean, 1).ravel()
     moments.standard_error[:] = np.sqrt(squared).ravel()
     moments.sd[:] = moments.standard_error * np.sqrt(moments.n)
-    moments.set_status(resolution_of(mean))
+    moments.set_status(resolution_of(mean) * moments.size)
     return Sample.of_moments(moments)
 
 
@@ -94,5 +94,5 @@ def crossed_sample(values: ArrayLike) -> Sample:
         moments.df[:] = squared**2 / weights
     if n_draws < ENOUGH_DRAWS:
         moments.df[by_draw > 0] = min(n_examples, n_draws) - 1
-    moments.set_status(resolution_of(data))
+    moments.set_status(resolution_of(data) * moments.size)
     return Sample.of_moments(moments)

@@ -97,15 +97,20 @@ class Moments:
             status=np.full(n_tests, UNTESTABLE, dtype=f"U{len(UNTESTABLE)}"),
         )
 
-    def set_status(self, resolution: float) -> None:
-        """Set the status of each column from its other moments."""
-        size = np.abs(self.mean)
-        varies = self.sd > resolution * np.maximum(size, np.finfo(float).tiny)
+    @property
+    def size(self) -> FloatArray:
+        """Size (tests,) of the values: the larger of their mean and their deviation."""
+        return np.asarray(np.fmax(np.abs(self.mean), self.sd))
+
+    def set_status(self, rounding: FloatArray) -> None:
+        """Set the status of each column; ``rounding`` (tests,) is what a value may be off by."""
+        varies = self.sd > rounding
         # for clusters of one this is the same comparison as that of the deviation above
         error = self.standard_error * np.sqrt(self.n_clusters)
         # residuals that cancel within all clusters leave an error that is rounding
-        tells = error > resolution * np.maximum(size, self.sd)
+        tells = error > rounding
         enough = (self.n >= 2) & (self.n_clusters >= 2)
+        self.status[enough] = UNTESTABLE
         self.status[enough & varies & tells] = OK
         self.status[enough & ~varies] = DEGENERATE
 
@@ -130,7 +135,7 @@ def describe(data: FloatArray, codes: IndexArray, ddof: int, resolution: float) 
         return moments
     moments.standard_error[:] = _standard_error(data, codes, n_clusters, moments.mean, sd, ddof)
     moments.df[:] = _degrees_of_freedom(codes)
-    moments.set_status(resolution)
+    moments.set_status(resolution * moments.size)
     return moments
 
 
@@ -274,20 +279,32 @@ class Sample:
             _knowing(part, moments=self.moments.take(columns))
         return part
 
-    def with_means_alone(self, columns: BoolArray) -> Sample:
-        """Return the sample with the mean in place of all values of some tests."""
-        values = new_array(self.values.shape, self.values.dtype)
-        values[...] = self.values
-        replaced = values[:, columns]
-        values[:, columns] = np.where(np.isnan(replaced), np.nan, self.moments.mean[columns])
+    def with_means(self, means: FloatArray) -> Sample:
+        """Return the sample with these ``means`` (tests,) in place of those of the values."""
+        return _knowing(replace(self), moments=replace(self.moments, mean=means))
+
+    def without_rounding(self, rounding: FloatArray) -> Sample:
+        """Return the sample without differences that are only rounding.
+
+        Each value may be off by ``rounding`` (tests,), whatever the type of the array: differences
+        of float32 numbers are as rough in float64. Columns that vary by less get their mean in
+        place of all values; columns whose residuals cancel within all clusters are untestable.
+        """
         moments = self.moments.take(np.arange(self.n_tests))
-        moments.mean[columns] = moments.mean[columns].astype(values.dtype)
-        moments.sd[columns & (moments.n >= 2)] = 0
-        moments.standard_error[columns & (moments.n_clusters >= 2)] = 0
-        moments.set_status(resolution_of(values))
+        alike = moments.sd < rounding  # false for NaN, the deviation of single examples
+        values = self.values
+        if alike.any():
+            values = new_array(values.shape, values.dtype)
+            values[...] = self.values
+            replaced = values[:, alike]
+            values[:, alike] = np.where(np.isnan(replaced), np.nan, moments.mean[alike])
+        moments.mean[alike] = moments.mean[alike].astype(values.dtype)
+        moments.sd[alike & (moments.n >= 2)] = 0
+        moments.standard_error[alike & (moments.n_clusters >= 2)] = 0
+        moments.set_status(np.fmax(rounding, resolution_of(values) * moments.size))
         known: dict[str, Any] = {"moments": moments, "n_clusters": self.n_clusters}
         if "skewness" in self.__dict__:
-            known["skewness"] = np.where(columns, np.nan, self.skewness)
+            known["skewness"] = np.where(alike, np.nan, self.skewness)
         return _knowing(replace(self, values=values), **known)
 
     @cached_property
@@ -374,6 +391,14 @@ class Bounds:
     most: FloatArray
     kinds: IndexArray
     cap: float
+
+    def ends_beyond(self, side: FloatArray) -> BoolArray:
+        """Tell whether a bound of all possible examples lies opposite to ``side`` (tests,).
+
+        That is the upper one for tests with a negative side.
+        """
+        farthest = np.where(side > 0, self.least[self.kinds], self.most[self.kinds])
+        return np.isfinite(farthest)
 
     def take(self, columns: IndexArray | slice) -> Bounds:
         """Return the bounds of some tests."""

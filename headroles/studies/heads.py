@@ -326,7 +326,8 @@ class RoleHypotheses:
         if not beyond.roles:
             return cls(columns, means, None, with_contrast, rules)
         margin, bounds = against.margin_of(scores.score), beyond.bounds(scores)
-        tests = _tests(beyond.values(scores), margin, beyond, clusters, bounds)
+        sample = Sample.of(beyond.values(scores), clusters)
+        tests = _tests(sample, margin, beyond, clusters is not None, bounds)
         return cls(columns, means, tests, with_contrast, rules)
 
     @property
@@ -389,9 +390,7 @@ class RoleHypotheses:
         return Answered(answers, having, below, p_beyond, notes)
 
     def certified(self, options: TestOptions) -> NDArray[np.str_]:
-        """Answer by betting, at the level of ``options``; empty texts without bounds."""
-        if not self.has_bounds:
-            return np.full(self.means.n_tests, "", dtype=f"U{len(UNTESTABLE)}")
+        """Answer by betting, at the level of ``options``. Raises UsageError without bounds."""
         return self.answered(by_betting(options)).answers
 
 
@@ -405,6 +404,7 @@ def _tests_of_means(
 ) -> Hypotheses:
     """Return H0 for every role, layer and head: the mean is the threshold, or that of the rule."""
     values: NDArray[np.floating] = columns.values(scores)
+    sample = Sample.of(values, clusters, ddof)
     limits = np.array([role.threshold(scores.score, against.threshold) for role in columns.roles])
     thresholds, shifts = limits[columns.indices[0]], None
     if scores.offset_shares is not None and against.threshold is None:
@@ -412,29 +412,29 @@ def _tests_of_means(
         shifted = new_array(values.shape, np.float64)
         for some in column_slices(*values.shape):
             shifted[:, some] = values[:, some] + shifts[:, columns.by_layer[some]]
-        values = shifted
+        # the mean is that of the head, where adding up shifts would leave rounding
+        sample = Sample.of(shifted, clusters, ddof).with_means(sample.moments.mean)
         of_offsets = means[columns.by_layer] + against.offset_margin
         thresholds = np.where(np.isnan(of_offsets), thresholds, of_offsets)
-    return _tests(values, thresholds, columns, clusters, columns.bounds(scores, shifts), ddof)
+    bounds = columns.bounds(scores, shifts)
+    return _tests(sample, thresholds, columns, clusters is not None, bounds)
 
 
 def _tests(
-    values: NDArray[np.floating],
+    sample: Sample,
     thresholds: FloatArray | float,
     columns: HeadColumns,
-    clusters: IndexArray | None,
+    is_clustered: bool,
     bounds: Bounds | None,
-    ddof: int = 1,
 ) -> Hypotheses:
     """Return H0 for each column of values (examples, T): its mean is the threshold."""
-    sample = Sample.of(values, clusters, ddof)
     return Hypotheses.of(
         sample,
         thresholds,
         size=size_of_scores(sample),
         labels=columns.indices[0],
         names=columns.ids,
-        is_clustered=clusters is not None,
+        is_clustered=is_clustered,
         bounds=bounds,
     )
 

@@ -234,21 +234,22 @@ def _by_bound(
 ) -> FloatArray:
     """Compute p-values (T,) of columns without variance, NaN for all others.
 
-    The t-test has no error for them. If values are bounded, betting decides, corrected over all
-    tests. Else assume that no unit is farther on the other side of the threshold m
-    than the size of the summed or subtracted numbers: if the mean were m, at most the share size /
-    (size + |c - m|) of units could have the value c, and all n units have it with the n-th power of
-    that probability.
+    The t-test has no error for them. If no example could have a value beyond a bound on the other
+    side of the threshold m, betting decides, corrected over all tests. Else, as for bias scores
+    below m, which have no upper bound, assume that no unit is farther on that side than the size of
+    the summed or subtracted numbers: if the mean were m, at most the share size / (size + |c - m|)
+    of units could have the value c, and all n units have it with the n-th power of that
+    probability.
     """
     alike = hypotheses.is_alike
     if not alike.any():
         return np.full(hypotheses.n_tests, np.nan)
+    side = hypotheses.direction
+    p = np.where(alike, _of_alike(hypotheses, alternative), np.nan)
     if hypotheses.bounds is not None:
-        p = hypotheses.betting.p_value(alternative)
-    else:
-        p = _of_alike(hypotheses, alternative)
-        p = np.where(alike, p, np.nan)
-    p = np.where(alike & (hypotheses.direction == 0), 1.0, p)
+        has_end = hypotheses.bounds.ends_beyond(side)
+        p = np.where(has_end, hypotheses.betting.p_value(alternative), p)
+    p = np.where(alike & (side == 0), 1.0, p)
     return np.where(alike, adjust_p_values(p, options.correction), np.nan)
 
 

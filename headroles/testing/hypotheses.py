@@ -10,10 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headroles import inference
-from headroles.arrays import MODEL_TERMS, BoolArray, FloatArray, IndexArray, rounding_bound
+from headroles.arrays import (
+    EPSILON,
+    MODEL_TERMS,
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    rounding_bound,
+)
 from headroles.errors import StatisticsError, UsageError
 from headroles.inference import DEGENERATE, OK, Bets, Bounds, Intervals, Moments, Sample
 
+RESOLUTION = 8 * EPSILON
+"""Relative difference of single numbers of models below which it may be rounding."""
 _OF_TESTS = ("threshold", "size", "labels")
 """Fields of `Hypotheses` that have an entry for each test."""
 
@@ -56,7 +65,11 @@ class Hypotheses:
         called: str = "",
         n_draws: int | None = None,
     ) -> Hypotheses:
-        """Make hypotheses of values; set columns that vary only by rounding to their mean.
+        """Make hypotheses of values, without differences that are only rounding.
+
+        Scores less uniform attention, contrasts, and differences of scores may be rounding errors
+        around 0, which are large relative to their mean: the size of the numbers behind the values
+        decides, and the type that these numbers had, float32, not that of the array of values.
 
         Args are the attributes, and:
             values: (examples, T), with their ``clusters`` (examples,), or a sample, which has its
@@ -76,7 +89,7 @@ class Hypotheses:
             )
         kinds = np.zeros(sample.n_tests, dtype=np.intp) if labels is None else labels
         return cls(
-            sample=_without_rounding(sample, rounding_bound(sizes, MODEL_TERMS)),
+            sample=sample.without_rounding(rounding_bound(sizes, MODEL_TERMS)),
             threshold=np.broadcast_to(np.asarray(threshold, dtype=np.float64), kinds.shape),
             size=sizes,
             labels=kinds,
@@ -186,9 +199,8 @@ class Hypotheses:
     def direction(self) -> FloatArray:
         """Side (T,) of its threshold on which each mean lies: 1, -1, or 0 within rounding."""
         distance = self.moments.mean - self.threshold
-        resolution = inference.resolution_of(self.sample.values)
-        # a threshold such as 0.1 is itself rounded to the type of the values
-        tolerance = self.rounding + resolution * np.abs(self.threshold)
+        # a threshold such as 0.1 is itself rounded, as the numbers are
+        tolerance = self.rounding + RESOLUTION * np.abs(self.threshold)
         return np.where(np.abs(distance) <= tolerance, 0.0, np.sign(distance))
 
     @property
@@ -213,14 +225,3 @@ def size_of(*values: NDArray[np.floating]) -> FloatArray:
 def size_of_scores(sample: Sample) -> FloatArray:
     """Return the size (T,) of the terms of scores: at least 1, the score of uniform attention."""
     return np.asarray(np.fmax(1.0, np.abs(sample.moments.mean)))
-
-
-def _without_rounding(sample: Sample, rounding: FloatArray) -> Sample:
-    """Set columns that vary only by rounding to their mean.
-
-    The procedures of `headroles.inference` know no units and take rounding relative to the mean.
-    Scores less uniform attention, contrasts, and differences of scores may be rounding errors
-    around 0, which are large relative to their mean.
-    """
-    alike = sample.moments.sd < rounding  # false for NaN, the deviation of single examples
-    return sample.with_means_alone(alike) if alike.any() else sample

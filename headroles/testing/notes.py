@@ -58,9 +58,6 @@ def find_notes(
     by_betting = test == BETTING
     moments = hypotheses.moments
     untestable = moments.status == UNTESTABLE
-    by = f"the number of {hypotheses.units} decides"
-    if hypotheses.bounds is not None:
-        by = "the bounds of the scores decide"
     of_study = np.full(hypotheses.n_tests, "", dtype=object) if of_study is None else of_study
     cases: list[tuple[BoolArray, Any]] = [
         (untestable & (moments.n < 2), "untestable: fewer than two examples"),
@@ -68,7 +65,8 @@ def find_notes(
         (untestable, "untestable: the clusters cancel"),
         (
             hypotheses.is_alike & (not by_betting),
-            f"degenerate: no variance beyond rounding, so only {by}",
+            f"degenerate: no variance beyond rounding, so only the number of {hypotheses.units} "
+            "decides",
         ),
         (of_study != "", of_study),
         *(
@@ -141,8 +139,9 @@ def _few(hypotheses: Hypotheses) -> str:
     if not len(few):
         return ""
     units = f"fewer than {FEW} {hypotheses.units}"
-    if (n_units[few] >= FEW).any():  # the number suffices, but sizes differ
-        units = f"few {hypotheses.units} (effective number {effective[few].min():.0f}, below {FEW})"
+    if (uneven := few[n_units[few] >= FEW]).size:  # the number suffices, but sizes differ
+        least = f"effective number {effective[uneven].min():.0f}, below {FEW}"
+        units = f"few {hypotheses.units} ({least})"
     names, which = hypotheses.names, ""
     called = f"{hypotheses.called} come from " if hypotheses.called else ""
     if len(few) < len(names) and not hypotheses.called:

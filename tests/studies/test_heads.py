@@ -126,6 +126,16 @@ def test_copies_are_of_one_half() -> None:
     assert second_half(copied(scores, 2)).tolist() == [False, False, True, True, False, False] * 2
 
 
+def test_shares_of_first_choices_lie_between_0_and_1() -> None:
+    """Compared with offsets, too, whose means add up to them but for rounding."""
+    rng = np.random.default_rng(0)
+    documents = [f"d{k // 3}" for k in range(30)]
+    hits = np.stack([np.zeros(30), np.ones(30), rng.integers(0, 2, 30)], axis=1)
+    shares = {1: rng.random(30), -1: rng.random(30)}
+    frame = assign_roles(hits_of(hits, shares, documents)).frame
+    assert frame["mean"].tolist() == [0, 1, hits[:, 2].mean()]
+
+
 def test_one_document_is_no_sample_of_documents() -> None:
     with pytest.raises(UsageError, match=r"all examples are of one document.*clusters='none'"):
         clusters_in(find_clusters(["a"] * 4, (), np.ones(4)), TestOptions(clusters="document"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -317,6 +318,35 @@ class TestEquivalence:
         assert np.isnan(equivalence.single).all()
         assert change.shows(0.05).tolist() == [False, False, enough, enough]
         assert equivalence.shows(0.05).tolist() == [enough] * 3 + [False]
+
+
+def test_documents_that_cancel_but_for_float32_are_untestable() -> None:
+    """Shares of thirds and sevenths: two documents of the same mean, in either type of array."""
+    hits = np.array([1 / 3, 2 / 3, 1 / 7, 6 / 7, 1 / 2, 1 / 2], dtype=np.float32)
+    clusters = np.repeat([0, 1, 2], 2)
+    for values in (hits, hits.astype(np.float64)):
+        tested = Hypotheses.of(values[:, None], 0.4, size=1.0, clusters=clusters)
+        assert tested.moments.status.tolist() == ["untestable"]
+        assert find_notes(tested).tolist() == ["untestable: the clusters cancel"]
+    # an effect that is small, but larger than rounding, is found
+    rng = np.random.default_rng(0)
+    within = np.tile([0.3, -0.3], 20)[:, None] + np.repeat(rng.normal(1e-3, 1e-4, 20), 2)[:, None]
+    tested = Hypotheses.of(within, 0.0, size=2.0, clusters=np.repeat(np.arange(20), 2))
+    assert find_p_values(tested, TestOptions(), "greater").shows(0.05).tolist() == [True]
+
+
+def test_heads_that_never_look_somewhere_are_answered_as_those_that_hardly_do() -> None:
+    """Bias scores have no upper bound; scores of 0 in 32 documents are below 3 all the same."""
+    rng = np.random.default_rng(0)
+    values = np.stack([np.zeros(32), rng.gamma(1, 0.01, 32), np.full(32, 9.0)], axis=1)
+    low, high = np.zeros((32, 1)), np.full((32, 1), 60.0)
+    one = np.array([1.0])
+    bounds = Bounds(low, high, 0 * one, np.inf * one, np.zeros(3, np.intp), cap=20)
+    for n, expected in ((32, ["no", "no", "yes"]), (2, ["undecided", "no", "undecided"])):
+        part = replace(bounds, low=low[:n], high=high[:n])
+        tested = Hypotheses.of(values[:n], 3.0, size=[1, 1, 9], bounds=part)
+        sides = (find_p_values(tested, TestOptions(), side) for side in SIDES)
+        assert answer(*sides, 0.05).tolist() == expected
 
 
 def test_differences_of_large_scores_are_rounding_where_small_ones_are_not() -> None:

@@ -268,6 +268,10 @@ def _frame(scores: HeadScores, tested: RoleHypotheses, options: AssignOptions) -
     columns, means = tested.columns, tested.means
     answered, moments = tested.answered(options.tests), means.moments
     intervals = means.intervals(options.alpha)
+    certified, certified_mean = np.full(means.n_tests, ""), np.full(means.n_tests, np.nan)
+    # the published tests take examples as independent, which certified answers do not assume
+    if tested.has_bounds and not options.is_published:
+        certified, certified_mean = tested.certified(options.tests), means.betting.mean
     frame = pd.DataFrame(
         {
             **columns.labels,
@@ -289,8 +293,8 @@ def _frame(scores: HeadScores, tested: RoleHypotheses, options: AssignOptions) -
             "p_below_adjusted": answered.below.adjusted,
             "answer": answered.answers.astype(object),
             "assigned": answered.answers == YES,
-            "certified": tested.certified(options.tests).astype(object),
-            "certified_mean": means.betting.mean if tested.has_bounds else np.nan,
+            "certified": certified.astype(object),
+            "certified_mean": certified_mean,
             "evenness": _measures(scores, columns),
             **dict.fromkeys((f"mean_{name}" for name in CONTROLS), np.nan),
         }
