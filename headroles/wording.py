@@ -138,6 +138,15 @@ def it_has(names: Sequence[object], most: int = 12) -> str:
     return f"it has: {listed(names, most)}" if names else "it has none"
 
 
+def numbered(n: int, thing: str) -> str:
+    """Count things, one of them in the singular.
+
+    >>> numbered(1, "sentence"), numbered(0, "document")
+    ('1 sentence', '0 documents')
+    """
+    return f"{n} {thing}{'s' * (n != 1)}"
+
+
 def not_among(kind: str, name: object, known: Sequence[str], others: Sequence[str] = ()) -> str:
     """Return the message for a name that is not in ``known``, nor among its ``others``.
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from benchmarks.fuzz import commands, corpora, folders, go_through, save_model
+from benchmarks.fuzz import commands, corpora, folders, go_through, lies, save_model
 from benchmarks.fuzz.folders import make_results, try_model, try_result
 from benchmarks.speeds import FIGURES, processor, slower
 from headroles.errors import CorpusError
@@ -45,6 +47,16 @@ def test_result_folders(tmp_path: Path) -> None:
     outcomes = go_through(lambda chance: try_result(chance.choice(results), chance), 120, seed=1)
     assert outcomes["StorageError"] > 50
     assert outcomes["read, with other words around it"] > 5
+
+
+def test_most_lies_in_single_cells_are_refused(tmp_path: Path) -> None:
+    outcomes: Counter[str] = Counter()
+    make_results(tmp_path)
+    for folder in sorted(tmp_path.iterdir()):
+        for kind in lies.tables_in(folder):
+            for what in lies.lies_about(kind):
+                outcomes[lies.try_lie(folder, kind, what, random.Random(what))] += 1
+    assert outcomes["refused"] > 2 * outcomes["believed"] > 0
 
 
 def test_sent_folders(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def make_subjects(place: Path) -> dict[str, Path]:
     return files
 
 
-def _reseal(folder: Path) -> None:
+def reseal(folder: Path) -> None:
     """Give a folder the digests of its present files."""
     record = read_run(folder)
     present = {
@@ -252,7 +252,7 @@ def try_table(good: Path, chance: random.Random) -> str:
     folder = fresh_copy(good)
     file = chance.choice(sorted(folder.glob("*.parquet")))
     pq.write_table(spoil_table(pq.read_table(file), chance), file)
-    _reseal(folder)
+    reseal(folder)
     if chance.random() < 0.2:
         run_file = read_run(folder)
         spoilt = spoil_json(run_file.content, chance)
@@ -322,7 +322,7 @@ def try_model(good: Path, chance: random.Random) -> str:
         file = chance.choice(texts)
         file.write_text(json.dumps(spoil_json(read_json(file), chance)))
     if is_sealed and chance.random() < 0.7 and read_json(folder / "run.json") is not None:
-        _reseal(folder)
+        reseal(folder)
     loaded = load_encoder(folder)
     inputs = loaded.tokenizer(
         ["a", "bc"], is_split_into_words=True, return_tensors="pt", return_token_type_ids=False

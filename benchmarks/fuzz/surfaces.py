@@ -7,13 +7,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.fuzz import commands, corpora, folders, go_through, spacing
+from benchmarks.fuzz import commands, corpora, folders, go_through, lies, spacing
 
 SURFACES = {
     **corpora.SURFACES,
     **spacing.SURFACES,
     **commands.SURFACES,
     **folders.SURFACES,
+    **lies.SURFACES,
 }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from headroles.wording import listed
+from headroles.wording import listed, numbered
 
 ANNOTATIONS = ("lemma", "upos", "xpos", "feats", "deps", "misc")
 """Further columns of CoNLL-U, whose texts are stored unchanged."""
@@ -196,7 +196,7 @@ class Corpus:
             files = listed(self.source.get("files") or [self.source.get("format")])
             return f"Corpus({files}: read when it is iterated)"
         documents = len({sentence.document for sentence in self.sentences})
-        return f"Corpus({len(self)} sentences, {documents} document{'s' * (documents != 1)})"
+        return f"Corpus({numbered(len(self), 'sentence')}, {numbered(documents, 'document')})"
 
     def watched(self, on_read: Callable[[int], None]) -> Corpus:
         """Return the same corpus, which reports the number of sentences read from time to time."""

@@ -22,7 +22,7 @@ from headroles.drawing.saving import to_svg
 from headroles.record import Record, RecordedModel
 from headroles.results.shown import Grid, Shown, Title, Verbatim, Warned, without_pointers
 from headroles.storage import plain
-from headroles.wording import addressed, listed, printable, printable_lines
+from headroles.wording import addressed, listed, numbered, printable, printable_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -365,8 +365,8 @@ def _data(record: Record) -> str:
             f" of {treebank} (Universal Dependencies; de Marneffe et al., 2021; {_UD}{treebank})"
         )
     return (
-        f" on {corpus.sentences} sentences of {files}{from_treebank} ({corpus.documents} "
-        f"documents, SHA-256 {corpus.digest[:12]})"
+        f" on {numbered(corpus.sentences, 'sentence')} of {files}{from_treebank} "
+        f"({numbered(corpus.documents, 'document')}, SHA-256 {corpus.digest[:12]})"
     )
 
 

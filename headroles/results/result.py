@@ -26,6 +26,7 @@ from headroles.options import Options
 from headroles.record import Record
 from headroles.registry import all_kinds, command_of, result_type
 from headroles.results.columns import NAMES, Axes, Column, check_rows, check_table
+from headroles.results.consistency import Rule, check_consistency
 from headroles.results.formats import (
     export_frame,
     for_paper,
@@ -72,8 +73,9 @@ class Result(Stored):
     as its kind. The ``views`` are other tables that follow from it, by name; the first, ``"long"``,
     is the frame itself.
 
-    A table is read back only if it has rows, among them those of `axes`, and if its columns are as
-    `results.columns` declares by name, or as ``schema`` does for columns that differ.
+    A table is read back only if it has rows, among them those of `axes`, if its columns are as
+    `results.columns` declares by name, or as ``schema`` does for columns that differ, and if no row
+    contradicts itself: ``rules`` are those that `results.consistency` does not know by name.
     """
 
     frame: pd.DataFrame
@@ -82,6 +84,7 @@ class Result(Stored):
     filename: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
     schema: ClassVar[Mapping[str, Column]] = {}
+    rules: ClassVar[tuple[Rule, ...]] = ()
     may_be_empty: ClassVar[bool] = False
     views: ClassVar[tuple[str, ...]] = ("long",)
     options_type: ClassVar[type[Options] | None] = None
@@ -365,6 +368,13 @@ class Result(Stored):
             raise StorageError(
                 f"run.json in {folder} does not fit {file.name} ({in_one_line(error)}); {hint}"
             ) from error
+        try:
+            check_consistency(made.frame, cls.rules, made.options if cls.options_type else None)
+        except ValueError as error:
+            raise StorageError(f"{file}: {in_one_line(error)}; {hint}") from error
+        copy = file.with_suffix(".csv")
+        if copy.exists() and storage.read_whole(copy) != made.export("csv"):
+            raise StorageError(f"{copy.name} and {file.name} in {folder} differ; {hint}")
         return made
 
     def axes(self) -> Axes:

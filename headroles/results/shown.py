@@ -89,10 +89,10 @@ class Title(str):
 def in_digits(number: float | None, digits: int = 2) -> str:
     """Format a number with so many decimals; "-" if missing, which records keep as None.
 
-    >>> in_digits(0.126), in_digits(float("nan")), in_digits(None)
-    ('0.13', '-', '-')
+    >>> in_digits(0.126), in_digits(-1e-9), in_digits(float("nan")), in_digits(None)
+    ('0.13', '0.00', '-', '-')
     """
-    return "-" if number is None or math.isnan(number) else f"{number:.{digits}f}"
+    return "-" if number is None or math.isnan(number) else f"{number:z.{digits}f}"
 
 
 def brief(shown: Iterable[Shown]) -> list[Shown]:

@@ -13,7 +13,7 @@ from headroles.record import PieceCounts, Record
 from headroles.results.shown import Shown, Warned
 from headroles.scoring.options import HALF
 from headroles.storage import plain
-from headroles.wording import listed
+from headroles.wording import listed, numbered
 
 MUCH = 0.1
 """Share of unknown or skipped text beyond which a warning is given."""
@@ -131,8 +131,9 @@ def describe_run(record: Record) -> str:
         left = f", {folder.n_left} ignored: {listed(folder.left, 8)}" if folder.n_left else ""
         lines.append(f"        {folder.folder}: {folder.taken} files read{left}")
     lines.append(
-        f"        {corpus.sentences} sentences, {corpus.documents} documents, "
-        f"{corpus.examples} examples scored ({corpus.scheme} relations)"
+        f"        {numbered(corpus.sentences, 'sentence')}, "
+        f"{numbered(corpus.documents, 'document')}, "
+        f"{numbered(corpus.examples, 'example')} scored ({corpus.scheme} relations)"
     )
     if n_multiword := corpus.multiword_tokens:
         lines.append(

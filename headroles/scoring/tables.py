@@ -80,6 +80,8 @@ def _to_fields(scores: Iterable[pa.RecordBatch], of_examples: pa.Table, record: 
     ids = examples["example"]
     if None in ids or None in examples["document"]:
         raise ValueError("examples without an id or a document")
+    if of_examples.column("tokens").to_numpy().dtype.kind not in "iu":
+        raise ValueError("examples whose number of tokens is no whole number")
     shape = len(ids), *record.shape
     values, counts, n_rows = _from_long(scores, ids, [role.id for role in roles], shape)
     if n_rows != sum(int(np.count_nonzero(~np.isnan(of_example))) for of_example in values):
@@ -192,7 +194,10 @@ def _from_long(
         role = _decode(batch.column("role"), columns)
         layer, head = (batch.column(name).to_numpy() for name in ("layer", "head"))
         score, count = (batch.column(name).to_numpy() for name in ("score", "count"))
-        if not np.isfinite(score).all() or any(map(np.any, (layer < 0, head < 0, count < 0))):
+        whole = (layer, head, count)
+        if any(numbers.dtype.kind not in "iu" for numbers in whole):
+            raise ValueError("layers, heads or counts that are no whole numbers")
+        if not np.isfinite(score).all() or any((numbers < 0).any() for numbers in whole):
             raise ValueError("scores that are not finite, or negative layers, heads or counts")
         values[example, layer, head, role] = score
         counts[example, role] = count

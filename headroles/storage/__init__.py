@@ -8,6 +8,7 @@ from headroles.storage.files import plain as plain
 from headroles.storage.files import read_json as read_json
 from headroles.storage.files import read_row_groups as read_row_groups
 from headroles.storage.files import read_table as read_table
+from headroles.storage.files import read_whole as read_whole
 from headroles.storage.files import whole_file as whole_file
 from headroles.storage.files import write_bytes as write_bytes
 from headroles.storage.folders import changed_folder as changed_folder

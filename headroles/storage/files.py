@@ -121,6 +121,12 @@ def open_regular(file: Path) -> BufferedReader:
     return file.open("rb")
 
 
+def read_whole(file: Path) -> bytes:
+    """Read the bytes of a file. Raises StorageError if it cannot be read."""
+    with read_from(file), open_regular(file) as stream:
+        return stream.read()
+
+
 def sync(place: Path) -> None:
     """Flush a file, or the names in a folder, to the disk, so that they outlive a crash."""
     try:

@@ -63,6 +63,8 @@ def read_run(folder: Path, kinds: Collection[str] = ()) -> Run:
 
     Raises StorageError if it is missing, changed or unreadable.
     """
+    if folder.is_file():
+        raise StorageError(f"{folder} is a file; name the folder that headroles wrote")
     file = committed(folder, kinds) / RUN_FILE
     content = read_json(file)
     if content.get("format") != FORMAT:

@@ -14,7 +14,9 @@ from headroles.drawing.style import DARK, THRESHOLD, legend_below, new_axes
 from headroles.errors import UsageError
 from headroles.inference.power import design_effect, smallest_n
 from headroles.options import Options, takes
+from headroles.results.columns import Axes as Combinations
 from headroles.results.columns import Column, one_of
+from headroles.results.consistency import Rule, at_most, on_side
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.roles import in_words
@@ -79,7 +81,16 @@ class PowerAnalysis(Result):
         "design_effect examples_with_score corpus_examples note".split()
     )
     schema: ClassVar[Mapping[str, Column]] = {"direction": one_of(YES, POSITIONAL, NO, "")}
+    rules: ClassVar[tuple[Rule, ...]] = (
+        on_side("direction", (YES, POSITIONAL), (NO,), of="mean", at="threshold"),
+        on_side("direction", (YES,), (NO, POSITIONAL), of="effect_size"),
+        at_most("examples_with_score", "corpus_examples"),
+    )
     views: ClassVar[tuple[str, ...]] = ("long", "summary")
+
+    def axes(self) -> Combinations:
+        """Return roles, layers and heads."""
+        return {(name,): [] for name in ("role", "layer", "head")}
 
     def summary(self) -> pd.DataFrame:
         """Return for each role the heads to decide, and the examples that decide shares of them.

@@ -179,7 +179,7 @@ def describe_change(
     yield Grid((title, *metrics), tuple(rows))
     if change["ci_low"] is not None:
         subject = "Only the loss was tested: it" if len(metrics) > 1 else "The loss"
-        numbers = "{loss_change:+.4f} nats (95 % interval {ci_low:+.4f} to {ci_high:+.4f})"
+        numbers = "{loss_change:+z.4f} nats (95 % interval {ci_low:+z.4f} to {ci_high:+z.4f})"
         yield f"{subject} changes by {numbers.format_map(change)}."
 
 

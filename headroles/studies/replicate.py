@@ -15,6 +15,7 @@ from headroles.drawing.style import draw_values, grid_of, new_axes, role_label
 from headroles.errors import UsageError
 from headroles.options import Options, takes
 from headroles.results.columns import Axes as Combinations
+from headroles.results.consistency import Rule, answers_by
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.roles import BIAS, Role, contrast_of, find_role, in_words, is_arc
@@ -83,6 +84,16 @@ class Replication(Result):
     columns: ClassVar[tuple[str, ...]] = (
         *"layer head role sets shown_in at_least mean beyond_distance".split(),
         *"log_e p_adjusted replicated".split(),
+    )
+    rules: ClassVar[tuple[Rule, ...]] = (
+        answers_by("replicated", "p_adjusted", True),
+        Rule(
+            ("log_e", "p_adjusted"),
+            "p_adjusted is at least 1 / E",
+            lambda rows, _: (
+                ~(rows["p_adjusted"] < np.exp(-rows["log_e"].clip(lower=0)) * (1 - 1e-6))
+            ),
+        ),
     )
     views: ClassVar[tuple[str, ...]] = ("long", "heads", "layers")
 

@@ -234,6 +234,18 @@ class TestForgedTables:
             ({"layer": [0.5, 0.5, 1, 1]}, "column layer: it holds double instead of whole numbers"),
             ({"mean": np.inf}, "column mean: inf is not between"),
             ({"head": 0}, "two rows are of the same role, layer, head"),
+            (
+                {"assigned": lambda rows: ~rows["assigned"]},
+                "assigned says whether answer is yes, but a row has assigned ",
+            ),
+            ({"mean": 99.0}, "mean lies in the middle of ci_low and ci_high, but a row has "),
+            ({"ci_low": np.nan}, "a row has both ci_low and ci_high, or none"),
+            ({"n": 0}, "n_clusters is at most n"),
+            ({"n": 0, "n_clusters": 0}, "mean takes 1 or more of n"),
+            ({"p_adjusted": 0.0}, "p_value is at most p_adjusted"),
+            ({"p_value": 0.0, "p_adjusted": 0.0}, "answer is yes where p_adjusted is at most"),
+            ({"threshold": 100.0}, "effect_size follows from mean and sd and threshold"),
+            ({"df": 500.0}, "df follows from df and n_clusters"),
         ],
     )
     def test_are_refused(
@@ -241,6 +253,29 @@ class TestForgedTables:
     ) -> None:
         with pytest.raises(StorageError, match=message):
             RoleTable.load(forged(table, tmp_path / "out", **changes))
+
+    def test_lacking_rows_and_another_csv_file_are_refused(
+        self, table: RoleTable, tmp_path: Path
+    ) -> None:
+        replace(table, frame=table.frame.drop(index=2)).save(tmp_path / "out")
+        with pytest.raises(StorageError, match="it has 3 rows for 4 combinations of role, layer"):
+            RoleTable.load(tmp_path / "out")
+        folder = table.save(tmp_path / "other")
+        copy = folder / "roles.csv"
+        copy.write_text(copy.read_text().replace(",local,", ",self,", 1))
+        run = read_run(folder)
+        files = {"role table": digests_of(folder, ["roles.csv", "roles.parquet"])}
+        write_run(folder, run.content, files)
+        with pytest.raises(StorageError, match=r"roles\.csv and roles\.parquet in .* differ"):
+            RoleTable.load(folder)
+
+    def test_parts_of_tables_are_read(self, tmp_path: Path) -> None:
+        values = np.random.default_rng(0).gamma(9, [[0.7], [0.1]], (12, 2, 2))
+        table = assign_roles(make_scores(values[..., None], ["local"]))
+        parts = {"layer": table.where(layer=1), "assigned": table.where(only_assigned=True)}
+        for name, part in parts.items():
+            assert len(part) < len(table)
+            assert RoleTable.load(part.save(tmp_path / name)) == part
 
     def test_texts_that_are_no_utf8_are_refused(self, table: RoleTable, tmp_path: Path) -> None:
         file = table.save(tmp_path / "out") / "roles.parquet"

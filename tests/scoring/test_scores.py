@@ -182,6 +182,22 @@ class TestFilesThatDoNotBelongTogether:
         with pytest.raises(StorageError, match=r"does not match run\.json"):
             HeadScores.load(folder)
 
+    @pytest.mark.parametrize("number", [2.5, np.nan, np.inf, None])
+    @pytest.mark.parametrize(
+        ("name", "column"),
+        [(SCORES_FILE, "count"), (SCORES_FILE, "layer"), (EXAMPLES_FILE, "tokens")],
+    )
+    def test_counts_that_are_no_whole_numbers(
+        self, folder: Path, name: str, column: str, number: float | None
+    ) -> None:
+        table = pq.read_table(folder / name)
+        numbers = [number, *table.column(column).to_pylist()[1:]]
+        place = table.column_names.index(column)
+        kind = pa.int32() if number is None else pa.float64()
+        rewrite(folder, name, table.set_column(place, column, pa.array(numbers, kind)))
+        with pytest.raises(StorageError, match=r"does not match run\.json"):
+            HeadScores.load(folder)
+
     @pytest.mark.parametrize("name", [RUN_FILE, SCORES_FILE, EXAMPLES_FILE])
     def test_missing_file_is_named(self, folder: Path, name: str) -> None:
         (folder / name).unlink()

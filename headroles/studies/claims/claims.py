@@ -20,6 +20,7 @@ from headroles.errors import HeadRolesError, UsageError
 from headroles.models.loading.encoder import Attending
 from headroles.options import Options, takes
 from headroles.results.columns import NUMBER, TEXT, Column, one_of
+from headroles.results.consistency import Rule, answers_by
 from headroles.results.result import Result
 from headroles.results.shown import SEE_FULL, Grid, Pointer, Shown, Title, Warned, in_digits
 from headroles.roles.own import load_function
@@ -67,6 +68,10 @@ class ClaimTable(Result):
         **dict.fromkeys(("effect", "control"), Column(NUMBER, gaps=True)),
         **dict.fromkeys(P_VALUES, Column(NUMBER, 0, 1, gaps=True)),
     }
+    rules: ClassVar[tuple[Rule, ...]] = (
+        answers_by("verdict", "p_shown_adjusted", SHOWN),
+        answers_by("verdict", "p_contradicted_adjusted", CONTRADICTED, otherwise=(SHOWN,)),
+    )
 
     def summarize(self) -> Iterator[Shown]:
         """Count the verdicts, and tabulate the effects beside their controls."""

@@ -12,11 +12,22 @@ from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 import numpy as np
 import pandas as pd
 
+from headroles.arrays import BoolArray
 from headroles.corpus import can_reopen
 from headroles.errors import UsageError
 from headroles.options import Options, PresetOptions, fields_of
 from headroles.record import NO_MODEL, Record
-from headroles.results.columns import TEXT, Column, one_of
+from headroles.results.columns import TEXT, Axes, Column, one_of
+from headroles.results.consistency import (
+    Rule,
+    answers_by,
+    around,
+    at_most,
+    interval_of,
+    marked,
+    on_side,
+    standardised,
+)
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.role_names import GROUP, POOLED, relation_of
@@ -24,9 +35,9 @@ from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles, in_words, is_
 from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
 from headroles.scoring.run_notes import about_fit, describe_run
 from headroles.studies.heads import ThresholdOptions
-from headroles.testing.evidence import POSITIONAL, ROLE_ANSWERS, UNTESTABLE
+from headroles.testing.evidence import NO, POSITIONAL, ROLE_ANSWERS, UNTESTABLE, YES, T
 from headroles.testing.options import CorrectionOptions, TestOptions, describe_test
-from headroles.wording import head_name, listed, named_heads
+from headroles.wording import head_name, listed, named_heads, numbered
 
 Head = tuple[int, int]
 CONTROLS_IN_WORDS = {
@@ -135,6 +146,17 @@ class RoleFacts(TypedDict):
     left_out: dict[str, str]
 
 
+def _is_p_of_t(rows: pd.DataFrame, options: Any) -> BoolArray:
+    """Tell which rows (n,) have the p-value of their statistic; those of betting have others."""
+    from scipy.special import stdtr
+
+    if options.tests.test != T:
+        return np.ones(len(rows), dtype=bool)
+    expected = stdtr(rows["df"].to_numpy(), rows["statistic"].to_numpy())
+    fits = np.isclose(rows["p_below"], expected, rtol=1e-4, atol=1e-12)
+    return np.asarray(fits | rows["statistic"].isna() | rows["p_below"].isna())
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class RoleTable(Result):
     """The tests of every head on every role, one row each, with their record.
@@ -186,7 +208,35 @@ class RoleTable(Result):
         "certified": one_of(*ROLE_ANSWERS, ""),
         "offset": Column(TEXT),
     }
+    rules: ClassVar[tuple[Rule, ...]] = (
+        around("ci_low", "mean", "ci_high"),
+        around("beyond_low", "beyond_distance", "beyond_high"),
+        interval_of(
+            "ci_low",
+            "ci_high",
+            lambda rows: (rows["effect_size"] * rows["sd"] / rows["statistic"]).to_numpy(),
+            "df",
+        ),
+        Rule(("statistic", "df", "p_below"), "p_below is that of t", _is_p_of_t),
+        Rule(
+            ("answer", "p_below"),
+            "an untestable row has no p-value",
+            lambda rows, _: (rows["answer"] != UNTESTABLE) | rows["p_below"].isna(),
+        ),
+        standardised("mean", "sd", "threshold"),
+        at_most("p_beyond", "p_value"),
+        marked("assigned", "answer", YES),
+        answers_by("answer", "p_adjusted", YES),
+        answers_by("answer", "p_below_adjusted", NO, otherwise=(YES,)),
+        on_side("answer", (YES, POSITIONAL), (NO,), of="mean", at="threshold"),
+    )
     views: ClassVar[tuple[str, ...]] = tuple("long wide heads answers colocation controls".split())
+
+    def axes(self) -> Axes:
+        """Return roles, layers and heads; a part of assigned rows has any of them."""
+        if self.frame["assigned"].all():
+            return {}
+        return {(name,): [] for name in ("role", "layer", "head")}
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -349,13 +399,13 @@ class RoleTable(Result):
             yield f"Scores made by hand. {named}"
         else:
             over = listed([Path(name).name for name in corpus.files]) or "sentences in memory"
-            documents = f"{corpus.documents} document{'s' * (corpus.documents != 1)}"
+            documents = numbered(corpus.documents, "document")
             yield (
                 f"{record.model.name} ({record.model.family}, {record.model.layers} layers x "
                 f"{record.model.heads} heads) over {over}:"
             )
-            texts = f"{corpus.sentences} {'texts' if corpus.format == 'arcs' else 'sentences'}"
-            yield f"{texts}, {documents}, {corpus.examples} examples. {named}"
+            texts = numbered(corpus.sentences, "text" if corpus.format == "arcs" else "sentence")
+            yield f"{texts}, {documents}, {numbered(corpus.examples, 'example')}. {named}"
         offset_margin = self.options.offset_margin * bool(self.facts["offsets"])
         yield about_level(self.options.tests, self.facts, offset_margin)
         yield from (f"Skipped {reason}: {count}." for reason, count in skipped)
@@ -419,7 +469,7 @@ class RoleTable(Result):
         if facts["clustered_by"] != "none":
             units = f"examples clustered by {facts['n_clusters']} documents"
             units += " (those that share texts are one)" * bool(facts.get("joined_documents"))
-            if facts["effective_clusters"] < 0.9 * facts["n_clusters"]:
+            if 0 < facts["effective_clusters"] < 0.9 * facts["n_clusters"]:
                 units += f" (effective number {facts['effective_clusters']:.0f})"
         n_tests = (self.frame["answer"] != UNTESTABLE).sum()
         by = tests.correction.replace("fdr_bh", "Benjamini-Hochberg")

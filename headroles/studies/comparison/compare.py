@@ -11,11 +11,25 @@ import pandas as pd
 from msgspec import Meta
 from numpy.typing import ArrayLike, NDArray
 
-from headroles.arrays import BoolArray, Float32Array, FloatArray
+from headroles.arrays import (
+    MODEL_TERMS,
+    BoolArray,
+    Float32Array,
+    FloatArray,
+    rounding_bound,
+)
 from headroles.errors import UsageError
-from headroles.inference.sample import Bounds
+from headroles.inference.sample import Bounds, Sample
 from headroles.options import CIRCUMSTANCE, Convert, Options, split_names, takes
-from headroles.results.columns import Column, one_of
+from headroles.results.columns import Axes, Column, one_of
+from headroles.results.consistency import (
+    Rule,
+    answers_by,
+    around,
+    equal_to,
+    marked,
+    standardised,
+)
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.roles import in_words, is_arc
@@ -66,6 +80,8 @@ _TRIVIAL = "trivial"
 _CAP = 10
 """Usual margins: examples whose difference could be larger count less in betting. Page comparing.md
 has the results of other caps."""
+_SAME = "the same scores before and after"
+"""Note on differences that are 0 in every example."""
 _OF_CHANGES = (
     "checkpoint role layer head status change certified mean_before mean_after difference "
     "ci_low ci_high effect_size"
@@ -144,7 +160,38 @@ class RoleComparison(Result):
         "change": one_of(*CHANGES.values(), UNTESTABLE),
         "certified": one_of(*CHANGES.values(), _TRIVIAL, UNTESTABLE, ""),
     }
+    rules: ClassVar[tuple[Rule, ...]] = (
+        around("ci_low", "difference", "ci_high"),
+        equal_to("difference", ("mean_after", "mean_before"), np.subtract),
+        Rule(
+            ("statistic", "difference", "standard_error"),
+            "statistic is the difference in standard errors",
+            lambda rows, options: (
+                (options.test == BETTING)
+                | rows["statistic"].isna()
+                | np.isclose(
+                    rows["statistic"] * rows["standard_error"], rows["difference"], rtol=1e-5
+                )
+            ),
+        ),
+        standardised("difference", "sd"),
+        marked("changed", "change", "changed"),
+        answers_by("change", "p_changed_adjusted", "changed"),
+        answers_by("change", "p_equivalent_adjusted", "equivalent", otherwise=("changed",)),
+        answers_by("equivalent", "p_equivalent_adjusted", True),
+        Rule(
+            ("answer_before", "answer_after", "status"),
+            "status follows from the answers before and after",
+            lambda rows, _: (
+                role_status(rows["answer_before"], rows["answer_after"]) == rows["status"]
+            ),
+        ),
+    )
     views: ClassVar[tuple[str, ...]] = ("long", "changes", "moved", "layers", "counts")
+
+    def axes(self) -> Axes:
+        """Return checkpoints, roles, layers and heads."""
+        return {(name,): [] for name in ("checkpoint", "role", "layer", "head")}
 
     def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return a sentence on the tests, and the work to cite."""
@@ -170,9 +217,12 @@ class RoleComparison(Result):
     def changes(self) -> pd.DataFrame:
         """Return lost roles, then gained ones, then other changed means, in a few columns.
 
-        The largest standardised differences come first.
+        The largest standardised differences come first. Like all views, without roles that count
+        the attention of others again (`rows_counted_once`).
         """
-        rows = self.frame.sort_values("effect_size", key=abs, ascending=False, kind="stable")
+        rows = rows_counted_once(self.frame).sort_values(
+            "effect_size", key=abs, ascending=False, kind="stable"
+        )
         lost, gained = (rows["status"] == name for name in ("lost", "gained"))
         others = rows["changed"] & ~lost & ~gained
         return pd.concat([rows[lost], rows[gained], rows[others]], ignore_index=True)[_OF_CHANGES]
@@ -183,7 +233,7 @@ class RoleComparison(Result):
         Columns ``checkpoint, role, layer, heads``, one for each of ``STATUSES``, one for each
         answer about the difference, ``open`` for undecided ones, and ``certified_changes``.
         """
-        frame, key = self.frame, ["checkpoint", "role", "layer"]
+        frame, key = rows_counted_once(self.frame), ["checkpoint", "role", "layer"]
         counted = {name: frame["status"] == name for name in STATUSES}
         counted |= {column: frame["change"] == answer for column, answer in CHANGES.items()}
         rows = frame[key].assign(heads=True, **counted, certified_changes=is_certified(frame))
@@ -198,7 +248,8 @@ class RoleComparison(Result):
         ``rms_difference`` is the root mean square difference, in units of the score. ``gained`` and
         ``lost`` are numbers of roles.
         """
-        tested = self.frame[self.frame["change"] != UNTESTABLE]
+        rows = rows_counted_once(self.frame)
+        tested = rows[rows["change"] != UNTESTABLE]
         chance = np.sqrt(2 / np.pi) * tested["standard_error"]
         measured = {
             "effect_size": _distances(tested),
@@ -220,10 +271,10 @@ class RoleComparison(Result):
         ``role`` is the changed one that moved most (of all, if none changed), with its
         ``role_effect_size`` and ``role_difference``, which have their sign.
         """
-        key = ["checkpoint", "layer", "head"]
-        rows = self.frame.assign(
-            distance=_distances(self.frame), certified_changes=is_certified(self.frame)
-        ).dropna(subset="distance")
+        key, rows = ["checkpoint", "layer", "head"], rows_counted_once(self.frame)
+        rows = rows.assign(distance=_distances(rows), certified_changes=is_certified(rows)).dropna(
+            subset="distance"
+        )
         by_head = rows.assign(square=rows["distance"] ** 2).groupby(key, sort=False)
         moved = by_head.agg(
             effect_size=("square", "mean"),
@@ -384,6 +435,8 @@ def _about_means(shifts: RoleComparison, rows: pd.DataFrame) -> str:
         f"Of {len(rows)} means ({n_heads} heads x {n_roles} roles{pooled}), {len(changed)} moved "
         f"by more than {facts['margin']:g}{named}, {rows['equivalent'].sum()} by less"
     )
+    if n_same := (rows["note"] == _SAME).sum():
+        text += f" ({n_same} of them have {_SAME})"
     if (rows["change"] == UNDECIDED).any():
         units = "examples" if facts["clustered_by"] == "none" else "documents"
         text += f"; the others are undecided, as {facts['n_clusters']} {units} are too few to tell"
@@ -414,7 +467,8 @@ def compare_roles(
     before and after, with the same options, over the same examples.
 
     ``block:evenness`` is not a role and is skipped. If all differences are equal, the number of
-    examples decides. ``docs/comparing.md`` explains the result.
+    examples decides; but the same scores before and after are equivalent.
+    ``docs/comparing.md`` explains the result.
 
     Args:
         before: scores from `score_heads`, or a result of `classify_heads`.
@@ -456,6 +510,7 @@ def compare_roles(
         **_paired_tests(hypotheses, options, margin),
         **_certified(hypotheses, options, margin),
     )
+    frame.loc[(hypotheses.size == 0) & (frame["change"] != UNTESTABLE), "note"] = _SAME
     for name, scores in sets.items():
         among = True if name == BEFORE else frame["checkpoint"] == name
         note_removed(frame, scores.record, among)
@@ -483,7 +538,10 @@ def compare_roles(
             },
         },
         warnings=[
-            *_same_weights(sets),
+            *(
+                f"{name} has the very weights of {BEFORE}: check the paths"
+                for name in _with_weights_of_before(sets)
+            ),
             *(f"{', '.join(names)}: {text}" for text, names in named.items()),
         ],
         sources={name: scores.record for name, scores in sets.items()},
@@ -510,18 +568,45 @@ def _differences(
     columns = HeadColumns.of(before)
     first, *later = (columns.values(scores) for scores in sets.values())
     means = np.concatenate([_means(first, after) for after in later], axis=1)
+    differences = np.concatenate([after.astype(np.float64) - first for after in later], axis=1)
+    size = np.fmax(2.0, means[2])  # uniform attention is 1, before and after
+    is_same = _are_same(first, differences, size, sets)
+    differences[:, is_same] *= 0  # NaN stays
+    size[is_same] = 0
     hypotheses = Hypotheses.of(
-        np.concatenate([after.astype(np.float64) - first for after in later], axis=1),
+        differences,
         0,
         labels=np.tile(columns.indices[0], len(later)),
         names=columns.ids,
         clusters=clusters_in(before.clusters, options),
-        size=np.fmax(2.0, means[2]),  # uniform attention is 1, before and after
+        size=size,
         bounds=_bounds(list(sets.values()), columns),
     )
     labels = [pd.DataFrame({"checkpoint": name, **columns.labels}) for name, _ in checkpoints]
     frame = pd.concat(labels, ignore_index=True)
     return hypotheses, frame.assign(mean_before=means[0], mean_after=means[1])
+
+
+def _are_same(
+    before: Float32Array,
+    differences: FloatArray,
+    size: FloatArray,
+    sets: Mapping[str, HeadScores],
+) -> BoolArray:
+    """Tell which columns (T,) of differences are of the same scores.
+
+    Scores of one model are if they agree in every example up to rounding. Those of two models have
+    to agree to the last bit, and to vary: first choices, and attention of 0, agree by chance too.
+    """
+    rounding, distance = rounding_bound(size, MODEL_TERMS), np.abs(np.nan_to_num(differences))
+    is_exact, agree = (distance == 0).all(axis=0), (distance <= rounding).all(axis=0)
+    n_tests = before.shape[1]
+    varies = Sample.of(before).moments.sd > rounding.reshape(-1, n_tests)
+    if sets[BEFORE].score.of_first_choice:
+        varies[:] = False
+    of_before = _with_weights_of_before(sets)
+    of_one_model = np.repeat([name in of_before for name in sets][1:], n_tests)
+    return np.asarray((is_exact & varies.ravel()) | (agree & of_one_model))
 
 
 def _means(before: Float32Array, after: Float32Array) -> FloatArray:
@@ -629,11 +714,12 @@ def _with_answers(frame: pd.DataFrame, tables: Mapping[str, RoleTable]) -> pd.Da
     )
 
 
-def _same_weights(sets: Mapping[str, HeadScores]) -> Iterator[str]:
-    """Warn of sets that come from one and the same model."""
-    before = sets[BEFORE].record
+def _with_weights_of_before(sets: Mapping[str, HeadScores]) -> list[str]:
+    """Name sets that come from one and the same model as the first, by the same measure."""
+    before, names = sets[BEFORE].record, []
     for name, scores in sets.items():
         is_same = scores.record.model.weights_sha256 == before.model.weights_sha256 is not None
         same_measure = scores.record.options.get("measure") == before.options.get("measure")
         if name != BEFORE and is_same and same_measure:
-            yield f"{name} has the very weights of {BEFORE}: check the paths"
+            names.append(name)
+    return names

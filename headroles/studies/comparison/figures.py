@@ -24,7 +24,7 @@ from headroles.drawing.style import (
 from headroles.errors import UsageError
 from headroles.roles import find_role
 from headroles.studies.classification.figures import group_of
-from headroles.studies.comparison.compare import changed_most
+from headroles.studies.comparison.compare import changed_most, rows_counted_once
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
@@ -139,8 +139,8 @@ def draw_changed_heads(
     >>> draw_changed_heads(shifts).get_title()
     'roles that changed, before to after'
     """
-    name = _checkpoint(shifts, checkpoint)
-    rows = shifts.frame[shifts.frame["checkpoint"] == name]
+    name, rows = _checkpoint(shifts, checkpoint), rows_counted_once(shifts.frame)
+    rows = rows[rows["checkpoint"] == name]
     changed = rows["changed"].astype(float).groupby([rows["layer"], rows["head"]]).sum()
     title = f"roles that changed, before to {plain(name)}"
     counts = grid_of(shifts.frame, changed)

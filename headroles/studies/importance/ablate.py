@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 from msgspec import Meta
 
-from headroles.arrays import FloatArray
+from headroles.arrays import BoolArray, FloatArray
 from headroles.drawing.style import draw_values, legend_below
 from headroles.errors import UsageError
 from headroles.inference.power import smallest_n
 from headroles.models.heads.remaining import Head
 from headroles.options import Convert, Options, split_names, takes
 from headroles.results.columns import WHOLE, Column, one_of
+from headroles.results.consistency import Rule, answers_by, around, interval_of, on_side
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.role_names import in_words
 from headroles.studies.classification.role_table import RoleTable
@@ -93,6 +94,24 @@ class AblateOptions(RoleOptions, CorrectionOptions, RunOptions):
             )
 
 
+def _is_named(rows: pd.DataFrame, _: Any) -> BoolArray:
+    """Tell which rows (n,) of single heads, all others and layers are of what ``removed`` names."""
+    layer, head = rows["layer"].astype(str), rows["head"].astype(str)
+    names = {
+        "single": layer + "-" + head,
+        "others": "layer " + layer + " but " + head,
+        "layers": "layer " + layer,
+    }
+    n_heads = rows["n_removed"]
+    fits = pd.Series((rows["layer"] == -1) & (rows["head"] == -1))
+    for kind, name in names.items():
+        is_kind = rows["set"] == kind
+        one = (n_heads == 1) if kind == "single" else (n_heads >= 0)
+        unnamed = (rows["head"] == -1) if kind == "layers" else True
+        fits = fits.mask(is_kind, (rows["removed"] == name) & one & unnamed)
+    return fits.to_numpy()
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Ablations(ExamplesResult):
     """Losses of a task without heads, each removal tested over the examples.
@@ -133,6 +152,28 @@ class Ablations(ExamplesResult):
         "answer": one_of(*ANSWERS),
         "set": one_of(*SETS),
     }
+    rules: ClassVar[tuple[Rule, ...]] = (
+        around("ci_low", "loss_change", "ci_high"),
+        interval_of(
+            "ci_low",
+            "ci_high",
+            lambda rows: (rows["sd"] / np.sqrt(rows["n"])).to_numpy(),
+            "n",
+        ),
+        Rule(("set", "removed", "layer", "head", "n_removed"), "removed names heads", _is_named),
+        answers_by("answer", "p_adjusted", WORSE, BETTER, of="loss_change"),
+        on_side("answer", (WORSE,), (BETTER,), of="loss_change"),
+        answers_by("equivalent", "p_equivalence_adjusted", True),
+        Rule(
+            ("loss", "loss_change"),
+            "loss less loss_change is the loss of the whole model",
+            lambda rows, _: np.isclose(
+                rows["loss"] - rows["loss_change"],
+                (rows["loss"] - rows["loss_change"]).median(),
+                rtol=1e-5,
+            ),
+        ),
+    )
 
     def rises(self) -> FloatArray:
         """Return (layers, heads): the change of the loss without each head; NaN if not removed."""
@@ -165,9 +206,9 @@ class Ablations(ExamplesResult):
         has_accuracy = self.frame["accuracy_change"].notna().any()
         cells = {
             "Loss rises most without": "{removed}",
-            "nats": "{loss_change:+.4f}",
-            f"{1 - self.options.alpha:.0%} interval": "{ci_low:+.4f} to {ci_high:+.4f}",
-            **({"accuracy": "{accuracy_change:+.3f}"} if has_accuracy else {}),
+            "nats": "{loss_change:+z.4f}",
+            f"{1 - self.options.alpha:.0%} interval": "{ci_low:+z.4f} to {ci_high:+z.4f}",
+            **({"accuracy": "{accuracy_change:+z.3f}"} if has_accuracy else {}),
             "answer": "{answer}",
         }
         yield Grid.of(largest.assign(removed=names), cells)

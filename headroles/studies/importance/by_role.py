@@ -20,6 +20,7 @@ from headroles.inference.permutation import permute_within
 from headroles.models.heads.remaining import Head
 from headroles.options import Convert, Options, Seed, split_names, takes
 from headroles.results.columns import Column, one_of
+from headroles.results.consistency import Rule, answers_by, equal_to, only_with
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.roles import in_words
@@ -113,6 +114,11 @@ class ImportanceByRole(Result):
         ).split()
     )
     schema: ClassVar[Mapping[str, Column]] = {"answer": one_of(MORE, LESS, UNDECIDED)}
+    rules: ClassVar[tuple[Rule, ...]] = (
+        equal_to("removed_difference", ("removed_loss", "drawn_loss"), np.subtract),
+        answers_by("answer", "p_removed_adjusted", MORE, LESS, of="removed_difference"),
+        only_with("drawn_loss", "draws", 1),
+    )
 
     def summarize(self) -> Iterator[Shown]:
         """Say heads of which roles matter more or less than random heads of the same layers."""
@@ -133,7 +139,7 @@ class ImportanceByRole(Result):
             "heads": "{heads}",
             "loss": "{removed_loss:.3f}",
             "of random": "{drawn_loss:.3f}",
-            "difference": "{removed_difference:+.3f}",
+            "difference": "{removed_difference:+z.3f}",
             "p": "{p_removed_adjusted:.2g}",
         }
         yield Grid.of(rows.assign(role=rows["role"].map(in_words)), cells)

@@ -16,6 +16,7 @@ from headroles.inference.combined import contrast_sample
 from headroles.inference.sample import Sample
 from headroles.options import Options, takes
 from headroles.results.columns import Axes, Column, one_of
+from headroles.results.consistency import Rule, answers_by, around, on_side
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Title, Warned
 from headroles.studies.importance.ablate import Ablations
@@ -70,6 +71,25 @@ class DropsByTask(Result):
         "answer": one_of(WORSE, BETTER, UNDECIDED),
         "deviates": one_of(MORE, LESS, UNDECIDED),
     }
+    rules: ClassVar[tuple[Rule, ...]] = (
+        around("ci_low", "relative_drop", "ci_high"),
+        around("deviation_low", "deviation", "deviation_high"),
+        answers_by("answer", "p_adjusted", WORSE, BETTER, of="relative_drop"),
+        on_side("answer", (WORSE,), (BETTER,), of="relative_drop"),
+        answers_by("deviates", "p_deviation_adjusted", MORE, LESS, of="deviation"),
+        on_side("deviates", (MORE,), (LESS,), of="deviation"),
+        Rule(
+            ("whole", "without", "relative_drop"),
+            "relative_drop is the share of whole that is lost",
+            lambda rows, _: np.isclose(
+                rows["relative_drop"].abs(),
+                ((rows["without"] - rows["whole"]) / rows["whole"]).abs(),
+                rtol=1e-5,
+                atol=1e-6,
+                equal_nan=True,
+            ),
+        ),
+    )
 
     def axes(self) -> Axes:
         """Return measures with the loss among them, removals, and tasks."""
@@ -117,7 +137,7 @@ class DropsByTask(Result):
         largest = rows.nlargest(1, "relative_drop").iloc[0]
         yield (
             f"Largest: without {largest['removed']} the loss of {largest['task']} changes by "
-            f"{largest['relative_drop']:+.1%}."
+            f"{largest['relative_drop']:+z.1%}."
         )
         shown = self.largest(self.measure, _TABULATED)
         which = f" (the {len(shown)} largest of {n_removals})" if len(shown) < n_removals else ""
@@ -127,9 +147,9 @@ class DropsByTask(Result):
         for removed, by_task in shown.items():
             cells = [removed]
             for row in by_task:
-                limits = " ({ci_low:+.1%} to {ci_high:+.1%})".format_map(row)
+                limits = " ({ci_low:+z.1%} to {ci_high:+z.1%})".format_map(row)
                 interval = limits if has_limits and not np.isnan(row["ci_low"]) else ""
-                cells.append(f"{row['relative_drop']:+.1%}{interval}{_marks(row):2}")
+                cells.append(f"{row['relative_drop']:+z.1%}{interval}{_marks(row):2}")
             rows_of_grid.append(tuple(cells))
         yield Grid(("", *self.tasks), tuple(rows_of_grid))
         yield "* differs from 0; > more, < less than in the other tasks."
@@ -360,7 +380,7 @@ def draw_drops_by_task(
     bar.formatter = PercentFormatter(1)
     for (row, column), value in np.ndenumerate(values):
         ink = "white" if abs(value) > 0.6 * reach else "black"
-        text = f"{value:+.1%}{_marks(rows[row][column])}"
+        text = f"{value:+z.1%}{_marks(rows[row][column])}"
         ax.text(column, row, text, ha="center", va="center", fontsize=7, color=ink)
     ax.set_xticks(range(len(names)), [plain(name, 16) for name in names])
     ax.set_yticks(range(len(shown)), list(map(role_label, shown)))

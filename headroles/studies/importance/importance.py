@@ -17,6 +17,7 @@ from headroles.errors import UsageError
 from headroles.inference.intervals import skewed_interval
 from headroles.options import Options, takes
 from headroles.results.columns import NUMBER, Axes, Column, one_of
+from headroles.results.consistency import Rule, inside, only_with
 from headroles.results.shown import Grid, Shown, Warned, in_digits
 from headroles.studies.removals import ExamplesResult, describe_task
 from headroles.tasks.options import RunOptions
@@ -97,6 +98,11 @@ class Importance(ExamplesResult):
         "estimator": one_of(*ESTIMATORS),
         "rank": Column(NUMBER, 1, gaps=True),
     }
+    rules: ClassVar[tuple[Rule, ...]] = (
+        inside("ci_low", "importance", "ci_high"),
+        only_with("importance", "n", 1),
+        only_with("standard_error", "n", 2),
+    )
     views: ClassVar[tuple[str, ...]] = ("long", "reliability", "correlations")
 
     def axes(self) -> Axes:

@@ -19,6 +19,7 @@ from headroles.inference.intervals import difference_interval, wilson_interval
 from headroles.inference.sample import Sample
 from headroles.options import Options, fields_of, takes
 from headroles.results.columns import NUMBER, TEXT, Column
+from headroles.results.consistency import Rule, equal_to, inside
 from headroles.results.result import Result
 from headroles.results.shown import SEE_FULL, Grid, Pointer, Shown
 from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, contrast_of, in_words, is_other_trees
@@ -104,6 +105,14 @@ class BestHeads(Result):
         **dict.fromkeys(columns[18:], Column(NUMBER, -1, gaps=True)),
         "words_read": Column(NUMBER, 0, gaps=True),
     }
+    rules: ClassVar[tuple[Rule, ...]] = (
+        inside("ci_low", "mean", "ci_high"),
+        inside("gain_ci_low", "gain", "gain_ci_high"),
+        inside("precision_low", "precision", "precision_high"),
+        inside("top_gain_low", "top_gain", "top_gain_high"),
+        equal_to("gain", ("mean", "offset_mean"), np.subtract),
+        equal_to("top_gain", ("precision", "head_precision"), np.subtract),
+    )
 
     def summarize(self) -> Iterator[Shown]:
         """Tabulate the best heads of each role, on the half that did not choose them."""

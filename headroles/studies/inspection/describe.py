@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from headroles.arrays import IndexArray
 from headroles.errors import UsageError
 from headroles.options import Options, takes
+from headroles.results.columns import Axes
+from headroles.results.consistency import Rule, around
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Title
 from headroles.scoring.scores import HeadScores
@@ -61,6 +63,11 @@ class HeadDescription(Result):
     question: ClassVar[str] = "How do heads attend?"
     options_type: ClassVar[type[Options]] = UnitOptions
     columns: ClassVar[tuple[str, ...]] = ("layer", "head", "role", *ESTIMATES)
+    rules: ClassVar[tuple[Rule, ...]] = (around("ci_low", "mean", "ci_high"),)
+
+    def axes(self) -> Axes:
+        """Return roles, layers and heads."""
+        return {(name,): [] for name in ("role", "layer", "head")}
 
     def summarize(self) -> Iterator[Shown]:
         """Tabulate means by layer, and the heads with the largest."""

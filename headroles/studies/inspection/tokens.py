@@ -31,6 +31,7 @@ from headroles.passes.options import PassOptions, shown_in_notebooks
 from headroles.record import PieceCounts, RecordedCorpus, RecordedModel
 from headroles.results.columns import TEXT, Column
 from headroles.results.columns import Axes as Combinations
+from headroles.results.consistency import Rule, around
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned, in_digits
 from headroles.roles import PaddedBatch
@@ -116,6 +117,7 @@ class TokenGroups(Result):
     figures: ClassVar[Mapping[str, str]] = {"tokens": "draw_token_groups"}
     columns: ClassVar[tuple[str, ...]] = ("layer", "group", "quantity", *ESTIMATES)
     schema: ClassVar[Mapping[str, Column]] = {"layer": Column(TEXT)}
+    rules: ClassVar[tuple[Rule, ...]] = (around("ci_low", "mean", "ci_high"),)
     views: ClassVar[tuple[str, ...]] = ("long", "summary")
 
     def axes(self) -> Combinations:

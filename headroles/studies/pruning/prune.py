@@ -30,7 +30,7 @@ from headroles.options import Convert, Flag, Options, fields_of, takes
 from headroles.passes.loop import gradients_of_mean
 from headroles.passes.options import Progress
 from headroles.record import Record
-from headroles.results.columns import FLAG, Column
+from headroles.results.columns import FLAG, Axes, Column
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.results.stored import write_together
@@ -151,6 +151,11 @@ class Pruning(Result):
     options_type: ClassVar[type[Options]] = PruneOptions
     columns: ClassVar[tuple[str, ...]] = ("layer", "head", "removed")
     schema: ClassVar[Mapping[str, Column]] = {"removed": Column(FLAG)}
+
+    def axes(self) -> Axes:
+        """Return layers and heads."""
+        return {("layer",): [], ("head",): []}
+
     views: ClassVar[tuple[str, ...]] = ("long", "compensation")
 
     @property
@@ -217,7 +222,7 @@ class Pruning(Result):
             yield (
                 "Compared with the whole model fine-tuned alike, weights of heads differ by "
                 f"{weights.mean():.1%} ({weights.min():.1%} to {weights.max():.1%}), and "
-                f"importance by {change:+.4f} on average: by more than that in {n_more} of "
+                f"importance by {change:+z.4f} on average: by more than that in {n_more} of "
                 f"{len(rows)} heads, by less in {n_less} (false discovery rate 0.05)."
             )
 

@@ -20,6 +20,7 @@ from headroles.models.heads.remaining import Head
 from headroles.models.loading.encoder import Model
 from headroles.options import Convert, Options, split_names, takes
 from headroles.results.columns import WHOLE, Axes, Column, one_of
+from headroles.results.consistency import Rule, answers_by, around, inside
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.studies.importance.importance import ESTIMATORS, NORMALISATIONS
 from headroles.studies.pruning.orders import (
@@ -175,6 +176,11 @@ class PruningCurves(ExamplesResult):
         "answer": one_of(WORSE, BETTER, UNDECIDED, ""),
         "n_removed": Column(WHOLE, -1),
     }
+    rules: ClassVar[tuple[Rule, ...]] = (
+        inside("ci_low", "value", "ci_high"),
+        around("difference_low", "difference", "difference_high"),
+        answers_by("answer", "p_adjusted", WORSE, BETTER, of="difference"),
+    )
 
     def axes(self) -> Axes:
         """Return orders, shares, and measures with the loss among them."""

@@ -26,6 +26,7 @@ from headroles.models.shared.factorisation import Factors, InputMoments, factori
 from headroles.options import Options, Seed, takes
 from headroles.passes.options import OnProgress, Progress, shown_in_notebooks
 from headroles.record import RecordedCorpus
+from headroles.results.consistency import Rule, at_most
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Title, Warned
 from headroles.sample import sample_treebank
@@ -123,6 +124,7 @@ class Collaboration(Result):
         "divergence divergence_held_out parameters_before parameters "
         "multiplications_before multiplications rounds converged".split()
     )
+    rules: ClassVar[tuple[Rule, ...]] = (at_most("rank", "full_rank"),)
 
     def summarize(self) -> Iterator[Shown]:
         """Give the size, the speed and the losses of the model."""

@@ -17,6 +17,7 @@ from headroles.models.heads.remaining import removed_heads
 from headroles.models.options import ModelOptions
 from headroles.models.shared.factorisation import head_singular
 from headroles.options import Convert, Options, Seed, takes
+from headroles.results.consistency import Rule, answers_by
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.studies.classification.role_table import RoleTable
@@ -75,6 +76,10 @@ class Redundancy(Result):
     columns: ClassVar[tuple[str, ...]] = tuple(
         "layer head other query_overlap query_p_value query_p_adjusted query_shared "
         "key_overlap key_p_value key_p_adjusted key_shared".split()
+    )
+    rules: ClassVar[tuple[Rule, ...]] = (
+        answers_by("query_shared", "query_p_adjusted", True),
+        answers_by("key_shared", "key_p_adjusted", True),
     )
     may_be_empty: ClassVar[bool] = True
     views: ClassVar[tuple[str, ...]] = ("long", "layers", "roles")

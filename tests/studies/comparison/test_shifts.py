@@ -15,6 +15,7 @@ from statsmodels.stats.weightstats import ttost_paired
 
 from headroles import HeadScores, assign_roles, compare_roles
 from headroles.inference import Bounds
+from tests.conftest import changed
 from tests.inference.conftest import betting_test
 from tests.studies.comparison.made import ROLES, make_scores, random_scores, shifted
 
@@ -115,14 +116,17 @@ def test_every_checkpoint_is_compared_with_the_first(before: HeadScores, after: 
 # Without variance.
 
 
-def test_what_is_the_same_is_equivalent() -> None:
-    """In so many examples; forty are too few to say so."""
-    few, before = random_scores(), random_scores(n=1000)
-    assert not compare(few, few).equivalent.all()
-    shifts = compare_roles(before, before)
+@pytest.mark.parametrize("n", [40, 1000])
+@pytest.mark.parametrize("noise", [0, 1e-7])
+def test_what_is_the_same_is_equivalent(n: int, noise: float) -> None:
+    """In any number of examples; of one model also as another machine computes it."""
+    before = random_scores(n=n)
+    if noise:
+        before = changed(before, model={"weights_sha256": "a" * 64})
+    shifts = compare_roles(before, shifted(before, 0.0, noise=noise))
     frame, layers = shifts.frame, shifts.layers()
     assert frame[["statistic", "p_value", "p_changed", "p_equivalent"]].isna().all(axis=None)
-    note = "degenerate: no variance beyond rounding, so only the number of examples decides"
+    note = "the same scores before and after"
     (row,) = (
         frame[["difference", "changed", "equivalent", "change", "note"]].drop_duplicates().values
     )
@@ -130,6 +134,20 @@ def test_what_is_the_same_is_equivalent() -> None:
     names = ["effect_size", "rms_difference", "changed", "equivalent"]
     assert (layers[names] == [0, 0, 0, 1]).all(axis=None)
     assert (shifts.moved().effect_size == 0).all()
+    said = f"({len(frame)} of them have the same scores before and after)."
+    assert said in " ".join(str(shifts).split())
+
+
+def test_first_choices_and_scores_of_0_agree_by_chance_too() -> None:
+    """Unless both are of one model."""
+    hits = np.tile([[0.0, 1.0], [1.0, 0.0]], (3, 1))
+    scores = make_scores(hits[:, None, :, None], ("local",), score="hit")
+    assert set(compare(scores, scores).change) == {"undecided"}
+    of_one = changed(scores, model={"weights_sha256": "a" * 64})
+    assert set(compare(of_one, of_one).change) == {"equivalent"}
+    nothing = random_scores(n=4)
+    nothing.values[:] = 0
+    assert set(compare(nothing, nothing).change) == {"undecided"}
 
 
 def test_a_constant_difference_is_decided_by_its_size() -> None:

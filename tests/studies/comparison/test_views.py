@@ -75,6 +75,20 @@ def test_counts_are_counts(shifts: RoleComparison) -> None:
         assert rows["effect_size"].abs().is_monotonic_decreasing
 
 
+def test_all_views_count_the_same_roles() -> None:
+    """A role that pools relations counts their attention again: neither text nor view has it."""
+    roles = ("syntactic:any:to_governor", "syntactic:obj:to_governor")
+    rng = np.random.default_rng(0)
+    before = make_scores(rng.normal([6.0, 1.0], 0.5, (40, 1, 2, 2)), roles)
+    after = shifted(before, [-5.0, 0.0], noise=0.1)
+    shifts = compare_roles(before, after)
+    assert (shifts.frame["status"] == "lost").sum() == 2
+    assert "No head was shown to lose or gain a role." in str(shifts)
+    assert shifts.layers()[["gained", "lost"]].sum().tolist() == [0, 0]
+    assert shifts.counts()["lost"].sum() == len(shifts.changes()) == 0
+    assert shifts.moved()["changed"].tolist() == [0, 0]
+
+
 def test_layers_hold_means_over_heads_and_roles(shifts: RoleComparison) -> None:
     layers, frame = shifts.layers(), shifts.frame
     assert layers[["checkpoint", "layer"]].values.tolist() == [[c, k] for c in "12" for k in (0, 1)]
@@ -214,8 +228,8 @@ def test_nothing_changes_where_nothing_changed(score: Callable[..., HeadScores])
     shifts = compare_roles(before, again)
     frame = shifts.frame
     assert (frame.difference == 0).all()
-    assert set(frame.change) == {"undecided"}
-    assert "the others are undecided, as 10 documents are too few" in flat(shifts)
+    assert set(frame.change) == {"equivalent"}
+    assert "of them have the same scores before and after)." in flat(shifts)
     assert not frame.status.isin(["gained", "lost"]).any()
     other = score(small_bert(), batch_tokens=300)
     frame = compare_roles(before, other, margin=1e-4).frame
