@@ -10,6 +10,7 @@ import platform
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +19,8 @@ from typing import Any, Literal, Self
 import msgspec
 from msgspec import field, structs
 
+from headroles.old_roles import facts_of_old_id
+from headroles.role_names import Kind, kind_of
 from headroles.storage import Count, plain
 from headroles.wording import printable
 
@@ -162,10 +165,35 @@ class RecordedRole(Recorded, frozen=True, omit_defaults=True):
     thresholds: dict[str, float] = {}
     baseline: float | None = None
     meaning: dict[str, Any] = {}
+    parent: str = ""
+    contrast: str = ""
+    control: str = ""
     measure_of: str = ""
     is_described: bool = False
+    words: str = ""
+    relation: str = ""
+    names: list[str] = []
+    function: str = ""
     in_window: str = ""
     needs: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """Whether the role is of tokens, of pairs of words, or of arcs, which have a relation."""
+        return kind_of(self.unit, self.relation)
+
+
+def whole_roles(roles: Iterable[RecordedRole]) -> list[RecordedRole]:
+    """Return roles as they are recorded today; those of 0.2.0 lack what follows from their ids.
+
+    Roles that nothing but a table names are completed in the same way.
+    """
+    recorded = list(roles)
+    ids = {role.id for role in recorded}
+    return [
+        role if role.words else structs.replace(role, **facts_of_old_id(role.id, ids))
+        for role in recorded
+    ]
 
 
 class RecordedPart(Recorded, frozen=True):
@@ -202,6 +230,12 @@ class ScoreFacts(Recorded, frozen=True):
     controls: dict[str, Count] = {}
     without_other_tree: Count = 0
     part: RecordedPart | None = None
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> Self:
+        """Read facts; roles that version 0.2.0 recorded are completed."""
+        facts = super().read(content)
+        return structs.replace(facts, roles=whole_roles(facts.roles))
 
     def __post_init__(self) -> None:
         ids = [role.id for role in self.roles]
@@ -256,6 +290,15 @@ class Record(Recorded, frozen=True, kw_only=True, omit_defaults=True):
         """The files of the corpus, if it is one of files."""
         of_sources = (file for source in self.sources.values() for file in source.files)
         return list(dict.fromkeys([*self.corpus.files, *of_sources]))
+
+    @property
+    def roles(self) -> dict[str, RecordedRole]:
+        """The roles of the scores that the run made or read, by id; empty if they are not known."""
+        if "roles" in self.facts and self.kind == "scores":
+            with suppress(msgspec.ValidationError, ValueError):  # of a file that was changed
+                return {role.id: role for role in ScoreFacts.read(self.facts).roles}
+        of_sources = [source.roles for source in reversed(self.sources.values())]
+        return {name: role for roles in of_sources for name, role in roles.items()}
 
     @property
     def shape(self) -> tuple[int, int]:

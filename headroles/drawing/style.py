@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from headroles.arrays import FloatArray
 from headroles.errors import UsageError
-from headroles.role_names import in_words
 from headroles.wording import printable, shortened
 
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
+
+    from headroles.results.result import Result
 
 SCALE = "Blues"
 """From white to one hue, whose lightness falls evenly: for the colour-blind, and in grey print."""
@@ -34,7 +35,7 @@ DARK, BRIGHT = "#1b3a5f", "#c98a00"
 THRESHOLD = "0.35"
 MOST_LABELS = 16
 """Numbers of heads or layers that stand beside a map."""
-_LONGEST_ROLE = 48
+_LONGEST_ROLE, _LONGEST_WORDS = 48, 80
 _LINES = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 # Colour-blind readers can distinguish the colours (Okabe and Ito 2008), grey print the forms.
 _FORMS = "osD^vPX<>"
@@ -158,12 +159,14 @@ def plain(text: object, most: int = _LONGEST_ROLE) -> str:
     return shortened(printable(text), most).replace("$", r"\$")
 
 
-def role_label(role: str) -> str:
-    """Return a role in words for a label."""
-    words = in_words(role)
-    if words == role:
-        return plain(role)
-    return plain(words.replace("->", "\u2192").replace("<-", "\u2190"), len(words))
+def role_label(result: Result, role: object) -> str:
+    """Return a role of a result in words for a label."""
+    return words_label(result.in_words(role))
+
+
+def words_label(words: str) -> str:
+    """Return the words of a role for a label."""
+    return plain(words.replace("->", "\u2192").replace("<-", "\u2190"), _LONGEST_WORDS)
 
 
 def score_label(score: str) -> str:

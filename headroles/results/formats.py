@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ import numpy as np
 
 from headroles.errors import UsageError
 from headroles.results.columns import NAMES
-from headroles.role_names import in_words
 from headroles.storage import encode_json, plain
 from headroles.wording import printable
 
@@ -233,8 +232,8 @@ def with_head_names(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(head=heads).drop(columns="layer")
 
 
-def with_units(frame: pd.DataFrame, score: str = "") -> pd.DataFrame:
-    """Name roles in words, in cells and column names, and add units to column names."""
+def with_units(frame: pd.DataFrame, score: str, in_words: Callable[[object], str]) -> pd.DataFrame:
+    """Name roles ``in_words``, in cells and column names, and add units to column names."""
     unit = " (times uniform)" if score == "bias" else f" ({score})" * bool(score)
     units = {**dict.fromkeys(_OF_SCORES, unit), **dict.fromkeys(_OF_LOSSES, " (nats)")}
     for name in {"role", "removed"} & set(frame):

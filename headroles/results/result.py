@@ -23,7 +23,7 @@ from headroles import storage
 from headroles.arrays import BoolArray
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.options import Options
-from headroles.record import Record
+from headroles.record import Record, RecordedRole, whole_roles
 from headroles.registry import all_kinds, command_of, result_type
 from headroles.results.columns import NAMES, Axes, Column, check_rows, check_table
 from headroles.results.consistency import Rule, check_consistency
@@ -47,7 +47,7 @@ from headroles.results.shown import (
     without_pointers,
 )
 from headroles.results.stored import Stored
-from headroles.role_names import find_roles, in_words
+from headroles.role_names import find_roles
 from headroles.wording import addressed, in_one_line, not_among
 
 if TYPE_CHECKING:
@@ -195,6 +195,25 @@ class Result(Stored):
         )
         return made
 
+    def known_roles(self, names: Iterable[str]) -> list[RecordedRole]:
+        """Return the roles with some ids, as the scores have them; without scores, by their ids."""
+        ids, recorded = list(map(str, names)), self._recorded_roles
+        others = [RecordedRole(name) for name in ids if name not in recorded]
+        by_id = {role.id: role for role in whole_roles(others)}
+        return [recorded[name] if name in recorded else by_id[name] for name in ids]
+
+    def in_words(self, role: object) -> str:
+        """Return a role for people: ``subject -> its verb`` for ``syntactic:nsubj:to_governor``.
+
+        The arrow goes from the attending word to the attended word. The name of a user's role is
+        its id.
+        """
+        return self.known_roles([str(role)])[0].words
+
+    @cached_property
+    def _recorded_roles(self) -> dict[str, RecordedRole]:
+        return self.record.roles
+
     @property
     def figure_kinds(self) -> tuple[str, ...]:
         """Kinds of figures that this result has; the first is the usual one."""
@@ -266,7 +285,7 @@ class Result(Stored):
         for name in map(str, names):
             matching = [value for text, value in known.items() if fnmatchcase(text, name)]
             if not matching and column == "role":
-                matching = [known[role] for role in find_roles(name, list(known))]
+                matching = [known[role] for role in find_roles(name, self.known_roles(known))]
             if not matching:
                 raise UsageError(not_among(column, name, list(known)))
             chosen += matching
@@ -321,7 +340,7 @@ class Result(Stored):
         if fmt != "latex":
             return export_frame(table, fmt, self.record)
         label = label or f"tab:{self.kind.replace(' ', '-')}"
-        units = with_units(table, score_of(self.record))
+        units = with_units(table, score_of(self.record), self.in_words)
         return latex_table(units, caption or self._caption(), label).encode()
 
     def _caption(self) -> str:
@@ -330,7 +349,7 @@ class Result(Stored):
         of = f" of {names[0]}" if len(names) == 1 else ""
         over = ", ".join(Path(name).name for name in self.record.files[:3])
         roles = list(self.frame["role"].unique()) if "role" in self.frame else []
-        role = f": {in_words(roles[0])}" if len(roles) == 1 else ""
+        role = f": {self.in_words(roles[0])}" if len(roles) == 1 else ""
         return f"{self.kind.capitalize()}{of}{f' over {over}' if over else ''}{role}."
 
     @classmethod

@@ -8,12 +8,6 @@ model and nothing else of a corpus.
 from headroles.role_names import contrast_of as contrast_of
 from headroles.role_names import find_role as find_role
 from headroles.role_names import find_roles as find_roles
-from headroles.role_names import in_words as in_words
-from headroles.role_names import is_arc as is_arc
-from headroles.role_names import is_contrast as is_contrast
-from headroles.role_names import is_other_trees as is_other_trees
-from headroles.role_names import other_trees_of as other_trees_of
-from headroles.role_names import without_other_trees as without_other_trees
 from headroles.roles.batch import EVERY as EVERY
 from headroles.roles.batch import OFFSETS as OFFSETS
 from headroles.roles.batch import WORDS as WORDS
@@ -25,6 +19,7 @@ from headroles.roles.choice import RoleOptions as RoleOptions
 from headroles.roles.choice import choose_roles as choose_roles
 from headroles.roles.choice import is_own as is_own
 from headroles.roles.choice import role_of as role_of
+from headroles.roles.choice import roles_of as roles_of
 from headroles.roles.contrasts import with_other_trees as with_other_trees
 from headroles.roles.readout import Readout as Readout
 from headroles.roles.readout import bounds_of as bounds_of

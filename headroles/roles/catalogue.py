@@ -19,9 +19,10 @@ from headroles.corpus import MISSING, Sentence, read_lines
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, Options, PresetOptions, whole_number
+from headroles.role_names import offset_in_words
 from headroles.roles.batch import TOKENS, WORDS, PaddedBatch, Scope
 from headroles.roles.pairs import Offsets
-from headroles.roles.role import PAIRS, Context, Role
+from headroles.roles.role import PAIRS, Context, OnlyFor, Role
 from headroles.roles.score import BIAS, EXCESS, HIT, divide
 from headroles.roles.sieve import (
     Array,
@@ -52,7 +53,7 @@ class LocalOptions(PresetOptions):
 
     title: ClassVar[str] = "Roles"
 
-    window: Annotated[int, Meta(ge=0)] = 2
+    window: Annotated[int, Meta(ge=0), OnlyFor("local")] = 2
     """Reach of the local sieve, in tokens."""
 
 
@@ -65,6 +66,7 @@ def local_roles(options: LocalOptions, context: Context) -> Iterator[Role]:
     window, published_edge = options.window, options.is_published
     yield Role(
         id="local",
+        words="neighbouring words",
         meaning={"window": window, "published_edge": published_edge},
         in_window=_IN_WINDOW,
         sieve=Offsets(tuple(range(-window, window + 1)), published_edge),
@@ -78,7 +80,12 @@ def position_roles(options: Options, context: Context) -> Iterator[Role]:
     """
     named = getattr(options, "roles", None) or ()
     for offset in sorted({*_USUAL, *(offset_of(name) for name in named if is_position(name))}):
-        yield Role(f"{POSITION}:{offset:+d}", in_window=_IN_WINDOW, sieve=Offsets((offset,)))
+        yield Role(
+            f"{POSITION}:{offset:+d}",
+            words=offset_in_words(offset),
+            in_window=_IN_WINDOW,
+            sieve=Offsets((offset,)),
+        )
 
 
 def is_position(name: str) -> bool:
@@ -132,9 +139,16 @@ def block_roles(options: PresetOptions, context: Context) -> Iterator[Role]:
     elif context.score == HIT:
         limits, sieve = {HIT.name: _THRESHOLD_OF_HITS}, RowWise(own_segment, among=TOKENS)
     is_ratio = context.score == BIAS and not options.is_published
-    yield Role("block" + ":ratio" * is_ratio, needs=PAIRS, thresholds=limits, sieve=sieve)
+    yield Role(
+        "block" + ":ratio" * is_ratio,
+        words="the same sentence",
+        needs=PAIRS,
+        thresholds=limits,
+        sieve=sieve,
+    )
     if context.score == EXCESS:
-        yield Role(EVENNESS, measure_of="block", sieve=Evenness(own_segment))
+        words = "evenness within the same sentence"
+        yield Role(EVENNESS, measure_of="block", words=words, sieve=Evenness(own_segment))
 
 
 def own_segment(batch: PaddedBatch) -> list[Shared]:
@@ -166,7 +180,8 @@ def punctuation_roles(options: Options, context: Context) -> Iterator[Role]:
             "remove the role from `roles`, or give a treebank with that column"
         )
     marks = "punctuation marks"
-    yield Role("punctuation", unit="words", needs=marks, sieve=Sets(find_marks, WORDS))
+    sieve = Sets(find_marks, WORDS)
+    yield Role("punctuation", unit="words", words="punctuation", needs=marks, sieve=sieve)
 
 
 def find_marks(batch: PaddedBatch) -> list[Shared]:
@@ -203,7 +218,7 @@ class FrequencyOptions(Options):
 
     title: ClassVar[str] = "Roles"
 
-    frequencies: Annotated[str | None, Convert(str)] = None
+    frequencies: Annotated[str | None, Convert(str), OnlyFor("rare")] = None
     """File of word frequencies, for rare words: a word, a tab and its count in each line; left out:
     those of the corpus.
 
@@ -250,6 +265,7 @@ def rare_roles(options: FrequencyOptions, context: Context) -> Iterator[Role]:
     yield Role(
         "rare",
         unit="words",
+        words="the rarest word of the sentence",
         needs=f"sentences with a word beyond the {FREQUENT} most frequent",
         meaning={"frequencies": source},
         sieve=Sets(partial(sets_of_sentences, find=find_rarest(counts)), WORDS),
@@ -321,20 +337,44 @@ def _tokens(name: str, batch: PaddedBatch) -> list[Shared]:
     return [Shared(batch.real, getattr(batch, name))]
 
 
-SELF = (Role("self", sieve=Offsets((0,))),)
+SELF = (Role("self", words="the token itself", sieve=Offsets((0,))),)
 """The token itself."""
 DELIMITERS = (
-    Role("delimiter", sieve=Sets(partial(_tokens, "special"))),
-    Role("delimiter:cls", sieve=Sets(partial(_tokens, "classifier"))),
-    Role("delimiter:sep", sieve=Sets(partial(_tokens, "separators"))),
+    Role("delimiter", words="special tokens", sieve=Sets(partial(_tokens, "special"))),
+    Role("delimiter:cls", words="[CLS]", sieve=Sets(partial(_tokens, "classifier"))),
+    Role("delimiter:sep", words="[SEP]", sieve=Sets(partial(_tokens, "separators"))),
 )
 """Special tokens: all, the first, or separators."""
-CONFIDENCE = (Role("confidence", is_described=True, sieve=RowQuantity("largest", _of_words)),)
+CONFIDENCE = (
+    Role(
+        "confidence",
+        words="largest weight of a row",
+        is_described=True,
+        sieve=RowQuantity("largest", _of_words),
+    ),
+)
 """The mean of the largest weights of rows, without special tokens (Voita et al. 2019)."""
 ENTROPIES = (
-    Role("entropy", is_described=True, sieve=RowQuantity("entropies", _of_rows)),
-    Role("entropy:share", is_described=True, sieve=RowQuantity("entropies", _of_shares)),
+    Role(
+        "entropy",
+        words="entropy of a row",
+        is_described=True,
+        sieve=RowQuantity("entropies", _of_rows),
+    ),
+    Role(
+        "entropy:share",
+        words="entropy of a row, as a share of the largest",
+        is_described=True,
+        sieve=RowQuantity("entropies", _of_shares),
+    ),
 )
 """The mean entropy of rows in nats, and as a share of that of a uniform row."""
-DISTANCE = (Role("distance", is_described=True, sieve=RowQuantity("distances", _of_rows)),)
+DISTANCE = (
+    Role(
+        "distance",
+        words="distance to what is attended to",
+        is_described=True,
+        sieve=RowQuantity("distances", _of_rows),
+    ),
+)
 """The mean distance of keys in tokens, weighted by the row."""

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Annotated, Any
 
 from headroles.corpus import Sentence
 from headroles.errors import CorpusError, UsageError
-from headroles.options import DEFAULT, PUBLISHED, Convert, fields_of
-from headroles.role_names import GROUP, POOLED, contrast_of, meant_by, relation_of
+from headroles.options import DEFAULT, PUBLISHED, Convert, Field, fields_of
+from headroles.role_names import POOLED, contrast_of, relations_meant_by
 from headroles.roles import catalogue, syntactic
 from headroles.roles.catalogue import FrequencyOptions, LocalOptions, is_position, offset_of
 from headroles.roles.own import SAME, names_of_roles, own_roles, same_roles
-from headroles.roles.role import Context, Role
+from headroles.roles.role import Context, OnlyFor, Role
 from headroles.roles.score import BIAS, Score
-from headroles.roles.syntactic import SyntacticOptions
+from headroles.roles.syntactic import SyntacticOptions, beyond_offset
 from headroles.wording import listed
 
 ROLE_GROUPS: dict[str, tuple[Role, ...] | Callable[[Any, Context], Iterator[Role]]] = {
@@ -72,8 +73,8 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
         super().check()
         named = {name.partition(":")[0] for name in self.roles or DEFAULT_GROUPS}
         for field in fields_of(RoleOptions):
-            group = ONLY_FOR.get(field.name, ALL)
-            is_used = group == ALL or named & {group, ALL}
+            group = only_for(field)
+            is_used = not group or named & {group, ALL}
             if not is_used and getattr(self, field.name) not in (field.default, ()):
                 raise UsageError(
                     f"{field.name} ({field.flag}) has no effect without the role {group}; add the "
@@ -81,11 +82,9 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
                 )
 
 
-ONLY_FOR = {
-    "frequencies": "rare",
-    "window": "local",
-    **dict.fromkeys(("relations", "arcs", "keep_subtypes", "columns"), GROUP),
-}
+def only_for(field: Field) -> str:
+    """Return the only group of roles that an option has an effect on; empty for other options."""
+    return next((mark.group for mark in field.marks if isinstance(mark, OnlyFor)), "")
 
 
 def choose_roles(
@@ -117,7 +116,7 @@ def choose_roles(
         chosen += [role for role in roles if names & {group, ALL, *role.names_with_it}]
     for name in named:
         if name != ALL and name.partition(":")[0] not in ROLE_GROUPS:
-            _check_own_name(name)
+            _check_own_name(name, context)
             chosen += own_roles(name, context, options.beyond_offset and not score.of_first_choice)
     return tuple(chosen)
 
@@ -150,29 +149,44 @@ def role_of(name: str, score: Score) -> Role:
     0.0
     """
     if is_own(name):
-        return Role(name)
-    plain = name.removesuffix(contrast_of(""))
-    relation = relation_of(plain) if needed_name(name) == GROUP else POOLED
+        return Role(name, words=name, function=function_in(name))
+    relation = syntactic.relation_in(name)
     options = RoleOptions(
-        roles=(needed_name(name),),
+        roles=(name if is_position(name) else name.partition(":")[0],),
+        columns=relation is not None and score.of_first_choice,
         preset=PUBLISHED if (name, score) == ("block", BIAS) else DEFAULT,
     )
+    relations = _SOME if relation in (None, POOLED) else (relation,)
     try:
-        known = choose_roles(options, _SOME if relation == POOLED else (relation,), score)
+        known = choose_roles(options, relations, score)
     except CorpusError:  # the role needs a corpus to be scored, not to be tested
-        known = (Role(plain),)
+        known = (Role(name, words=name),)
     for role in known:
         if role.id == name:
             return replace(role, meaning={}, sieve=None)
     raise UsageError(f"there is no role {name!r}; give an id as in tables, or MODULE:FUNCTION")
 
 
-def needed_name(role: str) -> str:
-    """Return the name of ``roles`` that makes the role with an id."""
-    if is_own(role):
-        return ":".join(role.split(":")[:2])
-    group = role.partition(":")[0]
-    return group if group in (GROUP, SAME) else role.removesuffix(contrast_of(""))
+def roles_of(names: Sequence[str], score: Score) -> tuple[Role, ...]:
+    """Return the roles with some ids, as `role_of`; those of users with contrasts."""
+    contrasts = {contrast_of(name): name for name in names if is_own(name)}
+    return tuple(
+        beyond_offset(role_of(contrasts[name], score))
+        if name in contrasts
+        else role_of(name, score)
+        for name in names
+    )
+
+
+def fields_of_groups(names: Iterable[str]) -> list[Field]:
+    """Return the options that have an effect on roles of some names."""
+    groups = {name.partition(":")[0] for name in names}
+    return [field for field in fields_of(RoleOptions) if only_for(field) in {"", *groups}]
+
+
+def function_in(name: str) -> str:
+    """Return the MODULE:FUNCTION in the name or the id of a user's role; empty for other roles."""
+    return ":".join(name.split(":")[:2]) if is_own(name) else ""
 
 
 def is_own(name: str) -> bool:
@@ -180,17 +194,28 @@ def is_own(name: str) -> bool:
     return ":" in name and name.partition(":")[0] not in ROLE_GROUPS
 
 
-def _check_own_name(name: str) -> None:
+def _ids_in_words(words: str, context: Context) -> list[str]:
+    """Return the ids of the roles whose words a user gives."""
+    meant = []
+    for made in ROLE_GROUPS.values():
+        with suppress(CorpusError):  # a role that this corpus cannot have
+            roles = made if isinstance(made, tuple) else tuple(made(RoleOptions(), context))
+            meant += [role.id for role in roles if role.words.lower() == words.strip().lower()]
+    return meant
+
+
+def _check_own_name(name: str, context: Context) -> None:
     """Raise UsageError for a name that is neither a group nor written like a function."""
     if ":" not in name or get_close_matches(name.partition(":")[0], ROLE_GROUPS, cutoff=0.8):
-        ids, relations = meant_by(name)
-        if relations:
+        if relations := relations_meant_by(name):
             raise UsageError(
                 f"there is no role {name!r}; pass `roles='syntactic'`, with the "
                 f"relation {' or '.join(relations)} among `relations`"
             )
         groups = ", ".join((*ROLE_GROUPS, ALL))
-        near = ids or get_close_matches(name.partition(":")[0], ROLE_GROUPS, n=1)
+        near = _ids_in_words(name, context) or get_close_matches(
+            name.partition(":")[0], ROLE_GROUPS, n=1
+        )
         meant = f" (did you mean {listed([*map(repr, near)])}?)" if near else ""
         raise UsageError(
             f"there is no role {name!r}{meant}; give one of {groups}, an id as in tables, or the "

@@ -46,7 +46,7 @@ import numpy as np
 
 from headroles.arrays import MODEL_TERMS, Float32Array, FloatArray, IntArray, rounding_bound
 from headroles.corpus import Sentence
-from headroles.role_names import contrast_of, is_contrast, other_trees_of
+from headroles.role_names import OTHER_TREES, contrast_of, other_trees_of
 from headroles.roles.batch import PaddedBatch, Scope
 from headroles.roles.pairs import (
     FindLinks,
@@ -292,9 +292,14 @@ def with_other_trees(
     lenders = Lenders(sentences)
     controls = []
     for role, sieve in of_pairs:
-        name = other_trees_of(role.id.removesuffix(contrast_of("")))
-        name = contrast_of(name) if is_contrast(role.id) else name
-        borrowed = replace(sieve, find=BorrowedLinks(sieve.find, lenders))
         parent = role.parent or role.id
-        controls.append(replace(role, id=name, parent=parent, sieve=borrowed))
+        control = replace(
+            role,
+            id=contrast_of(other_trees_of(parent), role.contrast),
+            parent=parent,
+            control=OTHER_TREES,
+            words=f"{role.words}, in other trees",
+            sieve=replace(sieve, find=BorrowedLinks(sieve.find, lenders)),
+        )
+        controls.append(control)
     return tuple(controls), lenders.n_without

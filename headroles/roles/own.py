@@ -40,6 +40,10 @@ _MOST_REPEATED = 10_000
 Find: TypeAlias = Callable[..., Iterable[Any]]
 """Function from a sentence, or the two of a pair, to pairs of places of words, or to places."""
 SAME = "same"
+_SAME_IN_WORDS = (
+    "word -> the same word in the second text",
+    "word -> the same word in the first text",
+)
 
 
 class OwnName(str):
@@ -103,15 +107,16 @@ def own_roles(name: str, context: Context, with_contrasts: bool) -> Iterator[Rol
         )
     find = Finder(name, function, kind=type(first))
     if find.kind is int:
-        yield Role(name, "words", sieve=Sets(partial(sets_of_sentences, find=find.of), WORDS))
+        sieve = Sets(partial(sets_of_sentences, find=find.of), WORDS)
+        yield Role(name, "words", words=name, function=name, sieve=sieve)
         return
-    yield from _of_pairs(find, with_contrasts)
+    yield from _of_pairs(find, (name, f"{name}:back"), with_contrasts, name)
 
 
 def same_roles(options: Any, context: Context) -> Iterator[Role]:
     """Yield the roles of words that both texts of a pair have, in both directions."""
     with_contrasts = options.beyond_offset and not context.score.of_first_choice
-    yield from _of_pairs(Finder(SAME, same, kind=tuple), with_contrasts)
+    yield from _of_pairs(Finder(SAME, same, kind=tuple), _SAME_IN_WORDS, with_contrasts)
 
 
 def same(first: Sentence, second: Sentence) -> Iterator[tuple[int, int]]:
@@ -130,14 +135,22 @@ def same(first: Sentence, second: Sentence) -> Iterator[tuple[int, int]]:
         yield from ((k, j) for j, other in enumerate(others) if lemma and other == lemma)
 
 
-def _of_pairs(find: Finder, with_contrasts: bool) -> Iterator[Role]:
-    """Yield the roles of pairs of words, and their contrasts."""
-    needs = PAIRS if find.is_across else ""
-    forth = Pairs(find, frozenset([0]), FORTH)
-    roles = [Role(find.name, ARCS, needs=needs, sieve=forth)]
+def _of_pairs(
+    find: Finder, words: tuple[str, str], with_contrasts: bool, function: str = ""
+) -> Iterator[Role]:
+    """Yield the roles of pairs, and their contrasts; ``words`` are those forth and back."""
+    forth = Role(
+        find.name,
+        ARCS,
+        words=words[0],
+        function=function,
+        needs=PAIRS if find.is_across else "",
+        sieve=Pairs(find, frozenset([0]), FORTH),
+    )
+    roles = [forth]
     if find.kind is tuple:
-        name, back = f"{find.name}:back", replace(forth, direction=BACK)
-        roles.append(Role(name, ARCS, needs=needs, sieve=back))
+        back = Pairs(find, frozenset([0]), BACK)
+        roles.append(replace(forth, id=f"{find.name}:back", words=words[1], sieve=back))
     yield from roles
     if with_contrasts:
         yield from map(beyond_offset, roles)

@@ -5,6 +5,7 @@ Arcs are those of the dependency tree, of enhanced dependencies, or of a key of 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,11 +16,18 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from headroles.corpus import DEFAULT_RELATIONS, MISSING, ROOT, Sentence, fold_subtype
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, PresetOptions, split_names, whole_number
-from headroles.role_names import GROUP, POOLED, contrast_of
+from headroles.role_names import (
+    BEYOND_OFFSET,
+    GROUP,
+    POOLED,
+    arc_in_words,
+    contrast_of,
+    names_of_arcs,
+)
 from headroles.roles.batch import ATTENDING
 from headroles.roles.contrasts import BeyondOffset
 from headroles.roles.pairs import BACK, FORTH, FindLinks, Link, Pairs
-from headroles.roles.role import ARCS, Context, Role
+from headroles.roles.role import ARCS, Context, OnlyFor, Role
 from headroles.wording import it_has, shortened
 
 # Arcs
@@ -137,6 +145,7 @@ class Arcs(FindLinks):
 # Roles
 
 ALL_RELATIONS, NO_RELATIONS = "all", "none"
+_ID = re.compile(rf"{GROUP}:(.+?):(?:to_governor|to_dependent|from_governor)")
 _WHOLE_ARCS = "arcs between words that have pieces, in examples that are not too long"
 
 
@@ -158,12 +167,12 @@ class SyntacticOptions(PresetOptions):
 
     title: ClassVar[str] = "Roles"
 
-    relations: Annotated[str | Sequence[str] | None, Convert(_relations)] = None
+    relations: Annotated[str | Sequence[str] | None, Convert(_relations), OnlyFor(GROUP)] = None
     """Relations to score, separated by commas, or all of them (all), or not one (none); left out:
     nsubj, obj, amod, advmod (in the label scheme CLEAR dobj in place of obj)."""
-    keep_subtypes: bool = False
+    keep_subtypes: Annotated[bool, OnlyFor(GROUP)] = False
     """Treat nsubj:pass as a relation of its own."""
-    arcs: Annotated[str, Convert(check_source)] = BASIC
+    arcs: Annotated[str, Convert(check_source), OnlyFor(GROUP)] = BASIC
     """Where arcs come from: basic, enhanced (DEPS), or misc:KEY (MISC).
 
     A key of MISC names the other word by its number, with or without a label (Coref=4,
@@ -172,7 +181,7 @@ class SyntacticOptions(PresetOptions):
     """
     beyond_offset: bool = True
     """Contrast syntactic roles with other words at the same offset."""
-    columns: bool = False
+    columns: Annotated[bool, OnlyFor(GROUP)] = False
     """With `score='hit'`, also test whether the governor is the word that attends most to its
     dependent.
 
@@ -215,7 +224,16 @@ def _both_ways(arcs: Arcs, name: str, relations: Sequence[str]) -> Iterator[Role
     meaning = {**pooled, **arcs.meaning}
     for end, direction in (("to_governor", FORTH), ("to_dependent", BACK)):
         role, sieve = f"{GROUP}:{name}:{end}", Pairs(arcs, labels, direction)
-        yield Role(role, ARCS, meaning=meaning, needs=_WHOLE_ARCS, sieve=sieve)
+        yield Role(
+            role,
+            ARCS,
+            meaning=meaning,
+            words=arc_in_words(name, end),
+            relation=name,
+            names=names_of_arcs(name),
+            needs=_WHOLE_ARCS,
+            sieve=sieve,
+        )
 
 
 def has_contrast(role: Role) -> bool:
@@ -224,17 +242,28 @@ def has_contrast(role: Role) -> bool:
     return role.unit == ARCS and role.is_tested and is_of_tree
 
 
+def relation_in(name: str) -> str | None:
+    """Return the relation in the id of a role of arcs; None for other ids."""
+    match = _ID.match(name)
+    return match[1] if match else None
+
+
 def beyond_offset(role: Role) -> Role:
-    """Return the contrast of a role of pairs with other words at the same offset."""
+    """Return the contrast of a role of pairs with other words at the same offset.
+
+    That of a role without a sieve has none.
+    """
     pairs = role.sieve
-    assert isinstance(pairs, Pairs)
+    assert pairs is None or isinstance(pairs, Pairs)
     return replace(
         role,
         id=contrast_of(role.id),
         parent=role.id,
+        contrast=BEYOND_OFFSET,
+        words=f"{role.words}, beyond distance",
         baseline=0.0,
         needs="other words at the offset of an arc",
-        sieve=BeyondOffset(pairs.find, pairs.labels, pairs.direction),
+        sieve=pairs and BeyondOffset(pairs.find, pairs.labels, pairs.direction),
     )
 
 
@@ -243,7 +272,8 @@ def _from_governor(role: Role) -> Role:
     assert isinstance(role.sieve, Pairs)
     return replace(
         role,
-        id=f"{role.id.removesuffix(':to_governor')}:from_governor",
+        id=f"{GROUP}:{role.relation}:from_governor",
+        words=arc_in_words(role.relation, "from_governor"),
         sieve=replace(role.sieve, among=ATTENDING),
     )
 

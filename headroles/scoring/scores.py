@@ -29,8 +29,7 @@ from headroles.roles import (
     contrast_of,
     find_role,
     find_roles,
-    is_other_trees,
-    role_of,
+    roles_of,
 )
 from headroles.scoring.options import HALF
 from headroles.scoring.run_notes import warnings_of_run
@@ -183,7 +182,9 @@ class HeadScores(Stored):
             )
         has_score = np.asarray(~np.isnan(table).all(axis=(1, 2)))
         ids = tuple(f"example-{k}" for k in range(len(table)))
-        made = tuple(role if isinstance(role, Role) else role_of(role, BIAS) for role in roles)
+        named = [role for role in roles if isinstance(role, str)]
+        by_id = {role.id: role for role in roles_of(named, BIAS)}
+        made = tuple(by_id[role] if isinstance(role, str) else role for role in roles)
         limits = (
             None if bounds is None else np.tile(np.array(bounds, np.float32), (*has_score.shape, 1))
         )
@@ -241,7 +242,7 @@ class HeadScores(Stored):
         yield repr(self)
         rows = []
         for place, role in enumerate(self.roles):
-            if is_other_trees(role.id):
+            if role.control:
                 continue
             n = int((self.counts[:, place] > 0).sum())
             mean = f"{np.nanmean(self.values[..., place]):.3f}" if n else "-"
@@ -272,7 +273,7 @@ class HeadScores(Stored):
 
         Raises UsageError for a role that was not scored.
         """
-        place = self.role_ids.index(find_role(role, self.role_ids))
+        place = self.role_ids.index(find_role(role, self.roles))
         return self.values[..., place].reshape(self.n_examples, -1)
 
     def select(
@@ -308,7 +309,7 @@ class HeadScores(Stored):
         A relation means the direction in which the head is stronger: beyond distance, if contrasts
         were scored. Raises UsageError as `of_head`.
         """
-        place, named = self._place_of(head), find_roles(name, self.role_ids)
+        place, named = self._place_of(head), find_roles(name, self.roles)
         contrasts = [contrast_of(role) for role in named]
         columns = contrasts if set(contrasts) <= set(self.role_ids) else named
         if len(named) == 1:

@@ -11,7 +11,7 @@ both and is corrected once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,7 @@ from headroles.inference.doubled import Clusters
 from headroles.inference.sample import Bounds, Sample
 from headroles.options import Options
 from headroles.record import Record
+from headroles.role_names import BEYOND_OFFSET
 from headroles.roles import OFFSETS, Role, Score, contrast_of, has_contrast
 from headroles.scoring.scores import HeadScores
 from headroles.testing.evidence import (
@@ -93,8 +94,7 @@ class ThresholdOptions(Options):
 
     def check_margin(self, roles: Sequence[Role]) -> None:
         """Raise UsageError for a margin of contrasts where none of the roles has a contrast."""
-        ids = {role.id for role in roles}
-        if self.distance_margin is not None and not ids & set(map(contrast_of, ids)):
+        if self.distance_margin is not None and not contrasts_by_parent(roles):
             raise UsageError(
                 "`distance_margin` has no effect, as no role of these scores has a contrast; omit "
                 "it, or score roles of pairs of words with `beyond_offset`"
@@ -260,6 +260,13 @@ class HeadColumns:
         )
 
 
+def contrasts_by_parent(roles: Iterable[Role]) -> dict[str, Role]:
+    """Return the contrasts with other words at the same offset, by the roles that have them."""
+    return {
+        role.parent: role for role in roles if role.contrast == BEYOND_OFFSET and not role.control
+    }
+
+
 def clusters_in(clusters: Clusters, options: UnitOptions) -> IndexArray | None:
     """Return the cluster (examples,) of each example, from 0; None for independent examples.
 
@@ -318,8 +325,8 @@ class RoleHypotheses:
         names = columns.ids if against.threshold is None else ()
         rules = {name: rule for name in names if (rule := baseline_of(scores, name))}
         means = _tests_of_means(scores, columns, clusters, against, rules, 0 if published else 1)
-        by_id = {} if published else {role.id: role for role in scores.roles}
-        contrasts = [by_id.get(contrast_of(name)) for name in columns.ids]
+        by_parent = {} if published else contrasts_by_parent(scores.roles)
+        contrasts = [by_parent.get(name) for name in columns.ids]
         has = np.array([role is not None for role in contrasts], dtype=bool)
         with_contrast = np.flatnonzero(has[columns.indices[0]])
         beyond = replace(columns, roles=tuple(role for role in contrasts if role is not None))
@@ -483,8 +490,9 @@ def check_contrasts(scores: HeadScores) -> None:
     """Raise UsageError for scores of a role that lost its contrast, which was scored with it."""
     if not scores.record.options.get("beyond_offset") or scores.score.of_first_choice:
         return
+    by_parent = contrasts_by_parent(scores.roles)
     for role in scores.roles:
-        if has_contrast(role) and contrast_of(role.id) not in scores.role_ids:
+        if has_contrast(role) and role.id not in by_parent:
             raise UsageError(
                 f"these scores have {role.id} without its contrast {contrast_of(role.id)}, so that "
                 "distance is not controlled; select both, or score again"

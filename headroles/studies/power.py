@@ -19,7 +19,6 @@ from headroles.results.columns import Column, one_of
 from headroles.results.consistency import Rule, at_most, on_side
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
-from headroles.roles import in_words
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import (
     RoleHypotheses,
@@ -130,7 +129,7 @@ class PowerAnalysis(Result):
         )
         order = self.summary().sort_values("nine_tenths", ascending=False, kind="stable")
         cells = order[[*SHARES]].map(_rounded)
-        rows = tuple((in_words(str(role)), *shares) for role, *shares in cells.itertuples())
+        rows = tuple((self.in_words(role), *shares) for role, *shares in cells.itertuples())
         yield Grid(("Examples to decide of", "half the heads", "nine tenths", "all"), rows)
         yield "The means of the pilot are uncertain: take these numbers as lower bounds."
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import compress
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -18,7 +19,7 @@ from headroles.results.columns import Axes as Combinations
 from headroles.results.consistency import Rule, answers_by
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
-from headroles.roles import BIAS, Role, contrast_of, find_role, in_words, is_arc
+from headroles.roles import BIAS, Role, find_role
 from headroles.scoring.scores import HeadScores
 from headroles.studies.classification.role_table import (
     NOT_CONTROLLED,
@@ -28,7 +29,13 @@ from headroles.studies.classification.role_table import (
     heads_in,
     unit_of,
 )
-from headroles.studies.heads import HeadColumns, RoleHypotheses, ThresholdOptions, check_contrasts
+from headroles.studies.heads import (
+    HeadColumns,
+    RoleHypotheses,
+    ThresholdOptions,
+    check_contrasts,
+    contrasts_by_parent,
+)
 from headroles.testing.evidence import find_replicated, of_bets
 from headroles.testing.options import LevelOptions
 from headroles.wording import listed, named_heads
@@ -115,13 +122,18 @@ class Replication(Result):
         heads: pd.DataFrame = by_head.agg({"at_least": "max", "shown_in": "first"}).reset_index()
         return heads[:0] if self.options.over == SEEDS else heads
 
+    @cached_property
+    def groups(self) -> RoleGroups:
+        """The roles of the table; the groups of pairs are of arcs alone."""
+        return RoleGroups.of_arcs(self.known_roles(self.frame["role"].unique()))
+
     def everywhere(self) -> pd.DataFrame:
         """Return heads with roles in all sets, no role counted in two ways.
 
         Rows have ``layer, head, role, mean, beyond_distance``, the smallest among the sets. Heads
         farthest beyond distance come first, then heads with the largest means.
         """
-        groups = RoleGroups.of(list(self.frame["role"].unique()))
+        groups = self.groups
         is_shown = self.frame["replicated"] & (self.frame["at_least"] == len(self.facts["names"]))
         rows = self.frame[is_shown & self.frame["role"].isin([*groups.others, *groups.single])]
         rows = rows[["layer", "head", "role", "mean", "beyond_distance"]]
@@ -158,7 +170,7 @@ class Replication(Result):
         least, most = ranges["min"].astype(str), ranges["max"].astype(str)
         cells = least.where(least == most, least + "-" + most).unstack(fill_value="")  # noqa: PD010
         cells = cells.reindex(ranges.index.unique("role"))
-        rows = tuple((in_words(str(role)), *row) for role, *row in cells.itertuples())
+        rows = tuple((self.in_words(role), *row) for role, *row in cells.itertuples())
         yield Grid(("role", *map(str, cells.columns)), rows)
 
     def _by_role(self) -> Iterator[Shown]:
@@ -173,14 +185,15 @@ class Replication(Result):
             which, values = named_heads(heads, n_layers, most=5), first[list(units.values())]
             numbers = ["" if np.isnan(value) else f"{value:{digits(score)}}" for value in values]
             best = f"{first['layer']}-{first['head']}"
-            cells.append((in_words(str(role)), str(len(heads)), which, best, *numbers))
+            cells.append((self.in_words(role), str(len(heads)), which, best, *numbers))
         if cells:
             titles = (f"Roles in all {n_sets}", "heads", "which", "strongest", *units)
             yield Grid(titles, tuple(cells), left=frozenset(["which", "strongest"]))
-        has_arcs = rows["role"].map(is_arc).any()
+        arcs = self.groups.pairs
+        has_arcs = rows["role"].isin(arcs).any()
         if not cells:
             yield f"No head is shown to have a role in all {n_sets}."
-        elif not has_arcs and self.frame["role"].map(is_arc).any():
+        elif arcs and not has_arcs:
             yield f"No head is shown to attend to syntactic partners in all {n_sets}."
         elif has_arcs and not self.facts["distance_margin"]:
             yield NOT_CONTROLLED
@@ -230,9 +243,9 @@ def replicate_roles(
     for scores in sets:
         check_contrasts(scores)
     roles, left_out = _common_roles(sets)
-    ids = {contrast_of(role.id) for role in roles}
+    ids = {role.id for role in roles}
     scored = dict.fromkeys(role for scores in sets for role in scores.roles)
-    contrasts = [role for role in scored if role.id in ids]
+    contrasts = [role for name, role in contrasts_by_parent(scored).items() if name in ids]
     score, distinct = sets[0].score, [set(scores.digests) for scores in sets]
     # that no two sets share an example, as far as is known
     independent = all(distinct) and len(set().union(*distinct)) == sum(map(len, distinct))
@@ -387,9 +400,12 @@ def draw_replication(
         numbers = (heads["at_least"] == sets).groupby([heads["layer"], heads["head"]]).sum()
         title, label = f"roles in all {sets} {replication.options.over}", "number of roles"
     else:
-        role = find_role(role, list(replication.frame["role"].unique()))
+        role = find_role(role, replication.known_roles(replication.frame["role"].unique()))
         numbers = heads[heads["role"] == role].set_index(["layer", "head"])["at_least"]
-        title, label = role_label(role), f"{replication.options.over} (of {sets})"
+        title, label = (
+            role_label(replication, role),
+            f"{replication.options.over} (of {sets})",
+        )
     counts = grid_of(heads, numbers.astype(float))
     return draw_values(ax, counts, title, label, counts)
 
@@ -408,11 +424,12 @@ def draw_layer_counts(counts: Replication, role: str = "", ax: Axes | None = Non
     """
     layers = counts.layers()
     most = layers.groupby(["set", "role"])["with_role"].sum().groupby("role").max().idxmax()
-    role = find_role(role or str(most), list(layers["role"].unique()))
+    role = find_role(role or str(most), counts.known_roles(layers["role"].unique()))
     rows = _ranges(layers).loc[role]
     ax = new_axes(ax, 6, 3.2)
     apart = np.stack([rows["mean"] - rows["min"], rows["max"] - rows["mean"]])
     ax.bar(rows.index, rows["mean"], color="0.75", yerr=apart, capsize=4)
     ax.set_xticks(rows.index)
-    ax.set(xlabel="layer", ylabel="heads: mean, fewest and most", title=role_label(role))
+    title = role_label(counts, role)
+    ax.set(xlabel="layer", ylabel="heads: mean, fewest and most", title=title)
     return ax

@@ -21,7 +21,6 @@ from headroles.models.loading import encoder
 from headroles.report.pages import make_report, write_report
 from headroles.results.shown import WIDE, Grid, Pointer, Title, Verbatim
 from headroles.results.stored import save_together
-from headroles.roles import in_words
 from headroles.studies.classification.figures import LEGEND, role_map
 from headroles.studies.comparison.figures import comparison_map
 from headroles.studies.inspection.again import AgainOptions, ExampleOptions
@@ -77,7 +76,7 @@ def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> 
     (summary,) = (one for one in table.summarize() if isinstance(one, Grid))
     assert parts_of(page, Grid)[0].rows == summary.rows
     first = own.loc[own["mean"].idxmax()]
-    row = next(row for row in summary.rows if row[0] == in_words("local"))
+    row = next(row for row in summary.rows if row[0] == "neighbouring words")
     assert row[1] == str(len(own))
     assert row[3:] == (f"{first['layer']}-{first['head']}", f"{first['mean']:.1f}")
 

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from numpy.typing import NDArray
 
-from headroles import classify_heads, make_corpus, read_conllu, score_heads
+from headroles import assign_roles, classify_heads, make_corpus, read_conllu, score_heads
 from headroles.corpus import ROOT, Sentence
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
+from headroles.old_roles import facts_of_old_id
+from headroles.record import RecordedRole, whole_roles
 from headroles.results.shown import as_text
 from headroles.roles import (
     SCORES,
@@ -23,9 +26,9 @@ from headroles.roles import (
     Score,
     choose_roles,
     find_role,
-    in_words,
-    is_other_trees,
     role_of,
+    roles_of,
+    with_other_trees,
 )
 from headroles.roles.batch import PaddedBatch
 from headroles.roles.contrasts import MOST_LENDERS, BorrowedLinks, Lenders
@@ -135,11 +138,59 @@ def test_every_role_is_found_by_its_id(score: Score) -> None:
         ("syntactic:odd:to_dependent", "governor -> its odd"),
         ("syntactic:obj:to_governor:beyond_offset", "object -> its verb, beyond distance"),
         ("mine", "mine"),
+        ("mine:beyond_offset", "mine:beyond_offset"),
+        ("mine:other_trees", "mine:other_trees"),
         ("position:x", "position:x"),
     ],
 )
-def test_words(role: str, words: str) -> None:
-    assert in_words(role) == words
+def test_words_of_ids_that_older_versions_recorded(role: str, words: str) -> None:
+    assert facts_of_old_id(role, [role])["words"] == words
+
+
+NEW = ("parent", "contrast", "control", "words", "relation", "names", "function")
+"""Fields of recorded roles that version 0.2.0 did not have."""
+
+
+@pytest.mark.parametrize("score", SCORES.values())
+def test_roles_that_older_versions_recorded_are_whole(score: Score) -> None:
+    """Records of 0.2.0 lack fields, and are read as if they had them."""
+    options = RoleOptions(roles=["all", "position:-3", odd_pairs], columns=score.of_first_choice)
+    roles = choose_roles(options, ("nsubj", "nmod:poss"), score, [SENTENCE])
+    controls, _ = with_other_trees(roles, [SENTENCE])
+    recorded = [role.to_record() for role in (*roles, *controls)]
+    assert {role.kind for role in recorded} == {"tokens", "pairs", "arcs"}
+    old = [
+        structs.replace(role, **{name: type(getattr(role, name))() for name in NEW})
+        for role in recorded
+    ]
+    assert whole_roles(old) == whole_roles(recorded) == recorded
+
+
+def odd_pairs(sentence: Sentence) -> list[tuple[int, int]]:
+    return [(0, 1)]
+
+
+def beyond_offset(sentence: Sentence) -> list[tuple[int, int]]:
+    return [(0, 1)]
+
+
+def other_trees(sentence: Sentence) -> set[int]:
+    return {0}
+
+
+@pytest.mark.parametrize("function", [beyond_offset, other_trees])
+def test_a_function_may_be_called_as_a_contrast_or_control_is(function: Any) -> None:
+    role, *_ = choose_roles(RoleOptions(roles=[function]), (), SCORES["bias"], [SENTENCE])
+    assert role.is_tested
+    assert role.words == role.function == role.id
+    (recorded,) = whole_roles([RecordedRole(role.id)])
+    assert (recorded.parent, recorded.words) == ("", role.id)
+    values = np.full((2, 1, 1, 1), 9.0, np.float32)
+    for roles in ([role], [role.id]):
+        table = assign_roles(HeadScores.by_hand(values, roles))
+        assert table.roles == (role.id,)
+        assert table.in_words(role.id) == role.id
+        assert table.heads_with(role.id) == []
 
 
 KNOWN = ("local", "syntactic:nsubj:to_governor", "syntactic:nsubj:to_dependent", "mine:f")
@@ -156,7 +207,7 @@ KNOWN = ("local", "syntactic:nsubj:to_governor", "syntactic:nsubj:to_dependent",
     ],
 )
 def test_roles_are_found_by_id_words_and_relation(name: str, role: str) -> None:
-    assert find_role(name, KNOWN) == role
+    assert find_role(name, roles_of(KNOWN, SCORES["bias"])) == role
 
 
 @pytest.mark.parametrize(
@@ -169,7 +220,7 @@ def test_roles_are_found_by_id_words_and_relation(name: str, role: str) -> None:
 )
 def test_another_name_is_refused_with_what_may_be_meant(name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        find_role(name, KNOWN)
+        find_role(name, roles_of(KNOWN, SCORES["bias"]))
 
 
 # She reads and writes it: she has two governors
@@ -351,7 +402,7 @@ def test_it_adds_columns_and_changes_no_other() -> None:
     n = len(without.roles)
     assert whole.role_ids[:n] == without.role_ids
     assert len(whole.role_ids) > n
-    assert all(map(is_other_trees, whole.role_ids[n:]))
+    assert all(role.control and not role.is_tested for role in whole.roles[n:])
     np.testing.assert_array_equal(whole.values[..., :n], without.values)
     assert whole.facts.controls == without.facts.controls
     assert whole.record.corpus.skipped == without.record.corpus.skipped

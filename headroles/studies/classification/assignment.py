@@ -20,8 +20,8 @@ from headroles.inference.sample import Sample
 from headroles.options import Convert, takes
 from headroles.record import Record
 from headroles.results.stored import save_together
-from headroles.role_names import GROUP
-from headroles.roles import BIAS, PAIRS, SCORES, Role, is_other_trees, without_other_trees
+from headroles.role_names import GROUP, OTHER_TREES
+from headroles.roles import BIAS, PAIRS, SCORES, Role
 from headroles.scoring.options import (
     CONTROLS,
     PERMUTED_WEIGHTS,
@@ -321,9 +321,9 @@ def _test_controls(
     Their means become columns of ``frame``.
     """
     controls = dict(others)
-    if names := [name for name in scores.role_ids if is_other_trees(name)]:
+    if names := [role.id for role in scores.roles if role.control == OTHER_TREES]:
         trees = scores.select(roles=names)
-        as_real = tuple(replace(role, id=without_other_trees(role.id)) for role in trees.roles)
+        as_real = tuple(role.without_control() for role in trees.roles)
         controls = {TREES: replace(trees, roles=as_real), **controls}
     heads = {}
     for name, control in controls.items():

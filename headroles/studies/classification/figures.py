@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,8 @@ from headroles.drawing.style import (
     write_numbers,
 )
 from headroles.errors import UsageError
-from headroles.roles import SCORES, in_words, is_arc, is_own
+from headroles.results.result import Result
+from headroles.roles import SCORES
 from headroles.studies.classification.role_table import (
     NOT_CONTROLLED,
     RoleTable,
@@ -115,7 +117,7 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])
     bar.minorticks_off()
     ax.set(xlabel="head", ylabel="layer")
-    set_title(ax, role_label(role))
+    set_title(ax, role_label(table, role))
     _explain([ax])
     return ax
 
@@ -145,7 +147,7 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
     for ax, role in zip(axes, chosen, strict=True):
         rows = table.frame[table.frame["role"] == role]
         _draw_map(table, rows, ax, most_labels=8)
-        set_title(ax, f"{role_label(role)}\nlargest mean {rows['mean'].max():.2g}", 0.8)
+        set_title(ax, f"{role_label(table, role)}\nlargest mean {rows['mean'].max():.2g}", 0.8)
         ax.tick_params(labelsize=6)
     axes[0].set_ylabel("layer")
     axes[-1].set_xlabel("head")
@@ -280,14 +282,15 @@ def _findings(table: RoleTable) -> Iterator[str]:
         for best in arcs.reset_index()[:1].to_dict("records"):
             text += (
                 f". The clearest is {head_name((best['layer'], best['head']))}, "
-                f"{role_label(best['role'])}: {best['mean']:{digits(score)}} {unit_of(score)}"
+                f"{role_label(table, best['role'])}: "
+                f"{best['mean']:{digits(score)}} {unit_of(score)}"
             )
             if is_controlled:
                 text += f", {best['beyond_distance']:{digits(score)}} of it beyond distance"
         yield f"{text}."
         if not is_controlled:
             yield NOT_CONTROLLED
-    rest = [f"{len(row['heads'])} to {in_words(str(role))}" for role, row in others.iterrows()]
+    rest = [f"{len(row['heads'])} to {table.in_words(role)}" for role, row in others.iterrows()]
     yield f"Heads attend also: {', '.join(rest)}." if rest else "No head was shown another role."
     yield from about_controls(table)
 
@@ -320,7 +323,7 @@ def _sentences(table: RoleTable, folder: Path, options: ReportOptions) -> Sectio
         left -= sum(len(sentence.data) + 30 * len(sentence.words) for sentence in of_row)
         if of_row and left > 0:
             head = head_name((row["layer"], row["head"]))
-            title = f"{role_label(row['role'])}: head {head}"
+            title = f"{role_label(table, row['role'])}: head {head}"
             mean = "{mean:.3g} ({ci_low:.3g} to {ci_high:.3g})".format_map(row)
             text = f"Mean {mean}, threshold {row['threshold']:.3g}."
             parts.append(Sentences(title, text, head, of_row))
@@ -340,8 +343,8 @@ def role_map(table: RoleTable) -> HeadMap:
     frame = table.frame.sort_values("role", key=lambda role: role.map(order.index), kind="stable")
     frame = frame.assign(
         view=frame["role"],
-        words=frame["role"].map(role_label),
-        group=frame["role"].map(group_of),
+        words=frame["role"].map(partial(role_label, table)),
+        group=frame["role"].map(partial(group_of, table)),
         unit=unit_of(score),
         line=frame.groupby("role")["threshold"].transform("median"),
         value=frame["mean"],
@@ -357,7 +360,8 @@ def role_map(table: RoleTable) -> HeadMap:
     return HeadMap(title, "mean", frame, facts, tuple(LEGEND.values()), SCORES[score].uniform)
 
 
-def group_of(role: str) -> str:
-    """Return the heading of a role."""
-    is_of_words = is_arc(role) or is_own(role)
+def group_of(table: Result, role: str) -> str:
+    """Return the heading of a role of a table."""
+    recorded = table.known_roles([role])[0]
+    is_of_words = bool(recorded.relation or recorded.function)
     return "words and their partners" if is_of_words else "places and special tokens"

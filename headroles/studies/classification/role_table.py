@@ -16,7 +16,7 @@ from headroles.arrays import BoolArray
 from headroles.corpus import can_reopen
 from headroles.errors import UsageError
 from headroles.options import Options, PresetOptions, fields_of
-from headroles.record import NO_MODEL, Record
+from headroles.record import NO_MODEL, Record, RecordedRole
 from headroles.results.columns import TEXT, Axes, Column, one_of
 from headroles.results.consistency import (
     Rule,
@@ -30,8 +30,8 @@ from headroles.results.consistency import (
 )
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
-from headroles.role_names import GROUP, POOLED, relation_of
-from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles, in_words, is_arc, is_own
+from headroles.role_names import GROUP, POOLED
+from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles
 from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
 from headroles.scoring.run_notes import about_fit, describe_run
 from headroles.studies.heads import ThresholdOptions
@@ -107,19 +107,27 @@ class RoleGroups:
     pairs: list[str]
     single: list[str]
     others: list[str]
+    are_arcs: bool
+    """Whether all roles of pairs are arcs, rather than a user's own."""
 
     @classmethod
-    def of(cls, roles: Sequence[str], own: Collection[str] = ()) -> RoleGroups:
-        """Sort ``roles``; those of pairs are arcs, and the roles of a user that ``own`` names."""
-        pairs = [role for role in roles if is_arc(role) or role in own]
-        single = [role for role in pairs if relation_of(role) != POOLED] or pairs
-        sums = {_WHOLE} if set(roles) >= _PARTS else set()
-        return cls(pairs, single, [role for role in roles if role not in {*pairs, *sums}])
+    def of(cls, roles: Sequence[RecordedRole], pairs: Collection[str]) -> RoleGroups:
+        """Sort ``roles``, of which ``pairs`` are those of pairs of words."""
+        of_pairs = [role for role in roles if role.id in pairs]
+        single = [role.id for role in of_pairs if role.relation != POOLED]
+        ids = [role.id for role in roles]
+        sums = {_WHOLE} if set(ids) >= _PARTS else set()
+        return cls(
+            pairs=[role.id for role in of_pairs],
+            single=single or [role.id for role in of_pairs],
+            others=[name for name in ids if name not in {*pairs, *sums}],
+            are_arcs=all(role.relation for role in of_pairs),
+        )
 
-    @property
-    def are_arcs(self) -> bool:
-        """Whether all roles of pairs are arcs, rather than a user's own."""
-        return all(map(is_arc, self.pairs))
+    @classmethod
+    def of_arcs(cls, roles: Sequence[RecordedRole]) -> RoleGroups:
+        """Sort ``roles``, of which only those of arcs are of pairs here."""
+        return cls.of(roles, [role.id for role in roles if role.relation])
 
 
 class RoleFacts(TypedDict):
@@ -323,14 +331,24 @@ class RoleTable(Result):
         A relation means all of its directions, ``syntactic`` all roles of arcs. Raises UsageError
         for a role that the table does not have.
         """
-        named = find_roles(role, self.roles)
-        return heads_in(self.frame[self.frame["assigned"] & self.frame["role"].isin(named)])
+        is_named = self.frame["role"].isin(self._named(role))
+        return heads_in(self.frame[self.frame["assigned"] & is_named])
+
+    def _named(self, name: str) -> list[str]:
+        """Return the ids of the roles that a user names."""
+        return find_roles(name, self.known_roles(self.roles))
 
     @cached_property
     def groups(self) -> RoleGroups:
-        """The roles of the table by group; roles of pairs are arcs, and own ones with contrasts."""
+        """The roles of the table by group.
+
+        Roles of pairs are those that the scores record so, and those with a contrast in tables of
+        scores that were made by hand.
+        """
         has_contrast = self.frame["beyond_distance"].notna()
-        return RoleGroups.of(self.roles, set(self.frame["role"][has_contrast]))
+        roles = self.known_roles(self.roles)
+        pairs = {role.id for role in roles if role.kind != "tokens"}
+        return RoleGroups.of(roles, pairs | set(self.frame["role"][has_contrast]))
 
     @cached_property
     def strongest(self) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -360,7 +378,7 @@ class RoleTable(Result):
         if name is None:
             pairs, _ = self.strongest
             return str(pairs.index[0]) if len(pairs) else super().clearest_role()
-        rows = by_strength(self.frame[self.frame["role"].isin(find_roles(name, self.roles))])
+        rows = by_strength(self.frame[self.frame["role"].isin(self._named(name))])
         return str(rows.sort_values("assigned", ascending=False, kind="stable")["role"].iloc[0])
 
     # What the table says, to people and papers.
@@ -376,16 +394,18 @@ class RoleTable(Result):
         positional = frame[frame["answer"] == POSITIONAL]
         grid = self._heads_grid()
         yield grid if grid.rows else "No head was shown to have a role."
-        named = [*groups.others, *filter(is_own, groups.single)]
-        if lacking := [in_words(role) for role in named if role not in {*arcs.index, *roles.index}]:
+        own = [role.id for role in self.known_roles(groups.single) if not role.relation]
+        having = {*arcs.index, *roles.index}
+        lacking = [self.in_words(role) for role in (*groups.others, *own) if role not in having]
+        if lacking:
             yield f"No head was shown to attend to: {listed(lacking)}."
         yield from about_controls(self)
         if len(arcs):
             yield from self._arcs_grid(arcs)
         for row in positional.nlargest(1, "mean").to_dict("records"):
-            left = len(heads_in(positional)) - 1
+            left, words = len(heads_in(positional)) - 1, self.in_words(row["role"])
             yield (
-                f"Positional, not counted: {row['layer']}-{row['head']} ({in_words(row['role'])} "
+                f"Positional, not counted: {row['layer']}-{row['head']} ({words} "
                 f"{row['mean']:{digits(self.facts['score'])}}){f', {left} more' * (left > 0)}: as "
                 "much to words as far away."
             )
@@ -411,7 +431,7 @@ class RoleTable(Result):
         yield from (f"Skipped {reason}: {count}." for reason, count in skipped)
         absent: dict[str, list[str]] = {}
         for role, reason in self.facts["left_out"].items():
-            absent.setdefault(reason, []).append(in_words(role))
+            absent.setdefault(reason, []).append(self.in_words(role))
         for reason, roles in absent.items():
             yield f"No example has {listed(roles)}" + (f": {reason}." if reason else ".")
 
@@ -422,7 +442,7 @@ class RoleTable(Result):
         partners = "syntactic partners" if self.groups.are_arcs else "words of pairs"
         groups = [(partners, heads_in(self.frame[pairs]), arcs)] * bool(self.groups.pairs)
         for role in others.index:
-            groups.append((in_words(role), others.loc[role, "heads"], others.loc[[role]]))
+            groups.append((self.in_words(role), others.loc[role, "heads"], others.loc[[role]]))
         cells, rows = {"": "{layer}-{head}", " ": f"{{mean:{digits(score)}}}"}, []
         for words, heads, strongest in groups:
             named = named_heads(heads, self.scored.model.layers)
@@ -434,8 +454,8 @@ class RoleTable(Result):
     def _arcs_grid(self, arcs: pd.DataFrame) -> Iterator[Shown]:
         """Tabulate the strongest head of each relation, farthest beyond distance first."""
         score = self.facts["score"]
-        relations = [relation_of(role) if is_arc(role) else role for role in map(str, arcs.index)]
-        best = arcs.assign(words=arcs.index.map(in_words))[~pd.Index(relations).duplicated()]
+        relations = [role.relation or role.id for role in self.known_roles(arcs.index)]
+        best = arcs.assign(words=arcs.index.map(self.in_words))[~pd.Index(relations).duplicated()]
         kind = "Syntactic heads" if self.groups.are_arcs else "Heads of pairs of words"
         cells = {f"{kind}, the best of each relation": "{words}", "head": "{layer}-{head}"}
         cells[unit_of(score)] = f"{{mean:{digits(score)}}}"
@@ -501,8 +521,8 @@ class RoleTable(Result):
         for best in (arcs if len(arcs) else others)[:1].reset_index().to_dict("records"):
             head, role = head_name((best["layer"], best["head"])), best["role"]
             command = ["headroles examples", folder, "--head", head, "--role", role]
-            if is_own(role):
-                command += ["--roles", ":".join(role.split(":")[:2])]
+            if function := self.known_roles([role])[0].function:
+                command += ["--roles", function]
             if not is_there:
                 command += ["--tokens", "'Words of your own'"]
             yield " ".join(command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -32,7 +33,6 @@ from headroles.results.consistency import (
 )
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
-from headroles.roles import in_words, is_arc
 from headroles.scoring.scores import HeadScores
 from headroles.studies.classification.assignment import Classification, assign
 from headroles.studies.classification.role_table import (
@@ -202,7 +202,7 @@ class RoleComparison(Result):
 
     def clearest_role(self) -> str:
         """Return the role that changed most; roles that pool relations are no candidates."""
-        return changed_most(rows_counted_once(self.frame))[0]
+        return self.changed_most(self.rows_counted_once())[0]
 
     @property
     def checkpoints(self) -> tuple[str, ...]:
@@ -220,7 +220,7 @@ class RoleComparison(Result):
         The largest standardised differences come first. Like all views, without roles that count
         the attention of others again (`rows_counted_once`).
         """
-        rows = rows_counted_once(self.frame).sort_values(
+        rows = self.rows_counted_once().sort_values(
             "effect_size", key=abs, ascending=False, kind="stable"
         )
         lost, gained = (rows["status"] == name for name in ("lost", "gained"))
@@ -233,7 +233,7 @@ class RoleComparison(Result):
         Columns ``checkpoint, role, layer, heads``, one for each of ``STATUSES``, one for each
         answer about the difference, ``open`` for undecided ones, and ``certified_changes``.
         """
-        frame, key = rows_counted_once(self.frame), ["checkpoint", "role", "layer"]
+        frame, key = self.rows_counted_once(), ["checkpoint", "role", "layer"]
         counted = {name: frame["status"] == name for name in STATUSES}
         counted |= {column: frame["change"] == answer for column, answer in CHANGES.items()}
         rows = frame[key].assign(heads=True, **counted, certified_changes=is_certified(frame))
@@ -248,7 +248,7 @@ class RoleComparison(Result):
         ``rms_difference`` is the root mean square difference, in units of the score. ``gained`` and
         ``lost`` are numbers of roles.
         """
-        rows = rows_counted_once(self.frame)
+        rows = self.rows_counted_once()
         tested = rows[rows["change"] != UNTESTABLE]
         chance = np.sqrt(2 / np.pi) * tested["standard_error"]
         measured = {
@@ -271,7 +271,7 @@ class RoleComparison(Result):
         ``role`` is the changed one that moved most (of all, if none changed), with its
         ``role_effect_size`` and ``role_difference``, which have their sign.
         """
-        key, rows = ["checkpoint", "layer", "head"], rows_counted_once(self.frame)
+        key, rows = ["checkpoint", "layer", "head"], self.rows_counted_once()
         rows = rows.assign(distance=_distances(rows), certified_changes=is_certified(rows)).dropna(
             subset="distance"
         )
@@ -289,12 +289,42 @@ class RoleComparison(Result):
         by_checkpoint = moved.groupby("checkpoint", sort=False, group_keys=False)["effect_size"]
         return moved.loc[by_checkpoint.nlargest(n).index].reset_index()
 
+    @cached_property
+    def groups(self) -> RoleGroups:
+        """The roles of the table; the groups of pairs are of arcs alone."""
+        return RoleGroups.of_arcs(self.known_roles(self.frame["role"].unique()))
+
+    def rows_counted_once(self) -> pd.DataFrame:
+        """Return the rows without roles that count the attention of others again.
+
+        The column ``group`` is the role in words; all roles of arcs are one group.
+        """
+        groups = self.groups
+        rows = self.frame[self.frame["role"].isin([*groups.others, *groups.single])]
+        is_arc = rows["role"].isin(groups.single)
+        return rows.assign(group=rows["role"].map(self.in_words).mask(is_arc, SYNTACTIC))
+
+    def changed_most(self, rows: pd.DataFrame) -> list[str]:
+        """Order the roles of some rows by how often heads gained or lost them, then changed.
+
+        Roles of arcs come first.
+        """
+        arcs = self.groups.pairs
+        is_moved = rows["status"].isin(["gained", "lost"])
+        happened = is_moved.groupby(rows["role"], sort=False).sum()
+        changed = (rows["change"] == "changed").groupby(rows["role"], sort=False).sum()
+        return sorted(
+            map(str, changed.index),
+            key=lambda role: (role not in arcs, -happened[role], -changed[role]),
+        )
+
     def summarize(self) -> Iterator[Shown]:
         """Count and name roles kept, lost and gained, and means that moved beyond the margin."""
-        of_arcs = self.frame["threshold"][self.frame["role"].map(is_arc)].dropna()
+        is_arc = self.frame["role"].isin(self.groups.pairs)
+        of_arcs = self.frame["threshold"][is_arc].dropna()
         has_offsets = not np.allclose(of_arcs, self.facts["threshold"])
         yield "\n".join(_about_sides(self, has_offsets))
-        rows, last = rows_counted_once(self.frame), self.checkpoints[-1]
+        rows, last = self.rows_counted_once(), self.checkpoints[-1]
         of_last = rows[rows["checkpoint"] == last]
         to = f", before to {last}" if len(self.checkpoints) > 1 else ""
         if to:
@@ -311,7 +341,7 @@ class RoleComparison(Result):
             yield "Open: shown on one side only; the change itself is not shown."
         for status, changes in happened.items():
             if len(changes):
-                yield f"{status.capitalize()}: {_named(changes)}."
+                yield f"{status.capitalize()}: {_named(changes, self)}."
         is_controlled = has_offsets or self.facts["distance_margin"]
         if not is_controlled and (rows["group"] == SYNTACTIC).any():
             yield NOT_CONTROLLED.replace("some of these", "some syntactic")
@@ -343,38 +373,10 @@ def is_certified(frame: pd.DataFrame) -> pd.Series[bool]:
     return frame["changed"] & frame["certified"].isin(("changed", _TRIVIAL))
 
 
-def changed_most(frame: pd.DataFrame) -> list[str]:
-    """Order roles by how often heads gained or lost them, then changed: syntactic first.
-
-    >>> import pandas as pd
-    >>> roles = ["local", "syntactic:obj:to_governor"]
-    >>> changed_most(pd.DataFrame({"role": roles, "status": ["lost", "kept"],
-    ...     "change": ["changed", "undecided"]}))
-    ['syntactic:obj:to_governor', 'local']
-    """
-    happened = frame["status"].isin(["gained", "lost"]).groupby(frame["role"], sort=False).sum()
-    changed = (frame["change"] == "changed").groupby(frame["role"], sort=False).sum()
-    return sorted(
-        map(str, changed.index),
-        key=lambda role: (not is_arc(role), -happened[role], -changed[role]),
-    )
-
-
 def _distances(frame: pd.DataFrame) -> pd.Series[float]:
     """Return absolute standardised differences: 0 if nothing varies or changed, else NaN."""
     still = ~frame["changed"] & (frame["change"] != UNTESTABLE)
     return frame["effect_size"].abs().mask(frame["effect_size"].isna() & still, 0.0)
-
-
-def rows_counted_once(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of a comparison without roles that count the attention of others again.
-
-    The column ``group`` is the role in words; all roles of arcs are one group.
-    """
-    groups = RoleGroups.of(list(frame["role"].unique()))
-    rows = frame[frame["role"].isin([*groups.others, *groups.single])]
-    is_arc = rows["role"].isin(groups.single)
-    return rows.assign(group=rows["role"].map(in_words).mask(is_arc, SYNTACTIC))
 
 
 def _about_sides(shifts: RoleComparison, has_offsets: bool) -> Iterator[str]:
@@ -414,11 +416,11 @@ def _grid(title: str, groups: Any) -> Grid:
     return Grid((title, *_COUNTED), tuple(rows))
 
 
-def _named(changes: pd.DataFrame) -> str:
+def _named(changes: pd.DataFrame, shifts: RoleComparison) -> str:
     """Name heads with their roles, those of arcs first."""
     ordered = changes.sort_values("group", key=lambda group: group != SYNTACTIC, kind="stable")
     rows: Any = ordered.itertuples()
-    named = [f"{row.layer}-{row.head} {in_words(row.role)}" for row in rows]
+    named = [f"{row.layer}-{row.head} {shifts.in_words(row.role)}" for row in rows]
     more = len(named) - _MOST_NAMED
     return "; ".join(named[:_MOST_NAMED]) + f"; and {more} more" * (more > 0)
 
@@ -448,7 +450,7 @@ def _about_means(shifts: RoleComparison, rows: pd.DataFrame) -> str:
         )
     largest = changed.loc[[changed["difference"].abs().idxmax()]]
     by = f"{largest['difference'].item():+.2g} {unit_of(facts['score'])}"
-    return f"{text}.\nLargest: {_named(largest)} ({by})."
+    return f"{text}.\nLargest: {_named(largest, shifts)} ({by})."
 
 
 @takes(CompareOptions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +25,6 @@ from headroles.drawing.style import (
 from headroles.errors import UsageError
 from headroles.roles import find_role
 from headroles.studies.classification.figures import group_of
-from headroles.studies.comparison.compare import changed_most, rows_counted_once
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def draw_changes(
     ax.axvline(float(rows["threshold"].median()), color=THRESHOLD, linestyle="dotted")
     ax.set_yticks(range(len(rows)), [f"{row.layer}-{row.head}" for row in rows.itertuples()])
     ax.set(ylim=(len(rows) - 0.5, -0.5), ylabel="head", xlabel=score_label(shifts.facts["score"]))
-    set_title(ax, f"{role_label(role)}\nfrom before (point) to {plain(name)} (arrow)")
+    set_title(ax, f"{role_label(shifts, role)}\nfrom before (point) to {plain(name)} (arrow)")
     ax.margins(x=0.05)
     legend_below(ax)
     return ax
@@ -112,14 +112,14 @@ def draw_trajectory(
         ax.plot(range(len(names)), means, marker=marker, color=shade, label=f"{layer}-{head}")
     ax.axhline(float(rows["threshold"].median()), color=THRESHOLD, linestyle="dotted")
     ax.set_xticks(range(len(names)), [plain(name) for name in names])
-    ax.set(ylabel=score_label(shifts.facts["score"]), title=role_label(role))
+    ax.set(ylabel=score_label(shifts.facts["score"]), title=role_label(shifts, role))
     legend_below(ax, "head")
     return ax
 
 
 def _rows(shifts: RoleComparison, role: str) -> tuple[str, pd.DataFrame]:
     """Return the id of a role, and its rows with means."""
-    role = find_role(role, shifts.roles)
+    role = find_role(role, shifts.known_roles(shifts.roles))
     rows = shifts.frame[(shifts.frame["role"] == role) & shifts.frame["difference"].notna()]
     if not len(rows):
         raise UsageError(f"no head has means of {role} before and after")
@@ -139,7 +139,7 @@ def draw_changed_heads(
     >>> draw_changed_heads(shifts).get_title()
     'roles that changed, before to after'
     """
-    name, rows = _checkpoint(shifts, checkpoint), rows_counted_once(shifts.frame)
+    name, rows = _checkpoint(shifts, checkpoint), shifts.rows_counted_once()
     rows = rows[rows["checkpoint"] == name]
     changed = rows["changed"].astype(float).groupby([rows["layer"], rows["head"]]).sum()
     title = f"roles that changed, before to {plain(name)}"
@@ -160,15 +160,17 @@ def comparison_map(shifts: RoleComparison) -> HeadMap:
     frame = pd.concat(
         rows[rows["role"] == role]
         for _, rows in frame.groupby("checkpoint", sort=False)
-        for role in changed_most(rows)
+        for role in shifts.changed_most(rows)
     )
     to = ", to " + frame["checkpoint"] if several else ""
     is_changed = frame["changed"] & ~frame["status"].isin(["gained", "lost"])
     happened = frame["status"].mask(is_changed, "changed")
     frame = frame.assign(
         view=frame["role"] + to,
-        words=frame["role"].map(role_label) + to,
-        group="to " + frame["checkpoint"] if several else frame["role"].map(group_of),
+        words=frame["role"].map(partial(role_label, shifts)) + to,
+        group="to " + frame["checkpoint"]
+        if several
+        else frame["role"].map(partial(group_of, shifts)),
         unit=f"difference of {score_label(shifts.facts['score'])}",
         line=frame.groupby("role")["threshold"].transform("median"),
         value=frame["difference"],

@@ -20,7 +20,6 @@ from headroles.options import Convert, Options, split_names, takes
 from headroles.results.columns import WHOLE, Column, one_of
 from headroles.results.consistency import Rule, answers_by, around, interval_of, on_side
 from headroles.results.shown import Grid, Shown, Warned
-from headroles.role_names import in_words
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.removals import (
     BETTER,
@@ -201,7 +200,7 @@ class Ablations(ExamplesResult):
             )
         largest = self.frame.nlargest(_TABULATED, "loss_change")
         names = largest["removed"].where(
-            largest["set"] != "roles", "all: " + largest["removed"].map(in_words)
+            largest["set"] != "roles", "all: " + largest["removed"].map(self.in_words)
         )
         has_accuracy = self.frame["accuracy_change"].notna().any()
         cells = {

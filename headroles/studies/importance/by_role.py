@@ -23,7 +23,6 @@ from headroles.results.columns import Column, one_of
 from headroles.results.consistency import Rule, answers_by, equal_to, only_with
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
-from headroles.roles import in_words
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.importance import values_of
 from headroles.studies.removals import (
@@ -130,7 +129,7 @@ class ImportanceByRole(Result):
             f"({self.options.correction} at {self.options.alpha:g} over {len(frame)} roles)."
         )
         for answer in (MORE, LESS):
-            named = [in_words(role) for role in frame["role"][frame["answer"] == answer]]
+            named = [self.in_words(role) for role in frame["role"][frame["answer"] == answer]]
             yield f"Matter {answer} than random heads: {listed(named, 6) or 'no role shown'}."
         order = frame["removed_difference"].abs().sort_values(ascending=False).index
         rows = frame.loc[order[:_TABULATED]]
@@ -142,7 +141,7 @@ class ImportanceByRole(Result):
             "difference": "{removed_difference:+z.3f}",
             "p": "{p_removed_adjusted:.2g}",
         }
-        yield Grid.of(rows.assign(role=rows["role"].map(in_words)), cells)
+        yield Grid.of(rows.assign(role=rows["role"].map(self.in_words)), cells)
         if n_alike := (frame["overlap"] > 1 / 2).sum():
             yield Warned(
                 f"More than half of the heads of {n_alike} roles have another role too: tests "
@@ -385,7 +384,7 @@ def draw_importance_by_role(by_role: ImportanceByRole, ax: Axes | None = None) -
             differences = frame["removed_difference"][chosen]
             ax.plot(differences, y[chosen], color=color, label=label, **look)
     ax.axvline(0, color=THRESHOLD, linestyle="dotted")
-    names = [f"{role_label(str(row.role))} ({row.heads} heads)" for row in frame.itertuples()]
+    names = [f"{role_label(by_role, row.role)} ({row.heads} heads)" for row in frame.itertuples()]
     ax.set_yticks(y, names)
     ax.set(ylim=(len(frame) - 0.5, -0.5))
     label = "loss without its heads, minus loss\nwithout as many random heads (nats)"

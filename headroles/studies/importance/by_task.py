@@ -383,6 +383,6 @@ def draw_drops_by_task(
         text = f"{value:+z.1%}{_marks(rows[row][column])}"
         ax.text(column, row, text, ha="center", va="center", fontsize=7, color=ink)
     ax.set_xticks(range(len(names)), [plain(name, 16) for name in names])
-    ax.set_yticks(range(len(shown)), list(map(role_label, shown)))
+    ax.set_yticks(range(len(shown)), [role_label(drops, name) for name in shown])
     set_title(ax, f"relative drop without heads, by {measure}")
     return ax

@@ -30,10 +30,10 @@ from headroles.corpus.text import is_spacys_own
 from headroles.encoding import SPECIAL, AlignedEncoder, Cut, EncodedExample
 from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.models.options import WEIGHTS, ModelOptions
-from headroles.options import CIRCUMSTANCE, Convert, Options, fields_of, split_names
+from headroles.options import CIRCUMSTANCE, Convert, Options, split_names
 from headroles.record import NO_MODEL, RecordedCorpus
 from headroles.roles import PaddedBatch, Role, RoleOptions, choose_roles, is_own
-from headroles.roles.choice import ALL, ONLY_FOR, needed_name
+from headroles.roles.choice import fields_of_groups
 from headroles.roles.own import names_of_roles
 from headroles.scoring.scores import HeadScores
 from headroles.wording import head_name, listed, printable, shortened
@@ -274,10 +274,9 @@ class Origin:
         """
         scored, recorded = self.scores.record.corpus, self.scores.record.options
         names = self._names_again(roles)
-        groups = {ALL, *(name.partition(":")[0] for name in names)}
-        known = {field.name for field in fields_of(RoleOptions)} - {"relations", "roles"}
-        known &= {name for name in recorded if ONLY_FOR.get(name, ALL) in groups}
-        given = RoleOptions(roles=names, **{name: recorded[name] for name in known})
+        used = [field.name for field in fields_of_groups(names) if field.name in recorded]
+        as_scored = {name: recorded[name] for name in used if name not in ("relations", "roles")}
+        given = RoleOptions(roles=names, **as_scored)
         with prepared(typed or self._treebank()) as ready:
             if typed is not None:
                 (sentence,) = ready
@@ -327,10 +326,11 @@ class Origin:
             if name not in scored:
                 known = f"; name one of: {listed(scored)}" if scored else ""
                 raise UsageError(f"{name!r} is no user's role that was scored{known}")
-        names = dict.fromkeys(map(needed_name, roles))
-        for name in filter(is_own, names):
-            if name not in imported:
-                raise UsageError(not_imported(name))
+        by_id, names = {role.id: role for role in self.scores.roles}, dict[str, None]()
+        for role in map(by_id.__getitem__, roles):
+            if role.function and role.function not in imported:
+                raise UsageError(not_imported(role.function))
+            names[role.function or role.parent or role.measure_of or role.id] = None
         return [imported.get(name, name) for name in names]
 
     @property
@@ -385,9 +385,9 @@ def _relabelled(sentence: Sentence, parsed: RecordedCorpus, scored: RecordedCorp
     return replace(sentence, relations=tuple(labels.get(name, name) for name in sentence.relations))
 
 
-def not_imported(role: str) -> str:
-    """Return the reason why a user's role has no sentences, with advice."""
+def not_imported(function: str) -> str:
+    """Return the reason why the role of a user's function has no sentences, with advice."""
     return (
-        f"{printable(needed_name(role))} is a Python function, and reading results imports none by "
+        f"{printable(function)} is a Python function, and reading results imports none by "
         "itself; if you trust it, name it with `roles`"
     )

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from headroles.corpus import Example
-from headroles.drawing.style import BRIGHT, DARK, new_axes, plain, role_label
+from headroles.drawing.style import BRIGHT, DARK, new_axes, plain, words_label
 from headroles.encoding import EncodedExample
 from headroles.errors import ModelError, UsageError
 from headroles.models.options import ModelOptions
@@ -86,6 +86,7 @@ class WordAttention:
     words: IntArray
     weights: Float32Array
     sieve: BoolArray
+    role_in_words: str = ""
 
     def __len__(self) -> int:
         """Return the number of words and special tokens."""
@@ -167,6 +168,7 @@ def attention_in(origin: Origin, chosen: Sequence[Chosen]) -> list[WordAttention
             layer=layer,
             head=head,
             role=shown.role.id,
+            role_in_words=shown.role.words,
             score=shown.score,
             score_name=scores.score.name,
             measure=origin.measure,
@@ -325,14 +327,15 @@ def draw_attention(attention: WordAttention, least: float = LEAST, ax: Axes | No
     True
     """
     head = attention.layer, attention.head
-    about = attention.role, attention.score_name, attention.score, attention.example
-    arcs, title = attention.drawn(least), title_of(head, *about)
+    about = attention.score_name, attention.score, attention.example
+    title = title_of(head, attention.role_in_words or attention.role, *about)
+    arcs = attention.drawn(least)
     return draw_arcs(attention.labels, arcs, title, ax, least)
 
 
-def title_of(head: Head, role: str, score_name: str, score: float, example: str) -> str:
+def title_of(head: Head, words: str, score_name: str, score: float, example: str) -> str:
     """Return the title of the attention of a head in an example."""
-    scored = f"head {head_name(head)}, {role_label(role)}: {score_name} score {score:.3g}"
+    scored = f"head {head_name(head)}, {words_label(words)}: {score_name} score {score:.3g}"
     return f"{scored}\n{plain(example)}"
 
 

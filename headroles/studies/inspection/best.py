@@ -22,7 +22,7 @@ from headroles.results.columns import NUMBER, TEXT, Column
 from headroles.results.consistency import Rule, equal_to, inside
 from headroles.results.result import Result
 from headroles.results.shown import SEE_FULL, Grid, Pointer, Shown
-from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, contrast_of, in_words, is_other_trees
+from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, contrast_of
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import (
     HeadColumns,
@@ -142,7 +142,7 @@ class BestHeads(Result):
             heads = (halves["layer"].astype(str) + "-" + halves["head"].astype(str)).unique()
             means = (f"{halves[name].mean():{digits}}" for name in columns.values())
             is_more = "yes" if (halves[least] > 0).all() else "not shown"
-            rows.append((in_words(role), " or ".join(heads), *means, is_more))
+            rows.append((self.in_words(role), " or ".join(heads), *means, is_more))
         left = frozenset(["head", compared])
         yield Grid(("Role", "head", *columns, compared), tuple(rows), left=left)
         if len(order) > _SHOWN:
@@ -183,8 +183,7 @@ def find_best_heads(scores: HeadScores, options: BestOptions) -> BestHeads:
     roles = [
         role
         for role in HeadColumns.of(scores).ids
-        if not is_other_trees(role)
-        and (contrast_of(role) in scores.role_ids or baseline_of(scores, role) is not None)
+        if contrast_of(role) in scores.role_ids or baseline_of(scores, role) is not None
     ]
     if not roles:
         raise UsageError(

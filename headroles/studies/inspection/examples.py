@@ -20,8 +20,7 @@ from headroles.record import Recorded
 from headroles.results.columns import NUMBER, TEXT, Column
 from headroles.results.result import Result
 from headroles.results.shown import Shown, Verbatim, Warned
-from headroles.roles import in_words, is_own
-from headroles.roles.choice import needed_name
+from headroles.roles.choice import function_in
 from headroles.scoring.scores import HeadScores
 from headroles.storage import Count, kinds_in
 from headroles.studies.inspection.again import (
@@ -124,7 +123,8 @@ class Examples(Result):
         facts, options, role = self.facts, self.options, self.facts.role
         given = options.example or options.text or options.tokens
         scores = "a {} score" if given else _KINDS[options.which]
-        named = role if in_words(role) == role else f"{in_words(role)} ({role})"
+        words = self.in_words(role)
+        named = role if words == role else f"{words} ({role})"
         head = head_name((facts.layer, facts.head))
         yield f"Head {head}, {named}: {scores.format(facts.score)}."
         yield self._legend()
@@ -258,7 +258,8 @@ def draw_example(examples: Examples, ax: Axes | None = None) -> Axes:
             "without `weights=False`"
         )
     first = examples.frame.iloc[0]
-    about = (facts.layer, facts.head), facts.role, facts.score, first["score"], first["example"]
+    role = examples.in_words(facts.role)
+    about = (facts.layer, facts.head), role, facts.score, first["score"], first["example"]
     words, arcs = facts.attention
     return draw_arcs(words, arcs, title_of(*about), ax)
 
@@ -274,9 +275,10 @@ def quote(
     Raises HeadRolesError for a sentence of the user's own that cannot be read.
     """
     imported = set(map(str, options.roles or ()))
-    closed = {role for _, role, _ in wanted if is_own(role) and needed_name(role) not in imported}
+    closed = {role for _, role, _ in wanted if function_in(role) not in {"", *imported}}
     why_not = [
-        f"Sentences of {role} are not shown: {not_imported(role)}." for role in sorted(closed)
+        f"Sentences of {role} are not shown: {not_imported(function_in(role))}."
+        for role in sorted(closed)
     ]
     quoted: list[list[Quoted]] = [[] for _ in wanted]
     origin = None

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from headroles import RoleComparison, compare_roles, read_conllu, score_heads
 from headroles.roles import contrast_of
 from headroles.scoring.scores import HeadScores
-from headroles.studies.comparison.compare import CHANGES, STATUSES, role_status, rows_counted_once
+from headroles.studies.comparison.compare import CHANGES, STATUSES, role_status
 from headroles.testing.evidence import ANSWERS
 from tests.conftest import flat, make_bert
 from tests.studies.comparison.made import make_scores, random_scores, shifted
@@ -146,7 +146,7 @@ def test_the_summary_counts_and_names_roles_once() -> None:
         means[..., 2] = rng.choice([-1.0, 0.0, 1.0], size=shape[1:3])
         ends.append(means + rng.normal(scale=0.3, size=shape))
     of_arcs = compare_roles(*(make_scores(values, roles) for values in ends))
-    rows = rows_counted_once(of_arcs.frame)
+    rows = of_arcs.rows_counted_once()
     assert set(rows["role"]) == {"local", ARC}
     ends = rows[["answer_before", "answer_after"]].replace("positional", "no")
     expected = [STATUS_OF.get(tuple(pair), "undecided") for pair in ends.itertuples(index=False)]
