@@ -20,7 +20,7 @@ import math
 import numbers
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from itertools import pairwise
@@ -103,7 +103,10 @@ class Field(NamedTuple):
     @property
     def text(self) -> str:
         """Description, whose first paragraph is the help of the flag; empty without its source."""
-        return _texts(self.group.__module__).get((self.group.__name__, self.name), "")
+        text = _texts(self.group.__module__).get((self.group.__name__, self.name), "")
+        for name, listing in self.group.in_texts.items():
+            text = text.replace(f"{{{name}}}", listing)
+        return text
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -178,6 +181,8 @@ class Options:
     """Base of all groups of options."""
 
     title: ClassVar[str] = ""
+    in_texts: ClassVar[Mapping[str, str]] = {}
+    """What the descriptions of the options have in place of names in braces."""
 
     def __post_init__(self) -> None:
         for field in fields_of(type(self)):

@@ -26,9 +26,11 @@ import headroles.studies
 from headroles import registry
 from headroles.cli.app import COMMANDS, app, find_function, make_command
 from headroles.cli.studies import make_function
-from headroles.options import Options, takes
+from headroles.options import Options, fields_of, takes
 from headroles.registry import ENTRY_POINT, RESULTS, Command, result_type
 from headroles.results.result import Result, describe, figure_function
+from headroles.roles import RoleOptions
+from headroles.roles.choice import ROLE_GROUPS, only_for
 from tests.conftest import make_scores
 
 PACKAGE = Path(headroles.__file__).parent
@@ -149,6 +151,84 @@ def test_a_study_made_by_the_recipe_is_everywhere(package: Path, tmp_path: Path)
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def package_with_role(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package in which the recipe for roles was followed by the letter."""
+    folder = tmp_path_factory.mktemp("role")
+    shutil.copytree(PACKAGE, folder / "headroles", ignore=shutil.ignore_patterns("__pycache__"))
+    section = RECIPE.read_text(encoding="utf-8").partition("## How to add a role\n")[2]
+    module, line = re.findall(r"```py\n(.*?)```", section.partition("\n## ")[0], re.S)
+    place = folder / module.splitlines()[0].removeprefix("# ")
+    assert not place.exists()
+    place.write_text(module)
+    choice = folder / "headroles" / "roles" / "choice.py"
+    text = choice.read_text()
+    for before, after in (
+        (
+            "from headroles.roles import catalogue, ",
+            "from headroles.roles import catalogue, initial, ",
+        ),
+        ('    "confidence": ', f'{line}    "confidence": '),
+        ("class RoleOptions(", "class RoleOptions(initial.InitialOptions, "),
+    ):
+        assert text.count(before) == 1
+        text = text.replace(before, after)
+    choice.write_text(text)
+    return folder
+
+
+USE_OF_ROLE = """
+import sys
+from typer.testing import CliRunner
+from headroles import HeadScores, RoleTable
+from headroles.cli import app
+
+def run(code, *arguments):
+    done = CliRunner().invoke(app, [*arguments])
+    assert done.exit_code == code, done.output + done.stderr
+    return " ".join((done.stdout if code == 0 else done.stderr).split())
+
+model, corpus, out = sys.argv[1:]
+scoring = ("classify", model, corpus, "--out", out)
+assert "same, initial, confidence" in run(0, "score", "--help")
+assert "--initial-words" in run(0, "classify", "--help")
+refused = run(2, *scoring, "--roles", "local", "--initial-words", "2")
+assert "(--initial-words) has no effect without the role initial" in refused
+assert "did you mean 'initial'" in run(2, *scoring, "--roles", "initil")
+named = ("--roles", "local,initial", "--initial-words", "2", "--threshold", "0.01")
+printed = run(0, *scoring, *named)
+assert "the first words of the sentence" in printed, printed
+table = RoleTable.load(out)
+assert table.roles == ("local", "initial")
+assert len(table.heads_with("the first words of the sentence")) == 12
+assert len(table.where(role="initial").frame) == 12
+assert "the first words of the sentence" in table.export("latex").decode()
+role = HeadScores.load(out).roles[1]
+assert (role.unit, role.kind, role.meaning) == ("words", "tokens", {"initial_words": 2})
+assert "[" in run(0, "examples", out, "--head", "0-0", "--role", "initial", "--no-weights")
+"""
+
+
+def test_a_role_made_by_the_recipe_is_everywhere(
+    package_with_role: Path, bert_folder: Path, sample: Path, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", USE_OF_ROLE, str(bert_folder), str(sample), str(tmp_path / "out")],
+        env={**os.environ, "PYTHONPATH": str(package_with_role)},
+        cwd=package_with_role,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_option_of_a_role_is_marked_with_its_group() -> None:
+    """The options of roles in general are those of naming them."""
+    unmarked = {field.name for field in fields_of(RoleOptions) if not only_for(field)}
+    assert unmarked == {"roles", "preset", "beyond_offset"}
+    assert {only_for(field) for field in fields_of(RoleOptions)} - {""} <= {*ROLE_GROUPS}
 
 
 # Studies of other packages

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from headroles.corpus import Sentence
 from headroles.errors import CorpusError, UsageError
@@ -58,10 +58,14 @@ def _names(given: Any) -> tuple[str, ...]:
 class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
     """Options that choose the roles to score."""
 
+    in_texts: ClassVar[Mapping[str, str]] = {
+        "groups": ", ".join(ROLE_GROUPS),
+        "defaults": ", ".join(DEFAULT_GROUPS),
+    }
+
     roles: Annotated[Sequence[str] | None, Convert(_names)] = None
-    """Roles to score, separated by commas: groups (local, delimiter, block, syntactic, position,
-    self, punctuation, rare, same, confidence, entropy, distance), ids such as position:-2, all,
-    or MODULE:FUNCTION for a function of yours; left out: local, delimiter, block, syntactic.
+    """Roles to score, separated by commas: groups ({groups}), ids such as position:-2, all,
+    or MODULE:FUNCTION for a function of yours; left out: {defaults}.
 
     A group stands for all of its roles: delimiter
     also scores delimiter:cls and delimiter:sep. In Python, a function of yours may stand in the

@@ -26,7 +26,6 @@ from typing import Any, TypeAlias
 from headroles.corpus import MISSING, Sentence, make_examples
 from headroles.errors import UsageError
 from headroles.options import split_names
-from headroles.role_names import is_contrast, is_other_trees
 from headroles.roles.batch import WORDS
 from headroles.roles.catalogue import marks_of
 from headroles.roles.pairs import BACK, FORTH, FindLinks, Link, Pairs
@@ -89,10 +88,6 @@ def own_roles(name: str, context: Context, with_contrasts: bool) -> Iterator[Rol
     """
     function: Find = getattr(name, "function", None) or load_function(name)
     name = str(name)
-    if is_contrast(name) or is_other_trees(name):
-        raise UsageError(
-            f"the role {name} would have the name of a contrast or a control; rename the function"
-        )
     find = Finder(name, function)
     if find.is_across:
         examples = make_examples(context.sentences, "adjacent")

@@ -357,17 +357,6 @@ class TestFunctions:
         with pytest.raises(UsageError, match=r"two functions have the name .*<lambda>; rename"):
             RoleOptions(roles=[lambda _: {0}, lambda _: {1}])
 
-    def test_a_role_does_not_have_the_name_of_a_contrast_or_a_control(self) -> None:
-        for reserved in ("beyond_offset", "other_trees"):
-
-            def find(sentence: Sentence) -> set[int]:
-                return {0}
-
-            find.__qualname__ = reserved
-            options = RoleOptions(roles=[find])
-            with pytest.raises(UsageError, match=rf":{reserved} would have the name of a contrast"):
-                choose_roles(options, (), SCORES["bias"], [ANN])
-
     @pytest.mark.parametrize(
         ("name", "line", "message"),
         [
