@@ -21,7 +21,6 @@ import pandas as pd
 
 import headroles as hr
 from docs.studies.roles import Rows, show
-from headroles.roles import is_arc
 
 CONTROLS = ("trees", "words", "weights")
 HEADS = [
@@ -90,9 +89,9 @@ def atlas_of(folder: Path) -> pd.DataFrame:
 def by_encoder(folder: Path) -> Rows:
     """Count the heads with each role."""
     for name, table in results(folder, "roles"):
-        controls = table.facts["controls"]
+        controls, arcs = table.facts["controls"], table.groups.pairs
         found = {
-            control: len({tuple(h) for role, hs in heads.items() if is_arc(role) for h in hs})
+            control: len({tuple(h) for role, hs in heads.items() if role in arcs for h in hs})
             for control, heads in controls.items()
         }
         has = {role: role == "syntactic" or role in table.roles for role in COUNTED}

@@ -34,7 +34,6 @@ import pandas as pd
 import headroles as hr
 from docs.studies.roles import show
 from headroles.corpus import Corpus, Sentence, Skipped
-from headroles.roles import is_arc
 
 ANY = "any of arcs"
 Head = tuple[int, int]
@@ -128,7 +127,7 @@ def how_read(name: str, place: Path, folders: dict[str, Path]) -> dict[str, obje
 
 def with_arcs(table: hr.RoleTable) -> pd.DataFrame:
     """Return the rows of heads that have roles of arcs, which takes their contrast too."""
-    return table.frame[table.frame["assigned"] & table.frame["role"].map(is_arc)]
+    return table.frame[table.frame["assigned"] & table.frame["role"].isin(table.groups.pairs)]
 
 
 def heads_a_layer(table: hr.RoleTable) -> int:
@@ -144,10 +143,14 @@ def heads_in(rows: pd.DataFrame) -> set[Head]:
 def shared(folders: dict[str, Path], place: Path) -> Iterator[dict[str, object]]:
     """Count heads with each role by language, in all, by chance, and certified in all."""
     tables = {name: hr.RoleTable.load(folder) for name, folder in folders.items()}
-    certified_in = replicate(folders, place.with_name(f"{place.name}-replicated")).frame
+    replication = replicate(folders, place.with_name(f"{place.name}-replicated"))
+    certified_in = replication.frame
     in_all = certified_in[certified_in["replicated"] & certified_in["at_least"].eq(len(folders))]
-    heads = {name: by_role(table.frame[table.frame["assigned"]]) for name, table in tables.items()}
-    of_all = by_role(in_all)
+    heads = {
+        name: by_role(table.frame[table.frame["assigned"]], table.groups.pairs)
+        for name, table in tables.items()
+    }
+    of_all = by_role(in_all, replication.groups.pairs)
     n_heads = heads_a_layer(next(iter(tables.values())))
     roles = list(dict.fromkeys(role for table in tables.values() for role in table.roles))
     for role in [*roles, ANY]:
@@ -161,10 +164,10 @@ def shared(folders: dict[str, Path], place: Path) -> Iterator[dict[str, object]]
         }
 
 
-def by_role(rows: pd.DataFrame) -> dict[str, set[Head]]:
-    """Return the heads of each role, and of any role of arcs."""
+def by_role(rows: pd.DataFrame, arcs: list[str]) -> dict[str, set[Head]]:
+    """Return the heads of each role, and of any role of ``arcs``."""
     found = {str(role): heads_in(own) for role, own in rows.groupby("role")}
-    return {**found, ANY: heads_in(rows[rows["role"].map(is_arc)])}
+    return {**found, ANY: heads_in(rows[rows["role"].isin(arcs)])}
 
 
 def by_chance(languages: list[set[Head]], n_heads: int) -> float:
