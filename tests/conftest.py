@@ -20,7 +20,7 @@ from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedTokenizerFast
 
 from headroles import HeadScores, Role, sample_treebank
-from headroles.record import Record
+from headroles.record import Record, RecordedRole, whole_roles
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Verbatim, as_text, brief
 from headroles.roles import SCORES, RoleOptions, choose_roles
@@ -199,7 +199,8 @@ _KNOWN = {
 
 def make_roles(ids: Sequence[str]) -> tuple[Role, ...]:
     """The roles of these ids, made up where there is none."""
-    return tuple(_KNOWN.get(name, Role(name)) for name in ids)
+    made = whole_roles(RecordedRole(name, unit="tokens") for name in ids)
+    return tuple(_KNOWN.get(role.id, Role.from_record(role)) for role in made)
 
 
 def make_scores(
