@@ -341,7 +341,8 @@ def test_every_score_and_every_piece_of_a_role_is_recorded() -> None:
         assert ScoreFacts.read({**SCORED, "score": name}).score == name
     role = Role("local", unit="tokens", thresholds={"bias": 2.0})
     written = plain(role.to_record())
-    assert written == {"id": "local", "unit": "tokens", "thresholds": {"bias": 2}}
+    expected = {"id": "local", "unit": "tokens", "thresholds": {"bias": 2}, "words": "local"}
+    assert written == expected
     (recorded,) = ScoreFacts.read({**SCORED, "roles": [written]}).roles
     assert Role.from_record(recorded) == role
 
