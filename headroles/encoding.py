@@ -16,7 +16,7 @@ from headroles.arrays import IntArray
 from headroles.corpus import ROOT, Example, Sentence, Skipped
 from headroles.errors import TokenizerError, is_panic, lacks_memory
 from headroles.word_starts import joined_words, lone_spaces
-from headroles.wording import in_one_line
+from headroles.wording import as_given, in_one_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -358,6 +358,37 @@ def _as_array(values: Alignment, missing: int) -> IntArray:
     return np.asarray([missing if value is None else value for value in values], dtype=np.int64)
 
 
+def words_of_pieces(name: str, given: Any) -> list[int | None]:
+    """Return the alignment of a sentence as numbers of Python.
+
+    ``given`` is an alignment, or the encoding of a tokenizer, which knows it. Raises TokenizerError
+    that ``name``s the sentence for what numbers no words.
+    """
+    remedy = "give the number of its word, from 0, for each piece, and None for special tokens"
+    if callable(getattr(given, "word_ids", None)):
+        with tokenizer_failures(f"the encoding of {name!r} does not know its words"):
+            given = given.word_ids(0)
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise TokenizerError(f"the alignment of {name!r} is {as_given(given)}; {remedy}")
+    if hasattr(given, "tolist"):
+        given = given.tolist()
+    numbers = list(given) if isinstance(given, Iterable) else [given]
+    words = [None if number is None else _whole(number) for number in numbers]
+    for number, word in zip(numbers, words, strict=True):
+        if word is None and number is not None:
+            raise TokenizerError(f"the alignment of {name!r} holds {as_given(number)}; {remedy}")
+    return words
+
+
+def _whole(number: Any) -> int | None:
+    """Return a whole number as one of Python; None for other values."""
+    try:
+        whole = None if isinstance(number, str | bytes) else int(number)
+        return whole if whole == number else None
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return None
+
+
 class AlignedEncoder(ExampleEncoder):
     """Encoder of sentences by the ``alignment`` of each id.
 
@@ -366,7 +397,7 @@ class AlignedEncoder(ExampleEncoder):
 
     def __init__(self, alignment: Mapping[str, Alignment]) -> None:
         self._alignment = alignment
-        self._max_tokens = max(map(len, alignment.values()), default=0)
+        self._max_tokens = 10**30  # it was read whole
         self._unknown, self._spaces = None, []
         self.counts = Counter()
 
@@ -388,7 +419,7 @@ class AlignedEncoder(ExampleEncoder):
         given = self._alignment[example.id]
         n_words = len(example.sentences[0].words)
         for number in given:
-            if number is not None and (int(number) != number or not 0 <= number < n_words):
+            if number is not None and not 0 <= number < n_words:
                 raise TokenizerError(
                     f"the alignment of {example.id!r} names the word {number!r}; use 0 to "
                     f"{n_words - 1} for words and None for special tokens"

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.fuzz import commands, corpora, folders, go_through, lies, spacing
+from benchmarks.fuzz import attention, commands, corpora, folders, go_through, lies, spacing
 
 SURFACES = {
     **corpora.SURFACES,
@@ -15,6 +15,7 @@ SURFACES = {
     **commands.SURFACES,
     **folders.SURFACES,
     **lies.SURFACES,
+    **attention.SURFACES,
 }
 
 

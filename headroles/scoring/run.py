@@ -13,10 +13,11 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from msgspec import structs
 
 from headroles.corpus import Corpus, PreparedCorpus, Skipped, as_corpus, prepared
-from headroles.encoding import TOO_LONG, EncodedExample
+from headroles.encoding import TOO_LONG, EncodedExample, tokenizer_failures
 from headroles.errors import CorpusError, UsageError
 from headroles.models.attention.functions import SavedAttention
 from headroles.models.attention.reader import AttentionReader, open_reader
+from headroles.models.attention.stored import sentences_of_batch
 from headroles.models.loading.encoder import Attending, LoadedModel, load_encoder
 from headroles.options import fields_of, takes
 from headroles.passes.loop import Budget
@@ -132,8 +133,17 @@ def score_attention(
     """
     corpus = as_corpus(sentences)
     if not callable(alignment):  # no tokenizer
-        alignment = _by_id(alignment, corpus, "alignment")
+        alignment = _by_id(_of_sentences(alignment), corpus, "alignment")
+    arrays = sentences_of_batch(arrays, sum(1 for _ in corpus))
     return score_heads(SavedAttention(_by_id(arrays, corpus, "arrays"), alignment), corpus, options)
+
+
+def _of_sentences(encoding: Any) -> Any:
+    """Return the words of pieces in each sentence of a tokenizer's encoding; other values as is."""
+    if not callable(getattr(encoding, "word_ids", None)):
+        return encoding
+    with tokenizer_failures("the encoding does not know its words"):
+        return [encoding.word_ids(row) for row in range(len(encoding["input_ids"]))]
 
 
 def _by_id(given: Any, corpus: Corpus, name: str) -> Any:
@@ -151,7 +161,8 @@ def _by_id(given: Any, corpus: Corpus, name: str) -> Any:
     ids = [sentence.id for sentence in corpus]
     if len(given) != len(ids):
         raise UsageError(
-            f"there are {len(given)} {name} for {len(ids)} sentences; give one for each sentence"
+            f"there are {len(ids)} sentences, and {len(given)} entries in the {name}; give one for "
+            "each sentence"
         )
     return dict(zip(ids, given, strict=True))
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers as hf
 from safetensors.numpy import save_file
 from transformers import BigBirdConfig, BigBirdModel
 
@@ -247,7 +248,7 @@ def test_more_than_attention_is_refused_by_name() -> None:
 @pytest.mark.parametrize(
     ("arrays", "aligned", "message"),
     [
-        ({"first": saved()["first"]}, alignment(), r"has no array for 'third' \(it has first\)"),
+        ({"first": saved()["first"]}, alignment(), r"has no array for 'second' \(it has first\)"),
         (saved(), {"first": alignment()["first"]}, "the alignment has no sentence 'second'"),
         ({**saved(), "second": saved()["third"]}, alignment(), r"for 'second'; .*2, 3, 4, 4"),
         ({**saved(), "second": saved()["second"][:1]}, alignment(), r"\(1, 3, 4, 4\) for 'second'"),
@@ -256,7 +257,11 @@ def test_more_than_attention_is_refused_by_name() -> None:
         (saved(), {**alignment(), "second": [None, 0, 7, None]}, "'second' names the word 7"),
         (saved(), {**alignment(), "second": [None, 1, 0, None]}, "'second' has words out of order"),
         (saved(), {**alignment(), "second": [0, None, None, 1]}, "a special token between words"),
-        (list(saved().values())[:2], alignment(), "there are 2 arrays for 3 sentences"),
+        (
+            list(saved().values())[:2],
+            alignment(),
+            "3 sentences, and 2 entries in the arrays",
+        ),
         (3, alignment(), "the arrays are a int"),
         ({}, alignment(), "holds no arrays"),
         ("no.npz", alignment(), "no.npz cannot be read"),
@@ -370,3 +375,122 @@ def test_big_bird_with_full_attention_is_read() -> None:
     config = BigBirdConfig(vocab_size=60, attention_type="original_full", **sizes)
     with open_reader(find_stack(BigBirdModel(config).eval())) as reader:
         assert reader.n_heads == 2
+
+
+WIDTH = 16
+"""Pieces of the padded arrays below, more than any sentence has."""
+
+
+def padded(weights: Any, filler: float, at_start: bool = False) -> Any:
+    """Weights within a longer text: no piece attends to its padding, whose rows hold ``filler``."""
+    n = weights.shape[-1]
+    place = slice(WIDTH - n, None) if at_start else slice(n)
+    longer = np.full((*weights.shape[:2], WIDTH, WIDTH), filler)
+    longer[..., place, :] = 0
+    longer[..., place, place] = weights
+    return longer
+
+
+@pytest.mark.parametrize("filler", [0, 1 / WIDTH, np.nan])
+@pytest.mark.parametrize("at_start", [False, True])
+@pytest.mark.parametrize("aligned", ["word_ids of the batch", "word_ids", "tokenizer"])
+def test_padding_is_cut_off(filler: float, at_start: bool, aligned: str) -> None:
+    arrays = {name: padded(weights, filler, at_start) for name, weights in saved().items()}
+    words: Any = TOKENIZER if aligned == "tokenizer" else alignment()
+    if aligned == "word_ids of the batch":
+        for name, ids in words.items():
+            beside = [None] * (WIDTH - len(ids))
+            words[name] = [*beside, *ids] if at_start else [*ids, *beside]
+    found = score_attention(arrays, SENTENCES, words, roles=["self", "delimiter"])
+    assert np.array_equal(found.values, score(SavedAttention(saved(), TOKENIZER)).values)
+
+
+def test_special_tokens_that_attend_to_themselves_alone_are_no_padding() -> None:
+    arrays = {}
+    for name, weights in saved().items():
+        n = weights.shape[-1]  # each piece attends to the next one, the last two to themselves
+        arrays[name] = np.eye(n)[[*range(1, n - 1), n - 2, n - 1]][None, None]
+    found = score_attention(arrays, SENTENCES, alignment(), roles=["self"])
+    assert found.values.ravel().tolist() == [2.0] * len(arrays)  # 2 of n rows, n times uniform
+
+
+def outputs(attentions: Any) -> Any:
+    return hf.modeling_outputs.BaseModelOutput(attentions=attentions)
+
+
+FORMS: dict[str, Callable[[Any], Any]] = {
+    "with a gradient": lambda weights: weights.requires_grad_(),
+    "sparse": lambda weights: weights.to_sparse(),
+    "other bytes": lambda weights: weights.numpy().astype(">f8"),
+    "long numbers": lambda weights: weights.numpy().astype(np.longdouble),
+    "layers": lambda weights: tuple(layer[None] for layer in weights),
+    "outputs": lambda weights: outputs(tuple(layer[None] for layer in weights)),
+    "a batch of one": lambda weights: weights[None],
+    "stacked layers of one": lambda weights: weights[:, None],
+    "lists": lambda weights: weights.tolist(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_attention_is_read_in_every_plain_form(form: str) -> None:
+    arrays = [FORMS[form](torch.from_numpy(weights)) for weights in saved().values()]
+    found = score_attention(arrays, SENTENCES, alignment(), roles=["self", "delimiter"])
+    assert np.array_equal(found.values, score(SavedAttention(saved(), TOKENIZER)).values)
+
+
+def test_half_precision_is_read_in_its_own_tolerance() -> None:
+    arrays = {name: torch.from_numpy(weights).bfloat16() for name, weights in saved().items()}
+    found = score_attention(arrays, SENTENCES, alignment(), roles=["self", "delimiter"])
+    np.testing.assert_allclose(found.values, score(attend).values, rtol=2e-2)
+    arrays["second"] = torch.from_numpy(saved()["second"])
+    with pytest.raises(ModelError, match=r"float32 for 'second' and torch\.bfloat16 before"):
+        score_attention(arrays, SENTENCES, alignment(), roles=["self"])
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_outputs_of_a_batch_are_read_with_its_encoding(whole: bool) -> None:
+    texts = [list(words) for words in WORDS.values()]
+    encoding = TOKENIZER(texts, is_split_into_words=True, padding=True)
+    pieces = {name: np.array(rows) for name, rows in encoding.items()}
+    layers = tuple(layer_by_layer(pieces))
+    given = outputs(layers) if whole else layers
+    found = score_attention(given, SENTENCES, encoding, roles=["self", "delimiter"])
+    assert_same_sums(found.values, score(attend).values)
+    of_two, two = tuple(layer[:2] for layer in layers), list(alignment().values())[:2]
+    with pytest.raises(UsageError, match="2 tensors of 2 entries each, which may be layers or"):
+        score_attention(of_two, SENTENCES[:2], two)
+    own = score(lambda given: outputs(tuple(layer_by_layer(given))))
+    assert_same_sums(own.values, found.values)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["[CLS]", "it", "was", "[SEP]"], r"'second' holds '\[CLS\]'; give the number of its word"),
+        ([None, "0", "1", None], "'second' holds '0'; give the number"),
+        ([None, 0, float("nan"), None], "'second' holds nan"),
+        ([None, 0, float("inf"), None], "'second' holds inf"),
+        ([-1, 0, 1, -1], "'second' names the word -1; use 0 to 1"),
+        ("[CLS] it was [SEP]", "'second' is '.CLS. it was .SEP.'; give the number"),
+        (3, "'second' is 3; give the number"),
+    ],
+)
+def test_alignments_without_numbers_are_refused(words: Any, message: str) -> None:
+    with pytest.raises(TokenizerError, match=message):
+        score_attention(saved(), SENTENCES, {**alignment(), "second": words}, roles=["self"])
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (None, "values of type object"),
+        ([[1, 2], [3]], "inhomogeneous"),
+        (np.ones((2, 3, 4, 4), complex) / 4, "values of type complex128"),
+        (torch.ones((2, 3, 4, 4), dtype=torch.complex64) / 4, "complex numbers"),
+        (torch.ones((2, 3, 4, 4), device="meta"), "meta"),
+        (outputs(None), "it has no attentions: call the model with output_attentions=True"),
+    ],
+)
+def test_arrays_without_real_numbers_are_refused(array: Any, message: str) -> None:
+    with pytest.raises(ModelError, match=f"the array for 'second' .* cannot be read .*{message}"):
+        score_attention({**saved(), "second": array}, SENTENCES, alignment(), roles=["self"])

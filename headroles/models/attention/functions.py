@@ -22,9 +22,17 @@ from transformers import PreTrainedTokenizerBase
 
 from headroles.arrays import IntArray
 from headroles.corpus import ROOT, Example, Sentence
-from headroles.encoding import Alignment, ExampleEncoder, collate
+from headroles.encoding import Alignment, ExampleEncoder, collate, words_of_pieces
 from headroles.errors import HeadRolesError, ModelError, ModelSupportError, UsageError, lacks_memory
 from headroles.models.attention.interface import Inputs, Pass
+from headroles.models.attention.stored import (
+    as_tensor,
+    as_weights,
+    attentions_of,
+    cut_to,
+    pieces_alone,
+    real_pieces,
+)
 from headroles.storage import check_regular
 from headroles.wording import in_one_line, listed, with_type
 
@@ -49,13 +57,15 @@ class SavedAttention:
 
     Args:
         arrays: for each sentence weights (layers, heads, pieces, pieces), rows being queries, each
-            with a sum of 1; a mapping, or an ``.npz`` or ``.safetensors`` file with an array named
-            after each sentence.
+            with a sum of 1, or ``outputs.attentions`` as a model gives it; a mapping, or an
+            ``.npz`` or ``.safetensors`` file with an array named after each sentence.
         alignment: the word of each piece. For each sentence a list with the number of its word,
             from 0, for each piece, None for a special token (``word_ids`` of a fast tokenizer); or
             the tokenizer itself, loaded or as a folder or hub id.
 
-    Arrays are read, and defective ones rejected with a ModelError, when they are scored.
+    Padding, which no piece of the sentence attends to, is cut off: arrays of a whole batch and its
+    ``word_ids`` fit as they are. Arrays are read, and defective ones rejected with a ModelError,
+    when they are scored.
 
     >>> uniform = np.full((1, 2, 4, 4), 1 / 4)  # one layer of two heads, four pieces
     >>> saved = SavedAttention({"s-1": uniform}, {"s-1": [None, 0, 1, None]})
@@ -64,7 +74,7 @@ class SavedAttention:
     """
 
     arrays: Mapping[str, Any] | str | Path
-    alignment: Mapping[str, Alignment] | PreTrainedTokenizerBase | str | Path | None = None
+    alignment: Mapping[str, Any] | PreTrainedTokenizerBase | str | Path | None = None
 
     @property
     def name(self) -> str:
@@ -75,10 +85,25 @@ class SavedAttention:
     def digest(self) -> str:
         """Digest of all arrays and of the words of their pieces."""
         words = ""
-        if isinstance(self.alignment, Mapping):
-            listing = str([(name, list(words)) for name, words in self.alignment.items()])
+        if self.words is not None:
+            listing = str(list(self.words.items()))
             words = hashlib.sha256(listing.encode()).hexdigest()
         return f"{self._stored[2]} {words}"
+
+    @cached_property
+    def words(self) -> Mapping[str, Alignment] | None:
+        """The word of each piece, padding included; None if a tokenizer says it.
+
+        Raises TokenizerError for an entry that numbers no words.
+        """
+        if not isinstance(self.alignment, Mapping):
+            return None
+        return {name: words_of_pieces(name, given) for name, given in self.alignment.items()}
+
+    def unpadded_words(self, name: str) -> Alignment | None:
+        """Return the word of each piece of a sentence without padding; None if it has no entry."""
+        words = (self.words or {}).get(name)
+        return None if words is None else words[real_pieces(self.read(name), words)]
 
     @cached_property
     def _stored(self) -> tuple[list[str], Callable[[str], Any], str]:
@@ -87,8 +112,10 @@ class SavedAttention:
         if isinstance(arrays, Mapping):
             digest = hashlib.sha256()
             for name in arrays:
-                values = np.ascontiguousarray(arrays[name])
-                digest.update(f"{name}{values.shape}{values.dtype}".encode() + values.tobytes())
+                values = self._weights(name, arrays.__getitem__)
+                kind = str(values.dtype).removeprefix("torch.")
+                digest.update(f"{name}{tuple(values.shape)}{kind}".encode())
+                digest.update(values.contiguous().flatten().view(torch.uint8).numpy().tobytes())
             stored = list(arrays), arrays.__getitem__, digest.hexdigest()
         elif isinstance(arrays, str | Path):
             stored = _open_file(Path(arrays))
@@ -112,31 +139,76 @@ class SavedAttention:
                 f"{self.name} has no array for {name!r} (it has {listed(names)}); name each "
                 "array as its sentence"
             )
-        name = name or names[0]
+        weights = self._weights(name or names[0], get)
+        return weights if weights.dtype in TOLERANCE else weights.float()
+
+    def _weights(self, name: str, get: Callable[[str], Any]) -> Tensor:
+        """Return the weights of an example in their own precision."""
         try:
-            array = get(name)
-            return array if isinstance(array, Tensor) else torch.from_numpy(np.array(array))
+            weights = as_weights(get(name))
+            weights.data_ptr()  # which a tensor without numbers lacks
         except Exception as error:  # a damaged file, objects, texts
             raise ModelError(
                 f"the array for {name!r} in {self.name} cannot be read ({in_one_line(error)}); "
                 "save it again as an array of numbers"
             ) from error
+        return weights
 
     def attend(self, inputs: Inputs, names: Sequence[str]) -> Tensor:
-        """Return the attention of a batch (batch, layers, heads, query, key)."""
-        layers, heads = (*self.read().shape, 0, 0)[:2]
-        arrays, width = list(map(self.read, names)), inputs["attention_mask"].shape[1]
-        padded = arrays[0].new_zeros((len(arrays), layers, heads, width, width))
-        lengths = inputs["attention_mask"].sum(dim=1).tolist()
-        for row, (weights, n) in enumerate(zip(arrays, lengths, strict=True)):
+        """Return the attention of a batch (batch, layers, heads, query, key), without padding."""
+        first = self.read()
+        layers, heads = (*first.shape, 0, 0)[:2]
+        width, lengths = inputs["attention_mask"].shape[1], inputs["attention_mask"].sum(dim=1)
+        padded = first.new_zeros((len(names), layers, heads, width, width))
+        for row, (name, n) in enumerate(zip(names, lengths.tolist(), strict=True)):
+            weights = self._cut(name, n)
             if weights.shape != (layers, heads, n, n) or not weights.numel():
                 raise ModelError(
                     f"{self.name} has an array of shape {tuple(weights.shape)} for "
-                    f"{names[row]!r}; (layers, heads, query, key) must be {(layers, heads, n, n)}, "
+                    f"{name!r}; (layers, heads, query, key) must be {(layers, heads, n, n)}, "
                     "by the first array and the pieces of the sentence"
+                )
+            if weights.dtype != first.dtype:
+                raise ModelError(
+                    f"{self.name} has numbers of type {weights.dtype} for {name!r} and "
+                    f"{first.dtype} before; save all arrays in one precision"
                 )
             padded[row, :, :, :n, :n] = weights
         return padded
+
+    def _cut(self, name: str, n: int) -> Tensor:
+        """Return the weights among the ``n`` pieces of a sentence, if all others are padding."""
+        weights = self.read(name)
+        if (words := (self.words or {}).get(name)) is not None:
+            place = real_pieces(weights, words)
+            if place.stop - place.start == n and weights.shape[-1] == len(words):
+                return weights[..., place, place]
+        return cut_to(weights, n)
+
+
+class UnpaddedWords(Mapping[str, Alignment]):
+    """The word of each piece of saved attention without padding, which its arrays tell.
+
+    Each array is read when its sentence is asked for.
+    """
+
+    def __init__(self, saved: SavedAttention) -> None:
+        self._saved = saved
+
+    def __getitem__(self, name: str) -> Alignment:
+        words = self._saved.unpadded_words(name)
+        if words is None:
+            raise KeyError(name)
+        return words
+
+    def __contains__(self, name: object) -> bool:
+        return name in (self._saved.words or {})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._saved.words or {})
+
+    def __len__(self) -> int:
+        return len(self._saved.words or {})
 
 
 def _open_file(file: Path) -> tuple[list[str], Callable[[str], Any], str]:
@@ -247,18 +319,18 @@ class FunctionAttention:
 
     def _steps(self, inputs: Inputs, names: Sequence[str]) -> Iterator[Tensor]:
         """Yield the layers as the function returns them."""
-        given = self.attend(inputs, names)
+        given = attentions_of(self.attend(inputs, names))
         if hasattr(given, "shape"):
-            attention = _as_tensor(given)
+            attention = as_tensor(given)
             if attention.dim() != _ATTENTION:
                 raise self._misshapen(attention, "(batch, layers, heads, query, key)", names)
             given = attention.unbind(1)
-        if not isinstance(given, Iterable):
+        if not isinstance(given, Iterable) or isinstance(given, Mapping):
             raise ModelError(
                 f"{self.source} gives a value of type {type(given).__name__} for {_batch(names)}; "
                 "it must give arrays, or an iterable over the layers"
             )
-        yield from map(_as_tensor, given)
+        yield from map(as_tensor, given)
 
     def _misshapen(self, weights: Tensor, needed: str, names: Sequence[str]) -> ModelError:
         return ModelError(
@@ -310,13 +382,6 @@ def _batch(names: Sequence[str]) -> str:
     return f"{names[0]!r}{others}" if names else "a batch"
 
 
-def _as_tensor(given: Any) -> Tensor:
-    if isinstance(given, Tensor):
-        return given.detach()
-    array = np.asarray(given)
-    return torch.from_numpy(array if array.flags.writeable else array.copy())
-
-
 def without_padding(inputs: Inputs, row: int) -> dict[str, Tensor]:
     """Return one example of a batch without its padding."""
     n = int(inputs["attention_mask"][row].sum())
@@ -337,7 +402,9 @@ def make_attention(
     depends on others in its batch, and UsageError for what cannot hold arrays.
     """
     if isinstance(given, SavedAttention):
-        names, width = given._stored[0][:1], given.read().shape[-1:].numel()
+        names = given._stored[0][:1]
+        words = given.unpadded_words(names[0])
+        width = pieces_alone(given.read()) if words is None else len(words)
         saved = FunctionAttention(given.attend, given.name, device, digest=given.digest)
         return saved.tried({"attention_mask": torch.ones((1, width), dtype=torch.long)}, names)
 

@@ -21,6 +21,7 @@ from headroles.models.attention.functions import (
     AttentionFunction,
     FunctionAttention,
     SavedAttention,
+    UnpaddedWords,
     lacks_weights,
     make_attention,
     name_of,
@@ -194,8 +195,9 @@ def check_is_model(model: Any) -> None:
 def _load_function(given: AttentionFunction | SavedAttention, options: ModelOptions) -> LoadedModel:
     """Load attention of the user's own in place of an encoder."""
     device, alignment = choose_device(options.device), getattr(given, "alignment", None)
-    by_words = alignment if isinstance(alignment, Mapping) else None
-    if by_words is not None:
+    by_words = None
+    if isinstance(given, SavedAttention) and given.words is not None:
+        by_words = UnpaddedWords(given)
         tokenizer = stand_in_tokenizer()
     else:
         tokenizer = fit_to_words(load_tokenizer(options.tokenizer or alignment or "", options))
