@@ -391,7 +391,7 @@ def padded(weights: Any, filler: float, at_start: bool = False) -> Any:
     return longer
 
 
-@pytest.mark.parametrize("filler", [0, 1 / WIDTH, np.nan])
+@pytest.mark.parametrize("filler", [0.0, 1 / WIDTH, np.nan])
 @pytest.mark.parametrize("at_start", [False, True])
 @pytest.mark.parametrize("aligned", ["word_ids of the batch", "word_ids", "tokenizer"])
 def test_padding_is_cut_off(filler: float, at_start: bool, aligned: str) -> None:
