@@ -403,8 +403,8 @@ def make_attention(
     """
     if isinstance(given, SavedAttention):
         names = given._stored[0][:1]
-        words = given.unpadded_words(names[0])
-        width = pieces_alone(given.read()) if words is None else len(words)
+        aligned = given.unpadded_words(names[0])
+        width = pieces_alone(given.read()) if aligned is None else len(aligned)
         saved = FunctionAttention(given.attend, given.name, device, digest=given.digest)
         return saved.tried({"attention_mask": torch.ones((1, width), dtype=torch.long)}, names)
 
