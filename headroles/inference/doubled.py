@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from headroles.arrays import FloatArray, IndexArray, IntArray
 
@@ -64,6 +62,9 @@ def find_clusters(
     pairs = [*_sharing(text[is_text], document[is_text], lengths[is_text], sizes)]
     if not pairs:
         return separate
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
     first, second = np.array(pairs).T
     links = coo_matrix((np.ones(len(pairs)), (first, second)), shape=(n, n))
     n_clusters, cluster = connected_components(links, directed=False)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -22,8 +22,10 @@ from headroles.scoring.options import CorpusPart
 from headroles.scoring.scores import HeadScores, write_scores
 from headroles.scoring.shares import Share, deal, put_together
 from headroles.scoring.tables import Fields, read_row_groups
-from headroles.scoring.windows import Window
 from headroles.storage import OpenParts, Parts
+
+if TYPE_CHECKING:
+    from headroles.scoring.windows import Window
 
 _PATIENCE = timedelta(days=30)
 """Longest wait for other processes; one of them may be reading a large corpus."""

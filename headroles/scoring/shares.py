@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from headroles.scoring.scores import HeadScores
-from headroles.scoring.windows import Window
+
+if TYPE_CHECKING:
+    from headroles.scoring.windows import Window
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from msgspec import Meta, structs
 from headroles.corpus import Corpus, make_examples, prepared, read_conllu
 from headroles.encoding import check_known_pieces
 from headroles.errors import CorpusError, UsageError
-from headroles.models.heads.stack import Stack, find_stack
 from headroles.models.options import SHARED
 from headroles.models.shared.factorisation import Factors, InputMoments, factorise, score_error
 from headroles.options import Options, Seed, takes
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from headroles.arrays import BoolArray, FloatArray
+    from headroles.models.heads.stack import Stack
     from headroles.models.loading.encoder import LoadedModel, Model
     from headroles.models.loading.saved_models import CollaborativeModel
     from headroles.models.shared.sites import Site, Sums
@@ -197,6 +197,7 @@ def collaborate_heads(
     2      2    24         32
     """
     from headroles.models.attention.reader import open_reader
+    from headroles.models.heads.stack import find_stack
     from headroles.models.loading.encoder import load_encoder
     from headroles.models.loading.saved_models import CollaborativeModel
     from headroles.models.shared.sites import find_sites, install
