@@ -105,6 +105,24 @@ def check_known_pieces(n_unknown: int, n_pieces: int, text: str) -> None:
         )
 
 
+def check_embedded(
+    ids: Iterable[int], n_embeddings: int | None, tokenizer: PreTrainedTokenizerBase, text: str
+) -> None:
+    """Raise TokenizerError if ``text`` has a piece that the model has no embedding for.
+
+    Without a number of embeddings, nothing is checked.
+    """
+    highest = max(ids, default=0)
+    if n_embeddings is not None and highest >= n_embeddings:
+        raise TokenizerError(
+            f"{text} has the piece {tokenizer.convert_ids_to_tokens(highest)!r}, number {highest} "
+            f"of the tokenizer {tokenizer.name_or_path}, and the model has embeddings for "
+            f"{n_embeddings}: give the tokenizer that came with the model, remove the piece from "
+            "its files, or give the model an embedding for it with "
+            "model.resize_token_embeddings(len(tokenizer)), and train that"
+        )
+
+
 @contextmanager
 def tokenizer_failures(finding: str) -> Iterator[None]:
     """Raise TokenizerError with the ``finding`` for whatever a tokenizer raises in the block.
@@ -144,6 +162,7 @@ class ExampleEncoder:
     in Python only does not: each word is cut by itself, and its pieces are counted. No word is
     looked up by its surface form, and no example is truncated. A word that no space precedes in the
     text (`Sentence.spaces`) is cut without one, and the first as the tokenizer begins a text.
+    A piece beyond the number of embeddings, if that is known, is refused.
 
     ``counts`` covers encoded examples, not skipped ones: ``pieces`` and ``words``,
     ``unknown_pieces``, which are the tokenizer's unknown token, ``lone_spaces``, which are marks of
@@ -152,9 +171,14 @@ class ExampleEncoder:
     """
 
     def __init__(
-        self, tokenizer: PreTrainedTokenizerBase, max_tokens: int, with_token_types: bool = True
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        max_tokens: int,
+        with_token_types: bool = True,
+        n_embeddings: int | None = None,
     ) -> None:
         self._tokenizer, self._max_tokens = tokenizer, max_tokens
+        self._n_embeddings = n_embeddings
         self._with_token_types, self._unknown = with_token_types, tokenizer.unk_token_id
         self._joined = joined_words(tokenizer)
         self._spaces = [] if self._joined is None else lone_spaces(tokenizer)
@@ -176,8 +200,13 @@ class ExampleEncoder:
                 elif (cut.segments == SPECIAL).all():
                     skipped[NO_PIECES] += 1
                 else:
+                    self._check_embedded(examples[k], cut)
                     encoded[k] = self._encoded(examples[k], cut)
         return [encoded[k] for k in sorted(encoded)]
+
+    def _check_embedded(self, example: Example, cut: Cut) -> None:
+        ids = [int(cut.input_ids.max())]
+        check_embedded(ids, self._n_embeddings, self._tokenizer, repr(example.id))
 
     def _encoded(self, example: Example, cut: Cut) -> EncodedExample:
         input_ids, type_ids, segments, word_ids = cut
@@ -197,7 +226,7 @@ class ExampleEncoder:
         self.counts.update(
             pieces=int(pieces.sum()),
             unknown_pieces=int(pieces.sum() - known.sum()),
-            lone_spaces=int(np.isin(input_ids[pieces], self._spaces).sum()) if self._spaces else 0,
+            lone_spaces=sum(int((input_ids[pieces] == space).sum()) for space in self._spaces),
             words=len(sizes),
             words_without_known_piece=len(sizes) - len(np.unique(words[known])),
             words_without_pieces=int((sizes == 0).sum()),
@@ -245,6 +274,7 @@ class ExampleEncoder:
             with tokenizer_failures(
                 f"the tokenizer {tokenizer.name_or_path} cannot encode {examples[0].id!r}"
             ):
+                self._remember_joined(examples)
                 return tokenizer(
                     *words,
                     is_split_into_words=True,
@@ -258,6 +288,18 @@ class ExampleEncoder:
             for example in examples if len(examples) > 1 else ():
                 self._pieces_of([example])
             raise
+
+    def _remember_joined(self, examples: list[Example]) -> None:
+        """Cut the words that no space precedes at once, which is faster than for each sentence."""
+        if self._joined is None:
+            return
+        sentences = [sentence for example in examples for sentence in example.sentences]
+        self._joined.pieces_of(
+            sentence.words[place]
+            for sentence in sentences
+            if sentence.spaces
+            for place in self._joined.places(sentence.spaces)
+        )
 
     def _as_written(self, cut: Cut, example: Example) -> Cut:
         """Replace the pieces of the words that no space precedes in the text."""
@@ -406,6 +448,9 @@ class AlignedEncoder(ExampleEncoder):
             words = self._words_of(example)
             is_piece = words >= 0
             yield Cut(is_piece.astype(np.int64), None, np.where(is_piece, 0, SPECIAL), words)
+
+    def _check_embedded(self, example: Example, cut: Cut) -> None:
+        pass  # which piece it is is unknown
 
     def _words_of(self, example: Example) -> IntArray:
         """Return the word of each piece. Raises TokenizerError if pieces and words do not fit."""

@@ -16,7 +16,7 @@ from torch import Tensor
 from headroles.arrays import FloatArray
 from headroles.corpus.files import CorpusFile, is_dataset
 from headroles.corpus.tables import hint_of_separator, read_columns
-from headroles.encoding import check_known_pieces, tokenizer_failures
+from headroles.encoding import check_embedded, check_known_pieces, tokenizer_failures
 from headroles.errors import CorpusError, TokenizerError, UsageError
 from headroles.models.loading.encoder import LoadedModel
 from headroles.passes.loop import Budget, Passes
@@ -222,6 +222,10 @@ def passes_over(
         if n_cut:
             encoded = tokenizer(*columns, truncation=True, max_length=limit, **settings)
     _check_words(task, encoded, tokenizer.unk_token_id, objective == MASKED_LM)
+    fillers = [tokenizer.mask_token_id] if objective == MASKED_LM else []
+    for line, ids in zip(task.lines, encoded["input_ids"], strict=True):
+        text = f"line {line} of {task.file}"
+        check_embedded([*ids, *fillers], encoder.n_embeddings, tokenizer, text)
 
     def make(indices: list[int]) -> TaskBatch:
         rows = {name: [values[index] for index in indices] for name, values in encoded.items()}

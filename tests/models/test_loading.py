@@ -18,6 +18,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from headroles import find_importance, make_corpus, score_heads
+from headroles.corpus import Sentence
 from headroles.errors import ModelError, ModelSupportError, TokenizerError, UsageError
 from headroles.models.heads.stack import find_stack
 from headroles.models.loading.encoder import choose_device, load_encoder, weight_digest
@@ -469,15 +471,37 @@ class TestFoldersAsOthersLeaveThem:
         make_bert(vocab_size=900).save_pretrained(folder)
         (warning,) = load_encoder(folder).description.warnings
         assert "has embeddings for 900: check that they belong together" in warning
-        make_bert(vocab_size=60).save_pretrained(folder)
-        with pytest.raises(TokenizerError, match="has embeddings for 60: give the tokenizer that"):
-            load_encoder(folder)
+
+    def test_a_piece_beyond_the_embeddings_is_refused_if_a_text_has_it(
+        self, folder: Path, tmp_path: Path
+    ) -> None:
         tokenizer = make_tokenizer()
         size = len(tokenizer)
-        make_bert(vocab_size=size).save_pretrained(folder)
         tokenizer.add_tokens(["<user>"])
         tokenizer.save_pretrained(folder)
-        with pytest.raises(TokenizerError, match=rf"piece '<user>' .* has number {size}, and"):
+        hf.BertForMaskedLM(make_bert(vocab_size=size).config).save_pretrained(folder)
+        (warning,) = load_encoder(folder).description.warnings
+        assert f"embeddings for {size} pieces, and none for <user> of the tokenizer" in warning
+        finding = (
+            r"{} has the piece '<user>', number {} of the tokenizer .*, and the model has "
+            r"embeddings for {}: give the tokenizer that"
+        )
+        trees = {"s": "the dog sleeps", "t": "the <user> sleeps"}
+        sentences = [
+            Sentence(name, "", 0, tuple(text.split()), (1, 2, -1), ("det", "nsubj", "root"))
+            for name, text in trees.items()
+        ]
+        few = {"pairing": "none", "roles": "local"}
+        assert score_heads(folder, make_corpus(sentences[:1]), **few).n_examples == 1
+        with pytest.raises(TokenizerError, match=finding.format("'t'", size, size)):
+            score_heads(folder, make_corpus(sentences), **few)
+        lines = tmp_path / "lines.txt"
+        lines.write_text("\n".join(trees.values()))
+        with pytest.raises(TokenizerError, match=finding.format(f"line 2 of {lines}", size, size)):
+            find_importance(folder, lines)
+        tokenizer.add_special_tokens({"pad_token": "<pad>"})
+        tokenizer.save_pretrained(folder)
+        with pytest.raises(TokenizerError, match=r"padding for .* has the piece '<pad>', number"):
             load_encoder(folder)
 
 

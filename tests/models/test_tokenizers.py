@@ -15,7 +15,7 @@ import sentencepiece
 import torch
 import transformers as hf
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers, processors
-from tokenizers.models import BPE, Unigram, WordLevel
+from tokenizers.models import BPE, Unigram, WordLevel, WordPiece
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
@@ -27,7 +27,7 @@ from headroles.models.attention.reader import open_reader
 from headroles.models.heads.stack import find_stack
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.loading.tokenizers import encode as cut_words
-from headroles.models.loading.tokenizers import fit_to_words
+from headroles.models.loading.tokenizers import fit_to_words, read_tokenizer
 from headroles.models.options import ModelOptions
 from headroles.word_starts import with_prefix_space
 from tests.conftest import SPECIALS, make_tokenizer
@@ -371,3 +371,62 @@ def test_segments_are_those_of_the_tokenizer(kind: str, tmp_path: Path) -> None:
         attentions = model(**expected, output_attentions=True).attentions
     for layer, weights in enumerate(attentions):
         assert_same_outputs(found[layer], weights)
+
+
+def of_steps(model: Any, pieces: list[str], around: str, **steps: Any) -> Tokenizer:
+    """A tokenizer with special tokens first among its pieces, ``around`` a text, and ``steps``."""
+    backend = Tokenizer(model)
+    backend.pre_tokenizer = pre_tokenizers.Metaspace()
+    backend.post_processor = processors.TemplateProcessing(
+        single=around,
+        special_tokens=[(piece, pieces.index(piece)) for piece in around.split() if piece != "$A"],
+    )
+    backend.add_special_tokens(pieces[:5])
+    for name, step in steps.items():
+        setattr(backend, name, step)
+    return backend
+
+
+OF_BERT_STEPS = [*SPECIALS, "Hündin", "the", "▁Hündin", "▁the"]
+OF_XLM_R = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "▁hündin", "▁the", "▁", *"Hünditheü"]
+
+
+def bert_with_marks() -> Tokenizer:
+    vocabulary = {piece: k for k, piece in enumerate(OF_BERT_STEPS)}
+    return of_steps(WordPiece(vocabulary, unk_token="[UNK]"), OF_BERT_STEPS, "[CLS] $A [SEP]")
+
+
+def xlm_r_in_small_letters() -> Tokenizer:
+    model = Unigram([(piece, -float(k)) for k, piece in enumerate(OF_XLM_R)], 3)
+    return of_steps(model, OF_XLM_R, "<s> $A </s>", normalizer=normalizers.Lowercase())
+
+
+@pytest.mark.parametrize("kind", ["BertTokenizer", "XLMRobertaTokenizer"])
+def test_tokenizer_json_is_read_as_it_stands(kind: str, tmp_path: Path) -> None:
+    """These classes take the vocabulary from the file, and make steps of their own around it."""
+    make = {"BertTokenizer": bert_with_marks, "XLMRobertaTokenizer": xlm_r_in_small_letters}[kind]
+    backend = make()
+    backend.save(str(tmp_path / "tokenizer.json"))
+    settings = {"tokenizer_class": kind, "model_max_length": 77}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    make_model("bert", vocab_size=40).save_pretrained(tmp_path)
+    theirs = hf.AutoTokenizer.from_pretrained(tmp_path)
+    right = backend.encode("Hündin the").ids
+    assert theirs("Hündin the")["input_ids"] != right
+    loaded = load_encoder(tmp_path)
+    (warning,) = loaded.description.warnings
+    assert re.match(
+        rf"{kind} of transformers cuts '.*' as .*, and tokenizer.json of .* as", warning
+    )
+    assert cut_words(str(tmp_path), ["Hündin", "the"])[0]["input_ids"].tolist() == [right]
+    kept = ("special_tokens_map", "model_max_length", "model_input_names", "padding_side")
+    for name in kept:
+        assert getattr(loaded.tokenizer, name) == getattr(theirs, name)
+
+
+def test_a_tokenizer_that_cuts_as_its_file_is_kept(tmp_path: Path) -> None:
+    make_tokenizer().save_pretrained(tmp_path)
+    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    tokenizer, warnings = read_tokenizer(tmp_path, ModelOptions())
+    assert (type(tokenizer), warnings) == (hf.BertTokenizer, [])

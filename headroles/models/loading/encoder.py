@@ -35,6 +35,8 @@ from headroles.models.loading.tokenizers import (
     fit_to_words,
     limit_of,
     load_tokenizer,
+    n_embeddings,
+    read_tokenizer,
     stand_in_tokenizer,
     tokenizer_digest,
     without_dropout,
@@ -90,7 +92,15 @@ class LoadedModel:
         """Return the encoder of examples as word pieces."""
         if self.alignment is not None:
             return AlignedEncoder(self.alignment)
-        return ExampleEncoder(self.tokenizer, self.max_tokens, self.takes_token_types)
+        return ExampleEncoder(
+            self.tokenizer, self.max_tokens, self.takes_token_types, self.n_embeddings
+        )
+
+    @property
+    def n_embeddings(self) -> int | None:
+        """Number of pieces that the model has embeddings for; None if only attention is known."""
+        is_function = isinstance(self.attention, FunctionAttention)
+        return None if is_function else n_embeddings(self.model)
 
     @property
     def device(self) -> torch.device:
@@ -152,8 +162,9 @@ def load_encoder(
     name = source or type(network).__name__
     stack = find_stack(network)
     _check_finite(stack, name)
-    tokenizer = load_tokenizer(options.tokenizer or of_wrapper or source, options)
+    tokenizer, of_file = read_tokenizer(options.tokenizer or of_wrapper or source, options)
     check_tokenizer(tokenizer, network, name)
+    doubts = [*doubts, *of_file, *doubts_about(tokenizer, network, options.tokenizer or source)]
     limits = (stack.longest_input, limit_of(tokenizer))
     read = stack.base if head == ENCODER else network
     return LoadedModel(
@@ -172,7 +183,7 @@ def load_encoder(
             tokenizer=tokenizer.name_or_path,
             tokenizer_class=type(tokenizer).__name__,
             languages=languages_of(source),
-            warnings=[*doubts, *doubts_about(tokenizer, network, options.tokenizer or source)],
+            warnings=doubts,
         ),
     )
 

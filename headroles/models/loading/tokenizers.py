@@ -25,13 +25,14 @@ from transformers import (
 
 from headroles.arrays import IntArray
 from headroles.corpus import Example, Sentence, words_alone
-from headroles.encoding import ExampleEncoder, collate, tokenizer_failures
+from headroles.encoding import ExampleEncoder, check_embedded, collate, tokenizer_failures
 from headroles.errors import TokenizerError
 from headroles.models.families import quiet_transformers
 from headroles.models.loading.folders import local_folder, says_no_casing
+from headroles.models.loading.rebuilt import as_in_file
 from headroles.models.options import ModelOptions
 from headroles.word_starts import with_prefix_space
-from headroles.wording import shortened
+from headroles.wording import listed, shortened
 
 _FILES = (
     *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model"),
@@ -46,12 +47,19 @@ _SPARE_SHARE, _SPARE_NUMBER = 0.1, 128
 def load_tokenizer(
     source: str | Path | PreTrainedTokenizerBase, options: ModelOptions
 ) -> PreTrainedTokenizerBase:
-    """Load the unchanged tokenizer of a folder or hub id; return a loaded one.
+    """Load the tokenizer of a folder or hub id, as its file has it; return a loaded one.
 
     Raises TokenizerError if there is none.
     """
+    return read_tokenizer(source, options)[0]
+
+
+def read_tokenizer(
+    source: str | Path | PreTrainedTokenizerBase, options: ModelOptions
+) -> tuple[PreTrainedTokenizerBase, list[str]]:
+    """Load a tokenizer as `load_tokenizer` does, with warnings about it."""
     if isinstance(source, PreTrainedTokenizerBase):
-        return source
+        return source, []
     if not source:
         raise TokenizerError("the model does not know its tokenizer; pass tokenizer=... with it")
     folder = local_folder(source)
@@ -71,7 +79,11 @@ def load_tokenizer(
             "tokenizer of text; correct it in tokenizer_config.json, or give another folder "
             "with `tokenizer`"
         )
-    return tokenizer
+    with (
+        tokenizer_failures(f"the tokenizer of {source} cannot encode a text"),
+        quiet_transformers(),
+    ):
+        return as_in_file(tokenizer, source, options)
 
 
 def fit_to_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
@@ -195,30 +207,22 @@ def limit_of(tokenizer: PreTrainedTokenizerBase) -> int:
 def check_tokenizer(
     tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel, name: str
 ) -> None:
-    """Raise TokenizerError for pieces or special tokens that the model has no embeddings for.
+    """Raise TokenizerError for pieces of every batch that the model has no embeddings for.
 
-    transformers gives special tokens that are not in the vocabulary new numbers, or looks up the
-    number of the unknown token instead, in an endless loop if that is missing too.
+    Other pieces may be beyond them, as long as no text has them. transformers looks up the number
+    of the unknown token for a special token that is not in the vocabulary, in an endless loop if
+    that is missing too.
     """
-    n_embeddings, named = _n_embeddings(network), f"tokenizer {tokenizer.name_or_path}"
     try:
-        special = {
-            token: tokenizer.convert_tokens_to_ids(token) for token in tokenizer.all_special_tokens
-        }
+        tokenizer.convert_tokens_to_ids(tokenizer.all_special_tokens)
     except RecursionError:
         raise TokenizerError(
-            f"the unk_token {tokenizer.unk_token!r} of the {named} is not in its vocabulary; "
-            "correct unk_token in tokenizer_config.json or special_tokens_map.json"
+            f"the unk_token {tokenizer.unk_token!r} of the tokenizer {tokenizer.name_or_path} is "
+            "not in its vocabulary; correct unk_token in tokenizer_config.json or "
+            "special_tokens_map.json"
         ) from None
-    numbers: dict[str, Any] = tokenizer.get_vocab() | special
-    piece = max(numbers, key=lambda piece: numbers[piece] or 0)
-    if numbers[piece] >= n_embeddings:
-        raise TokenizerError(
-            f"the piece {piece!r} of the {named} has number {numbers[piece]}, and {name} has "
-            f"embeddings for {n_embeddings}: give the tokenizer that came with the model, remove "
-            "the piece from its files, or give the model an embedding for it with "
-            "model.resize_token_embeddings(len(tokenizer)), and train that"
-        )
+    filler = tokenizer.pad_token_id or 0
+    check_embedded([filler], n_embeddings(network), tokenizer, f"padding for {name}")
     _check_frame(tokenizer, network, name)
 
 
@@ -233,15 +237,15 @@ def _check_frame(tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel, n
         backend = tokenizer.backend_tokenizer
         frames = [backend.encode(""), backend.encode("", "")]
     n_types = getattr(network.config, "type_vocab_size", None) or 0
-    numbers = {"piece": ([frame.ids for frame in frames], _n_embeddings(network))}
+    numbers = {"piece": ([frame.ids for frame in frames], n_embeddings(network))}
     if n_types > 1 and "token_type_ids" in tokenizer.model_input_names:
         numbers["segment"] = ([frame.type_ids for frame in frames], n_types)
-    for kind, (ids, n_embeddings) in numbers.items():
+    for kind, (ids, n_known) in numbers.items():
         highest = max(chain.from_iterable(ids), default=0)
-        if highest >= n_embeddings:
+        if highest >= n_known:
             raise TokenizerError(
                 f"the tokenizer {tokenizer.name_or_path} adds the {kind} with number {highest} to "
-                f"texts, and {name} has {kind} embeddings for {n_embeddings}: give the tokenizer "
+                f"texts, and {name} has {kind} embeddings for {n_known}: give the tokenizer "
                 "that came with the model, or correct post_processor in tokenizer.json"
             )
 
@@ -257,11 +261,16 @@ def doubts_about(
             f"the tokenizer would leave out {dropout:.0%} of its merges at random, and scores "
             "would differ at every run: its dropout was set to none"
         )
-    n_pieces, n_embeddings = len(tokenizer), _n_embeddings(network)
-    if n_embeddings - n_pieces > max(_SPARE_NUMBER, _SPARE_SHARE * n_embeddings):
+    n_pieces, n_known = len(tokenizer), n_embeddings(network)
+    if n_known - n_pieces > max(_SPARE_NUMBER, _SPARE_SHARE * n_known):
         yield (
             f"the tokenizer knows {n_pieces} pieces, and the model has embeddings for "
-            f"{n_embeddings}: check that they belong together"
+            f"{n_known}: check that they belong together"
+        )
+    if beyond := [piece for piece, number in tokenizer.get_vocab().items() if number >= n_known]:
+        yield (
+            f"the model has embeddings for {n_known} pieces, and none for {listed(beyond)} of the "
+            "tokenizer: a text that has such a piece is refused"
         )
     if not isinstance(source, str | Path) or not says_no_casing(Path(source)):
         return
@@ -273,5 +282,6 @@ def doubts_about(
         )
 
 
-def _n_embeddings(network: PreTrainedModel) -> int:
+def n_embeddings(network: PreTrainedModel) -> int:
+    """Return the number of pieces that a model has embeddings for."""
     return len(cast(nn.Embedding, network.get_input_embeddings()).weight)
