@@ -42,7 +42,7 @@ from msgspec import Meta
 
 from headroles.errors import UsageError
 from headroles.storage import plain
-from headroles.wording import addressed, as_given
+from headroles.wording import addressed, as_given, know_options
 
 R = TypeVar("R")
 G = TypeVar("G", bound="Options")
@@ -183,6 +183,9 @@ class Options:
     title: ClassVar[str] = ""
     in_texts: ClassVar[Mapping[str, str]] = {}
     """What the descriptions of the options have in place of names in braces."""
+
+    def __init_subclass__(cls) -> None:
+        know_options(inspect.get_annotations(cls))
 
     def __post_init__(self) -> None:
         for field in fields_of(type(self)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
@@ -28,7 +28,14 @@ _FLAGS = {
     ".warnings": "--full",
 }
 """Flags that are not called as their arguments are."""
+_options = {*_FLAGS, "after", "out", "overwrite", "sample", "schema", "task", "value", "view"}
+"""Names of all options: these, and those of the groups that were imported."""
 _of_flags: ContextVar[bool] = ContextVar("headroles_of_flags", default=False)
+
+
+def know_options(names: Iterable[str]) -> None:
+    """Let messages address these options. What others write between backticks stays as it is."""
+    _options.update(names)
 
 
 @contextmanager
@@ -44,15 +51,23 @@ def speaking_of_flags() -> Iterator[None]:
 def addressed(text: str) -> str:
     """Name options as the reader passes them: as arguments, or as flags.
 
-    Messages name them as arguments between backticks: ``pass `test='t'` ``.
+    Messages name them as arguments between backticks: ``pass `test='t'` ``. Other names between
+    backticks, as in messages of other libraries, stay as they are.
 
+    >>> know_options(["test"])
     >>> addressed("pass `test='betting'`, or omit `test`")
     "pass test='betting', or omit test"
     >>> with speaking_of_flags():
     ...     addressed("pass `test='betting'`, or omit `test`")
     'pass --test betting, or omit --test'
     """
-    return _OPTION.sub(_as_flag if _of_flags.get() else lambda match: match[0].strip("`"), text)
+    return _OPTION.sub(_addressed_name, text)
+
+
+def _addressed_name(match: re.Match[str]) -> str:
+    if match["name"] not in _options:
+        return match[0]
+    return _as_flag(match) if _of_flags.get() else match[0].strip("`")
 
 
 def _as_flag(match: re.Match[str]) -> str:

@@ -22,7 +22,7 @@ from rich.console import Console
 from headroles import storage
 from headroles.errors import HeadRolesError, lacks_memory
 from headroles.interrupts import exit_code
-from headroles.wording import addressed, json_lines, printable, speaking_of_flags
+from headroles.wording import addressed, as_given, json_lines, printable, speaking_of_flags
 
 if TYPE_CHECKING:
     from headroles.cli.flags import OutputOptions
@@ -36,6 +36,8 @@ _NO_MEMORY = (
     "memory ran out; use a device with more (`device='cpu'`), a smaller model or less text, "
     "or close other programs"
 )
+_NO_NUMBER = ("invalid literal for int()", "could not convert string to float")
+"""Beginnings of Python's messages for a text that should be a number."""
 
 # Names of relations and files are data: a bracket is no markup, and :cop: is no emoji.
 out = Console(markup=False, emoji=False, highlight=False)
@@ -90,6 +92,8 @@ def _message_of(error: Exception) -> str | None:
     if lacks_memory(error):
         sys.unraisablehook = lambda _: None  # what cleans up at the end may lack memory too
         return addressed(_NO_MEMORY)
+    if isinstance(error, ValueError):
+        return _about_environment(str(error))
     if not isinstance(error, OSError):
         return None
     if error.errno == errno.ENOSPC and error.filename is None:
@@ -99,6 +103,24 @@ def _message_of(error: Exception) -> str | None:
         )
     place = f"{error.filename}: " if error.filename else ""
     return printable(f"{place}{error.strerror or error}")
+
+
+def _about_environment(reason: str) -> str | None:
+    """Describe an error of a library about a setting in the environment; None for other errors."""
+    if sys.flags.optimize > 1 and "docstring" in reason:
+        return (
+            "Python removes docstrings (PYTHONOPTIMIZE=2, or python -OO), and transformers cannot "
+            "be imported without them; unset PYTHONOPTIMIZE, or set it to 1"
+        )
+    if not reason.startswith(_NO_NUMBER):
+        return None
+    for name, value in os.environ.items():
+        if reason.endswith(f": {value!r}"):
+            return printable(
+                f"the environment variable {name} is {as_given(value)}, and a library needs a "
+                "number there; correct it, or unset it"
+            )
+    return None
 
 
 @contextmanager

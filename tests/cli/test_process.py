@@ -14,8 +14,8 @@ import pytest
 
 from headroles.cli import main
 from headroles.interrupts import INTERRUPTED, TERMINATED
-from tests.cli.conftest import copies_of
-from tests.commands import names, read_terminal
+from tests.cli.conftest import copies_of, some_scores
+from tests.commands import names, read_terminal, run
 
 OUT = "Ergebnisse für später"
 
@@ -44,6 +44,57 @@ def test_output_that_cannot_be_written_is_an_error(words: str, message: str) -> 
     done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {message}")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ("WORLD_SIZE=x", "WORLD_SIZE"),
+        ("WORLD_SIZE=2 RANK=x", "RANK"),
+        ("WORLD_SIZE=2 RANK=0 LOCAL_RANK=x MASTER_ADDR=localhost MASTER_PORT=29499", "LOCAL_RANK"),
+        ("WORLD_SIZE=2 RANK=0 LOCAL_RANK=0 MASTER_ADDR=localhost MASTER_PORT=x", "MASTER_PORT"),
+        ("TQDM_MININTERVAL=x", "TQDM_MININTERVAL"),
+        ("HF_HUB_DOWNLOAD_TIMEOUT=x", "HF_HUB_DOWNLOAD_TIMEOUT"),
+    ],
+)
+def test_a_variable_that_is_no_number_is_named(
+    variables: str, name: str, bert_folder: Path, treebank: Path, tmp_path: Path
+) -> None:
+    if name.endswith(("RANK", "PORT")):
+        pytest.importorskip("accelerate")
+    command = [sys.executable, "-m", "headroles", "score", str(bert_folder), str(treebank)]
+    environment = {**os.environ, **dict(entry.split("=") for entry in variables.split())}
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "out")], capture_output=True, text=True, env=environment
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"error: the environment variable {name} is 'x', and a library needs a number there; "
+        "correct it, or unset it\n",
+    )
+
+
+def test_the_date_of_figures_that_is_no_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some_scores().save(tmp_path / "scores")
+    assert run("assign", tmp_path / "scores").exit_code == 0
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "x")
+    done = run("figure", tmp_path / "scores", "--out", tmp_path / "x.svg")
+    assert done.stderr.startswith("error: the environment variable SOURCE_DATE_EPOCH is 'x', and")
+    assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
+
+
+def test_python_without_docstrings(bert_folder: Path, treebank: Path) -> None:
+    """Help works, and a library that cannot do without them is named."""
+    command = [sys.executable, "-OO", "-m", "headroles", "score"]
+    helped = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True)
+    assert "Replace results in the folder." in helped.stdout
+    command += [str(bert_folder), str(treebank), "--out", "unwritten"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: Python removes docstrings (PYTHONOPTIMIZE=2, or python ")
     assert done.stderr.count("\n") == 1
 
 

@@ -16,7 +16,7 @@ import pytest
 import headroles as hr
 from headroles import HeadScores, Role, RoleComparison, RoleTable, assign_roles, read_attention
 from headroles.drawing.page import HeadMap, Sentences, plain_page
-from headroles.errors import StorageError
+from headroles.errors import StorageError, UsageError
 from headroles.models.loading import encoder
 from headroles.report.pages import make_report, write_report
 from headroles.results.shown import WIDE, Grid, Pointer, Title, Verbatim
@@ -89,6 +89,8 @@ def test_nobody_has_a_role(scores: HeadScores, tmp_path: Path) -> None:
     assert not {"Wide", "Controls"} & {*table.in_full().splitlines()}  # which would be empty
     assert "<svg" in page.to_html()
     assert not parts_of(page, Sentences)
+    with pytest.raises(UsageError, match="no place for a sentence of yours; leave it out"):
+        make_report(folder, tokens="Cats eat bones")
 
 
 def test_nothing_is_loaded_and_ids_are_unique(folder: Path) -> None:

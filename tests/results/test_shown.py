@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ from headroles.wording import (
     as_given,
     in_one_line,
     json_lines,
+    know_options,
     printable,
     printable_lines,
     speaking_of_flags,
@@ -138,12 +141,33 @@ def test_messages_name_options_as_arguments() -> None:
     assert not found, "\n".join(found)
 
 
+def test_messages_address_options_that_are_known() -> None:
+    """Groups of options are known once they are imported, other arguments always."""
+    code = (
+        "import importlib, pkgutil, headroles\n"
+        "from headroles.wording import _options, speaking_of_flags\n"
+        "for module in pkgutil.walk_packages(headroles.__path__, 'headroles.'):\n"
+        "    if not module.name.startswith(('headroles.cli', 'headroles.__main__')):\n"
+        "        importlib.import_module(module.name)\n"
+        "print(*_options)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    unknown = [
+        f"{file.relative_to(PACKAGE)}:{line}: {name}"
+        for file in sorted(PACKAGE.rglob("*.py"))
+        for line, text in _texts(ast.parse(file.read_text(encoding="utf-8")))
+        for name in re.findall(r"`(\.?[a-z_]{2,}(?:\(\))?)(?:=[^`]*)?`", text)
+        if name not in done.stdout.split()
+    ]
+    assert not unknown, "\n".join(unknown)
+
+
 @pytest.mark.parametrize(
     ("message", "argument", "flag"),
     [
-        ("pass `a='b'`", "pass a='b'", "pass --a b"),
-        ('or `on="skip"`, x', 'or on="skip", x', "or --on skip, x"),
-        ("leave `one_more` out", "leave one_more out", "leave --one-more out"),
+        ("pass `test='b'`", "pass test='b'", "pass --test b"),
+        ('or `device="skip"`, x', 'or device="skip", x', "or --device skip, x"),
+        ("leave `beyond_offset` out", "leave beyond_offset out", "leave --beyond-offset out"),
         ("pass `header=False`", "pass header=False", "pass --no-header"),
         ("pass `header=True`", "pass header=True", "pass --header"),
         ("pass `n=3`", "pass n=3", "pass --n 3"),
@@ -152,9 +176,14 @@ def test_messages_name_options_as_arguments() -> None:
         ("see `.in_full()`.", "see .in_full().", "see --full."),
         ("run: headroles x --a b", "run: headroles x --a b", "run: headroles x --a b"),
         ("the word `` and `", "the word `` and `", "the word `` and `"),
+        *(
+            (of_another, of_another, of_another)
+            for of_another in ("pass `attn_mask=None` to `scaled_dot`", "the file `x y`.conllu")
+        ),
     ],
 )
 def test_one_message_for_two_readers(message: str, argument: str, flag: str) -> None:
+    know_options(["beyond_offset", "device", "documents", "header", "n", "test"])
     assert (addressed(message), str(UsageError(message))) == (argument, argument)
     with speaking_of_flags():
         assert (addressed(message), str(UsageError(message))) == (flag, flag)

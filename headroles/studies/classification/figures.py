@@ -255,6 +255,11 @@ def role_page(table: RoleTable, folder: Path, options: ReportOptions) -> Page:
         folder: the folder of the table and its scores.
         options: the model, functions that may be imported, and a sentence of the user's own.
     """
+    if options.is_given and not table.frame["assigned"].any():
+        raise UsageError(
+            "no head was assigned a role, so the page has no place for a sentence of yours; leave "
+            "it out"
+        )
     pictures = (
         Picture(draw_heads(table), "How many roles each head has, by layer and head."),
         Picture(draw_roles(table), "Mean scores for each role, each map on its own scale."),
