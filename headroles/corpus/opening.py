@@ -14,8 +14,8 @@ from headroles.corpus.objects import make_corpus
 from headroles.corpus.sentence import Corpus
 from headroles.corpus.tables import TABLES, named_columns
 from headroles.corpus.text import PairsOptions, ParsingOptions, TextOptions, read_pairs, read_text
-from headroles.corpus.treebanks import NEWDOC, SUFFIXES, ConlluOptions, read_conllu
-from headroles.errors import UsageError
+from headroles.corpus.treebanks import NEWDOC, SUFFIXES, ConlluOptions, is_quick, read_conllu
+from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, Options, fields_of
 from headroles.record import RecordedCorpus
 from headroles.wording import shortened
@@ -39,6 +39,12 @@ class Format:
 
 
 def _conllu_options(record: RecordedCorpus) -> ConlluOptions:
+    if not is_quick(record.documents_by or NEWDOC):
+        raise CorpusError(
+            f"run.json names documents by the pattern {shortened(record.documents_by)!r}, which "
+            "may take forever: it repeats a group, or has more than four repetitions; score with "
+            "a simpler one, such as `documents='sent_id:^.{6}'`"
+        )
     return ConlluOptions(
         on_bad_sentence="skip",
         documents=record.documents_by or NEWDOC,

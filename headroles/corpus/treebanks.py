@@ -51,6 +51,8 @@ _AS_TEXT = dict.fromkeys(CONLLU_COLUMNS, lambda cells, place: cells[place])
 _NO_WORD = re.compile(r"([0-9]{1,9})([-.])([0-9]{1,9})")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _MOST_KEYS = 100
+_REPETITIONS = 4
+"""Most repetitions of a pattern for ids that someone else may have written."""
 _NO_SPACE = "SpaceAfter=No"
 _OF_SENTENCES = frozenset(("text", "sent_id", "newpar", "newpar id", "text_en"))
 """Keys of comments that name no documents."""
@@ -73,6 +75,19 @@ def _accept_documents(given: Any) -> str:
             "correct it"
         ) from error
     return str(given)
+
+
+def is_quick(documents: str) -> bool:
+    """Tell whether names of documents are found quickly in any id.
+
+    Time grows without bound for a pattern that repeats what repeats, ``(a+)+``, or repeats often. A
+    user may wait for a pattern of their own; one that was sent must be quick.
+    """
+    kind, _, pattern = documents.partition(":")
+    if kind != SENT_ID:
+        return True
+    bare = re.sub(r"\\.|\[\^?\]?[^\]]*\]", "x", pattern.replace("(?", "("))
+    return not re.search(r"\)[*+{]", bare) and len(re.findall(r"[*+?{]+", bare)) <= _REPETITIONS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -146,7 +147,9 @@ def _make(folder: Path) -> None:
 @contextmanager
 def _locked(hidden: Path) -> Iterator[None]:
     try:
-        lock = FileLock(hidden / LOCK).acquire(timeout=0)
+        with warnings.catch_warnings():  # of a file system without locks, which has another way
+            warnings.simplefilter("ignore")
+            lock = FileLock(hidden / LOCK).acquire(timeout=0)
     except Timeout:
         raise StorageError(
             f"another run is writing into {hidden.parent}; wait for it, or name another folder"

@@ -10,6 +10,8 @@ import stat
 from itertools import chain
 from pathlib import Path
 
+from filelock import SoftFileLock
+
 from headroles.errors import StorageError
 
 HIDDEN = ".headroles"
@@ -30,7 +32,8 @@ def check_hidden_folder(hidden: Path) -> None:
     """Raise StorageError for anything in the folder ``hidden`` that headroles does not make there.
 
     These are links, pipes and devices, also instead of the folder; a file in place of a folder or
-    a folder in place of a file; and a lock that has content or another name elsewhere.
+    a folder in place of a file; and a lock that has another name elsewhere, or content. Only where
+    the file system has no locks, a lock names the process that holds it.
     """
     for place in chain([hidden], hidden.rglob("*")):
         if kind := _foreign_kind(place, hidden):
@@ -57,5 +60,6 @@ def _foreign_kind(place: Path, hidden: Path) -> str:
     if is_on_top and place.name == LOCK:
         if found.st_nlink > 1:
             return "a second name of another file"
-        return "a file with content" * bool(found.st_size)
+        is_claim = not found.st_size or SoftFileLock(place).pid is not None
+        return "" if is_claim else "a file with content"
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from filelock import FileLock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -134,6 +136,23 @@ class TestLocks:
         with pytest.raises(StorageError, match=f"lock is a file with content.*{REMOVE}"):
             change(results)
         assert (results / HIDDEN / "lock").read_text() == "mine"
+
+    @pytest.mark.filterwarnings("ignore:flock not supported")
+    def test_where_the_file_system_has_none_a_lock_names_its_process(
+        self, results: Path, change: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def flock(*_: object) -> None:
+            raise OSError(errno.ENOSYS, "flock is not implemented")
+
+        monkeypatch.setattr("fcntl.flock", flock)
+        monkeypatch.setattr("filelock._unix.fcntl.flock", flock)
+        (results / HIDDEN).mkdir()
+        with FileLock(results / HIDDEN / "lock"):
+            assert (results / HIDDEN / "lock").stat().st_size
+            with pytest.raises(StorageError, match="another run is writing into"):
+                change(results)
+        change(results)
+        assert not (results / HIDDEN).exists()
 
     def test_an_empty_one_of_a_killed_run_is_taken(self, results: Path, change: Any) -> None:
         (results / HIDDEN).mkdir()

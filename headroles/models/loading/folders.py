@@ -20,6 +20,7 @@ from headroles.wording import in_one_line, listed, shortened
 
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.bin.index.json")
+_PLAIN_NAME = re.compile(r"[^./\\:][^/\\:]*")
 _NUMBERS = ("F16", "BF16", "F32", "F64")
 _OF_PLACES = "_ids"
 """Suffix of names of tensors that hold positions instead of weights."""
@@ -32,8 +33,8 @@ def local_folder(name: str | Path) -> Path | None:
     """Return where the files of a model folder lie; None for a hub id.
 
     A model that a killed run left in ``.headroles`` counts only where its run file names it.
-    Raises ModelError for a pipe, a device or a link to one among them: reading these may block, or
-    never end.
+    Raises ModelError for a pipe, a device or a link to one among them, which may block or never
+    end, and for an index that names files elsewhere.
     """
     if not Path(name).is_dir():
         return None
@@ -45,7 +46,20 @@ def local_folder(name: str | Path) -> Path | None:
             raise ModelError(
                 f"{file} cannot be read ({in_one_line(error)}); replace or remove it"
             ) from error
+    for index in folder.glob("*.index.json"):
+        _check_index(index)
     return folder
+
+
+def _check_index(index: Path) -> None:
+    """Raise ModelError unless an index of weights names files in its own folder alone."""
+    names = read_settings(index).get("weight_map")
+    for name in names.values() if isinstance(names, dict) else ():
+        if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name):
+            raise ModelError(
+                f"{index} names {shortened(repr(name))}, which is no file of its folder; correct "
+                "the name"
+            )
 
 
 def advice_on_weights(folder: Path) -> str:

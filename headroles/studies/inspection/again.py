@@ -26,6 +26,7 @@ from headroles.corpus import (
     reopen_corpus,
     words_alone,
 )
+from headroles.corpus.files import STANDARD_INPUT
 from headroles.corpus.text import is_spacys_own
 from headroles.encoding import SPECIAL, AlignedEncoder, Cut, EncodedExample
 from headroles.errors import CorpusError, ModelError, UsageError
@@ -308,6 +309,11 @@ class Origin:
             raise UsageError(
                 "sentences come from the files that were scored, and these scores are of parsed "
                 "text or made by hand; score a treebank, or a file of tokens and arcs"
+            )
+        if not self.options.corpus and STANDARD_INPUT in corpus.files:
+            raise CorpusError(
+                "standard input was scored, which cannot be read again; name a file with the same "
+                "sentences with `corpus`"
             )
         files = self.options.corpus or list(map(Path, corpus.files))
         for file in [] if self.options.corpus else files:
