@@ -438,8 +438,9 @@ class ScoringRun:
         record, corpus = self.record, self.corpus
         # the roles describe the file of frequencies by its content, so its path does not matter
         options = {name: value for name, value in record.options.items() if name != "frequencies"}
+        of_corpus = {name: plain(corpus.record)[name] for name in ("sentences", "spacing")}
         return {
-            "corpus": {"sentences": corpus.record.sentences, "digest": corpus.content_digest()},
+            "corpus": {**of_corpus, "digest": corpus.content_digest()},
             **self._encoder.identity,
             "options": options,
             "roles": {role["id"]: role for role in record.facts["roles"]},

@@ -41,6 +41,8 @@ def test_an_interrupted_run_resumes(bert_folder: Path, sample: Path, tmp_path: P
     assert "holds the work of an unfinished run" in refused.stderr
     other = run(*asked, "--resume", "--window", 1).stderr
     assert "has other settings: options window was 2 and is 1" in other
+    other = run(*asked, "--resume", "--spacing", "words").stderr
+    assert 'has other settings: corpus spacing was "text" and is "words", corpus digest' in other
     with stopped_after(1, ModelError("no luck")):
         failed = run(*asked, "--resume")
     error, printed = failed.stderr.splitlines()

@@ -8,9 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from headroles.arrays import IndexArray
+from headroles.corpus.spacing import TEXT
 from headroles.errors import UsageError
 from headroles.scoring.scores import HeadScores
 from headroles.storage import plain
+from headroles.wording import listed
 
 _POOLED = "relations"
 """Meaning of roles that pool relations; if relations differ, such roles are dropped alone."""
@@ -130,8 +132,11 @@ def _shared_rows(named: Mapping[str, HeadScores], on_mismatch: str) -> dict[str,
     if not shared:
         raise UsageError(
             "the scores have no example in common, of the same name, tokens, tree and labels; "
-            "score the same corpus with the same tokenizer, or test roles in both corpora with "
-            "headroles replicate"
+            + (
+                _other_spacing(named)
+                or "score the same corpus with the same tokenizer, or test roles in both corpora "
+                "with headroles replicate"
+            )
         )
     for name, of_set in rows.items():
         unmatched = [example for example, digest in of_set if (example, digest) not in shared]
@@ -141,10 +146,25 @@ def _shared_rows(named: Mapping[str, HeadScores], on_mismatch: str) -> dict[str,
             raise UsageError(
                 f"not all score sets have the same examples: {len(unmatched)} of the "
                 f"{len(of_set)} of {name!r} have no match, first {unmatched[0]!r} "
-                f"({f'{lacking[0]!r} lacks it' if lacking else why}); score the same corpus with "
-                f"the same tokenizer, or {_COMPARE_SHARED}"
+                f"({f'{lacking[0]!r} lacks it' if lacking else why}); "
+                + (
+                    _other_spacing(named)
+                    or f"score the same corpus with the same tokenizer, or {_COMPARE_SHARED}"
+                )
             )
     return {
         name: np.array([of_set[key] for key in shared], dtype=np.intp)
         for name, of_set in rows.items()
     }
+
+
+def _other_spacing(named: Mapping[str, HeadScores]) -> str:
+    """Tell which scores are of words with the spaces of the text, if not all are; else nothing."""
+    spacings = {name: scores.record.corpus.spacing for name, scores in named.items()}
+    if len(set(spacings.values())) == 1:
+        return ""
+    of_text = [name for name, spacing in spacings.items() if spacing == TEXT]
+    return (
+        f"the words of {listed(of_text)} have the spaces of the text, and those of the others "
+        "have one before each, as in 0.2: score all with the same `spacing`"
+    )

@@ -100,6 +100,17 @@ REFUSED_UNLESS_INTERSECTED = [
 ]
 
 
+def test_examples_that_differ_by_their_spaces_are_explained(before: HeadScores) -> None:
+    """Of tokenizers that see no spaces, examples are the same, and are compared."""
+    after = changed(before, corpus={"spacing": "text"})
+    assert join(before, after)["after"].n_examples == before.n_examples
+    said = "the words of after have the spaces of the text, .*: score all with the same spacing$"
+    one, every = digest(after, 5, "a" * 16), replace(after, digests=("a" * 16,) * 40)
+    for other in (one, every):
+        with pytest.raises(UsageError, match=said):
+            join(before, other)
+
+
 @pytest.mark.parametrize(
     ("change", "message", "on_mismatch"),
     [
