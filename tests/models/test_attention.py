@@ -61,10 +61,11 @@ def capture(model: PreTrainedModel, inputs: dict[str, Tensor]) -> list[Tensor]:
 @torch.no_grad()
 def expected_weights(model: PreTrainedModel, inputs: dict[str, Tensor]) -> Sequence[Tensor]:
     """Attention weights by transformers, which returns scores in their place for some families."""
-    kind, encoder = model.config.model_type, find_stack(model).base
+    kind, stack = model.config.model_type, find_stack(model)
+    encoder = stack.base
     if kind not in ALONE:
         found = encoder(**inputs, output_attentions=True).attentions
-        return [one.softmax(-1) for one in found] if FAMILIES[kind].returns_scores else found
+        return [one.softmax(-1) for one in found] if stack.family.returns_scores else found
     expected = torch.zeros(LAYERS, 2, HEADS, LENGTHS[0], LENGTHS[0])
     for row, length in enumerate(LENGTHS):
         found = encoder(**alone(inputs, row), output_attentions=True).attentions
