@@ -204,14 +204,23 @@ def limit_of(tokenizer: PreTrainedTokenizerBase) -> int:
     return int(min(limit, 10**30))
 
 
+_OF_EVERY_TEXT = {
+    "pad_token": "padding",
+    "unk_token": "an unknown word",
+    "cls_token": "the beginning of a text",
+    "sep_token": "the end of a text",
+}
+"""Tokens that any text may have, and their place in it."""
+
+
 def check_tokenizer(
     tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel, name: str
 ) -> None:
-    """Raise TokenizerError for pieces of every batch that the model has no embeddings for.
+    """Raise TokenizerError if the model has no embedding for a piece that any text may have.
 
-    Other pieces may be beyond them, as long as no text has them. transformers looks up the number
-    of the unknown token for a special token that is not in the vocabulary, in an endless loop if
-    that is missing too.
+    Unknown words are counted by the unknown token. Other pieces may be beyond the embeddings, as
+    long as no text has them. transformers looks up the number of the unknown token for a special
+    token that is not in the vocabulary, in an endless loop if that is missing too.
     """
     try:
         tokenizer.convert_tokens_to_ids(tokenizer.all_special_tokens)
@@ -221,8 +230,9 @@ def check_tokenizer(
             "not in its vocabulary; correct unk_token in tokenizer_config.json or "
             "special_tokens_map.json"
         ) from None
-    filler = tokenizer.pad_token_id or 0
-    check_embedded([filler], n_embeddings(network), tokenizer, f"padding for {name}")
+    for token, place in _OF_EVERY_TEXT.items():
+        number = getattr(tokenizer, f"{token}_id") or 0
+        check_embedded([number], n_embeddings(network), tokenizer, f"{place} for {name}")
     _check_frame(tokenizer, network, name)
 
 
