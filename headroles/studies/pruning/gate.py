@@ -27,7 +27,7 @@ from headroles.models.loading.saved_models import PrunedModel, model_folder
 from headroles.options import Options, Seed, takes
 from headroles.passes.loop import gradients_of_mean
 from headroles.passes.options import Progress
-from headroles.results.columns import FLAG, NUMBER, WHOLE, Column
+from headroles.results.columns import FLAG, NUMBER, WHOLE, Axes, Column
 from headroles.results.shown import Shown, Warned
 from headroles.storage import OpenParts
 from headroles.studies.pruning.prune import Pruning, UpdateOptions, write_without
@@ -112,6 +112,10 @@ class Gating(Pruning):
         "kept": Column(FLAG),
     }
     views: ClassVar[tuple[str, ...]] = ("long", "seeds")
+
+    def axes(self) -> Axes:
+        """Return seeds, and the heads that the model had."""
+        return {("seed",): [], **super().axes()}
 
     @property
     def seeds(self) -> pd.DataFrame:

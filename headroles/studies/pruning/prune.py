@@ -153,8 +153,8 @@ class Pruning(Result):
     schema: ClassVar[Mapping[str, Column]] = {"removed": Column(FLAG)}
 
     def axes(self) -> Axes:
-        """Return layers and heads."""
-        return {("layer",): [], ("head",): []}
+        """Return the heads that the model had, at least the removed ones."""
+        return {("layer", "head"): self.removed}
 
     views: ClassVar[tuple[str, ...]] = ("long", "compensation")
 

@@ -127,6 +127,7 @@ def test_weights_stay_unless_they_are_trained(
 def test_a_folder_that_is_a_model(classifier: Path, labelled: Path, tmp_path: Path) -> None:
     out, again = tmp_path / "small", tmp_path / "smaller"
     gating = gate_heads(classifier, labelled, out, keep=5, seeds=3, updates=6, test=labelled)
+    assert Gating.load(out) == gating
     facts, removed = gating.facts, removed_heads(load_model(out).config)
     by_seed = gating.frame[gating.frame["kept"]].groupby("seed")
     sets = [set(zip(own["layer"], own["head"], strict=True)) for _, own in by_seed]
