@@ -200,7 +200,7 @@ BROKEN: list[tuple[str, Callable[[bytes], bytes], str]] = [
     (WEIGHTS_FILE, lambda content: content[: len(content) // 2], ""),
     (RECORD_FILE, lambda content: content.replace(b'"rank": 16', b'"rank": 9'), ""),
     (RECORD_FILE, lambda content: b"{}", "missing required field .?modules"),
-    (RECORD_FILE, lambda content: b'{"modules": 3}', r"got int - at .\$\.modules"),
+    (RECORD_FILE, lambda content: b'{"modules": 3}', r"got `int` - at `\$\.modules"),
     (RECORD_FILE, lambda content: content.replace(b'"rank": 16', b'"rank": -1'), r"\.rank"),
     (
         RECORD_FILE,
