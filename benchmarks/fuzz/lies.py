@@ -1,6 +1,6 @@
 """Lies in single cells of tables whose digests fit: which of them does a reader believe?
 
-python -m benchmarks.fuzz.lies [--folder DIR]
+python -m benchmarks.fuzz.lies [--folder DIR] [--seed 0]
 
 Makes every kind of table, tells a lie in a cell of each column, a row at random, removes a row, and
 changes the CSV file beside the table; prints the lies that were believed. Names of examples, texts
@@ -125,7 +125,7 @@ def main() -> None:
     """Print the share of lies that are believed, and the believed ones by kind of table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, help="tables that make_tables made there")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="seed of the rows that are chosen")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         place = asked.folder or Path(temporary)
