@@ -140,7 +140,7 @@ def block_roles(options: PresetOptions, context: Context) -> Iterator[Role]:
         limits, sieve = {HIT.name: _THRESHOLD_OF_HITS}, RowWise(own_segment, among=TOKENS)
     is_ratio = context.score == BIAS and not options.is_published
     yield Role(
-        "block" + ":ratio" * is_ratio,
+        "block:ratio" if is_ratio else "block",
         words="the same sentence",
         needs=PAIRS,
         thresholds=limits,
