@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spacy
-from spacy.tokens import Doc
 
 from headroles.corpus import Sentence, make_corpus, prepared, read_arcs, read_conllu
 from headroles.corpus.spacing import spaces_in
@@ -111,7 +109,8 @@ def test_the_highest_word_stands_for_a_contraction(tmp_path: Path) -> None:
 
 
 def test_parses_that_are_saved_keep_their_spaces(tmp_path: Path) -> None:
-    nlp = spacy.blank("en")
+    spacy = pytest.importorskip("spacy")
+    nlp, Doc = spacy.blank("en"), spacy.tokens.Doc
     words, spaces = ["It", "'s", " ", "a", "dog", "."], [False, True, False, True, False, False]
     tree: dict[str, Any] = {
         "heads": [1, 1, 1, 4, 1, 1],
