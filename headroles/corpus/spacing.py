@@ -1,4 +1,4 @@
-"""Spaces between words: where texts have them, and what a user wants of them."""
+"""Spaces between words, as the text has them or one before each, and inside words."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Moments:
         return np.asarray(np.fmax(np.abs(self.mean), self.sd))
 
     def set_status(self, rounding: FloatArray) -> None:
-        """Set the status of each column; ``rounding`` (tests,) is what a value may be off by."""
+        """Set the status of each column; ``rounding`` (tests,) bounds the error of a value."""
         varies = self.sd > rounding
         # for clusters of one this is the same comparison as that of the deviation above
         error = self.standard_error * np.sqrt(self.n_clusters)

@@ -25,6 +25,7 @@ from headroles.encoding import SPECIAL, EncodedExample, ExampleEncoder
 from headroles.errors import TokenizerError, UsageError
 from headroles.models.attention.reader import open_reader
 from headroles.models.heads.stack import find_stack
+from headroles.models.loading import rebuilt
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.loading.tokenizers import encode as cut_words
 from headroles.models.loading.tokenizers import fit_to_words, read_tokenizer
@@ -428,5 +429,17 @@ def test_a_tokenizer_that_cuts_as_its_file_is_kept(tmp_path: Path) -> None:
     make_tokenizer().save_pretrained(tmp_path)
     settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    tokenizer, warnings = read_tokenizer(tmp_path, ModelOptions())
+    assert (type(tokenizer), warnings) == (hf.BertTokenizer, [])
+
+
+def test_a_file_with_the_steps_of_its_class_is_loaded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_tokenizer().save_pretrained(tmp_path)
+    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    hf.AutoTokenizer.from_pretrained(tmp_path).save_pretrained(tmp_path)
+    monkeypatch.setattr(rebuilt, "_texts_of", lambda _: pytest.fail("compared by texts"))
     tokenizer, warnings = read_tokenizer(tmp_path, ModelOptions())
     assert (type(tokenizer), warnings) == (hf.BertTokenizer, [])

@@ -6,6 +6,7 @@ anew: a file with other steps is cut otherwise than the model has learned.
 
 from __future__ import annotations
 
+import json
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -27,10 +28,13 @@ def as_in_file(
 ) -> tuple[PreTrainedTokenizerBase, list[str]]:
     """Return ``tokenizer`` if it cuts text as tokenizer.json does; else the file, and a warning.
 
-    Compared are a text, and words of the file's own vocabulary, whatever its language.
+    Where their steps differ, they cut a text, and words of the file's own vocabulary, whatever its
+    language.
     """
     of_transformers = type(tokenizer).__module__.startswith("transformers.models.")
-    if not (tokenizer.is_fast and of_transformers and _has_file(source, options)):
+    if not (tokenizer.is_fast and of_transformers and (file := _file_of(source, options))):
+        return tokenizer, []
+    if _steps_in(file.read_bytes()) == _steps_in(tokenizer.backend_tokenizer.to_str()):
         return tokenizer, []
     written = cast(Any, PreTrainedTokenizerFast).from_pretrained(
         source,
@@ -57,11 +61,19 @@ def as_in_file(
     ]
 
 
-def _has_file(source: str | Path, options: ModelOptions) -> bool:
-    """Tell whether a folder, or the copy of a model of the hub, has the file of a tokenizer."""
+def _file_of(source: str | Path, options: ModelOptions) -> Path | None:
+    """Return the file of a tokenizer in a folder, or in the copy of a model of the hub, if any."""
     if Path(source).is_dir():
-        return (Path(source) / _FILE).is_file()
-    return isinstance(try_to_load_from_cache(str(source), _FILE, revision=options.revision), str)
+        file = Path(source) / _FILE
+        return file if file.is_file() else None
+    copy = try_to_load_from_cache(str(source), _FILE, revision=options.revision)
+    return Path(copy) if isinstance(copy, str) else None
+
+
+def _steps_in(content: bytes | str) -> dict[str, Any]:
+    """Return the steps of a tokenizer by name, without truncation and padding: none is used."""
+    steps: dict[str, Any] = json.loads(content)
+    return {name: step for name, step in steps.items() if name not in ("truncation", "padding")}
 
 
 def _texts_of(tokenizer: PreTrainedTokenizerBase) -> list[str]:
