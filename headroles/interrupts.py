@@ -10,6 +10,8 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 INTERRUPTED, TERMINATED = 130, 143
@@ -30,6 +32,17 @@ def end_at_once() -> None:
     """Let a signal from now on end this process without a word: its work is done, or cleaned up."""
     for number in _kinds():
         signal.signal(number, signal.SIG_DFL)
+
+
+@contextmanager
+def signals_end_at_once() -> Iterator[None]:
+    """Let a signal end this process while the block runs code that no signal interrupts."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in _kinds()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def exit_code(stop: KeyboardInterrupt) -> int:

@@ -17,6 +17,7 @@ from msgspec import structs
 
 from headroles import storage
 from headroles.errors import HeadRolesError, StorageError, UsageError
+from headroles.interrupts import signals_end_at_once
 from headroles.record import Record, RecordedPart, ScoreFacts
 from headroles.scoring.options import CorpusPart
 from headroles.scoring.scores import HeadScores, write_scores
@@ -70,10 +71,13 @@ class Team:
 def find_team() -> Team | None:
     """Find the processes that this one was started with; None if it runs alone.
 
-    Raises UsageError for several processes without accelerate installed.
+    Raises UsageError for several processes without accelerate installed, or without what a launcher
+    sets for them.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) < 2:  # as every launcher of PyTorch sets it
+    count = int(os.environ.get("WORLD_SIZE", "1"))  # as every launcher of PyTorch sets it
+    if count < 2:
         return None
+    _check_launched(count)
     try:
         from accelerate import PartialState
     except ImportError as error:
@@ -84,8 +88,25 @@ def find_team() -> Team | None:
     import torch
 
     # gloo runs on the CPU: processes only wait for one another, which must not occupy a device
-    state = PartialState(cpu=not torch.cuda.is_available(), backend="gloo", timeout=_PATIENCE)
+    with signals_end_at_once():  # PyTorch waits for the other processes, and no Python code runs
+        state = PartialState(cpu=not torch.cuda.is_available(), backend="gloo", timeout=_PATIENCE)
     return Team(state.process_index, state.num_processes, state)
+
+
+def _check_launched(count: int) -> None:
+    """Raise UsageError for one of ``count`` processes that could not find the others."""
+    rank = int(os.environ.get("RANK", "0"))
+    cure = "start the processes with torchrun or accelerate launch, or unset WORLD_SIZE"
+    if not 0 <= rank < count:
+        raise UsageError(
+            f"the environment variable RANK is {rank}, and WORLD_SIZE is {count}: processes count "
+            f"from 0 to {count - 1}; {cure}"
+        )
+    if not os.environ.get("MASTER_ADDR"):
+        raise UsageError(
+            f"the environment variable WORLD_SIZE is {count}, and MASTER_ADDR, the machine of the "
+            f"first process, is not set; {cure}"
+        )
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +74,44 @@ def test_a_variable_that_is_no_number_is_named(
         f"error: the environment variable {name} is 'x', and a library needs a number there; "
         "correct it, or unset it\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ("WORLD_SIZE=2", "WORLD_SIZE is 2, and MASTER_ADDR, the machine of the first process,"),
+        ("WORLD_SIZE=2 RANK=1 MASTER_ADDR=", "WORLD_SIZE is 2, and MASTER_ADDR, the machine of"),
+        ("WORLD_SIZE=2 RANK=2 MASTER_ADDR=localhost", "RANK is 2, and WORLD_SIZE is 2: processes"),
+    ],
+)
+def test_processes_without_a_launcher(
+    variables: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (entry.split("=") for entry in variables.split()):
+        monkeypatch.setenv(name, value)
+    done = run("score", "no-model", tmp_path, "--out", tmp_path / "out")
+    assert done.exit_code == 2
+    assert f"error: the environment variable {message}" in done.stderr
+    assert done.stderr.endswith("with torchrun or accelerate launch, or unset WORLD_SIZE\n")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_process_that_waits_for_the_first_one_ends_at_a_signal(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    with socket.create_server(("localhost", 0)) as first:
+        first.settimeout(120)
+        variables = {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1", "MASTER_ADDR": "localhost"}
+        waiting = subprocess.Popen(
+            [sys.executable, "-m", "headroles", "score", "no-model", tmp_path, "--out", tmp_path],
+            env={**os.environ, **variables, "MASTER_PORT": str(first.getsockname()[1])},
+            stderr=subprocess.PIPE,
+        )
+        try:
+            first.accept()
+            waiting.send_signal(signal.SIGTERM)
+            assert waiting.wait(20) == -signal.SIGTERM
+        finally:
+            waiting.kill()
 
 
 def test_the_date_of_figures_that_is_no_number(
