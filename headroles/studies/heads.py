@@ -35,7 +35,7 @@ from headroles.inference.doubled import Clusters
 from headroles.inference.sample import Bounds, Sample
 from headroles.options import Options
 from headroles.record import Record
-from headroles.role_names import BEYOND_OFFSET
+from headroles.role_names import BEYOND_OFFSET, TOKENS
 from headroles.roles import OFFSETS, Role, Score, contrast_of, has_contrast
 from headroles.scoring.scores import HeadScores
 from headroles.testing.evidence import (
@@ -92,12 +92,24 @@ class ThresholdOptions(Options):
                 f"which are {_RANGES[score.name]}; give one inside it"
             )
 
-    def check_margin(self, roles: Sequence[Role]) -> None:
-        """Raise UsageError for a margin of contrasts where none of the roles has a contrast."""
+    def check_margins(self, roles: Sequence[Role], score: Score) -> None:
+        """Raise UsageError for a margin that no role is compared with."""
         if self.distance_margin is not None and not contrasts_by_parent(roles):
             raise UsageError(
                 "`distance_margin` has no effect, as no role of these scores has a contrast; omit "
                 "it, or score roles of pairs of words with `beyond_offset`"
+            )
+        if self.offset_margin == ThresholdOptions.offset_margin:
+            return
+        if self.threshold is not None:
+            raise UsageError(
+                "`offset_margin` has no effect beside `threshold`, which replaces the best fixed "
+                "offset; omit one of them"
+            )
+        if not score.of_first_choice or all(role.kind == TOKENS for role in roles):
+            raise UsageError(
+                "`offset_margin` has no effect, as no role of these scores is compared with the "
+                "best fixed offset; omit it, or score roles of pairs of words with `score='hit'`"
             )
 
     def facts_about(self, score: Score) -> dict[str, Any]:
@@ -320,7 +332,7 @@ class RoleHypotheses:
         """
         against, columns = against or ThresholdOptions(), columns or HeadColumns.of(scores)
         against.check_range(scores.score)
-        against.check_margin(scores.roles)
+        against.check_margins(scores.roles, scores.score)
         clusters = clusters_in(scores.clusters, options)
         names = columns.ids if against.threshold is None else ()
         rules = {name: rule for name in names if (rule := baseline_of(scores, name))}

@@ -84,9 +84,9 @@ class ClassifyOptions(AssignOptions, ScoreOptions):
         self.check_range(SCORES[self.score])
 
     def check_roles(self, roles: Sequence[Role]) -> None:
-        """Reject roles without any to test, or without a contrast for the margin."""
+        """Reject roles without any to test, and margins that none of them needs."""
         refuse_nothing_to_test([role for role in roles if role.is_tested])
-        self.check_margin(roles)
+        self.check_margins(roles, SCORES[self.score])
 
 
 @dataclass(frozen=True, repr=False)
