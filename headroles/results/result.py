@@ -388,8 +388,9 @@ class Result(Stored):
                 f"run.json in {folder} does not fit {file.name} ({in_one_line(error)}); {hint}"
             ) from error
         try:
+            made.check_layers()
             check_consistency(made.frame, cls.rules, made.options if cls.options_type else None)
-        except ValueError as error:
+        except _UNFIT as error:
             raise StorageError(f"{file}: {in_one_line(error)}; {hint}") from error
         copy = file.with_suffix(".csv")
         if copy.exists() and storage.read_whole(copy) != made.export("csv"):
@@ -399,6 +400,9 @@ class Result(Stored):
     def axes(self) -> Axes:
         """Return the columns of whose values the table has every combination."""
         return {}
+
+    def check_layers(self) -> None:
+        """Raise ValueError if a layer of the table lacks rows, where no `axes` tell."""
 
     def __getitem__(self, role: str) -> pd.DataFrame:
         """Return the rows of a role, or of both directions of a relation, as `where` finds them."""

@@ -174,6 +174,16 @@ class Ablations(ExamplesResult):
         ),
     )
 
+    def check_layers(self) -> None:
+        """Raise ValueError unless all heads of a layer have a row each, if one has."""
+        removed = set(self.record.model.removed_heads)
+        for (kind, layer), rows in self.frame.groupby(["set", "layer"]):
+            if kind not in ("single", "others"):
+                continue
+            heads = {(layer, head) for head in range(self.record.model.heads)} - removed
+            if len(rows) != len(heads):
+                raise ValueError(f"it has {len(rows)} of the {len(heads)} heads of layer {layer}")
+
     def rises(self) -> FloatArray:
         """Return (layers, heads): the change of the loss without each head; NaN if not removed."""
         changes = np.full(self.record.shape, np.nan)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import comb
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
@@ -83,6 +84,15 @@ class Redundancy(Result):
     )
     may_be_empty: ClassVar[bool] = True
     views: ClassVar[tuple[str, ...]] = ("long", "layers", "roles")
+
+    def check_layers(self) -> None:
+        """Raise ValueError unless every two heads of a layer have a row; layers may be missing."""
+        n_heads = dict(zip(self.layers["layer"], self.layers["heads"], strict=True))
+        for layer, n_rows in self.frame["layer"].value_counts().items():
+            if n_rows != comb(n_heads[layer], 2):
+                raise ValueError(
+                    f"it has {n_rows} pairs of the {n_heads[layer]} heads of layer {layer}"
+                )
 
     @property
     def layers(self) -> pd.DataFrame:

@@ -14,7 +14,7 @@ import torch
 from scipy import stats
 
 from headroles import RoleTable, classify_heads, read_conllu
-from headroles.errors import UsageError
+from headroles.errors import StorageError, UsageError
 from headroles.inference import adjust_p_values
 from headroles.models.heads.remaining import Head
 from headroles.models.heads.surgery import remove_heads
@@ -60,6 +60,16 @@ def test_losses_are_those_of_models_without_the_heads(
         assert rows.loc[name, "loss"] == near(expected)
     changes = ablated.frame.loc[ablated.frame["set"] == "single", "loss_change"].to_numpy()
     assert ablated.rises().tolist() == changes.reshape(3, 4).tolist()
+
+
+def test_a_table_without_a_head_of_a_layer_is_refused(ablated: Ablations, tmp_path: Path) -> None:
+    of_layer = ablated.where(layer=1)
+    assert Ablations.load(of_layer.save(tmp_path / "layer")) == of_layer
+    for row, name in ((1, "single"), (13, "others")):
+        assert ablated.frame["set"][row] == name
+        lacking = replace(ablated, frame=ablated.frame.drop(index=row))
+        with pytest.raises(StorageError, match=r"parquet: it has 3 of the 4 heads of layer 0;"):
+            Ablations.load(lacking.save(tmp_path / name))
 
 
 def test_tests_are_paired(ablated: Ablations) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ from scipy.stats import beta, kstest
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from headroles import RoleTable, assign_roles, find_redundancy
-from headroles.errors import UsageError
+from headroles.errors import StorageError, UsageError
 from headroles.studies.sharing.redundancy import (
+    Redundancy,
     dimensions_for,
     overlaps,
     random_overlaps,
@@ -94,6 +96,17 @@ def test_random_heads_share_nothing(tokenizer: PreTrainedTokenizerFast) -> None:
     assert found.facts["chance"] == 1 / 8
     assert found.record.model.read_through == "attention interface"
     assert (found.layers["p_adjusted"] > 0.05).all()
+
+
+def test_a_table_without_two_heads_of_a_layer_is_refused(
+    tokenizer: PreTrainedTokenizerFast, tmp_path: Path
+) -> None:
+    found = find_redundancy(make_bert(), draws=9, tokenizer=tokenizer)
+    of_layer = found.where(layer=1)
+    assert Redundancy.load(of_layer.save(tmp_path / "layer")) == of_layer
+    lacking = replace(found, frame=found.frame.drop(index=7)).save(tmp_path / "lacking")
+    with pytest.raises(StorageError, match=r"parquet: it has 5 pairs of the 4 heads of layer 1;"):
+        Redundancy.load(lacking)
 
 
 def test_a_common_key_space_is_found(tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> None:
