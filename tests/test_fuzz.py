@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.fuzz import commands, corpora, folders, go_through, lies, save_model
 from benchmarks.fuzz.folders import make_results, try_model, try_result
+from benchmarks.fuzz.surfaces import MODULES, SURFACES
 from benchmarks.speeds import FIGURES, processor, slower
 from headroles.errors import CorpusError
 from headroles.studies.classification.role_table import RoleTable
@@ -47,6 +48,10 @@ def test_result_folders(tmp_path: Path) -> None:
     outcomes = go_through(lambda chance: try_result(chance.choice(results), chance), 120, seed=1)
     assert outcomes["StorageError"] > 50
     assert outcomes["read, with other words around it"] > 5
+
+
+def test_every_surface_has_a_name_of_its_own() -> None:
+    assert len(SURFACES) == sum(len(module.SURFACES) for module in MODULES)
 
 
 def test_most_lies_in_single_cells_are_refused(tmp_path: Path) -> None:

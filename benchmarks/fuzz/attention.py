@@ -136,4 +136,4 @@ def _wrapped(place: Path) -> Attempt:
     return attempt
 
 
-SURFACES = {"attention": Surface(1_000, _saved), "wrappers": Surface(1_000, _wrapped)}
+SURFACES = {"saved": Surface(1_000, _saved), "wrappers": Surface(1_000, _wrapped)}

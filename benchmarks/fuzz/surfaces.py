@@ -9,14 +9,8 @@ from pathlib import Path
 
 from benchmarks.fuzz import attention, commands, corpora, folders, go_through, lies, spacing
 
-SURFACES = {
-    **corpora.SURFACES,
-    **spacing.SURFACES,
-    **commands.SURFACES,
-    **folders.SURFACES,
-    **lies.SURFACES,
-    **attention.SURFACES,
-}
+MODULES = (corpora, spacing, commands, folders, lies, attention)
+SURFACES = {name: surface for each in MODULES for name, surface in each.SURFACES.items()}
 
 
 def go_over(name: str, times: int | None, seed: int) -> tuple[str, int, Counter[str], float]:
