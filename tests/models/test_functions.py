@@ -488,6 +488,8 @@ def test_alignments_without_numbers_are_refused(words: Any, message: str) -> Non
         (np.ones((2, 3, 4, 4), complex) / 4, "values of type complex128"),
         (torch.ones((2, 3, 4, 4), dtype=torch.complex64) / 4, "complex numbers"),
         (torch.ones((2, 3, 4, 4), device="meta"), "meta"),
+        (np.ones((2, 3, 4, 0)), r"its shape \(2, 3, 4, 0\) has no place for a number"),
+        (np.ones((0, 3, 4, 4)), r"its shape \(0, 3, 4, 4\) has no place for a number"),
         (outputs(None), "it has no attentions: call the model with output_attentions=True"),
     ],
 )

@@ -147,6 +147,8 @@ class SavedAttention:
         try:
             weights = as_weights(get(name))
             weights.data_ptr()  # which a tensor without numbers lacks
+            if not weights.numel():
+                raise ValueError(f"its shape {tuple(weights.shape)} has no place for a number")
         except Exception as error:  # a damaged file, objects, texts
             raise ModelError(
                 f"the array for {name!r} in {self.name} cannot be read ({in_one_line(error)}); "
