@@ -19,7 +19,7 @@ PIP_ARGS ?=
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-processors test-versions test-browser lint docs dist clean
+.PHONY: demo test test-processors test-versions test-browser lint stubs docs dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/headroles demo --out headroles-demo --overwrite
@@ -57,6 +57,10 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The signatures of functions with all their options, for type checkers and editors.
+stubs: $(VENV)/.test
+	$(BIN)/python -m tests.typing.make_stubs
 
 docs: $(VENV)/.docs $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --nbmake --nbmake-timeout=300 tests/docs notebooks

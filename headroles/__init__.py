@@ -10,9 +10,9 @@ _AS_A_MODULE = sys.argv[:1] == ["-m"] and sys.orig_argv[-len(sys.argv)].endswith
 if _AS_A_MODULE and not sys.flags.safe_path:
     del sys.path[0]  # `python -m headroles` imports nothing from the current folder
 
-import lazy_loader  # noqa: E402
+from headroles import public_names  # noqa: E402
 
-_load_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load_name, __dir__, __all__ = public_names.load_lazily(__name__, public_names.HEADROLES)
 
 _RENAMED: dict[str, str] = {}
 """Old public names, and the new ones; they go with the minor version after that of the new name."""

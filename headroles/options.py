@@ -41,7 +41,7 @@ import msgspec
 from msgspec import Meta
 
 from headroles.errors import UsageError
-from headroles.storage import plain
+from headroles.storage import PathLike, plain
 from headroles.wording import addressed, as_given, know_options
 
 R = TypeVar("R")
@@ -63,7 +63,10 @@ _LARGEST = 2.0**1023
 
 
 class Convert(NamedTuple):
-    """Mark of an option whose value a function makes of the user's input, as of a flag."""
+    """Mark of an option whose value a function makes of the user's input, as of a flag.
+
+    The annotation of the parameter of the function says what users may give.
+    """
 
     function: Callable[[Any], Any]
 
@@ -243,6 +246,11 @@ def split_names(given: str | Sequence[str | int]) -> tuple[str, ...]:
     if not isinstance(parts, Iterable):
         raise UsageError(f"{given!r} is no list of names; give names, with commas between them")
     return tuple(name for part in parts if (name := str(part).strip()))
+
+
+def path_text(given: PathLike) -> str:
+    """Return a path as text, as records have it."""
+    return str(given)
 
 
 def whole_number(text: str) -> int | None:

@@ -51,7 +51,7 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     assert loaded_after(code) <= tables
 
 
-@pytest.mark.parametrize("name", hr.__all__)  # type: ignore[attr-defined]
+@pytest.mark.parametrize("name", hr.__all__)
 def test_every_public_name_resolves_and_is_documented(name: str) -> None:
     assert getattr(hr, name).__doc__
 

@@ -94,8 +94,9 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     registry = folder / "headroles" / "registry.py"
     before, title, after = registry.read_text().partition('    Command("show"')
     registry.write_text(f"{before}    {declaration.strip()},\n{title}{after}")
-    public = folder / "headroles" / "__init__.pyi"
-    public.write_text(names + public.read_text())
+    public = folder / "headroles" / "public_names.py"
+    before, first, after = public.read_text().partition("HEADROLES = {\n")
+    public.write_text(f"{before}{first}    {names.strip()}\n{after}")
     return folder
 
 

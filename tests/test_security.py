@@ -69,7 +69,7 @@ def test_every_test_on_the_page_stands_behind_a_promise() -> None:
     assert "docs/security.md" in (REPOSITORY / "SECURITY.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("module", ["lazy_loader", "typer", "json"])
+@pytest.mark.parametrize("module", ["msgspec", "typer", "json"])
 def test_modules_of_the_current_folder_are_not_imported(module: str, tmp_path: Path) -> None:
     (tmp_path / f"{module}.py").write_text("open('imported', 'w')\n")
     command = [sys.executable, "-m", "headroles", "--version"]

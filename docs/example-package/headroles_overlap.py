@@ -13,7 +13,7 @@ from headroles import RoleTable
 from headroles.drawing.style import new_axes
 from headroles.options import Options, takes
 from headroles.results.columns import WHOLE, Column
-from headroles.results.result import Result
+from headroles.results.result import NoFacts, Result
 from headroles.results.shown import Shown
 
 if TYPE_CHECKING:
@@ -31,12 +31,11 @@ class OverlapOptions(Options):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Overlap(Result):
+class Overlap(Result[OverlapOptions, NoFacts]):
     """Numbers of heads that have a role in the first table, the second, and both, by role."""
 
     kind: ClassVar[str] = "overlap"
     question: ClassVar[str] = "Do two tables give a role to the same heads?"
-    options_type: ClassVar[type[Options]] = OverlapOptions
     columns: ClassVar[tuple[str, ...]] = ("role", "first", "second", "both")
     schema: ClassVar[Mapping[str, Column]] = dict.fromkeys(columns[1:], Column(WHOLE, least=0))
     figures: ClassVar[Mapping[str, str]] = {"overlap": "draw_overlap"}

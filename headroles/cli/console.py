@@ -27,7 +27,7 @@ from headroles.wording import addressed, as_given, json_lines, printable, speaki
 if TYPE_CHECKING:
     from headroles.cli.flags import OutputOptions
     from headroles.corpus import Corpus
-    from headroles.results.result import Result
+    from headroles.results.result import AnyResult
     from headroles.results.shown import Shown
     from headroles.scoring.run_notes import RunSummary
 
@@ -221,7 +221,7 @@ def print_shown(shown: Iterable[Shown]) -> None:
 
 
 def finish(
-    result: Result | RunSummary,
+    result: AnyResult | RunSummary,
     output: OutputOptions,
     folder: Path | None = None,
     roles: Sequence[str] = (),

@@ -4,6 +4,7 @@ from headroles.corpus.arcs import read_arcs as read_arcs
 from headroles.corpus.arcs import words_alone as words_alone
 from headroles.corpus.files import read_lines as read_lines
 from headroles.corpus.objects import make_corpus as make_corpus
+from headroles.corpus.opening import AnyCorpus as AnyCorpus
 from headroles.corpus.opening import CorpusOptions as CorpusOptions
 from headroles.corpus.opening import as_corpus as as_corpus
 from headroles.corpus.opening import can_reopen as can_reopen

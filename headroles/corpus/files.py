@@ -16,7 +16,6 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from os import PathLike as OsPathLike
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,9 +23,9 @@ from headroles import storage
 from headroles.corpus.sentence import CorpusSource
 from headroles.errors import CorpusError
 from headroles.role_names import is_relation
+from headroles.storage import PathLike as PathLike
 from headroles.wording import has_halves, listed, printable
 
-PathLike = str | OsPathLike[str]
 STANDARD_INPUT = "-"
 HUB_PREFIX = "hf:"
 """Begins the name of a data set on the hub of Hugging Face: hf:NAME or hf:NAME:SPLIT."""
@@ -115,7 +114,7 @@ def find_files(
     """
     file_paths: list[Path] = []
     folders: list[dict[str, Any]] = []
-    for path in map(Path, [paths] if isinstance(paths, str | OsPathLike) else paths):
+    for path in map(Path, [paths] if isinstance(paths, str | os.PathLike) else paths):
         try:
             is_whole = _is_input(path) or is_dataset(path)
             if is_whole or not stat.S_ISDIR(path.stat().st_mode):

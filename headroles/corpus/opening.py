@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 from headroles.corpus.arcs import KEY as ARCS
 from headroles.corpus.arcs import ArcsOptions, read_arcs
 from headroles.corpus.files import STANDARD_INPUT, PathLike, is_dataset, kind_of
 from headroles.corpus.objects import make_corpus
-from headroles.corpus.sentence import Corpus
+from headroles.corpus.sentence import Corpus, Sentence
 from headroles.corpus.tables import TABLES, named_columns
 from headroles.corpus.text import PairsOptions, ParsingOptions, TextOptions, read_pairs, read_text
 from headroles.corpus.treebanks import NEWDOC, SUFFIXES, ConlluOptions, is_quick, read_conllu
@@ -19,6 +19,10 @@ from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, Options, fields_of
 from headroles.record import RecordedCorpus
 from headroles.wording import shortened
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from spacy.tokens import Doc
 
 _TEXTS = {".txt", ".md", ".rst", ".html"}
 
@@ -171,8 +175,15 @@ def reopen_corpus(paths: Sequence[PathLike], record: RecordedCorpus) -> Corpus:
 
 # What a user means
 
+Tree: TypeAlias = tuple[Sequence[str], Sequence[int], Sequence[str]]
+"""Words, the place of the governor of each (-1: the root), and relations."""
+Parsed: TypeAlias = "Sentence | Doc | Tree | tuple[Any, Any, Any, Any] | Mapping[str, Any]"
+"""A sentence, or a document, in any form that `make_corpus` takes without a parser."""
+AnyCorpus: TypeAlias = "Corpus | PathLike | Iterable[PathLike] | Iterable[Parsed] | pd.DataFrame"
+"""A corpus, or what `as_corpus` makes one of."""
 
-def as_corpus(given: object) -> Corpus:
+
+def as_corpus(given: AnyCorpus) -> Corpus:
     """Return the corpus that a user means: a `Corpus`, treebanks by path, or parsed objects.
 
     Parsed objects are spaCy documents, triples, sentences, and tables of a treebank, as in
@@ -188,7 +199,7 @@ def as_corpus(given: object) -> Corpus:
         and all(isinstance(path, str | os.PathLike) for path in paths)
     ):
         return _treebank(paths)
-    return make_corpus(given)  # type: ignore[arg-type]  # which checks its argument
+    return make_corpus(cast(Iterable[Any], given))
 
 
 def _treebank(paths: Sequence[PathLike]) -> Corpus:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from headroles.corpus.sentence import Corpus, Sentence, Skipped
 from headroles.errors import UsageError
@@ -15,7 +15,7 @@ TEXT: Final = "text"
 WORDS: Final = "words"
 
 
-def _accept_joint(given: Any) -> str:
+def _accept_joint(given: str) -> str:
     if not isinstance(given, str) or not given.isprintable() or not given or " " in given:
         raise UsageError(f"join_spaces is {given!r}; pass a text without spaces, such as _")
     return given

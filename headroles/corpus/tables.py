@@ -209,13 +209,13 @@ def _load_dataset(name: str) -> Any:
 # Choosing columns
 
 
-def named_columns(given: Any) -> tuple[str | int, ...]:
+def named_columns(given: str | int | Sequence[str | int]) -> tuple[str | int, ...]:
     """Read one or two columns from a text with commas or a sequence: numbers from 0, or names.
 
     Raises UsageError for none, more, or one given twice.
     """
-    given = split_names((given,) if isinstance(given, int) else given)
-    columns = tuple(map(named_column, given))
+    names = split_names((given,) if isinstance(given, int) else given)
+    columns = tuple(map(named_column, names))
     if not 1 <= len(columns) <= 2:
         raise UsageError(f"{len(columns)} text columns were given; give one, or two for pairs")
     if len(set(columns)) < len(columns):
@@ -223,7 +223,7 @@ def named_columns(given: Any) -> tuple[str | int, ...]:
     return columns
 
 
-def named_column(given: object) -> str | int:
+def named_column(given: str | int) -> str | int:
     """Read a column: a number from 0, or a name."""
     number = whole_number(str(given))
     return str(given) if number is None else number

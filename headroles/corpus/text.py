@@ -39,7 +39,7 @@ T = TypeVar("T")
 _UNNEEDED_PIPES = ("ner", "entity_linker", "textcat", "textcat_multilabel")
 
 
-def _as_path(given: Any) -> Path:
+def _as_path(given: PathLike) -> Path:
     if not isinstance(given, str | OsPathLike):
         raise UsageError(f"keep_parses is {given!r}; pass the name of a file")
     return Path(given)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby, pairwise
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from conllu.parser import parse_line
 
@@ -59,7 +59,7 @@ _OF_SENTENCES = frozenset(("text", "sent_id", "newpar", "newpar id", "text_en"))
 NEWDOC, SENT_ID, COMMENT = "newdoc", "sent_id", "comment"
 
 
-def _accept_documents(given: Any) -> str:
+def _accept_documents(given: str) -> str:
     kind, _, detail = given.partition(":") if isinstance(given, str) else ("", "", "")
     if given in (NEWDOC, SENT_ID) or (kind == COMMENT and detail.strip()):
         return str(given)

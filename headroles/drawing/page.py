@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from headroles.results.result import Result
+    from headroles.results.result import AnyResult
 
 _LONG = 28
 """Characters of a cell beyond which it is a sentence, which may break into lines."""
@@ -239,7 +239,7 @@ def _texts(grid: Grid) -> set[int]:
 
 
 def plain_page(
-    result: Result,
+    result: AnyResult,
     title: str = "",
     pictures: Sequence[Picture] = (),
     head_map: HeadMap | None = None,
@@ -313,7 +313,7 @@ def _written(value: Any) -> str:
     return printable(value)
 
 
-def _how_to_report(result: Result) -> Section:
+def _how_to_report(result: AnyResult) -> Section:
     """Return the section with a paragraph to copy, and BibTeX entries."""
     sentences, works = result.method()
     entries = (files(__package__) / "works.bib").read_text("utf-8").strip().split("\n\n")

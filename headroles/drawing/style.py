@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
 
-    from headroles.results.result import Result
+    from headroles.results.result import AnyResult
 
 SCALE = "Blues"
 """From white to one hue, whose lightness falls evenly: for the colour-blind, and in grey print."""
@@ -159,7 +159,7 @@ def plain(text: object, most: int = _LONGEST_ROLE) -> str:
     return shortened(printable(text), most).replace("$", r"\$")
 
 
-def role_label(result: Result, role: object) -> str:
+def role_label(result: AnyResult, role: object) -> str:
     """Return a role of a result in words for a label."""
     return words_label(result.in_words(role))
 

@@ -1,5 +1,36 @@
 """Statistics on plain arrays, without any knowledge of models and corpora."""
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from headroles.inference.betting import Bets as Bets
+from headroles.inference.betting import bet as bet
+from headroles.inference.betting import p_of_bets as p_of_bets
+from headroles.inference.combined import ENOUGH_DRAWS as ENOUGH_DRAWS
+from headroles.inference.combined import contrast_sample as contrast_sample
+from headroles.inference.combined import crossed_sample as crossed_sample
+from headroles.inference.corrections import CORRECTIONS as CORRECTIONS
+from headroles.inference.corrections import adjust_p_values as adjust_p_values
+from headroles.inference.corrections import partial_conjunction as partial_conjunction
+from headroles.inference.corrections import partial_conjunction_of_p as partial_conjunction_of_p
+from headroles.inference.intervals import difference_interval as difference_interval
+from headroles.inference.intervals import skewed_interval as skewed_interval
+from headroles.inference.intervals import wilson_interval as wilson_interval
+from headroles.inference.one_sample import Intervals as Intervals
+from headroles.inference.one_sample import TTest as TTest
+from headroles.inference.one_sample import draw_test as draw_test
+from headroles.inference.one_sample import mcnemar_test as mcnemar_test
+from headroles.inference.one_sample import rank_test as rank_test
+from headroles.inference.one_sample import t_interval as t_interval
+from headroles.inference.one_sample import t_test as t_test
+from headroles.inference.permutation import Relabelled as Relabelled
+from headroles.inference.permutation import permute_within as permute_within
+from headroles.inference.permutation import shuffle_labels as shuffle_labels
+from headroles.inference.power import design_effect as design_effect
+from headroles.inference.power import power_of as power_of
+from headroles.inference.power import smallest_n as smallest_n
+from headroles.inference.sample import DEGENERATE as DEGENERATE
+from headroles.inference.sample import OK as OK
+from headroles.inference.sample import UNTESTABLE as UNTESTABLE
+from headroles.inference.sample import Alternative as Alternative
+from headroles.inference.sample import Bounds as Bounds
+from headroles.inference.sample import Moments as Moments
+from headroles.inference.sample import Sample as Sample
+from headroles.inference.sample import resolution_of as resolution_of

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from headroles.options import CIRCUMSTANCE, Options
+from headroles.options import CIRCUMSTANCE, Convert, Options
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 WEIGHTS, NORMS = MEASURES = ("weights", "norms")
 """Attention weights: where a head looks; norms: the vectors that it takes from there."""
@@ -18,21 +22,31 @@ SHARED, PER_HEAD = FACTOR_METHODS
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelOptions(Options):
-    """Options of loading a model."""
+class WeightOptions(Options):
+    """Options of reading a model."""
 
     title: ClassVar[str] = "Model"
 
-    tokenizer: Annotated[Any, CIRCUMSTANCE] = None
-    """Folder or hub id of the tokenizer, if it does not come with the model.
-
-    From Python also a loaded one.
-    """
-    device: Annotated[str, CIRCUMSTANCE] = "auto"
-    """Where it runs: auto, cpu, cuda, cuda:1, ..., or mps."""
     dtype: Annotated[Literal["float32", "bfloat16", "float16"], CIRCUMSTANCE] = "float32"
     """Precision of the model; scores are float32 throughout."""
     revision: Annotated[str | None, CIRCUMSTANCE] = None
     """Revision of the model on the hub; left out: main."""
     trust_remote_code: Annotated[bool, CIRCUMSTANCE] = False
     """Run code that comes with the model."""
+
+
+def _any_tokenizer(given: str | Path | PreTrainedTokenizerBase) -> str | Path | Any:
+    return given
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(WeightOptions):
+    """Options of loading a model with its tokenizer."""
+
+    tokenizer: Annotated[Any, Convert(_any_tokenizer), CIRCUMSTANCE] = None
+    """Folder or hub id of the tokenizer, if it does not come with the model.
+
+    From Python also a loaded one.
+    """
+    device: Annotated[str, CIRCUMSTANCE] = "auto"
+    """Where it runs: auto, cpu, cuda, cuda:1, ..., or mps."""

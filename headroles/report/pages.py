@@ -17,7 +17,7 @@ from headroles.drawing.style import figure_of, of_width, set_title
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.options import Flag, Options, takes
 from headroles.registry import all_kinds, result_type
-from headroles.results.result import Result, describe, figure_function, kind_in, load
+from headroles.results.result import AnyResult, describe, figure_function, kind_in, load
 from headroles.studies.inspection.again import ReportOptions
 from headroles.wording import not_among
 
@@ -73,7 +73,7 @@ def make_report(folder: str | Path, options: ReportOptions) -> Page:
     return page
 
 
-def _pictures(result: Result) -> Iterator[Picture]:
+def _pictures(result: AnyResult) -> Iterator[Picture]:
     """Yield every kind of figure that can be drawn of a result."""
     for kind in result.figure_kinds:
         try:
@@ -114,7 +114,9 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
     """
     folder = Path(folder)
     main, held = kind_in(folder), storage.kinds_in(folder)
-    types: list[type[Result]] = [result_type(name) for name in (main, *all_kinds()) if name in held]
+    types: list[type[AnyResult]] = [
+        result_type(name) for name in (main, *all_kinds()) if name in held
+    ]
     kind = options.kind or next(iter(types[0].figures), None)
     if kind is None:
         raise UsageError(f"results of the kind {main} have no figure")
@@ -125,7 +127,7 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
     raise UsageError(not_among(f"figure of the {main} called", kind, known))
 
 
-def draw_result(result: Result, options: FigureOptions) -> Figure:
+def draw_result(result: AnyResult, options: FigureOptions) -> Figure:
     """Draw a figure of a result. Raises UsageError for options of another kind."""
     kind = options.kind or result.figure_kinds[0]
     taken = inspect.signature(figure_function(type(result), kind)).parameters

@@ -12,7 +12,18 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Self,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    get_args,
+    overload,
+)
 
 import msgspec
 import numpy as np
@@ -53,6 +64,7 @@ from headroles.wording import addressed, in_one_line, not_among
 if TYPE_CHECKING:
     import pandas as pd
 
+R = TypeVar("R", bound=Stored)
 _GO_ON = "Go on with .frame (all rows), .plot(), .export('latex'), .save(FOLDER), .in_full()."
 _MOST_ROWS = 60
 """Rows of a table in the full text; pages and exports have all."""
@@ -61,13 +73,25 @@ _FOR_USERS = frozenset(
 )
 """Names of every result that users need; tab completion hides others."""
 
+OptionsOf = TypeVar("OptionsOf", bound=Options)
+FactsOf = TypeVar("FactsOf")
+
+
+class NoFacts(TypedDict):
+    """Facts of a result that has none beside its table."""
+
+
 _UNFIT = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 """Errors of a record that does not fit its table."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Result(Stored):
+class Result(Stored, Generic[OptionsOf, FactsOf]):
     """A table with the record of its origin.
+
+    A kind of results names the options of its study, and the facts that the study finds beside the
+    table, most often a TypedDict: ``class Ranges(Result[RangeOptions, NoFacts])``. Its record has
+    both, and loading makes and checks both again.
 
     ``frame`` has the columns of ``columns``, and is stored in files called ``filename``, by default
     as its kind. The ``views`` are other tables that follow from it, by name; the first, ``"long"``,
@@ -88,9 +112,7 @@ class Result(Stored):
     may_be_empty: ClassVar[bool] = False
     views: ClassVar[tuple[str, ...]] = ("long",)
     options_type: ClassVar[type[Options] | None] = None
-    """Options of the study, which its record has and which loading makes and checks again."""
     facts_type: ClassVar[Any] = dict[str, Any]
-    """Type of the facts of the record, which loading checks."""
     question: ClassVar[str] = ""
     """Title of the page: the question that the result answers."""
     figures: ClassVar[Mapping[str, str]] = {}
@@ -104,6 +126,10 @@ class Result(Stored):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        for base in vars(cls).get("__orig_bases__", ()):
+            arguments = get_args(base)
+            if len(arguments) == 2 and not any(isinstance(one, TypeVar) for one in arguments):
+                cls.options_type, cls.facts_type = arguments
         if kind := vars(cls).get("kind"):
             cls.filename = vars(cls).get("filename", kind.replace(" ", "_"))
             name = command_of(kind)
@@ -111,24 +137,28 @@ class Result(Stored):
             cls.hint = vars(cls).get("hint", usual)
 
     @classmethod
-    def made(cls, frame: pd.DataFrame, options: Options, **given: Any) -> Self:
+    def made(
+        cls, frame: pd.DataFrame, options: Options, facts: FactsOf | None = None, **others: Any
+    ) -> Self:
         """Make the result of a study that ends now, with its columns in their order.
 
-        ``given`` are the fields of the record beside its kind and the ``options``.
+        ``others`` are further fields of its record, such as ``sources``.
         """
-        record = Record.now(kind=cls.kind, options=options.record(), **given)
+        record = Record.now(facts, kind=cls.kind, options=options.record(), **others)
         return cls(frame[[*cls.columns]], record)
 
     @property
-    def options(self) -> Any:
+    def options(self) -> OptionsOf:
         """The options of the study, as a group that was checked."""
         assert self.options_type is not None
-        return self.options_type(**self.record.options)
+        options: Any = self.options_type(**self.record.options)
+        return options  # type: ignore[no-any-return]
 
     @cached_property
-    def facts(self) -> Any:
+    def facts(self) -> FactsOf:
         """Facts that the study found beside the table."""
-        return msgspec.convert(self.record.facts, self.facts_type)
+        facts: FactsOf = msgspec.convert(self.record.facts, self.facts_type)
+        return facts
 
     @abstractmethod
     def summarize(self) -> Iterable[Shown]:
@@ -441,6 +471,10 @@ class Result(Stored):
         return f'<img alt="{text}" src="data:image/png;base64,{data}">'
 
 
+AnyResult: TypeAlias = Result[Any, Any]
+"""Results of any study."""
+
+
 def _width(table: pd.DataFrame) -> int:
     """Return the width of columns of texts, with a blank beside each."""
     return sum(1 + max(len(str(name)), *table[name].str.len()) for name in table)
@@ -459,7 +493,7 @@ def score_of(record: Record) -> str:
     return str(record.facts.get("score", "")) or next(filter(None, of_sources), "")
 
 
-def figure_function(result: type[Result], kind: str) -> Callable[..., Any]:
+def figure_function(result: type[AnyResult], kind: str) -> Callable[..., Any]:
     """Import the function that draws a kind of figure."""
     name = result.figures[kind]
     function: Callable[..., Any] = resolve_name(
@@ -489,11 +523,15 @@ def kind_in(folder: Path) -> str:
     raise StorageError(f"{folder} holds no table of results that this version knows")
 
 
-def load(folder: str | Path) -> Result:
-    """Load the table of results in a folder, of any study.
+@overload
+def load(folder: str | Path) -> AnyResult: ...
+@overload
+def load(folder: str | Path, kind: type[R]) -> R: ...
+def load(folder: str | Path, kind: type[Stored] | None = None) -> Stored:
+    """Load the table of results in a folder, of any study, or of a class such as `RoleTable`.
 
     Raises StorageError if there is none, or it cannot be read.
     """
     folder = Path(folder)
-    result: Result = result_type(kind_in(folder)).load(folder)
-    return result
+    found: Stored = (kind or result_type(kind_in(folder))).load(folder)
+    return found

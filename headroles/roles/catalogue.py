@@ -18,7 +18,7 @@ from headroles.arrays import BoolArray, FloatArray
 from headroles.corpus import MISSING, Sentence, read_lines
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
-from headroles.options import Convert, Options, PresetOptions, whole_number
+from headroles.options import Convert, Options, PresetOptions, path_text, whole_number
 from headroles.role_names import offset_in_words
 from headroles.roles.batch import TOKENS, WORDS, PaddedBatch, Scope
 from headroles.roles.pairs import Offsets
@@ -133,7 +133,8 @@ def block_roles(options: PresetOptions, context: Context) -> Iterator[Role]:
     preset alone: heads with random weights have it too. With ``excess``, a second measure says how
     evenly a head spreads over the words of the sentence.
     """
-    sieve, limits = RowWise(own_segment), {}
+    sieve = RowWise(own_segment)
+    limits: dict[str, float] = {}
     if options.is_published:
         sieve = TimesEntropy(own_segment)
     elif context.score == HIT:
@@ -218,7 +219,7 @@ class FrequencyOptions(Options):
 
     title: ClassVar[str] = "Roles"
 
-    frequencies: Annotated[str | None, Convert(str), OnlyFor("rare")] = None
+    frequencies: Annotated[str | None, Convert(path_text), OnlyFor("rare")] = None
     """File of word frequencies, for rare words: a word, a tab and its count in each line; left out:
     those of the corpus.
 

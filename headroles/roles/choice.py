@@ -14,7 +14,7 @@ from headroles.options import DEFAULT, PUBLISHED, Convert, Field, fields_of
 from headroles.role_names import POOLED, contrast_of, relations_meant_by
 from headroles.roles import catalogue, syntactic
 from headroles.roles.catalogue import FrequencyOptions, LocalOptions, is_position, offset_of
-from headroles.roles.own import SAME, names_of_roles, own_roles, same_roles
+from headroles.roles.own import SAME, Find, names_of_roles, own_roles, same_roles
 from headroles.roles.role import Context, OnlyFor, Role
 from headroles.roles.score import BIAS, Score
 from headroles.roles.syntactic import SyntacticOptions, beyond_offset
@@ -42,7 +42,7 @@ DEFAULT_GROUPS = ("local", "delimiter", "block", "syntactic")
 ALL = "all"
 
 
-def _names(given: Any) -> tuple[str, ...]:
+def _names(given: str | Find | Iterable[str | Find]) -> tuple[str, ...]:
     """Return names of groups or roles, with positions written as in tables."""
     names = names_of_roles(given)
     if not names:

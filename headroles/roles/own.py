@@ -62,7 +62,7 @@ class OwnName(str):
         return name
 
 
-def names_of_roles(given: Any) -> tuple[str, ...]:
+def names_of_roles(given: str | Find | Iterable[str | Find]) -> tuple[str, ...]:
     """Return the names of roles in a text or a sequence; functions have names of their own.
 
     Raises UsageError for two functions of one name.

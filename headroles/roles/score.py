@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headroles.arrays import BoolArray, FloatArray, IntArray
+
+ScoreName: TypeAlias = Literal["bias", "excess", "hit"]
 
 
 def divide(numerator: NDArray[np.generic], denominator: NDArray[np.generic]) -> FloatArray:
@@ -54,7 +57,7 @@ class Score:
     by betting downweight examples that could lie farther than ``cap`` from the threshold.
     """
 
-    name: str
+    name: ScoreName
     uniform: float
     threshold: float
     row_values: Callable[[IntArray, IntArray], RowValues]
@@ -96,5 +99,5 @@ def _hit(lengths: IntArray, sizes: IntArray) -> RowValues:
 BIAS = Score("bias", 1, 3, _bias, low=0, cap=20)
 EXCESS = Score("excess", 0, 0.1, _excess, high=1, cap=1.2)
 HIT = Score("hit", 0, 0.5, _hit, of_first_choice=True, low=0, high=1)
-SCORES = {score.name: score for score in (BIAS, EXCESS, HIT)}
+SCORES: dict[str, Score] = {score.name: score for score in (BIAS, EXCESS, HIT)}
 """All scores, by name."""

@@ -45,7 +45,7 @@ class Arc(NamedTuple):
     label: str
 
 
-def check_source(given: Any) -> str:
+def check_source(given: str) -> str:
     """Return ``given`` if it names a source of arcs. Raises UsageError otherwise."""
     source = str(given)
     if source not in (BASIC, ENHANCED) and (not source.startswith(MISC) or source == MISC):
@@ -149,7 +149,7 @@ _ID = re.compile(rf"{GROUP}:(.+?):(?:to_governor|to_dependent|from_governor)")
 _WHOLE_ARCS = "arcs between words that have pieces, in examples that are not too long"
 
 
-def _relations(given: Any) -> str | tuple[str, ...]:
+def _relations(given: str | Sequence[str]) -> str | tuple[str, ...]:
     named = split_names(given)
     if isinstance(given, str) and not named:
         raise UsageError(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from headroles.errors import UsageError
 from headroles.models.options import WEIGHTS
@@ -19,7 +19,7 @@ NO_CONTROLS = "none"
 HALF = "float16"
 
 
-def controls_of(given: Any, known: Sequence[str] = CONTROLS) -> tuple[str, ...]:
+def controls_of(given: str | Sequence[str], known: Sequence[str] = CONTROLS) -> tuple[str, ...]:
     """Return names of controls. Raises UsageError for another name, or one not ``known`` here."""
     named = split_names(given)
     if named == (NO_CONTROLS,):
@@ -90,7 +90,7 @@ class CorpusPart:
     of: int
 
     @classmethod
-    def accept(cls, given: Any) -> CorpusPart:
+    def accept(cls, given: str | CorpusPart) -> CorpusPart:
         """Read a text such as 2/8. Raises UsageError for any other."""
         match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(given).strip())
         if not match or not 1 <= int(match[1]) <= int(match[2]):

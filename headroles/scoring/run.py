@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import tee
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import structs
 
-from headroles.corpus import Corpus, PreparedCorpus, Skipped, as_corpus, prepared
+from headroles.corpus import AnyCorpus, Corpus, PreparedCorpus, Skipped, as_corpus, prepared
 from headroles.encoding import TOO_LONG, EncodedExample, tokenizer_failures
 from headroles.errors import CorpusError, UsageError
 from headroles.models.attention.functions import SavedAttention
@@ -50,10 +50,15 @@ from headroles.scoring.windows import (
 from headroles.storage import OpenParts, plain
 from headroles.wording import listed
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+    from transformers import PreTrainedTokenizerBase
+
 
 @takes(ScoreOptions)
 def score_heads(  # noqa: D417 - sharing is for commands
-    model: Attending, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
+    model: Attending, corpus: AnyCorpus, options: ScoreOptions, sharing: Sharing = ALONE
 ) -> HeadScores:
     """Return the scores of every head of an encoder for every role and example of a corpus.
 
@@ -99,9 +104,17 @@ class SavedOptions(ScoreOptions):
     """
 
 
+SavedArrays: TypeAlias = "Sequence[Any] | Mapping[str, Any] | NDArray[Any] | Tensor | str | Path"
+"""Attention of sentences, or the file that holds it."""
+WordsOfPieces: TypeAlias = (
+    "Sequence[Any] | Mapping[str, Any] | PreTrainedTokenizerBase | str | Path"
+)
+"""The word of each piece of sentences, or the tokenizer that knows it."""
+
+
 @takes(SavedOptions)
 def score_attention(
-    arrays: Any, sentences: Corpus, alignment: Any, options: SavedOptions
+    arrays: SavedArrays, sentences: AnyCorpus, alignment: WordsOfPieces, options: SavedOptions
 ) -> HeadScores:
     """Return the scores, for every role, of attention that was computed elsewhere and saved.
 
@@ -132,10 +145,11 @@ def score_attention(
     array([1.], dtype=float32)
     """
     corpus = as_corpus(sentences)
+    words: Any = alignment
     if not callable(alignment):  # no tokenizer
-        alignment = _by_id(_of_sentences(alignment), corpus, "alignment")
+        words = _by_id(_of_sentences(alignment), corpus, "alignment")
     arrays = sentences_of_batch(arrays, sum(1 for _ in corpus))
-    return score_heads(SavedAttention(_by_id(arrays, corpus, "arrays"), alignment), corpus, options)
+    return score_heads(SavedAttention(_by_id(arrays, corpus, "arrays"), words), corpus, options)
 
 
 def _of_sentences(encoding: Any) -> Any:
@@ -170,7 +184,7 @@ def _by_id(given: Any, corpus: Corpus, name: str) -> Any:
 @contextmanager
 def open_scoring(
     model: Attending,
-    corpus: Corpus,
+    corpus: AnyCorpus,
     options: ScoreOptions,
     sharing: Sharing = ALONE,
 ) -> Iterator[ScoringRun]:

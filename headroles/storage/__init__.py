@@ -1,5 +1,6 @@
 """Storage: files and folders that appear whole or not at all, and their records."""
 
+from headroles.storage.files import PathLike as PathLike
 from headroles.storage.files import TableWriter as TableWriter
 from headroles.storage.files import check_regular as check_regular
 from headroles.storage.files import encode_json as encode_json

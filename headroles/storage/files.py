@@ -22,6 +22,8 @@ from headroles.errors import StorageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+PathLike = str | os.PathLike[str]
+
 
 @contextmanager
 def written(place: Path) -> Iterator[None]:
@@ -164,7 +166,9 @@ def plain(content: Any) -> Any:
         return [plain(value) for value in content]
     if isinstance(content, str):
         return str(content)  # of a subclass too
-    return None if isinstance(content, float) and not math.isfinite(content) else content
+    if isinstance(content, float):
+        return float(content) if math.isfinite(content) else None  # of NumPy too
+    return content
 
 
 _fields_of = cache(msgspec.structs.fields)  # which evaluates the annotations of a class

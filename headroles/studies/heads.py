@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NotRequired, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -37,6 +37,7 @@ from headroles.options import Options
 from headroles.record import Record
 from headroles.role_names import BEYOND_OFFSET, TOKENS
 from headroles.roles import OFFSETS, Role, Score, contrast_of, has_contrast
+from headroles.roles.score import ScoreName
 from headroles.scoring.scores import HeadScores
 from headroles.testing.evidence import (
     NO,
@@ -112,10 +113,31 @@ class ThresholdOptions(Options):
                 "best fixed offset; omit it, or score roles of pairs of words with `score='hit'`"
             )
 
-    def facts_about(self, score: Score) -> dict[str, Any]:
+    def facts_about(self, score: Score) -> ScoreLevel:
         """Return facts of a record: the score, and the threshold of roles without a special one."""
         threshold = score.threshold if self.threshold is None else self.threshold
         return {"score": score.name, "threshold": float(threshold)}
+
+
+class ScoreLevel(TypedDict):
+    """The score that tests are of, and the threshold of roles without a special one."""
+
+    score: ScoreName
+    threshold: float
+
+
+class UnitFacts(TypedDict):
+    """The units of tests: ``n_clusters`` examples or documents.
+
+    ``effective_clusters`` is the largest effective number of clusters of any role.
+    ``doubled_examples`` stand in several of the ``joined_documents``, which share texts.
+    """
+
+    clustered_by: str
+    n_clusters: int
+    effective_clusters: float
+    joined_documents: NotRequired[int]
+    doubled_examples: NotRequired[int]
 
 
 @dataclass(frozen=True)
@@ -526,12 +548,8 @@ def warn_of_doubled(clusters: Clusters, options: UnitOptions) -> Iterator[str]:
     )
 
 
-def describe_clusters(hypotheses: Hypotheses, clusters: Clusters) -> dict[str, Any]:
-    """Return the fields of a record about the units of tests.
-
-    ``effective_clusters`` is the largest effective number of clusters of any role.
-    ``doubled_examples`` stand in several of the ``joined_documents``, which share texts.
-    """
+def describe_clusters(hypotheses: Hypotheses, clusters: Clusters) -> UnitFacts:
+    """Return the fields of a record about the units of tests."""
     effective = np.nan_to_num(hypotheses.moments.effective_clusters).max(initial=0)
     return {
         "clustered_by": "document" if hypotheses.is_clustered else "none",

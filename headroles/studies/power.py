@@ -13,7 +13,7 @@ from msgspec import Meta
 from headroles.drawing.style import DARK, THRESHOLD, legend_below, new_axes
 from headroles.errors import UsageError
 from headroles.inference.power import design_effect, smallest_n
-from headroles.options import Options, takes
+from headroles.options import takes
 from headroles.results.columns import Axes as Combinations
 from headroles.results.columns import Column, one_of
 from headroles.results.consistency import Rule, at_most, on_side
@@ -22,7 +22,9 @@ from headroles.results.shown import Grid, Shown
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import (
     RoleHypotheses,
+    ScoreLevel,
     ThresholdOptions,
+    UnitFacts,
     check_contrasts,
     describe_clusters,
     note_removed,
@@ -53,8 +55,14 @@ class PowerOptions(LevelOptions, ThresholdOptions):
     """Probability to decide a head with its mean and deviation in the pilot."""
 
 
+class PowerFacts(ScoreLevel, UnitFacts):
+    """Facts of a power analysis: score and units of the pilot, and the number of its examples."""
+
+    examples: int
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class PowerAnalysis(Result):
+class PowerAnalysis(Result[PowerOptions, PowerFacts]):
     """Numbers of examples that decide every head and role, for means and deviations of a pilot.
 
     ``frame`` is ordered by role, layer and head. ``n``, ``mean`` and ``effect_size`` are from the
@@ -73,7 +81,6 @@ class PowerAnalysis(Result):
 
     kind: ClassVar[str] = "power"
     question: ClassVar[str] = "How many examples does it take?"
-    options_type: ClassVar[type[Options]] = PowerOptions
     figures: ClassVar[Mapping[str, str]] = {"curves": "draw_power"}
     columns: ClassVar[tuple[str, ...]] = tuple(
         "layer head role n n_clusters mean effect_size threshold direction alpha_per_test "
@@ -208,8 +215,11 @@ def power_analysis(scores: HeadScores, options: PowerOptions) -> PowerAnalysis:
     for _, rows in frame[frame["direction"] != ""].groupby("direction"):
         _plan(frame, rows, options, int(ok.sum()), scores.n_examples)
     note_removed(frame, scores.record)
-    facts = {**options.facts_about(scores.score), **describe_clusters(pilot, scores.clusters)}
-    facts["examples"] = scores.n_examples
+    facts: PowerFacts = {
+        **options.facts_about(scores.score),
+        **describe_clusters(pilot, scores.clusters),
+        "examples": scores.n_examples,
+    }
     warnings = [*warn_of_doubled(scores.clusters, options)]
     return PowerAnalysis.made(
         frame, options, facts=facts, sources={"pilot": scores.record}, warnings=warnings

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypedDict
 
 import numpy as np
 from safetensors import SafetensorError
@@ -15,9 +15,9 @@ from headroles import storage
 from headroles.arrays import FloatArray
 from headroles.errors import StorageError, UsageError
 from headroles.models.heads.remaining import Head
-from headroles.options import Convert, Options
+from headroles.options import Convert, Options, path_text
 from headroles.record import Record
-from headroles.results.result import Result
+from headroles.results.result import FactsOf, OptionsOf, Result
 from headroles.results.shown import Grid, Shown, Warned, in_digits
 from headroles.tasks.options import REGRESSION
 from headroles.tasks.outcomes import LOSS, Outcomes
@@ -42,7 +42,7 @@ class RoleOptions(Options):
 
     title: ClassVar[str] = "Heads"
 
-    roles_from: Annotated[str | None, Convert(str)] = None
+    roles_from: Annotated[str | None, Convert(path_text)] = None
     """Folder that classify or assign wrote, of the model before it was fine-tuned or after."""
 
 
@@ -115,6 +115,15 @@ def warn_of_guessing(measured: Mapping[str, float | None]) -> Iterator[Warned]:
             )
 
 
+class LossChange(TypedDict):
+    """A difference of mean losses (nats), as `find_loss_change` returns it."""
+
+    loss_change: float | None
+    ci_low: float | None
+    ci_high: float | None
+    p_value: float | None
+
+
 def describe_task(record: Record, measured: Mapping[str, float | None]) -> Iterator[Shown]:
     """Name the model, the examples, and the loss and the metrics of the whole model."""
     yield from warn_of_guessing(measured)
@@ -153,7 +162,7 @@ def two_sided(
     return dict(zip(names.split(), columns, strict=True))
 
 
-def find_loss_change(before: Outcomes, after: Outcomes) -> dict[str, float]:
+def find_loss_change(before: Outcomes, after: Outcomes) -> LossChange:
     """Compare the losses of the same examples, each (examples, 1).
 
     Returns ``loss_change``, the mean of the paired differences (nats), with its 95 % interval
@@ -163,11 +172,16 @@ def find_loss_change(before: Outcomes, after: Outcomes) -> dict[str, float]:
     changes = Hypotheses.of(after.losses - before.losses, 0.0, size=size)
     names = "loss_change ci_low ci_high p_value p_adjusted answer"
     columns = two_sided(changes, TestOptions(clusters="none"), (WORSE, BETTER), names)
-    return {name: float(columns[name][0]) for name in names.split()[:4]}
+    return {
+        "loss_change": float(columns["loss_change"][0]),
+        "ci_low": float(columns["ci_low"][0]),
+        "ci_high": float(columns["ci_high"][0]),
+        "p_value": float(columns["p_value"][0]),
+    }
 
 
 def describe_change(
-    title: str, steps: Mapping[str, Mapping[str, float | None]], change: Mapping[str, float | None]
+    title: str, steps: Mapping[str, Mapping[str, float | None]], change: LossChange
 ) -> Iterator[Shown]:
     """Tabulate loss and metrics at those steps that were measured; write the change of the loss."""
     measured = {name: values for name, values in steps.items() if values}
@@ -189,7 +203,7 @@ def n_parameters(network: torch.nn.Module) -> int:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ExamplesResult(Result):
+class ExamplesResult(Result[OptionsOf, FactsOf]):
     """A table with arrays of every example, which are in a file beside it.
 
     ``arrays`` is the field of a result with them, and its type; it is None for tables made by hand.

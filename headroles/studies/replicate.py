@@ -14,7 +14,7 @@ import pandas as pd
 
 from headroles.drawing.style import draw_values, grid_of, new_axes, role_label
 from headroles.errors import UsageError
-from headroles.options import Options, takes
+from headroles.options import takes
 from headroles.results.columns import Axes as Combinations
 from headroles.results.consistency import Rule, answers_by
 from headroles.results.result import Result
@@ -32,6 +32,7 @@ from headroles.studies.classification.role_table import (
 from headroles.studies.heads import (
     HeadColumns,
     RoleHypotheses,
+    ScoreLevel,
     ThresholdOptions,
     check_contrasts,
     contrasts_by_parent,
@@ -59,8 +60,16 @@ class ReplicateOptions(LevelOptions, ThresholdOptions):
     """
 
 
+class ReplicationFacts(ScoreLevel):
+    """Facts of a replication: the ``names`` of the sets, and whether they share no example."""
+
+    distance_margin: float | None
+    names: list[str]
+    independent: bool
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class Replication(Result):
+class Replication(Result[ReplicateOptions, ReplicationFacts]):
     """In at least how many of k score sets each head has each role.
 
     ``frame`` has a row per layer, head, role and number ``at_least`` from 1 to k. ``sets`` is the
@@ -83,7 +92,6 @@ class Replication(Result):
 
     kind: ClassVar[str] = "replication"
     question: ClassVar[str] = "Which roles replicate?"
-    options_type: ClassVar[type[Options]] = ReplicateOptions
     figures: ClassVar[Mapping[str, str]] = {
         "role": "draw_replication",
         "layers": "draw_layer_counts",

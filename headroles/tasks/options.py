@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
+from os import PathLike as OsPathLike
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -14,13 +14,13 @@ from headroles.corpus.tables import named_column, named_columns
 from headroles.errors import UsageError
 from headroles.options import CIRCUMSTANCE, NO_FLAG, Convert, Seed, split_names, whole_number
 from headroles.passes.options import PassOptions
-from headroles.storage import Parts
+from headroles.storage import Parts, PathLike
 
 AUTO, CLASSIFICATION = "auto", "classification"
 REGRESSION, MASKED_LM = "regression", "masked_lm"
 
 
-def _labels(given: Any) -> tuple[str, ...]:
+def _labels(given: str | Sequence[str] | Mapping[str, int]) -> tuple[str, ...]:
     """Read classes of labels as ``("label=class", ...)``."""
     if isinstance(given, Mapping):
         given = [f"{label}={number}" for label, number in given.items()]
@@ -75,10 +75,10 @@ class TaskOptions(PassOptions):
     """Truncate texts to this many tokens; by default to the model's limit."""
 
 
-def _as_parts(given: Any) -> Parts:
+def _as_parts(given: PathLike | Parts) -> Parts:
     if isinstance(given, Parts):
         return given
-    if not isinstance(given, str | PathLike):
+    if not isinstance(given, str | OsPathLike):
         raise UsageError(f"parts is {given!r}; it must be the name of a folder")
     return Parts(Path(given))
 

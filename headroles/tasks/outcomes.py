@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy import stats
@@ -15,6 +16,8 @@ from headroles.tasks.options import MASKED_LM, REGRESSION
 LOSS, ACCURACY = "loss", "accuracy"
 DERIVATIVES = 2
 """Number of passes that derivatives of all examples take: one forward and one back."""
+Measures: TypeAlias = dict[str, float | None]
+"""The mean loss and the metrics of a task, by name; None where a record has no number."""
 _GROUPS = 50
 """Most groups of examples of a jackknife."""
 

@@ -43,7 +43,15 @@ from headroles.passes.options import Progress, shown_in_notebooks
 from headroles.record import Record, RecordedTask, versions
 from headroles.storage import OpenParts, decode_arrays, encode_arrays
 from headroles.tasks.options import CLASSIFICATION, MASKED_LM, REGRESSION, RunOptions, TaskOptions
-from headroles.tasks.outcomes import DERIVATIVES, LOSS, METRICS, Derivatives, Outcomes, metrics_of
+from headroles.tasks.outcomes import (
+    DERIVATIVES,
+    LOSS,
+    METRICS,
+    Derivatives,
+    Measures,
+    Outcomes,
+    metrics_of,
+)
 from headroles.tasks.reading import (
     IGNORED,
     Task,
@@ -131,7 +139,7 @@ class TaskRun:
             **study,
         )
 
-    def measure(self, outcomes: Outcomes) -> dict[str, float]:
+    def measure(self, outcomes: Outcomes) -> Measures:
         """Return the mean loss and the metrics of the first setting."""
         predicted = outcomes.predictions[:, 0]
         metrics = {name: METRICS[name](predicted, self.targets) for name in self.metrics}

@@ -37,8 +37,9 @@ def package(tmp_path: Path) -> Path:
     assert line
     before = f"{first}{import_}{line}{rest}"
     opening.write_text(f"{before}{start}    {entry.strip()},\n{after}", encoding="utf-8")
-    public = folder / "headroles" / "__init__.pyi"
-    public.write_text(name + public.read_text(encoding="utf-8"), encoding="utf-8")
+    public = folder / "headroles" / "public_names.py"
+    before, start, after = public.read_text(encoding="utf-8").partition("HEADROLES = {\n")
+    public.write_text(f"{before}{start}    {name.strip()}\n{after}", encoding="utf-8")
     return folder
 
 

@@ -18,6 +18,7 @@ from pandas.testing import assert_frame_equal
 
 from headroles import RoleTable, assign_roles
 from headroles.errors import StorageError, UsageError
+from headroles.options import Options
 from headroles.record import Record, ScoreFacts
 from headroles.registry import RESULTS, result_type
 from headroles.results.columns import NUMBER, TEXT, Column, check_rows, declared
@@ -38,12 +39,11 @@ class Cooked(TypedDict):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Recipes(Result):
+class Recipes(Result[Options, Cooked]):
     """What a new kind of result has to say of itself."""
 
     kind: ClassVar[str] = "recipes"
     hint: ClassVar[str] = "cook into {folder} first"
-    facts_type: ClassVar[Any] = Cooked
     filename: ClassVar[str] = "recipes"
     columns: ClassVar[tuple[str, ...]] = ("dish", "minutes")
     schema: ClassVar[dict[str, Column]] = {

@@ -43,7 +43,8 @@ from headroles.models.loading.tokenizers import (
 )
 from headroles.models.loading.weights import ENCODER, check_head, is_unused, read_model
 from headroles.models.loading.wrapped import check_full_precision, unwrapped, with_plain_layers
-from headroles.models.options import ModelOptions
+from headroles.models.options import ModelOptions, WeightOptions
+from headroles.options import takes
 from headroles.record import NO_MODEL, RecordedModel
 from headroles.storage import plain
 
@@ -235,7 +236,8 @@ def _load_function(given: AttentionFunction | SavedAttention, options: ModelOpti
     )
 
 
-def load_model(folder: str | Path, options: ModelOptions | None = None) -> PreTrainedModel:
+@takes(WeightOptions)
+def load_model(folder: str | Path, options: WeightOptions) -> PreTrainedModel:
     """Return the model in ``folder`` in the class that wrote it, without its removed heads.
 
     Use it for folders that ``headroles prune`` or ``headroles collaborate`` wrote, which
@@ -244,7 +246,7 @@ def load_model(folder: str | Path, options: ModelOptions | None = None) -> PreTr
 
     Args:
         folder: a folder of a model, or a hub id.
-        options: how to load it; by default in float32, without code of its own.
+        options: keyword arguments, described below.
 
     Raises ModelError for a folder without a model, or whose weights do not fit.
 
@@ -257,7 +259,7 @@ def load_model(folder: str | Path, options: ModelOptions | None = None) -> PreTr
     ...     load_model(folder).config.num_attention_heads
     2
     """
-    return read_model(str(folder), options or ModelOptions())[0]
+    return read_model(str(folder), options)[0]
 
 
 def weight_digest(model: torch.nn.Module) -> str:

@@ -57,7 +57,7 @@ from headroles.models.loading.folders import (
     read_settings,
     stored_weights,
 )
-from headroles.models.options import ModelOptions
+from headroles.models.options import WeightOptions
 from headroles.wording import in_one_line, listed
 
 ENCODER, CLASSIFICATION, MASKED_LM = HEADS = ("", "classification", "masked_lm")
@@ -83,7 +83,7 @@ beside these.
 
 
 def read_model(
-    name: str, options: ModelOptions, head: str | None = None
+    name: str, options: WeightOptions, head: str | None = None
 ) -> tuple[PreTrainedModel, list[str]]:
     """Read a model on the CPU in evaluation mode, with warnings about weights that it does not use.
 
@@ -119,7 +119,7 @@ def read_model(
 
 
 def _from_pretrained(
-    name: str, config: PreTrainedConfig, options: ModelOptions, head: str | None
+    name: str, config: PreTrainedConfig, options: WeightOptions, head: str | None
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
     """Load weights by transformers; return the model and the report of weights that did not fit."""
     kind = class_to_load(config, head, options.trust_remote_code)
@@ -232,7 +232,7 @@ def is_unused(key: str, head: str | None = ENCODER) -> bool:
     return any(part in key for part in _UNUSED_PARTS[head or ENCODER])
 
 
-def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
+def load_config(name: str, options: WeightOptions) -> PreTrainedConfig:
     """Read the configuration of a folder or hub id. Raises ModelError if there is none."""
     folder = local_folder(name)
     name = str(folder or name)

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from textwrap import shorten
-from typing import ClassVar
+from typing import ClassVar, TypedDict
 
 import msgspec
 import numpy as np
 import pandas as pd
 
-from headroles.corpus import Corpus
+from headroles.corpus import AnyCorpus
 from headroles.errors import HeadRolesError, UsageError
 from headroles.models.loading.encoder import Attending
-from headroles.options import Options, takes
+from headroles.options import takes
 from headroles.results.columns import NUMBER, TEXT, Column, one_of
 from headroles.results.consistency import Rule, answers_by
 from headroles.results.result import Result
@@ -42,8 +42,14 @@ _FEW_WORDS = 32
 _FEWEST_MODELS = 3
 
 
+class ClaimFacts(TypedDict):
+    """The model, or the models, that claims were tested on, in words."""
+
+    model: str
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class ClaimTable(Result):
+class ClaimTable(Result[ClaimOptions, ClaimFacts]):
     """Claims of papers, tested on a model or on several.
 
     ``frame`` has a row for each claim. ``verdict`` is ``shown`` if the corrected p-value of the
@@ -58,7 +64,6 @@ class ClaimTable(Result):
 
     kind: ClassVar[str] = "claims"
     question: ClassVar[str] = "What do papers say of attention heads, and does it hold here?"
-    options_type: ClassVar[type[Options]] = ClaimOptions
     columns: ClassVar[tuple[str, ...]] = (
         *("claim", "verdict", *NUMBERS, "n", "unit", *P_VALUES, *TEXT_COLUMNS, "note"),
     )
@@ -169,7 +174,7 @@ def _own_claim(name: str) -> Claim:
 @takes(ClaimOptions)
 def test_claims(
     model: Attending,
-    corpus: Corpus,
+    corpus: AnyCorpus,
     after: Attending | None = None,  # noqa: PT028
     task: str | Path | Sequence[str | Path] = (),  # noqa: PT028
     *,
@@ -199,7 +204,7 @@ def test_claims(
     names = {"id": "claim", "effect": "effect_is", "control": "control_is"}
     texts = pd.DataFrame(map(msgspec.structs.asdict, chosen)).rename(columns=names)
     frame = claim_frame(texts, [claim.find(measured) for claim in chosen], options)
-    facts = {"model": scored.model.model or ""}
+    facts: ClaimFacts = {"model": scored.model.model or ""}
     return ClaimTable.made(frame, options, facts=facts, sources={"scores": scored})
 
 

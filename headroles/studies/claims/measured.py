@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Meta
 
 from headroles.arrays import BoolArray, FloatArray, IndexArray
-from headroles.corpus import DEFAULT_RELATIONS, Corpus, as_corpus, fold_subtype, prepared
+from headroles.corpus import DEFAULT_RELATIONS, AnyCorpus, Corpus, as_corpus, fold_subtype, prepared
 from headroles.models.heads.remaining import Head
 from headroles.models.loading.encoder import Attending, Model, function_of, load_encoder
 from headroles.options import Convert, Seed, split_names
@@ -70,7 +70,7 @@ class Measured:
     def __init__(
         self,
         model: Attending | Callable[[], Any],
-        corpus: Corpus,
+        corpus: AnyCorpus,
         options: ClaimOptions,
         after: Attending | None = None,
         tasks: Sequence[str | Path] = (),

@@ -13,7 +13,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from headroles.arrays import FloatArray
-from headroles.corpus import NEWDOC, Corpus, as_corpus
+from headroles.corpus import NEWDOC, AnyCorpus, as_corpus
 from headroles.encoding import TOO_LONG
 from headroles.errors import UsageError
 from headroles.inference.sample import Sample
@@ -37,6 +37,7 @@ from headroles.studies.classification.role_table import (
     CONTROLS_IN_WORDS,
     AssignOptions,
     Head,
+    RoleFacts,
     RoleTable,
     heads_in,
 )
@@ -137,7 +138,7 @@ class Classification:
 
 @takes(ClassifyOptions)
 def classify_heads(
-    model: Attending, corpus: Corpus, options: ClassifyOptions, sharing: Sharing = ALONE
+    model: Attending, corpus: AnyCorpus, options: ClassifyOptions, sharing: Sharing = ALONE
 ) -> Classification:
     """Return all scores and the table of roles: `score_heads`, then `assign_roles`.
 
@@ -241,7 +242,7 @@ def assign(
     frame = _frame(scores, tested, options)
     controls = {} if options.is_published else _test_controls(frame, scores, others, options)
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
-    facts = {
+    facts: RoleFacts = {
         **options.facts_about(scores.score),
         "distance_margin": 0.0 if tested.contrasts is None else options.margin_of(scores.score),
         "offsets": {role: rule.offsets for role, rule in tested.rules.items()},

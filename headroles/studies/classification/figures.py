@@ -28,7 +28,7 @@ from headroles.drawing.style import (
     write_numbers,
 )
 from headroles.errors import UsageError
-from headroles.results.result import Result
+from headroles.results.result import AnyResult
 from headroles.roles import SCORES
 from headroles.studies.classification.role_table import (
     NOT_CONTROLLED,
@@ -365,7 +365,7 @@ def role_map(table: RoleTable) -> HeadMap:
     return HeadMap(title, "mean", frame, facts, tuple(LEGEND.values()), SCORES[score].uniform)
 
 
-def group_of(table: Result, role: str) -> str:
+def group_of(table: AnyResult, role: str) -> str:
     """Return the heading of a role of a table."""
     recorded = table.known_roles([role])[0]
     is_of_words = bool(recorded.relation or recorded.function)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NotRequired, TypedDict
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ import pandas as pd
 from headroles.arrays import BoolArray
 from headroles.corpus import can_reopen
 from headroles.errors import UsageError
-from headroles.options import Options, PresetOptions, fields_of
+from headroles.options import PresetOptions, fields_of
 from headroles.record import NO_MODEL, Record, RecordedRole
 from headroles.results.columns import TEXT, Axes, Column, one_of
 from headroles.results.consistency import (
@@ -34,7 +34,7 @@ from headroles.role_names import GROUP, POOLED
 from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles
 from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
 from headroles.scoring.run_notes import about_fit, describe_run
-from headroles.studies.heads import ThresholdOptions
+from headroles.studies.heads import ScoreLevel, ThresholdOptions, UnitFacts
 from headroles.testing.evidence import NO, POSITIONAL, ROLE_ANSWERS, UNTESTABLE, YES, T
 from headroles.testing.options import CorrectionOptions, TestOptions, describe_test
 from headroles.wording import head_name, listed, named_heads, numbered
@@ -130,7 +130,7 @@ class RoleGroups:
         return cls.of(roles, [role.id for role in roles if role.relation])
 
 
-class RoleFacts(TypedDict):
+class RoleFacts(ScoreLevel, UnitFacts):
     """Facts of a role table beside its rows.
 
     ``threshold`` and ``distance_margin`` are those that the tests used. ``controls`` are the heads
@@ -141,16 +141,9 @@ class RoleFacts(TypedDict):
     why no example has a role.
     """
 
-    score: Literal["bias", "excess", "hit"]
-    threshold: float
     distance_margin: float
     offsets: dict[str, tuple[int, int]]
     controls: dict[str, dict[str, list[Head]]]
-    clustered_by: str
-    n_clusters: int
-    effective_clusters: float
-    joined_documents: NotRequired[int]
-    doubled_examples: NotRequired[int]
     left_out: dict[str, str]
 
 
@@ -166,7 +159,7 @@ def _is_p_of_t(rows: pd.DataFrame, options: Any) -> BoolArray:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RoleTable(Result):
+class RoleTable(Result[AssignOptions, RoleFacts]):
     """The tests of every head on every role, one row each, with their record.
 
     ``frame`` has the columns of ``columns``, ordered by role, layer and head. Means, deviations
@@ -193,8 +186,6 @@ class RoleTable(Result):
     """
 
     kind: ClassVar[str] = "role table"
-    options_type: ClassVar[type[Options]] = AssignOptions
-    facts_type: ClassVar[Any] = RoleFacts
     figures: ClassVar[Mapping[str, str]] = {
         "roles": "headroles.studies.classification.figures:draw_roles",
         "heads": "headroles.studies.classification.figures:draw_heads",

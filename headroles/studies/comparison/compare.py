@@ -21,7 +21,7 @@ from headroles.arrays import (
 )
 from headroles.errors import UsageError
 from headroles.inference.sample import Bounds, Sample
-from headroles.options import CIRCUMSTANCE, Convert, Options, split_names, takes
+from headroles.options import CIRCUMSTANCE, Convert, split_names, takes
 from headroles.results.columns import Axes, Column, one_of
 from headroles.results.consistency import (
     Rule,
@@ -46,7 +46,9 @@ from headroles.studies.classification.role_table import (
 from headroles.studies.comparison.joining import join_scores
 from headroles.studies.heads import (
     HeadColumns,
+    ScoreLevel,
     ThresholdOptions,
+    UnitFacts,
     check_contrasts,
     clusters_in,
     describe_clusters,
@@ -113,8 +115,22 @@ class CompareOptions(TestOptions, ThresholdOptions):
     """Treatment of examples or roles that not all have; intersect skips them."""
 
 
+class ComparisonFacts(ScoreLevel, UnitFacts):
+    """Facts of a comparison: the margins of its tests, and what not all sides have.
+
+    ``examples`` are those that all sides have. ``dropped_examples`` and ``dropped_roles`` are, for
+    each side, what others lack.
+    """
+
+    distance_margin: float
+    margin: float
+    examples: int
+    dropped_examples: dict[str, int]
+    dropped_roles: dict[str, list[str]]
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class RoleComparison(Result):
+class RoleComparison(Result[CompareOptions, ComparisonFacts]):
     """Changes of heads: a paired test for every checkpoint, role, layer and head.
 
     ``frame`` has the columns of ``columns``, ordered by checkpoint, role, layer and head; every
@@ -139,7 +155,6 @@ class RoleComparison(Result):
 
     kind: ClassVar[str] = "comparison"
     question: ClassVar[str] = "What changed in the attention heads?"
-    options_type: ClassVar[type[Options]] = CompareOptions
     figures: ClassVar[Mapping[str, str]] = {
         "heads": f"{_FIGURES}:draw_changed_heads",
         "changes": f"{_FIGURES}:draw_changes",

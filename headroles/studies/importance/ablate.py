@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from headroles.drawing.style import draw_values, legend_below
 from headroles.errors import UsageError
 from headroles.inference.power import smallest_n
 from headroles.models.heads.remaining import Head
-from headroles.options import Convert, Options, split_names, takes
+from headroles.options import Convert, split_names, takes
 from headroles.results.columns import WHOLE, Column, one_of
 from headroles.results.consistency import Rule, answers_by, around, interval_of, on_side
 from headroles.results.shown import Grid, Shown, Warned
@@ -32,7 +32,7 @@ from headroles.studies.removals import (
     without_each,
 )
 from headroles.tasks.options import CLASSIFICATION, RunOptions
-from headroles.tasks.outcomes import Outcomes
+from headroles.tasks.outcomes import Measures, Outcomes
 from headroles.testing.evidence import MCNEMAR, UNDECIDED, find_equivalence, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.notes import find_notes, warn_of_differences
@@ -111,8 +111,14 @@ def _is_named(rows: pd.DataFrame, _: Any) -> BoolArray:
     return fits.to_numpy()
 
 
+class AblationFacts(TypedDict):
+    """Loss and metrics of the whole model."""
+
+    measured: Measures
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class Ablations(ExamplesResult):
+class Ablations(ExamplesResult[AblateOptions, AblationFacts]):
     """Losses of a task without heads, each removal tested over the examples.
 
     ``frame`` has the columns of ``columns``, a row for each removal. ``layer`` and ``head`` are -1
@@ -137,7 +143,6 @@ class Ablations(ExamplesResult):
 
     kind: ClassVar[str] = "ablations"
     question: ClassVar[str] = "What does the model lose without attention heads?"
-    options_type: ClassVar[type[Options]] = AblateOptions
     figures: ClassVar[Mapping[str, str]] = {"worth": "draw_ablations"}
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
@@ -264,7 +269,7 @@ def ablate_heads(model: Model, task: str | Path, options: AblateOptions) -> Abla
     gates = without_each([(), *(removal.heads for removal in removals)], run.shape)
     outcomes = run.outcomes(gates, options.ablation)
     frame, warnings = make_table(removals, outcomes, run.objective == CLASSIFICATION, options)
-    facts = {"measured": run.measure(outcomes)}
+    facts: AblationFacts = {"measured": run.measure(outcomes)}
     record = run.record(options, kind="ablations", facts=facts, warnings=warnings)
     return Ablations(frame, record, outcomes)
 

@@ -18,10 +18,10 @@ from headroles.drawing.style import DARK, THRESHOLD, legend_below, new_axes, rol
 from headroles.errors import UsageError
 from headroles.inference.permutation import permute_within
 from headroles.models.heads.remaining import Head
-from headroles.options import Convert, Options, Seed, split_names, takes
+from headroles.options import Convert, Seed, split_names, takes
 from headroles.results.columns import Column, one_of
 from headroles.results.consistency import Rule, answers_by, equal_to, only_with
-from headroles.results.result import Result
+from headroles.results.result import NoFacts, Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.importance import values_of
@@ -78,7 +78,7 @@ class ByRoleOptions(RoleOptions, CorrectionOptions, RunOptions):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ImportanceByRole(Result):
+class ImportanceByRole(Result[ByRoleOptions, NoFacts]):
     """Tests of whether heads with a role matter more to a task than others of their layers.
 
     ``frame`` has the columns of ``columns``, a row for each role that some heads have.
@@ -102,7 +102,6 @@ class ImportanceByRole(Result):
 
     kind: ClassVar[str] = "by-role"
     question: ClassVar[str] = "Do attention heads with a role matter more?"
-    options_type: ClassVar[type[Options]] = ByRoleOptions
     figures: ClassVar[Mapping[str, str]] = {"worth": "draw_importance_by_role"}
     columns: ClassVar[tuple[str, ...]] = tuple(
         (

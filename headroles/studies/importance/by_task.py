@@ -14,10 +14,10 @@ from headroles.drawing.style import draw_grid, new_axes, plain, role_label, set_
 from headroles.errors import UsageError
 from headroles.inference.combined import contrast_sample
 from headroles.inference.sample import Sample
-from headroles.options import Options, takes
+from headroles.options import takes
 from headroles.results.columns import Axes, Column, one_of
 from headroles.results.consistency import Rule, answers_by, around, on_side
-from headroles.results.result import Result
+from headroles.results.result import NoFacts, Result
 from headroles.results.shown import Grid, Shown, Title, Warned
 from headroles.studies.importance.ablate import Ablations
 from headroles.studies.removals import BETTER, LESS, MORE, WORSE, known_measure, two_sided, worse_by
@@ -37,7 +37,7 @@ _WITH_INTERVALS = 3  # tasks whose intervals fit on a line
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class DropsByTask(Result):
+class DropsByTask(Result[CorrectionOptions, NoFacts]):
     """Losses of several tasks (or languages, genres) without layers or heads.
 
     ``frame`` has the columns of ``columns``, a row for each measure that all tasks have, removal
@@ -58,7 +58,6 @@ class DropsByTask(Result):
 
     kind: ClassVar[str] = "by-task"
     question: ClassVar[str] = "Which attention heads matter for which task?"
-    options_type: ClassVar[type[Options]] = CorrectionOptions
     figures: ClassVar[Mapping[str, str]] = {"tasks": "draw_drops_by_task"}
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
@@ -247,7 +246,8 @@ def _measures(tasks: Mapping[str, Ablations]) -> tuple[list[str], list[str]]:
     first, *others = (of_task.record.task.metrics for of_task in tasks.values())
     usable, warnings = [LOSS], []
     for metric in [name for name in first if all(name in metrics for metrics in others)]:
-        failed = [name for name, of_task in tasks.items() if of_task.facts["measured"][metric] <= 0]
+        reached = {name: of_task.facts["measured"][metric] for name, of_task in tasks.items()}
+        failed = [name for name, value in reached.items() if value is None or value <= 0]
         if failed:
             warnings.append(
                 f"{metric} is skipped: the whole model does not exceed 0 in {', '.join(failed)}, "

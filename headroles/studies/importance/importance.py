@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -15,13 +15,13 @@ from headroles.arrays import FloatArray
 from headroles.drawing.style import draw_values
 from headroles.errors import UsageError
 from headroles.inference.intervals import skewed_interval
-from headroles.options import Options, takes
+from headroles.options import takes
 from headroles.results.columns import NUMBER, Axes, Column, one_of
 from headroles.results.consistency import Rule, inside, only_with
 from headroles.results.shown import Grid, Shown, Warned, in_digits
 from headroles.studies.removals import ExamplesResult, describe_task
 from headroles.tasks.options import RunOptions
-from headroles.tasks.outcomes import Derivatives, Outcomes
+from headroles.tasks.outcomes import Derivatives, Measures, Outcomes
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.wording import not_among
 
@@ -57,8 +57,15 @@ class ImportanceOptions(RunOptions):
     """
 
 
+class ImportanceFacts(TypedDict):
+    """Loss and metrics of the model, and the `split_half` correlation of each estimator."""
+
+    measured: Measures
+    split_half: dict[str, float | None]
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class Importance(ExamplesResult):
+class Importance(ExamplesResult[ImportanceOptions, ImportanceFacts]):
     """Dependence of the loss of a task on each head, by several estimators.
 
     With d the derivative of an example's loss by the gate of a head (a gate of 1 leaves the head
@@ -89,7 +96,6 @@ class Importance(ExamplesResult):
     kind: ClassVar[str] = "importance"
     arrays: ClassVar[tuple[str, type]] = ("derivatives", Derivatives)
     question: ClassVar[str] = "How much does the task depend on each attention head?"
-    options_type: ClassVar[type[Options]] = ImportanceOptions
     figures: ClassVar[Mapping[str, str]] = {"worth": "draw_importance"}
     columns: ClassVar[tuple[str, ...]] = tuple(
         "layer head estimator n importance standard_error ci_low ci_high normalised rank".split()
@@ -219,7 +225,7 @@ def find_importance(model: Model, task: str | Path, options: ImportanceOptions) 
         values = np.where(is_present.ravel(), values_of(derivatives, name), np.nan)
         frames.append(make_frame(name, values, run.shape, normalisation))
         halves[name] = split_half(values.reshape(-1, *run.shape), normalisation)
-    facts = {"measured": run.measure(whole), "split_half": halves}
+    facts: ImportanceFacts = {"measured": run.measure(whole), "split_half": halves}
     record = run.record(options, kind="importance", facts=facts)
     return Importance(pd.concat(frames, ignore_index=True), record, derivatives)
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
-from os import PathLike
+from os import PathLike as OsPathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
@@ -37,10 +37,11 @@ from headroles.roles import PaddedBatch, Role, RoleOptions, choose_roles, is_own
 from headroles.roles.choice import fields_of_groups
 from headroles.roles.own import names_of_roles
 from headroles.scoring.scores import HeadScores
+from headroles.storage import PathLike
 from headroles.wording import head_name, listed, printable, shortened
 
 if TYPE_CHECKING:
-    from headroles.models.loading.encoder import LoadedModel
+    from headroles.models.loading.encoder import LoadedModel, Model
 
 LARGEST: Final = "largest"
 MEDIAN: Final = "median"
@@ -62,10 +63,14 @@ def read_head(named: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def _paths(given: Any) -> tuple[Path, ...]:
-    if isinstance(given, PathLike):
+def _paths(given: PathLike | Iterable[PathLike]) -> tuple[Path, ...]:
+    if isinstance(given, OsPathLike):
         return (Path(given),)
     return tuple(map(Path, split_names(given) if isinstance(given, str) else given))
+
+
+def _any_model(given: Model) -> Model:
+    return given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,14 +86,14 @@ class AgainOptions(ModelOptions):
     """
     corpus: Annotated[Sequence[Path] | None, Convert(_paths), CIRCUMSTANCE] = None
     """Treebank that was scored, files or folders, if it has moved."""
-    model: Annotated[Any, CIRCUMSTANCE] = None
+    model: Annotated[Any, Convert(_any_model), CIRCUMSTANCE] = None
     """Model that was scored, if it has moved.
 
     A folder, a hub id or, from Python, a loaded model in evaluation mode.
     """
 
 
-def _words(given: Any) -> tuple[str, ...]:
+def _words(given: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(given.split() if isinstance(given, str) else map(str, given))
 
 

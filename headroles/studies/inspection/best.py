@@ -17,10 +17,10 @@ from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
 from headroles.inference.intervals import difference_interval, wilson_interval
 from headroles.inference.sample import Sample
-from headroles.options import Options, fields_of, takes
+from headroles.options import fields_of, takes
 from headroles.results.columns import NUMBER, TEXT, Column
 from headroles.results.consistency import Rule, equal_to, inside
-from headroles.results.result import Result
+from headroles.results.result import NoFacts, Result
 from headroles.results.shown import SEE_FULL, Grid, Pointer, Shown
 from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, contrast_of
 from headroles.scoring.scores import HeadScores
@@ -62,7 +62,7 @@ class BestOptions(UnitOptions, AgainOptions):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class BestHeads(Result):
+class BestHeads(Result[BestOptions, NoFacts]):
     """The best head and the best fixed offset of every role between words, on unseen documents.
 
     Heads are chosen on one half of the documents, by their mean over examples of what is beyond
@@ -90,7 +90,6 @@ class BestHeads(Result):
 
     kind: ClassVar[str] = "best"
     question: ClassVar[str] = "Which head finds each relation best?"
-    options_type: ClassVar[type[Options]] = BestOptions
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "role half layer head n n_clusters mean ci_low ci_high arcs share_of_arcs offset "

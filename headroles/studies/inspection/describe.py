@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from headroles.arrays import IndexArray
 from headroles.errors import UsageError
-from headroles.options import Options, takes
+from headroles.options import takes
 from headroles.results.columns import Axes
 from headroles.results.consistency import Rule, around
-from headroles.results.result import Result
+from headroles.results.result import NoFacts, Result
 from headroles.results.shown import Grid, Shown, Title
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import HeadColumns, clusters_in, warn_of_doubled
@@ -47,7 +47,7 @@ def estimates_of(
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class HeadDescription(Result):
+class HeadDescription(Result[UnitOptions, NoFacts]):
     """Quantities that describe heads, one row each; ``role`` names the quantity.
 
     ``mean`` is over ``n`` examples, in units of the quantity; intervals are robust to clusters, and
@@ -61,7 +61,6 @@ class HeadDescription(Result):
 
     kind: ClassVar[str] = "description"
     question: ClassVar[str] = "How do heads attend?"
-    options_type: ClassVar[type[Options]] = UnitOptions
     columns: ClassVar[tuple[str, ...]] = ("layer", "head", "role", *ESTIMATES)
     rules: ClassVar[tuple[Rule, ...]] = (around("ci_low", "mean", "ci_high"),)
 

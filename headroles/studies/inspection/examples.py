@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,12 +15,13 @@ from msgspec import Meta
 from headroles.drawing.page import Quoted
 from headroles.errors import HeadRolesError, UsageError
 from headroles.models.options import ModelOptions
-from headroles.options import Options, fields_of, takes
+from headroles.options import fields_of, takes
 from headroles.record import Recorded
 from headroles.results.columns import NUMBER, TEXT, Column
 from headroles.results.result import Result
 from headroles.results.shown import Shown, Verbatim, Warned
 from headroles.roles.choice import function_in
+from headroles.roles.score import ScoreName
 from headroles.scoring.scores import HeadScores
 from headroles.storage import Count, kinds_in
 from headroles.studies.inspection.again import (
@@ -78,7 +79,7 @@ class SentenceOptions(AttentionOptions):
 class ExampleFacts(Recorded, frozen=True):
     """What examples are of; ``attention`` has words and arcs of the first, if a model was read."""
 
-    score: Literal["bias", "excess", "hit"]
+    score: ScoreName
     layer: Count
     head: Count
     role: str
@@ -91,7 +92,7 @@ class ExampleFacts(Recorded, frozen=True):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Examples(Result):
+class Examples(Result[ExampleOptions, ExampleFacts]):
     """Examples of a head and a role, one row each, the most extreme or typical first.
 
     ``count`` is the number of arcs, words or tokens behind the ``score``. In ``text`` the words of
@@ -107,8 +108,6 @@ class Examples(Result):
 
     kind: ClassVar[str] = "examples"
     question: ClassVar[str] = "Which sentences are behind the number?"
-    options_type: ClassVar[type[Options]] = ExampleOptions
-    facts_type: ClassVar[Any] = ExampleFacts
     figures: ClassVar[Mapping[str, str]] = {"attention": "draw_example"}
     columns: ClassVar[tuple[str, ...]] = tuple(
         "example document score count text keys words gives".split()
@@ -177,13 +176,13 @@ def find_examples(
     seen, reasons = _seen_or_reasons(origin, chosen if options.weights else [])
     rows = [_row(scores, *each) for each in zip_longest(chosen, seen)]
     layer, number = map(int, head)
-    facts = {
-        "score": scores.score.name,
-        "layer": layer,
-        "head": number,
-        "role": scores.role_of(head, role),
-        "attention": (seen[0].labels, seen[0].drawn()) if seen else None,
-    }
+    facts = ExampleFacts(
+        score=scores.score.name,
+        layer=layer,
+        head=number,
+        role=scores.role_of(head, role),
+        attention=([*seen[0].labels], seen[0].drawn()) if seen else None,
+    )
     return Examples.made(
         pd.DataFrame(rows, columns=list(Examples.columns)),
         options.as_group(ExampleOptions),

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict
 
 import numpy as np
 import pandas as pd
 from msgspec import structs
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from headroles.corpus import Corpus, PreparedCorpus, as_corpus, prepared
+from headroles.corpus import AnyCorpus, PreparedCorpus, as_corpus, prepared
 from headroles.drawing.style import (
     BRIGHT,
     DARK,
@@ -26,7 +26,7 @@ from headroles.drawing.style import (
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.inference.doubled import Clusters, find_clusters
-from headroles.options import Options, takes
+from headroles.options import takes
 from headroles.passes.options import PassOptions, shown_in_notebooks
 from headroles.record import PieceCounts, RecordedCorpus, RecordedModel
 from headroles.results.columns import TEXT, Column
@@ -82,8 +82,15 @@ class TokenOptions(UnitOptions, FrequencyOptions, PairingOptions, PassOptions):
     title: ClassVar[str] = "Roles"
 
 
+class TokenFacts(TypedDict):
+    """The units of the estimates: examples (``none``), or documents."""
+
+    clustered_by: str
+    n_clusters: int
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class TokenGroups(Result):
+class TokenGroups(Result[TokenOptions, TokenFacts]):
     """Attention to tokens of each kind, by weights and by norms (Kobayashi et al. 2020).
 
     ``frame`` has a row for each ``layer`` (a text, ``"all"`` for the mean over layers), ``group``
@@ -113,7 +120,6 @@ class TokenGroups(Result):
 
     kind: ClassVar[str] = "token groups"
     question: ClassVar[str] = "Which tokens get the attention?"
-    options_type: ClassVar[type[Options]] = TokenOptions
     figures: ClassVar[Mapping[str, str]] = {"tokens": "draw_token_groups"}
     columns: ClassVar[tuple[str, ...]] = ("layer", "group", "quantity", *ESTIMATES)
     schema: ClassVar[Mapping[str, Column]] = {"layer": Column(TEXT)}
@@ -167,7 +173,7 @@ class TokenGroups(Result):
 
 
 @takes(TokenOptions)
-def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) -> TokenGroups:
+def measure_token_groups(model: Model, corpus: AnyCorpus, options: TokenOptions) -> TokenGroups:
     """Measure attention to classifier tokens, separators, punctuation and other tokens.
 
     Attention is measured by weights, and by norms: weights times the lengths ||f(x)|| of the

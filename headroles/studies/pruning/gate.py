@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, count
 from math import log
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -24,13 +24,13 @@ from headroles.errors import ModelError, UsageError
 from headroles.models.heads.gates import gated
 from headroles.models.heads.remaining import Head
 from headroles.models.loading.saved_models import PrunedModel, model_folder
-from headroles.options import Options, Seed, takes
+from headroles.options import Seed, takes
 from headroles.passes.loop import gradients_of_mean
 from headroles.passes.options import Progress
 from headroles.results.columns import FLAG, NUMBER, WHOLE, Axes, Column
 from headroles.results.shown import Shown, Warned
 from headroles.storage import OpenParts
-from headroles.studies.pruning.prune import Pruning, UpdateOptions, write_without
+from headroles.studies.pruning.prune import PruningFacts, UpdateOptions, WithoutHeads, write_without
 from headroles.studies.removals import without
 from headroles.tasks.options import RunOptions
 from headroles.tasks.running import TaskRun, keep_parts, open_run, without_gradients
@@ -90,8 +90,25 @@ class GateOptions(UpdateOptions, RunOptions):
             )
 
 
+class SeedFacts(TypedDict):
+    """The loss of the heads that a seed keeps, and how many of its gates are open by the rule."""
+
+    seed: int
+    loss: float
+    open_by_rule: int
+
+
+class GatingFacts(PruningFacts):
+    """Facts of a model whose heads learnt gates chose, as `Gating` describes them."""
+
+    seeds: list[SeedFacts]
+    overlap: float | None
+    overlap_by_chance: float
+    chosen_seed: int
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class Gating(Pruning):
+class Gating(WithoutHeads[GateOptions, GatingFacts]):
     """The heads of a model that learnt gates keep, and what it does without the others.
 
     ``frame`` has a row for each seed and head: the learnt ``log_alpha`` of its gate, and whether
@@ -104,7 +121,6 @@ class Gating(Pruning):
 
     kind: ClassVar[str] = "gating"
     question: ClassVar[str] = "Which heads does the task need?"
-    options_type: ClassVar[type[Options]] = GateOptions
     columns: ClassVar[tuple[str, ...]] = ("seed", "layer", "head", "log_alpha", "kept")
     schema: ClassVar[Mapping[str, Column]] = {
         "seed": Column(WHOLE, 0),

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -36,10 +36,10 @@ _USED_BY = {
 }
 
 
-def _heads(given: Any) -> tuple[tuple[int, int], ...]:
-    if not isinstance(given, str) and all(isinstance(head, tuple | list) for head in given):
-        return tuple((int(layer), int(head)) for layer, head in given)
-    return tuple(map(read_head, split_names(given)))
+def _heads(given: str | Sequence[str | tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    parts = split_names(given) if isinstance(given, str) else given
+    heads = (part if isinstance(part, tuple | list) else read_head(str(part)) for part in parts)
+    return tuple((int(layer), int(head)) for layer, head in heads)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,18 @@ from dataclasses import dataclass, replace
 from itertools import count
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NotRequired,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    cast,
+)
 
 import numpy as np
 import pandas as pd
@@ -26,12 +37,12 @@ from headroles.models.heads.stack import Stack
 from headroles.models.heads.surgery import remove_heads, zero_heads
 from headroles.models.loading.encoder import LoadedModel, load_encoder
 from headroles.models.loading.saved_models import PrunedModel, model_folder
-from headroles.options import Convert, Flag, Options, fields_of, takes
+from headroles.options import Convert, Flag, Options, fields_of, path_text, takes
 from headroles.passes.loop import gradients_of_mean
 from headroles.passes.options import Progress
 from headroles.record import Record
 from headroles.results.columns import FLAG, Axes, Column
-from headroles.results.result import Result
+from headroles.results.result import OptionsOf, Result
 from headroles.results.shown import Grid, Shown
 from headroles.results.stored import write_together
 from headroles.studies.importance.importance import ABSOLUTE, values_of
@@ -39,6 +50,7 @@ from headroles.studies.pruning.orders import Order, SelectionOptions, choose_hea
 from headroles.studies.removals import (
     LESS,
     MORE,
+    LossChange,
     describe_change,
     find_loss_change,
     n_parameters,
@@ -47,7 +59,7 @@ from headroles.studies.removals import (
     without,
 )
 from headroles.tasks.options import TaskOptions
-from headroles.tasks.outcomes import Outcomes
+from headroles.tasks.outcomes import Measures, Outcomes
 from headroles.tasks.running import TaskRun, keep_parts, open_run
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import TestOptions
@@ -75,7 +87,7 @@ class UpdateOptions(Options):
 class TuningOptions(UpdateOptions):
     """Options of fine-tuning a model with heads masked."""
 
-    fine_tune_on: Annotated[str | None, Convert(str)] = None
+    fine_tune_on: Annotated[str | None, Convert(path_text)] = None
     """Examples to fine-tune on, with the heads masked, before the model is written.
 
     If left out, no weights change.
@@ -126,8 +138,106 @@ class PruneOptions(SelectionOptions, TuningOptions):
         self.check_orders([(self.order, self.role)])
 
 
+class FineTuning(TypedDict):
+    """Fine-tuning with heads masked: its examples and updates, and the measures beside it.
+
+    ``masked`` are loss and metrics without the heads before, ``whole`` those of the whole model
+    after the same fine-tuning. ``compensation`` are the rows of the view of this name.
+    """
+
+    examples: int
+    updates: int
+    update_examples: int
+    masked: Measures
+    whole: Measures
+    compensation: NotRequired[list[dict[str, Any]]]
+
+
+class Parameters(TypedDict):
+    """Numbers of parameters of a model before and after the removal of heads."""
+
+    before: int
+    after: int
+
+
+class PruningFacts(TypedDict):
+    """Facts of a model without heads, as `Pruning` describes them."""
+
+    order: str
+    removed: list[Head]
+    parameters: Parameters
+    measured_on: str
+    before: Measures
+    after: Measures
+    loss_change: LossChange | None
+    fine_tuning: FineTuning | None
+
+
+F = TypeVar("F", bound=PruningFacts)
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class Pruning(Result):
+class WithoutHeads(Result[OptionsOf, F]):
+    """Heads of a model, and what it does without those that were removed."""
+
+    def axes(self) -> Axes:
+        """Return the heads that the model had, at least the removed ones."""
+        return {("layer", "head"): self.removed}
+
+    @property
+    def removed(self) -> list[Head]:
+        """The removed heads, by layer and number."""
+        return [*self.facts["removed"]]
+
+    @property
+    def kept(self) -> list[Head]:
+        """The remaining heads, by layer and number."""
+        heads = self.frame[["layer", "head"]].drop_duplicates()
+        return sorted(set(heads.itertuples(index=False, name=None)) - set(self.removed))
+
+    @property
+    def is_zeroed(self) -> bool:
+        """Whether the model has zeros in the place of the heads."""
+        return False
+
+    def summarize(self) -> Iterator[Shown]:
+        """Give loss, metrics and weights before and after, and the heads of each layer."""
+        facts, tuning = self.facts, self.facts["fine_tuning"]
+        before, after = facts["parameters"]["before"], facts["parameters"]["after"]
+        layers = sorted({layer for layer, _ in (*self.removed, *self.kept)})
+        counts = [str(sum(at == layer for at, _ in self.kept)) for layer in layers]
+        yield from warn_of_guessing(facts["before"])
+        yield (
+            f"{len(self.removed)} of {len(self.removed) + len(self.kept)} heads removed (order: "
+            f"{facts['order']})."
+        )
+        if (change := facts["loss_change"]) is not None:
+            steps = {"before": facts["before"]}
+            if tuning is not None:
+                steps["before, fine-tuned"] = tuning["whole"]
+                steps["after, not fine-tuned"] = tuning["masked"]
+            steps["after"] = facts["after"]
+            yield from describe_change(f"On {facts['measured_on']}", steps, change)
+        else:
+            yield "The loss was not measured: name examples with `test`."
+        yield f"Weights: {before:,} -> {after:,} ({after / before:.0%})."
+        if self.is_zeroed:
+            yield (
+                "The removed heads are set to zero: any program that reads the original reads this "
+                "model, at the size and speed of the original."
+            )
+        yield Grid(("Layer", *map(str, layers)), (("heads kept", *counts),))
+
+    def next_steps(self, folder: str) -> Iterator[str]:
+        """Name the page, and the function that loads what transformers alone cannot load."""
+        yield from super().next_steps(folder)
+        if not self.is_zeroed:
+            (path,) = shlex.split(folder)
+            yield f"Load it with headroles.load_model({path!r}): transformers alone cannot."
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Pruning(WithoutHeads[PruneOptions, PruningFacts]):
     """The heads of a model that were removed, and what it does without them.
 
     ``frame`` has a row for each head that the model had, and whether it was ``removed``. ``facts``
@@ -148,69 +258,24 @@ class Pruning(Result):
 
     kind: ClassVar[str] = "pruning"
     question: ClassVar[str] = "How small can the model be?"
-    options_type: ClassVar[type[Options]] = PruneOptions
     columns: ClassVar[tuple[str, ...]] = ("layer", "head", "removed")
     schema: ClassVar[Mapping[str, Column]] = {"removed": Column(FLAG)}
-
-    def axes(self) -> Axes:
-        """Return the heads that the model had, at least the removed ones."""
-        return {("layer", "head"): self.removed}
-
     views: ClassVar[tuple[str, ...]] = ("long", "compensation")
-
-    @property
-    def removed(self) -> list[Head]:
-        """The removed heads, by layer and number."""
-        return [(layer, head) for layer, head in self.facts["removed"]]
-
-    @property
-    def kept(self) -> list[Head]:
-        """The remaining heads, by layer and number."""
-        heads = self.frame[["layer", "head"]].drop_duplicates()
-        return sorted(set(heads.itertuples(index=False, name=None)) - set(self.removed))
 
     @property
     def is_zeroed(self) -> bool:
         """Whether the model has zeros in the place of the heads."""
-        return isinstance(self.options, PruneOptions) and self.options.written_as == "zeroed"
+        return self.options.written_as == "zeroed"
 
     @property
     def compensation(self) -> pd.DataFrame:
         """The remaining heads beside those of the whole model; empty if that was not tuned."""
-        return pd.DataFrame((self.facts["fine_tuning"] or {}).get("compensation"))
+        tuning = self.facts["fine_tuning"]
+        return pd.DataFrame(tuning.get("compensation") if tuning else None)
 
     def summarize(self) -> Iterator[Shown]:
-        """Give loss, metrics and weights before and after, and the heads of each layer."""
-        facts, tuning = self.facts, self.facts["fine_tuning"] or {}
-        before, after = facts["parameters"]["before"], facts["parameters"]["after"]
-        layers = sorted({layer for layer, _ in (*self.removed, *self.kept)})
-        counts = [str(sum(at == layer for at, _ in self.kept)) for layer in layers]
-        yield from warn_of_guessing(facts["before"] or {})
-        yield (
-            f"{len(self.removed)} of {len(self.removed) + len(self.kept)} heads removed (order: "
-            f"{facts['order']})."
-        )
-        if facts["before"]:
-            steps = {
-                "before": facts["before"],
-                "before, fine-tuned": tuning.get("whole"),
-                "after, not fine-tuned": tuning.get("masked"),
-                "after": facts["after"],
-            }
-            title, change = f"On {facts['measured_on']}", facts["loss_change"]
-            yield from describe_change(title, steps, change)
-        else:
-            yield "The loss was not measured: name examples with `test`."
-        yield f"Weights: {before:,} -> {after:,} ({after / before:.0%})."
-        if self.is_zeroed:
-            yield (
-                "The removed heads are set to zero: any program that reads the original reads this "
-                "model, at the size and speed of the original."
-            )
-        yield Grid(("Layer", *map(str, layers)), (("heads kept", *counts),))
-        yield from self._about_fine_tuning()
-
-    def _about_fine_tuning(self) -> Iterator[Shown]:
+        """Give what models without heads give, and what fine-tuning did."""
+        yield from super().summarize()
         if tuning := self.facts["fine_tuning"]:
             yield (
                 f"Fine-tuned on {tuning['examples']} examples with the heads masked, "
@@ -227,16 +292,13 @@ class Pruning(Result):
             )
 
     def next_steps(self, folder: str) -> Iterator[str]:
-        """Name the page, and the function that loads what transformers alone cannot load."""
+        """Name the option that writes a folder for other programs, too."""
         yield from super().next_steps(folder)
         if not self.is_zeroed:
-            (path,) = shlex.split(folder)
-            yield f"Load it with headroles.load_model({path!r}): transformers alone cannot."
-            if isinstance(self.options, PruneOptions):
-                yield "For a folder of the full size that it reads: `written_as='zeroed'`"
+            yield "For a folder of the full size that it reads: `written_as='zeroed'`"
 
 
-P = TypeVar("P", bound=Pruning)
+P = TypeVar("P", bound=WithoutHeads[Any, Any])
 
 
 @takes(PruneOptions)
@@ -387,7 +449,7 @@ def write_without(
 
 def fine_tune(
     run: TaskRun, tested: TaskRun | None, removed: Sequence[Head], options: PruneOptions
-) -> dict[str, Any]:
+) -> FineTuning:
     """Fine-tune the model of ``run`` with the heads of ``removed`` masked; return facts about it.
 
     The masked heads stay in the model; removing them does not change its outputs. With
@@ -413,7 +475,7 @@ def fine_tune(
         progress(next(updates))
         return gradients
 
-    def measure(gates: Tensor) -> dict[str, float]:
+    def measure(gates: Tensor) -> Measures:
         return {} if tested is None else tested.measure(tested.outcomes(gates[None]))
 
     def tune(gates: Tensor) -> HeadState:
@@ -426,7 +488,7 @@ def fine_tune(
         return weights_of_heads(run.sites), values.reshape(-1, *run.shape)
 
     masked, whole = without(removed, run.shape), torch.ones(run.shape)
-    facts: dict[str, Any] = {
+    facts: FineTuning = {
         "examples": len(run.task),
         "updates": n_updates,
         "update_examples": options.update_examples,
@@ -440,10 +502,8 @@ def fine_tune(
     of_whole = tune(whole)
     facts["whole"] = measure(whole)
     network.load_state_dict(start)
-    return {
-        **facts,
-        "compensation": find_compensation(of_whole, tune(masked), removed).to_dict("records"),
-    }
+    compensation = find_compensation(of_whole, tune(masked), removed)
+    return {**facts, "compensation": cast(list[dict[str, Any]], compensation.to_dict("records"))}
 
 
 GradientsOf: TypeAlias = Callable[[int, Sequence[Tensor]], Sequence[Tensor | None]]

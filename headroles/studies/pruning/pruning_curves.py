@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypedDict, cast, get_args
 
 import numpy as np
 import pandas as pd
@@ -18,10 +18,11 @@ from headroles.drawing.style import plain as in_words
 from headroles.errors import UsageError
 from headroles.models.heads.remaining import Head
 from headroles.models.loading.encoder import Model
-from headroles.options import Convert, Options, split_names, takes
+from headroles.options import Convert, split_names, takes
 from headroles.results.columns import WHOLE, Axes, Column, one_of
 from headroles.results.consistency import Rule, answers_by, around, inside
 from headroles.results.shown import Grid, Shown, Warned
+from headroles.storage import plain
 from headroles.studies.importance.importance import ESTIMATORS, NORMALISATIONS
 from headroles.studies.pruning.orders import (
     BY_ESTIMATE,
@@ -40,7 +41,7 @@ from headroles.studies.removals import (
     worse_by,
 )
 from headroles.tasks.options import MASKED_LM
-from headroles.tasks.outcomes import DERIVATIVES, LOSS, Outcomes
+from headroles.tasks.outcomes import DERIVATIVES, LOSS, Measures, Outcomes
 from headroles.tasks.reading import Task, read_task
 from headroles.tasks.running import TaskRun, keep_parts, open_run
 from headroles.testing.evidence import UNDECIDED, answers, find_p_values
@@ -61,9 +62,10 @@ _SKEWED = 1.0
 """Skewness of draws from which p-values get a warning."""
 
 
-def _shares(given: Any) -> tuple[float, ...]:
+def _shares(given: str | float | Sequence[float]) -> tuple[float, ...]:
     shares = []
-    for name in split_names(str(given) if isinstance(given, float) else given):
+    names = [str(given)] if isinstance(given, float) else given
+    for name in split_names(names if isinstance(names, str) else [*map(str, names)]):
         try:
             share = float(name)
         except ValueError:
@@ -137,8 +139,26 @@ class CurveOptions(SelectionOptions, CorrectionOptions):
         return name, self.as_group(SelectionOptions, **changes)
 
 
+class Point(TypedDict):
+    """The heads that an order removes for a share, and the setting of the outcomes with it."""
+
+    order: str
+    share: float
+    seed: int
+    removed: list[Head]
+    setting: int
+
+
+class CurveFacts(TypedDict):
+    """Loss and metrics of the whole model, the task that orders were found with, all settings."""
+
+    measured: Measures
+    found_with: dict[str, Any] | None
+    points: list[Point]
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class PruningCurves(ExamplesResult):
+class PruningCurves(ExamplesResult[CurveOptions, CurveFacts]):
     """Losses of a task as more and more heads are removed, in several orders.
 
     ``frame`` has the columns of ``columns``, a row for each order, share of the heads removed and
@@ -166,7 +186,6 @@ class PruningCurves(ExamplesResult):
 
     kind: ClassVar[str] = "pruning-curves"
     question: ClassVar[str] = "How many attention heads can the model do without?"
-    options_type: ClassVar[type[Options]] = CurveOptions
     figures: ClassVar[Mapping[str, str]] = {"curves": "draw_pruning_curves"}
     columns: ClassVar[tuple[str, ...]] = (
         *"order share n_removed draws measure n value sd_draws ci_low ci_high".split(),
@@ -273,10 +292,10 @@ def find_pruning_curves(
     frame, of_tests = make_table(settings, n_removed, outcomes, tested.metrics, options)
     warnings = [*_warn_of_examples(runs[0].task, tested.task, options)] if runs else []
     measured = outcomes.measures(tested.metrics)
-    facts = {
+    facts: CurveFacts = {
         "measured": {name: float(values[0]) for name, values in measured.items()},
-        "found_with": runs[0].record(options).task if runs else None,
-        "points": points.to_dict("records"),
+        "found_with": plain(runs[0].record(options).task) if runs else None,
+        "points": cast(list[Point], points.to_dict("records")),
     }
     record = tested.record(
         options, kind="pruning-curves", facts=facts, warnings=warnings + of_tests
@@ -493,8 +512,8 @@ def draw_pruning_curves(
         ax.plot(points["share"], points["value"], label=in_words(order), **look)
         band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
         ax.fill_between(points["share"], points["ci_low"], points["ci_high"], **band)
-    whole = curves.facts["measured"][measure]
-    ax.axhline(whole, color=THRESHOLD, linestyle="dotted", label="whole model")
+    if (whole := curves.facts["measured"][measure]) is not None:
+        ax.axhline(whole, color=THRESHOLD, linestyle="dotted", label="whole model")
     ax.set_xticks(shares := sorted(rows["share"].unique()), [f"{share:.0%}" for share in shares])
     ax.set(xlabel="heads removed", ylabel=f"{measure} without them")
     legend_below(ax, "order of removing")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -22,15 +22,21 @@ from headroles.encoding import check_known_pieces
 from headroles.errors import CorpusError, UsageError
 from headroles.models.options import SHARED
 from headroles.models.shared.factorisation import Factors, InputMoments, factorise, score_error
-from headroles.options import Options, Seed, takes
+from headroles.options import Seed, takes
 from headroles.passes.options import OnProgress, Progress, shown_in_notebooks
 from headroles.record import RecordedCorpus
 from headroles.results.consistency import Rule, at_most
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Title, Warned
 from headroles.sample import sample_treebank
-from headroles.studies.removals import describe_change, find_loss_change, n_parameters
+from headroles.studies.removals import (
+    LossChange,
+    describe_change,
+    find_loss_change,
+    n_parameters,
+)
 from headroles.tasks.options import TaskOptions
+from headroles.tasks.outcomes import Measures
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -91,8 +97,37 @@ class CollaborateOptions(TaskOptions):
             raise UsageError("give exactly one of `rank` and `error`")
 
 
+class PassFacts(TypedDict):
+    """Multiplications of attention over so many tokens, as a share of the original's."""
+
+    tokens: int
+    multiplications: float
+
+
+class TaskChange(LossChange):
+    """Loss and metrics of a task ``before`` and ``after``, and the change of the loss."""
+
+    file: str
+    examples: int
+    before: Measures
+    after: Measures
+
+
+class CollaborationFacts(TypedDict):
+    """Facts of the whole model, as `Collaboration` describes them."""
+
+    device: str
+    bundled: bool
+    examples_held_out: int
+    tokens: int
+    parameters_before: int
+    parameters_after: int
+    passes: list[PassFacts]
+    task: TaskChange | None
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class Collaboration(Result):
+class Collaboration(Result[CollaborateOptions, CollaborationFacts]):
     """Changes and savings of queries and keys of low rank, layer by layer.
 
     ``frame`` has the columns of ``columns``, a row per layer that has any heads. ``rank`` is the
@@ -118,7 +153,6 @@ class Collaboration(Result):
 
     kind: ClassVar[str] = "collaboration"
     question: ClassVar[str] = "Can the heads of a layer share queries and keys?"
-    options_type: ClassVar[type[Options]] = CollaborateOptions
     columns: ClassVar[tuple[str, ...]] = tuple(
         "layer method rank full_rank tensor_error score_error score_error_held_out "
         "divergence divergence_held_out parameters_before parameters "
@@ -150,7 +184,7 @@ class Collaboration(Result):
         yield Grid.of(pd.DataFrame(facts["passes"]), cells)
         if task := facts["task"]:
             yield Title(f"{task['examples']} examples of {task['file']}")
-            yield from describe_change("", {when: task[when] for when in ("before", "after")}, task)
+            yield from describe_change("", {"before": task["before"], "after": task["after"]}, task)
         yield from map(Warned, self.record.warnings)
 
 
@@ -266,7 +300,7 @@ def _check_rank(options: CollaborateOptions, sites: tuple[Site, ...], n_heads: i
 
 def _change_in_task(
     run: TaskRun, after: PreTrainedModel, options: CollaborateOptions, rounds: Progress
-) -> dict[str, Any]:
+) -> TaskChange:
     """Measure the network of a run, and the one ``after``, on the task of the run."""
     from headroles.tasks.running import open_run
 
@@ -283,7 +317,7 @@ def _change_in_task(
     }
 
 
-def _pass(fits: list[_Fit], tokens: int) -> dict[str, float]:
+def _pass(fits: list[_Fit], tokens: int) -> PassFacts:
     """Return the multiplications of all layers for so many tokens, as a share of the original's."""
     counts = [np.multiply(fit.multiplications(tokens), len(fit.site.layers)) for fit in fits]
     before, after = np.sum(counts, axis=0).tolist()

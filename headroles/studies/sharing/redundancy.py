@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import comb
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypedDict, cast
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from headroles.inference.permutation import shuffle_labels
 from headroles.models.heads.remaining import removed_heads
 from headroles.models.options import ModelOptions
 from headroles.models.shared.factorisation import head_singular
-from headroles.options import Convert, Options, Seed, takes
+from headroles.options import Convert, Seed, path_text, takes
 from headroles.results.consistency import Rule, answers_by
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
@@ -42,7 +42,7 @@ class RedundancyOptions(ModelOptions):
 
     title: ClassVar[str] = "Tests"
 
-    roles_from: Annotated[str | None, Convert(str)] = None
+    roles_from: Annotated[str | None, Convert(path_text)] = None
     """Folder that classify or assign wrote, to test the heads of each role."""
     draws: Annotated[int, Meta(ge=1)] = 99
     """Layers of random heads to compare each layer with."""
@@ -54,8 +54,16 @@ class RedundancyOptions(ModelOptions):
     """Seed of draws and shuffles."""
 
 
+class RedundancyFacts(TypedDict):
+    """Overlap of two heads by ``chance``, and the rows of the views ``layers`` and ``roles``."""
+
+    chance: float
+    layers: list[dict[str, Any]]
+    roles: list[dict[str, Any]]
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class Redundancy(Result):
+class Redundancy(Result[RedundancyOptions, RedundancyFacts]):
     """Overlap of the query and key projections of a layer's heads.
 
     ``frame`` has a row for every two heads of a layer, with the columns of ``columns``: the
@@ -73,7 +81,6 @@ class Redundancy(Result):
 
     kind: ClassVar[str] = "redundancy"
     question: ClassVar[str] = "How much do the heads of a layer share?"
-    options_type: ClassVar[type[Options]] = RedundancyOptions
     columns: ClassVar[tuple[str, ...]] = tuple(
         "layer head other query_overlap query_p_value query_p_adjusted query_shared "
         "key_overlap key_p_value key_p_adjusted key_shared".split()
@@ -216,8 +223,8 @@ def find_redundancy(model: Model, options: RedundancyOptions) -> Redundancy:
         model=structs.replace(encoder.description, **described),
         facts={
             "chance": float(np.mean(sizes)),
-            "layers": layers.to_dict("records"),
-            "roles": by_role.to_dict("records"),
+            "layers": cast(list[dict[str, Any]], layers.to_dict("records")),
+            "roles": cast(list[dict[str, Any]], by_role.to_dict("records")),
         },
     )
 

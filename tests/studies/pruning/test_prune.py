@@ -110,7 +110,7 @@ def test_what_is_left_does_what_the_masked_model_does(
     facts = prune_heads(classifier, out, **asked).facts
     assert len(facts["removed"]) == 5
     assert facts["measured_on"] == "8 examples of labelled.tsv"  # --examples are those of TASK
-    assert [list(head) for head in removed_heads(load_model(out).config)] == facts["removed"]
+    assert [*removed_heads(load_model(out).config)] == facts["removed"]
     masked = opened.outcomes(without(map(tuple, facts["removed"]), (3, 4))[None]).losses
     assert losses_of(out, labelled) == near(masked)
     assert facts["after"]["loss"] == near(masked.mean())
