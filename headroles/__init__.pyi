@@ -763,7 +763,7 @@ def test_claims(
     model: Attending,
     corpus: AnyCorpus,
     after: Attending | None = None,
-    task: str | Path | Sequence[str | Path] = ...,
+    task: str | Path | Sequence[str | Path] | None = None,
     *,
     text_columns: str | int | Sequence[str | int] | None = None,
     label_column: str | int | None = None,

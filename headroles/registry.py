@@ -122,7 +122,20 @@ COMMANDS = (
         kind="replication",
         title="Other corpora, and papers",
     ),
-    Command("claims", "cli.claims:claims", "Test what papers say of attention heads on MODEL."),
+    Command(
+        "claims",
+        "studies.claims.claims:test_claims",
+        "Test what papers say of attention heads on MODEL.\n\nOver several models: "
+        "headroles combine-claims.",
+        unit="parts",
+    ),
+    Command(
+        "combine-claims",
+        "studies.claims.claims:combine_claims",
+        "Test claims of papers over several models.\n\nDIR DIR are folders that claims wrote for "
+        "three or more models that were trained independently.",
+        kind="claims",
+    ),
     Command(
         "power",
         "studies.power:power_analysis",
@@ -212,7 +225,6 @@ COMMANDS = (
 RESULTS = {
     **{command.kind_of_result: command.place for command in COMMANDS if command.is_made},
     "role table": "studies.classification.role_table:RoleTable",
-    "claims": "studies.claims.claims:ClaimTable",
 }
 """Where the class of a kind of results is, or the study that returns it."""
 

@@ -36,6 +36,11 @@ _MEASURED = (
     "Examples to measure MODEL on before and after; --text-columns and --header are then about "
     "this file."
 )
+_TUNED = "A fine-tuned copy of MODEL, for claims about fine-tuning."
+_TRAINED_FOR = (
+    "Examples of the task that MODEL was trained for. Repeatable, for the claim about two tasks. "
+    "--text-columns and --header are then those of these files."
+)
 _ROLE = "The role: its id, its words, or a relation such as nsubj."
 _NAMES = "What to call them, separated by commas; left out: as their folders."
 ARGUMENTS: dict[str, Any] = {
@@ -54,12 +59,19 @@ ARGUMENTS: dict[str, Any] = {
     "after": Annotated[Path, flags.argument("AFTER", flags.SCORED)],
     "later": Annotated[list[Path], flags.argument("LATER", "Folders of further checkpoints.")],
     "ablations": _FOLDERS,
+    "tables": _FOLDERS,
     "names": Annotated[str, flags.option("--names", _NAMES)],
     "out": flags.Out,
 }
 """Arguments of the command line by the name of a study's subject."""
-BESIDE_SAMPLE = {"task": Annotated[Path, flags.option("--task", _MEASURED, "Task", "FILE")]}
-"""Those of studies that take a sample."""
+BESIDE_TEXT: dict[str, dict[str, Any]] = {
+    "sample": {"task": Annotated[Path, flags.option("--task", _MEASURED, "Task", "FILE")]},
+    "corpus": {
+        "after": Annotated[str, flags.option("--after", _TUNED, "Model")],
+        "task": Annotated[list[Path], flags.option("--task", _TRAINED_FOR, "Task", "FILE")],
+    },
+}
+"""Those that are flags beside a subject of text."""
 
 
 def make_function(command: Command) -> Callable[..., None]:
@@ -77,6 +89,8 @@ def make_function(command: Command) -> Callable[..., None]:
         if name not in options and (name in ARGUMENTS or subject.default is subject.empty)
     }
     arguments = {name: _argument(subject, home) for name, subject in subjects.items()}
+    for text in BESIDE_TEXT.keys() & subjects.keys():
+        arguments |= BESIDE_TEXT[text]
     writes_model = "out" in subjects
 
     def run(options: Any, output: Any, **given: Any) -> None:
@@ -131,7 +145,6 @@ def _signature(
     """Return the signature of a command: subjects of its study, the folder, groups of options."""
     options = {field.name for field in fields_of(group)}
     keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
-    arguments = arguments | (BESIDE_SAMPLE if "sample" in subjects else {})
     parameters = [
         keyword(name, annotation=arguments[name], default=_default(subject))
         for name, subject in subjects.items()
@@ -180,7 +193,7 @@ def _opened(files: list[Path] | None, given: dict[str, Any], options: Any) -> An
         of_others = {*flags.given(options, PassOptions), "--text-columns", "--header"}
         flagged = flags.given(options, TaskOptions)
         idle = ", ".join(flag for flag in flagged if flag not in of_others)
-        if given["task"] is None and idle:
+        if not given["task"] and idle:
             raise UsageError(f"{idle} without a task: name its file with --task, or leave them out")
     if files:
         return console.watched(open_corpus(files, reading), options.on_progress)

@@ -75,6 +75,7 @@ ERRORS = """
 2 COLLABORATE --rank 0                           => --rank is 0; it must be
 2 COLLABORATE --rank 10 --method per-head        => per-head it must be a multiple of the 4 heads
 2 COLLABORATE --rank 8 --label-column 1          => --label-column without a task
+2 CLAIMS --labels no=0                           => --labels without a task
 2 COLLABORATE --rank 8 --no-header               => name it with --sample
 2 collaborate BERT --rank 8                      => Missing option '--out'
 2 export ROLES --out OUT/r.xlsx                  => r.xlsx has no known file extension (.csv

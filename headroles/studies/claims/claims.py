@@ -176,7 +176,7 @@ def test_claims(
     model: Attending,
     corpus: AnyCorpus,
     after: Attending | None = None,  # noqa: PT028
-    task: str | Path | Sequence[str | Path] = (),  # noqa: PT028
+    task: str | Path | Sequence[str | Path] | None = None,  # noqa: PT028
     *,
     options: ClaimOptions,
 ) -> ClaimTable:
@@ -198,7 +198,7 @@ def test_claims(
         CorpusError, ModelError, TokenizerError: as `score_heads`.
     """
     chosen = choose_claims(options.claims)
-    tasks = (task,) if isinstance(task, str | Path) else tuple(task)
+    tasks = (task,) if isinstance(task, str | Path) else tuple(task or ())
     measured = Measured(model, corpus, options, after, tasks)
     scored = measured.scores.record
     names = {"id": "claim", "effect": "effect_is", "control": "control_is"}
@@ -231,7 +231,7 @@ def claim_frame(
 
 @takes(CorrectionOptions)
 def combine_claims(
-    tables: Sequence[ClaimTable], names: Sequence[str], *, options: CorrectionOptions
+    tables: Sequence[ClaimTable], names: Sequence[str], options: CorrectionOptions
 ) -> ClaimTable:
     """Test claims over several models, which must have been trained independently.
 

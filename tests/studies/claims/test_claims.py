@@ -14,7 +14,7 @@ from msgspec import structs
 import headroles as hr
 from headroles.errors import UsageError
 from headroles.models.loading.encoder import load_encoder
-from headroles.studies.claims.claims import CLAIMS, ClaimTable, combine_claims
+from headroles.studies.claims.claims import CLAIMS, ClaimTable
 from headroles.studies.claims.finding import NotTestable
 from headroles.studies.claims.measured import ClaimOptions, ClaimTask
 from headroles.studies.controls import change_of_weights, with_noise
@@ -23,7 +23,7 @@ from tests.conftest import make_bert, make_tokenizer
 from tests.rounding import tolerance
 from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
 
-claims = hr.test_claims
+claims, combine_claims = hr.test_claims, hr.combine_claims
 
 
 def reasons(table: ClaimTable) -> dict[str, str]:
@@ -168,12 +168,14 @@ def test_trends_are_tested_over_models(table: ClaimTable, tmp_path: Path) -> Non
     assert over.loc["separators-middle", "note"] == "shown in 0, contradicted in 4"
     mixed = combine_claims(several(table, [0.9, -0.8, 0.1, 0.3]), list("abcd")).frame
     assert mixed.set_index("claim").loc["last-layers-move", "verdict"] == "undecided"
+    strict = combine_claims(tables, list("abcd"), alpha=1e-6).frame.set_index("claim")
+    assert strict.loc["last-layers-move", "verdict"] == "undecided"
     with pytest.raises(UsageError, match="too few"):
         combine_claims(tables[:2], ["a", "b"])
     with pytest.raises(UsageError, match="same model"):
         combine_claims([*tables[:2], tables[0]], ["a", "b", "c"])
     stored = [str(one.save(tmp_path / f"table-{place}")) for place, one in enumerate(tables)]
-    printed = run_well("claims", *stored, "--out", str(tmp_path / "over")).stdout
+    printed = run_well("combine-claims", *stored, "--out", str(tmp_path / "over")).stdout
     assert "14 claims about 4 models (table-0, table-1, table-2, and 1 more): 1 shown" in printed
 
 
