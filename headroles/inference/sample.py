@@ -104,15 +104,24 @@ class Moments:
 
     def set_status(self, rounding: FloatArray) -> None:
         """Set the status of each column; ``rounding`` (tests,) bounds the error of a value."""
-        varies = self.sd > rounding
-        # for clusters of one this is the same comparison as that of the deviation above
-        error = self.standard_error * np.sqrt(self.n_clusters)
-        # residuals that cancel within all clusters leave an error that is rounding
-        tells = error > rounding
         enough = (self.n >= 2) & (self.n_clusters >= 2)
         self.status[enough] = UNTESTABLE
-        self.status[enough & varies & tells] = OK
-        self.status[enough & ~varies] = DEGENERATE
+        self.status[enough & self._tells(rounding)] = OK
+        self.status[enough & self.are_alike(rounding)] = DEGENERATE
+
+    def are_alike(self, rounding: FloatArray) -> BoolArray:
+        """Tell which columns (tests,) vary by rounding only, by single values or by clusters.
+
+        Clusters that deviate by rounding cancel if independent values with the deviation of the
+        column would have left more; else all that they can tell is rounding.
+        """
+        left = self.sd * np.sqrt(self.n_clusters / np.maximum(self.n, 1))
+        return np.asarray((self.sd <= rounding) | ~self._tells(rounding) & (left <= rounding))
+
+    def _tells(self, rounding: FloatArray) -> BoolArray:
+        """Tell which columns (tests,) have clusters that deviate by more than rounding."""
+        # for clusters of one this is the deviation of single values
+        return np.asarray(self.standard_error * np.sqrt(self.n_clusters) > rounding)
 
     def take(self, columns: IndexArray | slice) -> Moments:
         """Return the moments of some columns."""
@@ -288,10 +297,11 @@ class Sample:
 
         Each value may be off by ``rounding`` (tests,), whatever the type of the array: differences
         of float32 numbers are as rough in float64. Columns that vary by less get their mean in
-        place of all values; columns whose residuals cancel within all clusters are untestable.
+        place of all values, as do those whose clusters can tell rounding only (`are_alike`);
+        columns whose residuals cancel within all clusters are untestable.
         """
         moments = self.moments.take(np.arange(self.n_tests))
-        alike = moments.sd < rounding  # false for NaN, the deviation of single examples
+        alike = moments.are_alike(rounding) & (rounding > 0)
         values = self.values
         if alike.any():
             values = new_array(values.shape, values.dtype)

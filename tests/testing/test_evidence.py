@@ -16,7 +16,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
 
 from headroles import assign_roles
-from headroles.arrays import FloatArray
+from headroles.arrays import MODEL_TERMS, FloatArray, rounding_bound
 from headroles.errors import StatisticsError
 from headroles.inference import CORRECTIONS, Alternative, Bounds, Sample
 from headroles.testing.evidence import (
@@ -347,6 +347,20 @@ def test_heads_that_never_look_somewhere_are_answered_as_those_that_hardly_do() 
         tested = Hypotheses.of(values[:n], 3.0, size=[1, 1, 9], bounds=part)
         sides = (find_p_values(tested, TestOptions(), side) for side in SIDES)
         assert answer(*sides, 0.05).tolist() == expected
+
+
+def test_heads_that_vary_by_little_more_than_rounding_are_answered_too() -> None:
+    """Documents of ten examples each deviate by less than one example, and do not cancel."""
+    rng, clusters = np.random.default_rng(0), np.repeat(np.arange(32), 10)
+    rounding = rounding_bound(1.0, MODEL_TERMS)
+    values = np.abs(rng.normal(0, np.array([2, 20]) * rounding, (320, 2)))
+    low, high = np.zeros((320, 1)), np.full((320, 1), 60.0)
+    bounds = Bounds(low, high, low[0], low[0] + np.inf, np.zeros(2, np.intp), cap=20)
+    tested = Hypotheses.of(values, 3.0, size=1.0, clusters=clusters, bounds=bounds)
+    assert tested.moments.status.tolist() == ["degenerate", ""]
+    assert (tested.moments.mean > 0).all()
+    sides = (find_p_values(tested, TestOptions(), side) for side in SIDES)
+    assert answer(*sides, 0.05).tolist() == ["no", "no"]
 
 
 def test_differences_of_large_scores_are_rounding_where_small_ones_are_not() -> None:
