@@ -23,6 +23,23 @@ class Reach(NamedTuple):
         """Whether some queries cannot see all tokens."""
         return self != EVERYTHING
 
+    @property
+    def as_recorded(self) -> Reach | int | None:
+        """The reach in a record: of as many places to either side their number, None without a
+        limit.
+        """
+        return self.back if self.back == self.ahead else self
+
+    @classmethod
+    def from_record(cls, recorded: Reach | int | None) -> Reach:
+        """Return a reach of `as_recorded`."""
+        return recorded if isinstance(recorded, Reach) else cls(recorded, recorded)
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether no query sees a later key, as in decoders."""
+        return self.ahead == 0
+
     def sees(self, distances: Any) -> Any:
         """Tell which keys are within reach, by ``distances``, places of keys less those of queries.
 
@@ -38,3 +55,8 @@ EVERYTHING = Reach()
 def window_to_either_side(width: int | None) -> Reach:
     """Return the reach of a layer that sees ``width`` places before and after; None: all."""
     return Reach(width, width)
+
+
+def window_of_decoder(width: int | None) -> Reach:
+    """Return the reach of a layer whose tokens see ``width`` places up to their own; None: all."""
+    return Reach(None if width is None else width - 1, 0)

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import field, structs
 
 from headroles.old_roles import facts_of_old_id
+from headroles.reach import Reach
 from headroles.role_names import Kind, kind_of
 from headroles.storage import Count, plain
 from headroles.wording import printable
@@ -141,12 +142,26 @@ class RecordedModel(Recorded, frozen=True):
     read_through: str = ""
     layers: Count = 0
     heads: Count = 0
-    reaches: list[int | None] = []
+    reaches: list[int | Reach | None] = []
     removed_heads: list[tuple[int, int]] = []
 
     def __post_init__(self) -> None:
         if self.layers * self.heads > _MOST_HEADS:
             raise ValueError(f"{self.layers} layers of {self.heads} heads")
+
+    @property
+    def reaches_of_layers(self) -> tuple[Reach, ...]:
+        """For each layer, how far its attention reaches."""
+        return tuple(map(Reach.from_record, self.reaches))
+
+    @property
+    def sight(self) -> str:
+        """Which tokens each token sees, in words, if these are not all; empty otherwise."""
+        causal = [reach.is_causal for reach in self.reaches_of_layers]
+        if not any(causal):
+            return ""
+        where = "" if all(causal) else f"in {sum(causal)} of {len(causal)} layers "
+        return f"{where}each token sees itself and earlier ones"
 
     @property
     def name(self) -> str:

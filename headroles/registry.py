@@ -218,7 +218,7 @@ COMMANDS = (
         "cli.results:export",
         "Print the table of results in DIR, or write it to a file.",
     ),
-    Command("models", "cli.about:models", "List the encoder families."),
+    Command("models", "cli.about:models", "List families of models."),
     Command("info", "cli.about:info", "Print versions, processor and devices for bug reports."),
 )
 

@@ -1,4 +1,4 @@
-"""Commands about headroles itself: encoder families and the machine."""
+"""Commands about headroles itself: families of models and the machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headroles.cli.flags import OutputOptions
 
 
 def models(output: OutputOptions) -> None:
-    """List the encoder families. Those that cannot be scored come with the reason."""
+    """List families of models. Those that cannot be scored come with the reason."""
     from headroles.models.families import FAMILIES, REFUSED
     from headroles.results.shown import Grid
 
@@ -26,11 +26,11 @@ def models(output: OutputOptions) -> None:
     titles = ("family", "read through", "note")
     console.print_shown([Grid(titles, rows, left=frozenset(titles))])
     console.say(
-        "Other encoders, code from the hub included, are read through transformers' attention "
-        "interface or by the attentions that they return. Refused:"
+        "Other encoders and decoders (GPT-2, Llama, Mistral, Qwen, ...), code from the hub "
+        "included, are read through transformers' attention interface or by the attentions that "
+        "they return. Refused:"
     )
-    decoders = {"decoders": "headroles scores encoders, those of encoder-decoders included"}
-    for kind, reason in {**REFUSED, **decoders}.items():
+    for kind, reason in REFUSED.items():
         console.say(f"  {kind}: {reason}")
 
 

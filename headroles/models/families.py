@@ -1,4 +1,4 @@
-"""Encoder families: the paths at which each stores its attention. No other module knows them.
+"""Families of models: the paths at which each stores its attention. No other module knows them.
 
 Most families of transformers pass queries and keys to a function that can be replaced by name (its
 attention interface); others are read through the attentions that they return. Either needs an entry
@@ -73,7 +73,7 @@ INTERFACE, RETURNED = "attention interface", "returned attentions"
 
 @dataclass(frozen=True)
 class Family:
-    """One encoder family."""
+    """One family of models."""
 
     name: str
     paths: Paths | None = _BERT_PATHS
@@ -288,13 +288,13 @@ REFUSED = {
     "funnel": "it pools the sequence, so its queries and keys are not the tokens",
     "perceiver": "its queries are latent vectors, not tokens",
 }
-"""Reasons why some encoders cannot be scored, by ``model_type``."""
+"""Reasons why some models cannot be scored, by ``model_type``."""
 
 
 def find_family(model: PreTrainedModel) -> Family:
     """Return the family of ``model``; an unlisted one is assumed to use the attention interface.
 
-    Raises ModelSupportError for decoders, encoder-decoders and the families of ``REFUSED``.
+    Raises ModelSupportError as `check_supported`.
     """
     config = model.config
     check_supported(config)
@@ -319,11 +319,15 @@ def check_supported(config: PreTrainedConfig) -> None:
         )
     if is_encoder_decoder(config):
         _check_reads_text(config)
-    if getattr(config, "is_decoder", False) or is_decoder_only(config):
-        raise ModelSupportError(
-            f"{kind} is a decoder, whose tokens attend to earlier tokens alone; "
-            "headroles scores encoders, such as bert or roberta"
-        )
+        if getattr(config, "is_decoder", False):
+            raise cut_out_of(config)
+
+
+def cut_out_of(config: PreTrainedConfig) -> ModelSupportError:
+    """Make the error for a decoder without the encoder that it attends to."""
+    return ModelSupportError(
+        f"this is the decoder of a {config.model_type} model, cut out of it; give the whole model"
+    )
 
 
 def _forms_whole_rows(config: Any) -> bool:
@@ -369,17 +373,3 @@ def _check_reads_text(config: PreTrainedConfig) -> None:
             f"{config.model_type} is an encoder-decoder whose encoder does not read text alone; "
             "headroles scores encoders of text, such as bert, or those of t5 and bart"
         )
-
-
-def is_decoder_only(config: PreTrainedConfig) -> bool:
-    """Tell whether a model type has models that generate but none that fill in masked words."""
-    from transformers.models.auto import modeling_auto as known
-
-    kind = config.model_type
-    pretrained = str(known.MODEL_FOR_PRETRAINING_MAPPING_NAMES.get(kind, ""))
-    generates = kind in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-    return (
-        kind not in (*FAMILIES, *known.MODEL_FOR_MASKED_LM_MAPPING_NAMES)
-        and not is_encoder_decoder(config)
-        and (generates or pretrained.endswith("ForCausalLM"))
-    )

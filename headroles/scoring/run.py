@@ -259,6 +259,12 @@ class ScoringRun:
         self.options = options
         self.relations, self.roles, alone = chosen or _choose(options, corpus)
         check_offsets((role.id for role in self.roles), encoder.max_tokens)
+        if options.columns and any(reach.is_causal for reach in reader.reaches):
+            raise UsageError(
+                "`columns` compares tokens by the attention that others give them, which needs "
+                "tokens that see one another; in this model each token sees itself and earlier "
+                "ones: omit `columns`"
+            )
         budget, score = Budget.of(encoder.device, options.batch_tokens), SCORES[options.score]
         self.batch_tokens = budget.tokens
         self.scorer = WindowScorer(encoder, reader, self.roles, score, budget)

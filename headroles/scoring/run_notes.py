@@ -125,6 +125,7 @@ def describe_run(record: Record) -> str:
         return "scores made by hand\n"
     lines = [
         f"model   {model.model} ({model.family}, {model.layers} layers x {model.heads} heads)",
+        *([f"        {model.sight}"] if model.sight else []),
         f"corpus  {listed(corpus.files) or 'sentences in memory'}",
     ]
     for folder in corpus.folders:

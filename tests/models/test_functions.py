@@ -167,11 +167,6 @@ def of_width(pieces: dict[str, Any]) -> Any:
     return weights / weights.sum(-1, keepdims=True)
 
 
-def causal(pieces: dict[str, Any]) -> Any:
-    weights = np.tril(attend(pieces))
-    return weights / weights.sum(-1, keepdims=True)
-
-
 FAILING: list[tuple[Any, str]] = [
     (at("second", fail), r"raised an error for 'second' \(RuntimeError: no such tensor\)"),
     (at("second", lambda weights: weights * np.nan), "'second': in layer 0, head 0.* hold NaN"),
@@ -198,7 +193,6 @@ FAILING: list[tuple[Any, str]] = [
     [
         *((ModelError, *row) for row in FAILING),
         (ModelSupportError, of_width, "if another sentence is beside it"),
-        (ModelSupportError, causal, "headroles scores encoders"),
     ],
 )
 def test_functions_without_valid_attention_are_refused(

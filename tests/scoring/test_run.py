@@ -34,8 +34,16 @@ from headroles.scoring.run import ScoringRun, open_scoring
 from headroles.scoring.windows import WindowScorer, windows_of
 from tests import noise
 from tests.conftest import CAT, conllu_sentence, make_bert, role_ids
+from tests.models.decoders import DECODERS, make_decoder
 from tests.noise import with_noise
-from tests.reference import Asked, attention_of, cut, largest_difference, reference_scores
+from tests.reference import (
+    Asked,
+    attention_of,
+    cut,
+    largest_difference,
+    reference_positions,
+    reference_scores,
+)
 from tests.rounding import WEIGHTS, assert_same_sums, sizes_of, sizes_of_scores
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
@@ -83,6 +91,33 @@ def test_equals_the_slow_reference(
         expected = reference_scores(attention, tokens, RELATIONS, Asked(score))
         assert set(scores.role_ids) == set(expected)
         assert largest_difference(found, scores.role_ids, expected, size, WEIGHTS) <= 1
+
+
+@pytest.mark.numbers
+@pytest.mark.parametrize("score", ["bias", "excess", "hit"])
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "qwen3"])
+def test_decoders_equal_the_slow_reference(
+    run: Run, sample: Path, tokenizer: PreTrainedTokenizerBase, kind: str, score: str
+) -> None:
+    """Of all keys, of grouped keys, of a window: rows are those of the keys in view."""
+    model = make_decoder(kind)
+    scores = run(by=model, score=score, roles="local,delimiter,block,syntactic,position,self")
+    with prepared(read_conllu(sample)) as corpus:
+        examples = list(make_examples(corpus, "adjacent"))
+    model.set_attn_implementation("eager")
+    sizes = sizes_of_scores(scores)
+    for example, found, size in zip(examples[:15], scores.values, sizes, strict=False):
+        tokens, ids = cut(example, tokenizer)
+        attention = attention_of(model, tokens, ids, token_types=False)
+        for layer, reach in enumerate(DECODERS[kind][1]):
+            asked = Asked(score, reach)
+            expected = reference_scores(attention[layer], tokens, RELATIONS, asked)
+            expected |= reference_positions(attention[layer], tokens, (-1, 0, 1), asked)
+            assert set(scores.role_ids) == set(expected)
+            excess = largest_difference(
+                found[layer], scores.role_ids, expected, size[layer], WEIGHTS
+            )
+            assert excess <= 1
 
 
 def assert_same(one: HeadScores, other: HeadScores) -> None:

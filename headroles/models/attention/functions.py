@@ -239,7 +239,8 @@ class FunctionAttention:
     """Attention by a function, to be read in place of a model's.
 
     ``attend`` makes it from the inputs of a batch and the names of its examples. ``source`` is its
-    name in messages. ``heads`` are the numbers of heads of its layers, empty before the trial.
+    name in messages. ``heads`` are the numbers of heads of its layers, empty before the trial,
+    which also finds whether it ``is_causal``: no token of any layer attends to a later one.
     ``digest`` identifies its outputs, and ``advice`` ends messages about errors that it raises.
     """
 
@@ -247,6 +248,7 @@ class FunctionAttention:
     source: str
     device: torch.device
     heads: tuple[int, ...] = ()
+    is_causal: bool = False
     digest: str = ""
     advice: str = ""
     dtype = torch.float32
@@ -308,16 +310,17 @@ class FunctionAttention:
         Raises errors as `layers`, and ModelError for layers of different sizes.
         """
         digest, heads = hashlib.sha256(self.digest.encode()), list[int]()
-        for layer, weights in enumerate(self.layers(inputs, names)):
+        causal = []
+        for weights in self.layers(inputs, names):
             heads.append(weights.shape[1])
+            causal.append(is_causal(weights))
             digest.update(weights.cpu().contiguous().numpy().tobytes())
-            check_not_causal(layer, weights, self.source)
         if len(set(heads)) != 1 or not heads[0]:
             raise ModelError(
                 f"{self.source} gives layers with {heads} heads for {_batch(names)}; it must give "
                 "one layer or more, with as many heads in each"
             )
-        return replace(self, heads=tuple(heads), digest=digest.hexdigest())
+        return replace(self, heads=tuple(heads), is_causal=all(causal), digest=digest.hexdigest())
 
     def _steps(self, inputs: Inputs, names: Sequence[str]) -> Iterator[Tensor]:
         """Yield the layers as the function returns them."""
@@ -348,6 +351,12 @@ class FunctionAttention:
             needed = f"(batch, heads, query, key) = ({n}, {heads}, {width}, {width})"
             raise self._misshapen(given, f"in layer {layer} {needed}", names)
         weights = given.float().where(real[:, None, :, None] & real[:, None, None, :], 0)
+        if self.is_causal and weights.triu(1).any():
+            row = weights.triu(1).flatten(1).any(-1).nonzero()[0].item()
+            raise ModelError(
+                f"{self.source} gives {_batch(names[row : row + 1])} attention to later pieces (in "
+                f"layer {layer}), and gave none before; all attention must be of one model"
+            )
         sums, tolerance = weights.sum(-1), TOLERANCE.get(given.dtype, _FINE)
         is_row = (sums - 1).abs() <= tolerance  # false for NaN
         wrong = (~is_row | (weights < 0).any(-1)) & real[:, None]
@@ -370,13 +379,9 @@ class FunctionAttention:
         return weights
 
 
-def check_not_causal(layer: int, weights: Tensor, source: str) -> None:
-    """Raise ModelSupportError if no token of a layer attends to a later one, as in decoders."""
-    if weights.numel() and weights.shape[-1] > 1 and not weights.triu(1).any():
-        raise ModelSupportError(
-            f"{source}: tokens attend to earlier tokens alone (layer {layer}); headroles scores "
-            "encoders"
-        )
+def is_causal(weights: Tensor) -> bool:
+    """Tell whether no token of a layer attends to a later one, as in decoders."""
+    return weights.numel() > 0 and weights.shape[-1] > 1 and not weights.triu(1).any()
 
 
 def _batch(names: Sequence[str]) -> str:
@@ -398,15 +403,18 @@ def make_attention(
 ) -> FunctionAttention:
     """Make attention from a function or saved arrays; a trial run counts its layers and heads.
 
-    The trial runs the function on two sentences, and reads the first of saved arrays.
+    The trial runs the function on two sentences, and reads the first of saved arrays that has
+    several pieces.
 
     Raises ModelError if they are no attention, ModelSupportError if the attention of a sentence
     depends on others in its batch, and UsageError for what cannot hold arrays.
     """
     if isinstance(given, SavedAttention):
-        names = given._stored[0][:1]
+        stored = given._stored[0]
+        # a single piece does not show whether tokens see later ones
+        names = [next((name for name in stored if given.read(name).shape[-1] > 1), stored[0])]
         aligned = given.unpadded_words(names[0])
-        width = pieces_alone(given.read()) if aligned is None else len(aligned)
+        width = pieces_alone(given.read(names[0])) if aligned is None else len(aligned)
         saved = FunctionAttention(given.attend, given.name, device, digest=given.digest)
         return saved.tried({"attention_mask": torch.ones((1, width), dtype=torch.long)}, names)
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from itertools import starmap
 from typing import Any, TypeAlias
 
 import torch
@@ -53,18 +54,21 @@ class Pass:
 
 
 Run: TypeAlias = Callable[[Inputs, Pass], None]
-"""Function that runs an encoder on a batch, and passes the weights of its layers to a pass."""
+"""Function that runs a model on a batch, and passes the weights of its layers to a pass."""
 _current: ContextVar[Pass | None] = ContextVar("headroles_pass", default=None)
 
 
 @contextmanager
-def replaced_interface(base: PreTrainedModel) -> Iterator[Run]:
-    """Make the attention of an interface family report; restore the model afterwards."""
+def replaced_interface(base: PreTrainedModel, settings: Mapping[str, Any]) -> Iterator[Run]:
+    """Make the attention of an interface family report; restore the model afterwards.
+
+    ``settings`` are further arguments of a pass.
+    """
     AttentionInterface.register(INTERFACE_NAME, _attend_and_report)
     # without a mask function of the same name, tokens would silently attend to padding
     AttentionMaskInterface.register(INTERFACE_NAME, _mask_of_padding)
     with attention_of_kind(base, INTERFACE_NAME):
-        yield partial(_run, base)
+        yield partial(_run, partial(base, **settings))
 
 
 @contextmanager
@@ -80,7 +84,7 @@ def attention_of_kind(base: PreTrainedModel, kind: str) -> Iterator[None]:
             base.set_attn_implementation(before)
 
 
-def _run(base: PreTrainedModel, inputs: Inputs, this_pass: Pass) -> None:
+def _run(base: Callable[..., Any], inputs: Inputs, this_pass: Pass) -> None:
     token = _current.set(this_pass)
     try:
         base(**inputs)
@@ -134,13 +138,16 @@ def _attend_and_report(
         weights.add_(attention_mask)
     weights = torch.softmax(weights, dim=-1, dtype=torch.float32)
     this_pass = _current.get()
-    if this_pass is not None:
-        if this_pass.n_layers is None:
-            given = {"scaling": scaling, "dropout": 0.0}
-            _check_module(module, weights, (query, key, value, attention_mask), {**others, **given})
+    if this_pass is not None and this_pass.n_layers is not None:
         this_pass.next_layer(weights)
     mixed = _product(weights.to(value.dtype), _repeat_heads(value, groups))
-    return mixed.transpose(1, 2).contiguous(), None
+    outputs = mixed.transpose(1, 2).contiguous()
+    if this_pass is not None and this_pass.n_layers is None:
+        given = {"scaling": scaling, "dropout": 0.0}
+        inputs = (query, key, value, attention_mask)
+        _check_module(module, (outputs, weights), inputs, {**others, **given})
+        this_pass.next_layer(weights)
+    return outputs, None
 
 
 def _product(left: Tensor, right: Tensor) -> Tensor:
@@ -162,25 +169,37 @@ def _repeat_heads(states: Tensor, groups: int) -> Tensor:
 
 
 def _check_module(
-    module: nn.Module, weights: Tensor, given: tuple[Tensor | None, ...], others: dict[str, Any]
+    module: nn.Module,
+    ours: tuple[Tensor, Tensor],
+    given: tuple[Tensor | None, ...],
+    others: dict[str, Any],
 ) -> None:
-    """Raise ModelSupportError unless weights are those of the eager attention of its source file,
-    within a window of known width, if any.
+    """Raise ModelSupportError unless outputs and weights are those of the eager attention of its
+    source file, within a window of known width, if any.
+
+    Outputs are compared too: a sink may scale them and not the weights.
     """
-    name = type(module).__name__
-    has_windows = "sliding_attention" in getattr(module.config, "layer_types", ())
-    if others.get("sliding_window") is not None and not has_windows:
+    name, width = type(module).__name__, others.get("sliding_window")
+    kinds = getattr(module.config, "layer_types", None) or ()
+    is_known = "sliding_attention" in kinds or width == getattr(module.config, "sliding_window", 0)
+    if width is not None and not is_known:
         raise ModelSupportError(
             f"{name} attends within a window whose width is not known; {_FAMILIES}"
         )
     eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
-    theirs = None if eager is None else eager(module, *given, **others)[1]
-    # Families may take the softmax in half precision: then the last bits differ.
-    is_exact = isinstance(theirs, Tensor) and theirs.dtype == torch.float32
-    tolerance = float(rounding_bound(1, MODEL_TERMS)) if is_exact else 1e-2
-    if not isinstance(theirs, Tensor) or not torch.allclose(
-        weights, theirs.float(), 0, tolerance, equal_nan=True
-    ):
+    theirs = (None, None) if eager is None else eager(module, *given, **others)
+    if not all(starmap(_is_same, zip(ours, theirs, strict=True))):
         raise ModelSupportError(
             f"{name} computes attention in a way of its own, which cannot be read; {_FAMILIES}"
         )
+
+
+def _is_same(ours: Tensor, theirs: Any) -> bool:
+    """Tell whether weights, or outputs, are equal but for rounding."""
+    if not isinstance(theirs, Tensor):
+        return False
+    # Families may take the softmax in half precision: then the last bits differ.
+    is_exact = theirs.dtype == torch.float32
+    most = max(1.0, float(ours.float().abs().nan_to_num().amax())) if ours.numel() else 1.0
+    tolerance = float(rounding_bound(most, MODEL_TERMS)) if is_exact else 1e-2 * most
+    return torch.allclose(ours.float(), theirs.float(), 0, tolerance, equal_nan=True)

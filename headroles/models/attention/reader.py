@@ -20,7 +20,7 @@ from headroles.errors import HeadRolesError, ModelError, ModelSupportError, lack
 from headroles.models.attention.functions import (
     TOLERANCE,
     FunctionAttention,
-    check_not_causal,
+    is_causal,
     lacks_weights,
     without_padding,
 )
@@ -37,13 +37,15 @@ from headroles.models.families import (
     INTERFACE,
     RETURNED,
     Family,
+    cut_out_of,
+    is_encoder_decoder,
 )
 from headroles.models.heads.projections import ValueReader, find_projections, open_values
 from headroles.models.heads.remaining import Head, pruned_heads
 from headroles.models.heads.stack import Stack
 from headroles.models.options import WEIGHTS
-from headroles.reach import EVERYTHING, Reach
-from headroles.wording import in_one_line
+from headroles.reach import EVERYTHING, Reach, window_of_decoder
+from headroles.wording import in_one_line, listed
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class AttentionReader:
             "read_through": self.read_through,
             "layers": self.n_layers,
             "heads": self.n_heads,
-            "reaches": [reach.ahead for reach in self.reaches],
+            "reaches": [reach.as_recorded for reach in self.reaches],
             "removed_heads": list(self.removed),
         }
 
@@ -152,7 +154,7 @@ def _reader_of_function(source: FunctionAttention) -> AttentionReader:
         source=source,
         family=Family("own attention", paths=None),
         n_heads=source.heads[0],
-        reaches=(EVERYTHING,) * len(source.heads),
+        reaches=(window_of_decoder(None) if source.is_causal else EVERYTHING,) * len(source.heads),
         remaining=tuple(tuple(range(n_heads)) for n_heads in source.heads),
         run=source.run,
         read_through=source.source,
@@ -170,7 +172,7 @@ def _open(context: ExitStack, stack: Stack) -> AttentionReader:
     if stack.family.read_through == INTERFACE:
         attempt = context.enter_context(ExitStack())
         try:
-            run = attempt.enter_context(replaced_interface(stack.base))
+            run = attempt.enter_context(replaced_interface(stack.base, stack.settings))
             return _make_reader(stack, run, INTERFACE)
         except ModelSupportError as error:
             attempt.close()
@@ -195,8 +197,11 @@ def open_norms(reader: AttentionReader) -> Iterator[NormReader]:
 
 
 def _make_reader(stack: Stack, run: Run, way: str) -> AttentionReader:
-    """Make a reader of a stack; a trial run checks its weights, and counts layers and heads."""
-    family, heads = stack.family, list[int]()
+    """Make a reader of a stack; a trial run checks its weights, and counts layers and heads.
+
+    It also finds the layers in which no token sees a later one.
+    """
+    family, heads, causal = stack.family, list[int](), list[bool]()
 
     def note(layer: int, weights: Tensor) -> None:
         if weights.shape[-1] != weights.shape[-2]:
@@ -205,8 +210,8 @@ def _make_reader(stack: Stack, run: Run, way: str) -> AttentionReader:
             raise ModelError(
                 f"the attention of layer {layer} is not finite; its weights are broken"
             )
-        check_not_causal(layer, weights, family.name)
         heads.append(weights.shape[1])
+        causal.append(is_causal(weights))
 
     with _reads_tokens_alone(family):
         run(trial_inputs(stack, 1), Pass(note, n_layers=None))
@@ -218,10 +223,12 @@ def _make_reader(stack: Stack, run: Run, way: str) -> AttentionReader:
         raise ModelSupportError(
             f"{family.name}: attention was seen {n_layers} times through the {way} of a model of "
             f"{expected} layers, with {sorted(set(heads))} heads; it must be seen once in every "
-            "layer, with as many heads in each. Run `headroles models` for the families that can "
-            "be scored"
+            f"layer, with as many heads in each{_kinds_of(stack)}. Run `headroles models` for the "
+            "families that can be scored"
         )
-    counted = replace(stack, n_layers=n_layers, n_heads=n_heads)
+    if all(causal) and is_encoder_decoder(stack.part.config):
+        raise cut_out_of(stack.part.config)
+    counted = replace(stack, n_layers=n_layers, n_heads=n_heads, causal=tuple(causal))
     return AttentionReader(
         source=counted,
         family=family,
@@ -231,6 +238,12 @@ def _make_reader(stack: Stack, run: Run, way: str) -> AttentionReader:
         run=run,
         read_through=way,
     )
+
+
+def _kinds_of(stack: Stack) -> str:
+    """Name the kinds of layers that a configuration lists, as the end of a sentence."""
+    kinds = dict.fromkeys(stack.kinds)
+    return f" (its layers are of the kinds {listed([*kinds])})" if len(kinds) > 1 else ""
 
 
 @contextmanager
@@ -250,12 +263,13 @@ def returned_attention(stack: Stack) -> Iterator[Run]:
                 torch.cat([nn.functional.pad(row, (0, width - row.shape[-1]) * 2) for row in layer])
                 for layer in zip(*rows, strict=True)
             ]
-        returned: Any = getattr(base(**inputs, output_attentions=True), "attentions", None)
+        outputs = base(**inputs, **stack.settings, output_attentions=True)
+        returned: Any = getattr(outputs, "attentions", None)
         if not returned or not all(isinstance(layer, Tensor) for layer in returned):
             raise ModelSupportError(
                 f"{family.name} has no attention interface that can be read, and returns no "
-                "attentions with output_attentions=True; run `headroles models` for the families "
-                "that can be scored"
+                f"attentions with output_attentions=True{_kinds_of(stack)}; run `headroles models` "
+                "for the families that can be scored"
             )
         if family.returns_scores:
             return [torch.softmax(layer, dim=-1, dtype=torch.float32) for layer in returned]

@@ -7,7 +7,8 @@ how far each layer sees is found here, once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
@@ -17,7 +18,10 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from headroles.errors import ModelSupportError
 from headroles.models.families import Family, Paths, find_family, is_encoder_decoder
 from headroles.models.heads.remaining import Head, pruned_heads
-from headroles.reach import EVERYTHING, Reach, window_to_either_side
+from headroles.reach import Reach, window_of_decoder, window_to_either_side
+
+_FULL, _WINDOW = "full_attention", "sliding_attention"
+"""Kinds of layers in configurations: every query sees one span of keys."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +39,23 @@ class Stack:
     """Number of layers; 0 if the configuration does not say, before a trial counts them."""
     n_heads: int
     """Number of heads that each layer has, or had before some were removed; 0 as for layers."""
+    causal: tuple[bool, ...] = ()
+    """For each layer, whether no token sees a later one, as a trial found; empty before it."""
 
     @property
     def config(self) -> Any:
-        """Configuration of the part that is read."""
-        return self.part.config
+        """Configuration of the part that is read; of a model of text and pictures, that of text."""
+        config = self.part.config
+        return config if is_encoder_decoder(config) else getattr(config, "text_config", config)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Further arguments of a pass.
+
+        A cache would hold the keys of all layers for tokens that are never generated.
+        """
+        takes_cache = "use_cache" in inspect.signature(self.base.forward).parameters
+        return {"use_cache": False} if takes_cache else {}
 
     @property
     def device(self) -> torch.device:
@@ -84,18 +100,42 @@ class Stack:
 
     @property
     def reaches(self) -> tuple[Reach, ...]:
-        """For each layer, how far its attention reaches."""
-        config = self.config
-        kinds = getattr(config, "layer_types", None) or ["full_attention"] * self.n_layers
+        """For each layer, how far its attention reaches.
+
+        Before a trial, layers are causal if the configuration says so. Raises ModelSupportError for
+        a layer whose queries do not see one span of keys.
+        """
+        config, causal = self.config, self.causal or (_says_causal(self.config),) * self.n_layers
         differ = getattr(config, "is_heterogeneous", False)
         configs = config.per_layer_config if differ else [config] * self.n_layers
         sides = 2 if config.model_type == "t5gemma2_text" else 1  # its width is that of both sides
-        return tuple(
-            window_to_either_side(of_layer.sliding_window // sides)
-            if kind == "sliding_attention"
-            else EVERYTHING
-            for kind, of_layer in zip(kinds, configs, strict=True)
-        )
+        reaches = []
+        for kind, of_layer, is_causal in zip(self.kinds, configs, causal, strict=True):
+            if kind not in (_FULL, _WINDOW):
+                raise ModelSupportError(
+                    f"{self.family.name}: tokens do not see one span of keys in its layers of "
+                    f"the kind {kind}"
+                )
+            width = None
+            if kind == _WINDOW:
+                width = getattr(of_layer, "sliding_window", None) or of_layer.window_size
+            if is_causal:
+                reaches.append(window_of_decoder(width))
+            else:
+                reaches.append(window_to_either_side(width and width // sides))
+        return tuple(reaches)
+
+    @property
+    def kinds(self) -> list[str]:
+        """For each layer, the kind that the configuration names."""
+        config = self.config
+        if kinds := getattr(config, "layer_types", None):
+            return list(kinds)
+        if kinds := getattr(config, "attention_layers", None):  # GPT-Neo
+            return [{"global": _FULL, "local": _WINDOW}.get(kind, kind) for kind in kinds]
+        # Mistral and others name no kinds, and have a window in every layer or in none
+        has_window = getattr(config, "sliding_window", None) is not None
+        return [_WINDOW if has_window and any(self.causal) else _FULL] * self.n_layers
 
     @property
     def longest_input(self) -> int | None:
@@ -110,19 +150,22 @@ class Stack:
 
 
 def find_stack(model: PreTrainedModel) -> Stack:
-    """Find the encoder in a model, below any task head and without any decoder.
+    """Find the layers of a model, below any task head; of an encoder-decoder those of the encoder.
 
-    Raises ModelSupportError for decoders and other models that cannot be scored.
+    Raises ModelSupportError for models that cannot be scored.
     """
     family, encoder = find_family(model), _encoder_in(model)
-    return Stack(
-        whole=model,
-        base=encoder,
-        part=encoder,
-        family=family,
-        n_layers=getattr(encoder.config, "num_hidden_layers", 0),
-        n_heads=getattr(encoder.config, "num_attention_heads", 0),
+    stack = Stack(model, encoder, encoder, family, n_layers=0, n_heads=0)
+    return replace(
+        stack,
+        n_layers=getattr(stack.config, "num_hidden_layers", 0),
+        n_heads=getattr(stack.config, "num_attention_heads", 0),
     )
+
+
+def _says_causal(config: Any) -> bool:
+    """Tell whether a configuration makes a decoder of a model that is an encoder otherwise."""
+    return bool(getattr(config, "is_decoder", False) or getattr(config, "causal", False))
 
 
 def _encoder_in(model: PreTrainedModel) -> PreTrainedModel:

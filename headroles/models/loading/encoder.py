@@ -59,6 +59,9 @@ _NOT_COMPUTED = (
 )
 """Settings of a configuration that do not change outputs, or are recorded otherwise."""
 
+_WITH_SEGMENTS = ("xlnet", "xlm", "flaubert")
+"""Models with segments of which their configurations have no number."""
+
 Model: TypeAlias = str | Path | PreTrainedModel
 """A folder, a hub id, or a loaded model in evaluation mode, which a known wrapper may hold."""
 Attending: TypeAlias = Model | AttentionFunction | SavedAttention
@@ -297,12 +300,16 @@ def _check_finite(stack: Stack, name: str) -> None:
 def _takes_token_types(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
     """Tell whether a model distinguishes the segments that its tokenizer numbers.
 
-    XLNet, XLM and FlauBERT do, though their configurations have no number of segments.
+    Models of transformers whose configurations have no number of segments do not, such as GPT-2,
+    which would look them up among its words; but for XLNet, XLM and FlauBERT.
     """
-    if hasattr(encoder.config, "type_vocab_sizes"):  # TAPAS numbers rows and columns of a table
+    config = encoder.config
+    if hasattr(config, "type_vocab_sizes"):  # TAPAS numbers rows and columns of a table
         return False
-    n_types = getattr(encoder.config, "type_vocab_size", None)
-    takes = "token_type_ids" in inspect.signature(encoder.forward).parameters
+    n_types = getattr(config, "type_vocab_size", None)
+    is_of_transformers = type(encoder).__module__.startswith("transformers.")
+    is_told_apart = config.model_type in _WITH_SEGMENTS or not is_of_transformers
+    takes = is_told_apart and "token_type_ids" in inspect.signature(encoder.forward).parameters
     return (takes if n_types is None else n_types > 1) and (
         "token_type_ids" in tokenizer.model_input_names
     )

@@ -261,6 +261,7 @@ def assign(
         *_warn_of_documents(scores.record, options.tests.clusters, tested.means.is_clustered),
         *find_warnings(tested.means, options.tests),
         *_warn_of_controls(table.controls.iloc[0]),
+        *_warn_of_lengths(scores.record, tested.contrasts is not None),
     ]
     return replace(table, record=structs.replace(table.record, warnings=warnings))
 
@@ -366,11 +367,11 @@ def _window_notes(scores: HeadScores, columns: HeadColumns) -> NDArray[np.object
     """Note for each role (T,) that a layer sees only a window of the longest examples."""
     farthest = int(scores.lengths.max()) - 1
     notes = np.full((len(columns.roles), columns.n_layers, columns.n_heads), "", dtype=object)
-    for layer, reach in enumerate(scores.record.model.reaches):
+    for layer, reach in enumerate(scores.record.model.reaches_of_layers):
         for place, role in enumerate(columns.roles):
-            if reach is not None and reach < farthest and role.in_window:
+            if reach.back is not None and reach.back < farthest and role.in_window:
                 notes[place, layer] = (
-                    f"attention of this layer reaches {reach} positions{role.in_window}"
+                    f"attention of this layer reaches {reach.back} positions{role.in_window}"
                 )
     return notes.ravel()
 
@@ -390,6 +391,16 @@ def _warn_of_controls(counts: pd.Series[Any]) -> Iterator[str]:
             f"Controls find heads with a role of pairs too: {' and '.join(many)}, beside "
             f"{counts['heads']} heads with the corpus itself. Do not read these answers as more "
             "than the control"
+        )
+
+
+def _warn_of_lengths(record: Record, has_contrasts: bool) -> Iterator[str]:
+    """Warn of contrasts in a model whose rows differ in length, as in decoders."""
+    if has_contrasts and record.model.sight:
+        yield (
+            f"{record.model.sight}, so that attention without grammar may differ from that to "
+            "other words at the same distance. Read answers about pairs of words beside the "
+            "control with the trees of other sentences"
         )
 
 
@@ -427,6 +438,8 @@ def _warn_of_documents(record: Record, clusters: str, is_clustered: bool) -> Ite
 
 def _why_absent(role: Role, record: Record) -> str:
     """Say why no example has a role."""
+    if role.kind != "tokens" and record.model.sight:
+        return record.model.sight
     if role.needs != PAIRS:
         return role.needs and f"there are no {role.needs}"
     corpus, too_long = record.corpus, record.corpus.skipped.get(TOO_LONG, 0)

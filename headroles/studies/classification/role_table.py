@@ -415,6 +415,8 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
                 f"{record.model.name} ({record.model.family}, {record.model.layers} layers x "
                 f"{record.model.heads} heads) over {over}:"
             )
+            if sight := record.model.sight:
+                yield f"{sight[0].upper()}{sight[1:]}."
             texts = numbered(corpus.sentences, "text" if corpus.format == "arcs" else "sentence")
             yield f"{texts}, {documents}, {numbered(corpus.examples, 'example')}. {named}"
         offset_margin = self.options.offset_margin * bool(self.facts["offsets"])

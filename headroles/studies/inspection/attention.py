@@ -18,7 +18,7 @@ from headroles.encoding import EncodedExample
 from headroles.errors import ModelError, UsageError
 from headroles.models.options import ModelOptions
 from headroles.options import takes
-from headroles.reach import window_to_either_side
+from headroles.reach import EVERYTHING
 from headroles.roles import PaddedBatch
 from headroles.scoring.scores import HeadScores
 from headroles.storage import Count
@@ -149,7 +149,7 @@ def attention_in(origin: Origin, chosen: Sequence[Chosen]) -> list[WordAttention
     heads = [shown.head for shown in chosen]
     scores, tokenizer = origin.scores, origin.encoder.tokenizer
     read = dict(read_heads(origin.encoder, examples, heads, origin.measure, scores.digests))
-    reaches = dict(enumerate(scores.record.model.reaches))
+    reaches = dict(enumerate(scores.record.model.reaches_of_layers))
 
     def made(shown: Chosen) -> WordAttention:
         layer, head = shown.head
@@ -157,7 +157,7 @@ def attention_in(origin: Origin, chosen: Sequence[Chosen]) -> list[WordAttention
         assert shown.role.sieve is not None
         cells = shown.role.sieve.cells(PaddedBatch([example]))
         place = np.arange(len(example))
-        cells &= window_to_either_side(reaches.get(layer)).sees(place - place[:, None])
+        cells &= reaches.get(layer, EVERYTHING).sees(place - place[:, None])
         starts = (example.words < 0) | (np.diff(example.words, prepend=-1) != 0)
         units, numbers = np.cumsum(starts) - 1, example.words[starts]
         words = shown.words

@@ -1,11 +1,12 @@
-"""Text encoders of the installed transformers that can be read, with the errors of reading.
+"""Text models of the installed transformers that can be read, with the errors of reading.
 
-python -m benchmarks.encoders [--types bert t5 ...] [--markdown]
+python -m benchmarks.text_models [--types bert t5 ...] [--markdown]
 
-For each type of model that the mappings of transformers name, and that reads text without being a
-decoder, a small model with random weights is made and scored on the sample treebank. Its row:
+For each type of model that the mappings of transformers name, and that reads text, a small model
+with random weights is made and scored on the sample treebank. Its row:
 
 read through   how its attention weights are reached
+each token sees  the span of keys of each kind of layers; "(others)" where weights say otherwise
 difference     the largest difference of a weight from what the model returns with
                ``output_attentions=True`` under its own eager attention, over real tokens
 scored         examples of the sample that have a score
@@ -30,10 +31,12 @@ import headroles as hr
 from benchmarks.fuzz import make_tokenizer
 from headroles.errors import HeadRolesError
 from headroles.models.attention.reader import open_reader
-from headroles.models.families import REFUSED, check_supported, is_decoder_only
+from headroles.models.families import REFUSED, check_supported
 from headroles.models.heads.stack import Stack, find_stack
+from headroles.reach import Reach
 
 _MAPPINGS = (
+    "CAUSAL_LM",
     "MASKED_LM",
     "SEQ_TO_SEQ_CAUSAL_LM",
     "TEXT_ENCODING",
@@ -41,7 +44,7 @@ _MAPPINGS = (
     "TOKEN_CLASSIFICATION",
     "QUESTION_ANSWERING",
 )
-"""Tasks of which each has encoders of text."""
+"""Tasks of which each has models of text."""
 _WIDTH, _LAYERS, _HEADS, _LONGEST = 32, 2, 4, 512
 _SIZES: dict[str, Any] = {
     **dict.fromkeys(("hidden_size", "d_model", "dim", "emb_dim", "embedding_size"), _WIDTH),
@@ -50,17 +53,25 @@ _SIZES: dict[str, Any] = {
     **dict.fromkeys(("decoder_ffn_dim",), 48),
     **dict.fromkeys(("num_hidden_layers", "num_layers", "n_layers", "encoder_layers"), _LAYERS),
     **dict.fromkeys(("decoder_layers", "num_decoder_layers", "num_encoder_layers"), _LAYERS),
+    **dict.fromkeys(("n_embd", "word_embed_proj_dim"), _WIDTH),
+    **dict.fromkeys(("ffn_dim", "moe_intermediate_size"), 48),
     **dict.fromkeys(("num_attention_heads", "num_heads", "n_heads"), _HEADS),
     **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), _HEADS),
     **dict.fromkeys(("num_encoder_attention_heads", "num_decoder_attention_heads"), _HEADS),
     **dict.fromkeys(("d_kv", "head_dim"), _WIDTH // _HEADS),
+    "n_layer": _LAYERS,
+    "n_head": _HEADS,
     "num_key_value_heads": _HEADS,
+    "sliding_window": 6,
     "intra_bottleneck_size": _WIDTH,
     "max_position_embeddings": _LONGEST,
     "pad_token_id": 0,
     "entity_vocab_size": 10,
     "num_local_experts": 4,
     "num_experts": 4,
+    "num_experts_per_tok": 2,
+    "rotary_dim": 4,
+    "window_size": 6,
     "default_language": "en_XX",
 }
 """What small models have, by the names of their configurations."""
@@ -68,6 +79,7 @@ _FITTING: dict[str, dict[str, Any]] = {
     "lilt": {"hidden_size": 48},
     "layoutlmv3": {"hidden_size": 48, "coordinate_size": 8, "shape_size": 8},
     "neomme": {"head_dim": 16},
+    "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
     "big_bird": {"attention_type": "original_full"},
     "bigbird_pegasus": {"attention_type": "original_full"},
     "nystromformer": {"num_landmarks": 64, "segment_means_seq_len": 64},
@@ -87,6 +99,7 @@ class Row:
 
     type: str
     read_through: str = ""
+    sees: str = ""
     difference: float | None = None
     scored: int | None = None
     why_not: str = ""
@@ -95,11 +108,11 @@ class Row:
         """Return the row as text."""
         difference = "" if self.difference is None else f"{self.difference:.0e}"
         scored = "" if self.scored is None else str(self.scored)
-        return self.type, self.read_through, difference, scored, self.why_not
+        return self.type, self.read_through, self.sees, difference, scored, self.why_not
 
 
-def text_encoders(types: list[str]) -> Iterator[tuple[str, type[Any]]]:
-    """Yield types that read text without being decoders, with their configuration classes."""
+def text_models(types: list[str]) -> Iterator[tuple[str, type[Any]]]:
+    """Yield types that read text, with their configuration classes."""
     names: set[str] = set()
     for task in _MAPPINGS:
         names |= set(getattr(modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES"))
@@ -130,11 +143,9 @@ def make_config(kind: type[Any], n_pieces: int) -> Any:
     return kind(**made)
 
 
-def try_type(name: str, kind: type[Any], tokenizer: PreTrainedTokenizerFast) -> Row | None:
-    """Try to read a model of one type, and return its row; None for a decoder."""
+def try_type(name: str, kind: type[Any], tokenizer: PreTrainedTokenizerFast) -> Row:
+    """Try to read a model of one type, and return its row."""
     try:
-        if is_decoder_only(kind()):
-            return None
         if name in REFUSED and name not in _FITTING:
             check_supported(kind())  # before a model is made, which may fail in words of its own
     except HeadRolesError as error:
@@ -150,10 +161,11 @@ def try_type(name: str, kind: type[Any], tokenizer: PreTrainedTokenizerFast) -> 
     try:
         stack = find_stack(model)
         with open_reader(stack) as reader:
-            way = reader.read_through
-            difference = _largest_difference(stack, reader)
+            way, sees = reader.read_through, _sees(reader.reaches)
+            difference, fits = _largest_difference(stack, reader)
         scores = hr.score_heads(model, hr.sample_treebank(), tokenizer=tokenizer)
-        return Row(name, way, difference, scores.values.shape[0])
+        sees += "" if fits else " (others)"
+        return Row(name, way, sees, difference, scores.values.shape[0])
     except HeadRolesError as error:
         return Row(name, why_not=_short(error))
     except Exception as error:
@@ -164,8 +176,21 @@ def _short(error: Exception) -> str:
     return " ".join(str(error).split())[:240]
 
 
-def _largest_difference(stack: Stack, reader: Any) -> float:
-    """Return the largest difference over real tokens of two sequences, the second shorter."""
+def _sees(reaches: tuple[Reach, ...]) -> str:
+    """Say which tokens each token sees, for each kind of layers."""
+    words = {
+        (None, None): "all",
+        (None, 0): "earlier",
+    }
+    named = [words.get(reach, f"{reach.back} before, {reach.ahead} after") for reach in reaches]
+    return "; ".join(dict.fromkeys(named))
+
+
+def _largest_difference(stack: Stack, reader: Any) -> tuple[float, bool]:
+    """Return the largest difference over real tokens of two sequences, the second shorter.
+
+    Tell as well whether tokens of the first see exactly the spans of the ``reader``.
+    """
     ids = torch.arange(5, 53).view(2, 24)
     mask = torch.ones_like(ids)
     mask[1, 15:] = 0
@@ -174,12 +199,19 @@ def _largest_difference(stack: Stack, reader: Any) -> float:
     reader.read(inputs, lambda layer, weights: ours.append(weights.clone()))
     stack.whole.set_attn_implementation("eager")
     with torch.no_grad():
-        theirs = stack.base(**inputs, output_attentions=True, return_dict=True).attentions
+        outputs = stack.base(**inputs, **stack.settings, output_attentions=True, return_dict=True)
+        theirs = outputs.attentions
     if stack.config.model_type in _SCORES:
         theirs = [one.softmax(-1) for one in theirs]
     real = mask[:, None, :, None].bool()
     pairs = zip(ours, theirs, strict=True)
-    return max(float(((one - other) * real).abs().max()) for one, other in pairs)
+    place = torch.arange(ids.shape[1])
+    fits = [
+        torch.equal(one[0].amax(0) > 0, reach.sees(place - place[:, None]))
+        for one, reach in zip(ours, reader.reaches, strict=True)
+    ]
+    largest = max(float(((one - other) * real).abs().max()) for one, other in pairs)
+    return largest, all(fits)
 
 
 def main() -> None:
@@ -192,18 +224,20 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     letters = "".join(sorted(set(hr.sample_treebank().read_text(encoding="utf-8").lower())))
     tokenizer = make_tokenizer(letters, model_max_length=_LONGEST)
-    mark = "| {} | {} | {} | {} | {} |" if asked.markdown else "{:<22} {:<21} {:<11} {:<7} {}"
-    print(f"transformers {transformers.__version__}, torch {torch.__version__}")
-    print(mark.format("type", "read through", "difference", "scored", "why not"), flush=True)
+    mark = "{:<22} {:<21} {:<28} {:<11} {:<7} {}"
     if asked.markdown:
-        print(mark.format(*(["---"] * 5)))
-    found = (try_type(name, kind, tokenizer) for name, kind in text_encoders(asked.types))
+        mark = "| {} | {} | {} | {} | {} | {} |"
+    print(f"transformers {transformers.__version__}, torch {torch.__version__}")
+    titles = ("type", "read through", "each token sees", "difference", "scored", "why not")
+    print(mark.format(*titles), flush=True)
+    if asked.markdown:
+        print(mark.format(*(["---"] * len(titles))))
+    found = (try_type(name, kind, tokenizer) for name, kind in text_models(asked.types))
     n_read = n_types = 0
     for row in found:
-        if row is not None:
-            print(mark.format(*row.cells()).rstrip(), flush=True)
-            n_read += bool(row.read_through)
-            n_types += 1
+        print(mark.format(*row.cells()).rstrip(), flush=True)
+        n_read += bool(row.read_through)
+        n_types += 1
     print(f"\n{n_read} of {n_types} types are read")
 
 
