@@ -352,7 +352,7 @@ class FunctionAttention:
             raise self._misshapen(given, f"in layer {layer} {needed}", names)
         weights = given.float().where(real[:, None, :, None] & real[:, None, None, :], 0)
         if self.is_causal and weights.triu(1).any():
-            row = weights.triu(1).flatten(1).any(-1).nonzero()[0].item()
+            row = int(weights.triu(1).flatten(1).any(-1).nonzero()[0])
             raise ModelError(
                 f"{self.source} gives {_batch(names[row : row + 1])} attention to later pieces (in "
                 f"layer {layer}), and gave none before; all attention must be of one model"
