@@ -47,6 +47,8 @@ GROUP, POOLED = "syntactic", "any"
 """The group of all roles of arcs, and what stands for a relation in those of all relations."""
 BEYOND_OFFSET, OTHER_TREES = "beyond_offset", "other_trees"
 """The contrast of a role with other words at the same offset, and the control of its arcs."""
+NEAR, NEAR_BACK, BETWEEN = "near", "near:back", "between"
+"""The contrasts of a role with competitors: words of the same class that are nearer."""
 TOKENS, ARCS = "tokens", "arcs"
 """Units of counts behind scores."""
 Kind: TypeAlias = Literal["tokens", "pairs", "arcs"]

@@ -26,15 +26,18 @@ SPECIAL = -1
 
 @dataclass(frozen=True)
 class Tokens:
-    """The tokens of an example: the segment of each, and its word; governors and labels of words.
+    """The tokens of an example: the segment of each, and its word.
 
-    Special tokens have segment and word -1. Words are numbered through both segments.
+    Of words the governors, labels, classes and sentences. Special tokens have segment and word -1.
+    Words are numbered through both segments.
     """
 
     segments: list[int]
     words: list[int]
     governors: list[int]
     relations: list[str]
+    classes: list[str]
+    sentences: list[int]
 
     @property
     def n(self) -> int:
@@ -251,24 +254,33 @@ def _entropy(weights: Attention) -> Attention:
         return -np.where(weights > 0, weights * np.log(weights), 0.0).sum(-1)
 
 
+COMPETING = ("near", "near:back", "between")
+
+
 def _syntactic(
     attention: Attention, tokens: Tokens, relations: Sequence[str], asked: Asked
 ) -> dict[str, Any]:
     """An arc is the mean of its rows, a role the mean of its arcs; contrasts likewise."""
     scores: dict[str, Any] = {}
     for direction in ("to_governor", "to_dependent"):
-        plain: dict[str, list[Any]] = {relation: [] for relation in relations}
-        contrast: dict[str, list[Any]] = {relation: [] for relation in relations}
+        endings = ("", ":beyond_offset", *(f":{contrast}" for contrast in COMPETING))
+        arcs: dict[str, dict[str, list[Any]]]
+        arcs = {ending: {relation: [] for relation in relations} for ending in endings}
         for relation, dependent, governor in tokens.arcs(relations):
             ends = dependent, governor
             queries, keys = ends if direction == "to_governor" else ends[::-1]
-            plain[relation].append(mean([asked.row(attention, i, keys) for i in queries]))
-            contrast[relation].append(_contrast(attention, tokens, queries, keys, asked))
-        pooled = f"syntactic:any:{direction}"
-        for found, ending in ((plain, ""), (contrast, ":beyond_offset")):
-            scores[pooled + ending] = mean([arc for arcs in found.values() for arc in arcs])
-            for relation, arcs in found.items():
-                scores[f"syntactic:{relation}:{direction}{ending}"] = mean(arcs)
+            rows = [asked.row(attention, i, keys) for i in queries]
+            arcs[""][relation].append(mean(rows))
+            beyond = _contrast(attention, tokens, queries, keys, asked)
+            arcs[":beyond_offset"][relation].append(beyond)
+            for contrast in COMPETING:
+                beyond = _beyond(attention, tokens, (queries, keys), contrast, asked)
+                arcs[f":{contrast}"][relation].append(beyond)
+        for ending, by_relation in arcs.items():
+            every = [arc for of_relation in by_relation.values() for arc in of_relation]
+            scores[f"syntactic:any:{direction}{ending}"] = mean(every)
+            for relation, of_relation in by_relation.items():
+                scores[f"syntactic:{relation}:{direction}{ending}"] = mean(of_relation)
     return scores
 
 
@@ -281,33 +293,72 @@ def _contrast(
         seen = [j for j in keys if j in asked.keys(i, tokens.n)]
         if not seen:
             continue
-        controls = [control(attention, tokens, i, j - i) for j in seen]
-        if any(one is None for one in controls):
+        one = control(attention, tokens, i, tokens.words[keys[0]] - tokens.words[i], asked)
+        if one is None:
             return None
-        cells = [attention[..., i, j] - one for j, one in zip(seen, controls, strict=True)]
+        cells = [attention[..., i, j] - one for j in seen]
         rows.append(np.sum(cells, axis=0) * asked.scale(i, tokens.n, len(seen)))
     return mean(rows)
 
 
-def control(attention: Attention, tokens: Tokens, query: int, offset: int) -> Any:
+def control(attention: Attention, tokens: Tokens, query: int, offset: int, asked: Asked) -> Any:
     """Mean over the pairs of words of the query's sentence that no arc joins, at the offset.
 
-    Two words count once, in however many pieces. None if there is no such pair.
+    Two words count once, in however many pieces. None if no such pair is in view.
     """
     total, weight = 0.0, 0.0
     for i in range(tokens.n):
-        j = i + offset
-        if not 0 <= j < tokens.n:
-            continue
-        x, y = tokens.words[i], tokens.words[j]
-        if not tokens.segments[i] == tokens.segments[j] == tokens.segments[query] != SPECIAL:
-            continue
-        if x == y or tokens.governors[x] == y or tokens.governors[y] == x:
-            continue
-        share = 1 / (len(tokens.pieces(x)) * len(tokens.pieces(y)))
-        total = total + share * attention[..., i, j]
-        weight += share
+        for j in asked.keys(i, tokens.n):
+            x, y = tokens.words[i], tokens.words[j]
+            if not tokens.segments[i] == tokens.segments[j] == tokens.segments[query] != SPECIAL:
+                continue
+            if y - x != offset or tokens.governors[x] == y or tokens.governors[y] == x:
+                continue
+            share = 1 / (len(tokens.pieces(x)) * len(tokens.pieces(y)))
+            total = total + share * attention[..., i, j]
+            weight += share
     return total / weight if weight else None
+
+
+def _beyond(
+    attention: Attention,
+    tokens: Tokens,
+    ends: tuple[list[int], list[int]],
+    contrast: str,
+    asked: Asked,
+) -> Any:
+    """An arc less the mean of its competitors; None without any in view."""
+    queries, keys = ends
+    rows, terms = [], []
+    for i in queries:
+        seen = [j for j in keys if j in asked.keys(i, tokens.n)]
+        if seen:
+            scale = asked.scale(i, tokens.n, len(seen))
+            rows.append(scale * attention[..., i, seen].sum(-1))
+            terms.append(scale * len(seen))
+    taken = []
+    for word in competitors(tokens, tokens.words[queries[0]], tokens.words[keys[0]], contrast):
+        pieces = tokens.pieces(word)
+        looking, seen_ = (pieces, keys) if contrast == "near:back" else (queries, pieces)
+        pairs = [(i, j) for i in looking for j in seen_ if j in asked.keys(i, tokens.n)]
+        taken.append(mean([attention[..., i, j] for i, j in pairs]))
+    one = mean(taken)
+    return None if one is None or not rows else mean(rows) - mean(terms) * one
+
+
+def competitors(tokens: Tokens, query: int, key: int, contrast: str) -> list[int]:
+    """The words that compete with the end of an arc, which is as far as the other end allows."""
+    centre, partner = (key, query) if contrast == "near:back" else (query, key)
+    words = []
+    for k, own_class in enumerate(tokens.classes):
+        is_joined = tokens.governors[k] == centre or tokens.governors[centre] == k
+        is_near = 0 < abs(k - centre) <= abs(partner - centre)
+        if contrast == "between":
+            is_near = min(centre, partner) < k < max(centre, partner)
+        is_alike = own_class == tokens.classes[partner]
+        if tokens.sentences[k] == tokens.sentences[centre] and is_near and is_alike:
+            words += [k] * (not is_joined)
+    return words
 
 
 def cut(example: Example, tokenizer: PreTrainedTokenizerBase) -> tuple[Tokens, list[int]]:
@@ -317,6 +368,8 @@ def cut(example: Example, tokenizer: PreTrainedTokenizerBase) -> tuple[Tokens, l
     rows, end = [(cls_id, SPECIAL, SPECIAL)], (sep_id, SPECIAL, SPECIAL)
     governors: list[int] = []
     relations: list[str] = []
+    classes: list[str] = []
+    sentences: list[int] = []
     for segment, sentence in enumerate(example.sentences):
         if segment:  # BERT: one separator stands between; RoBERTa: one more
             rows += [end] * (added[1] - added[0] - 1)
@@ -326,9 +379,11 @@ def cut(example: Example, tokenizer: PreTrainedTokenizerBase) -> tuple[Tokens, l
             rows += [(piece, segment, first + place) for piece in own]
         governors += [g if g < 0 else first + g for g in sentence.governors]
         relations += sentence.relations
+        classes += [upos.replace("PROPN", "NOUN") for upos in sentence.upos]
+        sentences += [segment] * len(sentence.words)
         rows.append(end)
     ids, segments, words = map(list, zip(*rows, strict=True))
-    return Tokens(segments, words, governors, relations), ids
+    return Tokens(segments, words, governors, relations, classes, sentences), ids
 
 
 def attention_of(

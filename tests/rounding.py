@@ -11,6 +11,7 @@ in a paper, have as many digits as were written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -94,7 +95,7 @@ def sizes_of(
     sizes = np.abs(np.nan_to_num(values.astype(np.float64))) + 2 * np.abs(least)[between]
     ids = list(role_ids)
     for place, role in enumerate(ids):
-        plain = role.removesuffix(":beyond_offset")
+        plain = re.sub(r":(beyond_offset|near|near:back|between)$", "", role)
         if plain != role and plain in ids:
             base = ids.index(plain)
             share = np.maximum(counts[:, base], 1) / np.maximum(counts[:, place], 1)

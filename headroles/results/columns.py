@@ -81,7 +81,7 @@ _COLUMNS = {
     "examples_* *_examples": Column(NUMBER, 0, math.inf, gaps=True),
     "df sd* *_error* divergence* evenness margin design_effect": Column(NUMBER, 0, gaps=True),
     "*mean mean_* *_low *_high *difference *_loss importance gain deviation effect_size statistic "
-    "log_e normalised whole without relative_drop beyond_distance accuracy_change": Column(
+    "log_e normalised whole without relative_drop beyond_* past_attractors accuracy_change": Column(
         NUMBER, gaps=True
     ),
 }

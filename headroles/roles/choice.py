@@ -11,13 +11,14 @@ from typing import Annotated, Any, ClassVar
 from headroles.corpus import Sentence
 from headroles.errors import CorpusError, UsageError
 from headroles.options import DEFAULT, PUBLISHED, Convert, Field, fields_of
-from headroles.role_names import POOLED, contrast_of, relations_meant_by
+from headroles.role_names import POOLED, relations_meant_by
 from headroles.roles import catalogue, syntactic
 from headroles.roles.catalogue import FrequencyOptions, LocalOptions, is_position, offset_of
+from headroles.roles.competitors import contrasts_of
 from headroles.roles.own import SAME, Find, names_of_roles, own_roles, same_roles
 from headroles.roles.role import Context, OnlyFor, Role
 from headroles.roles.score import BIAS, Score
-from headroles.roles.syntactic import SyntacticOptions, beyond_offset
+from headroles.roles.syntactic import SyntacticOptions
 from headroles.wording import listed
 
 ROLE_GROUPS: dict[str, tuple[Role, ...] | Callable[[Any, Context], Iterator[Role]]] = {
@@ -121,7 +122,7 @@ def choose_roles(
     for name in named:
         if name != ALL and name.partition(":")[0] not in ROLE_GROUPS:
             _check_own_name(name, context)
-            chosen += own_roles(name, context, options.beyond_offset and not score.of_first_choice)
+            chosen += own_roles(name, context, options)
     return tuple(chosen)
 
 
@@ -173,13 +174,13 @@ def role_of(name: str, score: Score) -> Role:
 
 def roles_of(names: Sequence[str], score: Score) -> tuple[Role, ...]:
     """Return the roles with some ids, as `role_of`; those of users with contrasts."""
-    contrasts = {contrast_of(name): name for name in names if is_own(name)}
-    return tuple(
-        beyond_offset(role_of(contrasts[name], score))
-        if name in contrasts
-        else role_of(name, score)
+    contrasts = {
+        contrast.id: contrast
         for name in names
-    )
+        if is_own(name)
+        for contrast in contrasts_of(role_of(name, score))
+    }
+    return tuple(contrasts.get(name) or role_of(name, score) for name in names)
 
 
 def fields_of_groups(names: Iterable[str]) -> list[Field]:

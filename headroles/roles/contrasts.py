@@ -3,15 +3,15 @@
 Most arcs are short, so a head that only looks one position back or ahead scores high on syntax. To
 correct for this, the contrast of a role subtracts from the attention of every pair of pieces (i, j)
 of a link the mean attention of the same head over the controls, pairs of words of the same sentence
-at the same offset j - i that no arc joins:
+at the same offset y - x in words that no arc joins:
 
-    contrast = sum over pairs of w_ij * (A[i, j] - C[j - i])
+    contrast = sum over pairs of w_ij * (A[i, j] - C[y - x])
 
-with the weights w of the role. Attention that depends on the offset alone scores exactly 0. A
-contrast is a difference of two sieves, and so a sieve with negative weights. Of links that are no
-arcs of the tree, such as pairs of a user's own role, controls are pairs of words that no such link
-joins. Of links across the two sentences of an example, controls are all such pairs across them,
-within the reach of the layer.
+with the weights w of the role. Attention that depends on the offset of words alone scores exactly
+0. A contrast is a difference of two sieves, and so a sieve with negative weights. Of links that are
+no arcs of the tree, such as pairs of a user's own role, controls are pairs of words that no such
+link joins. Of links across the two sentences of an example, controls are all such pairs across
+them, within the reach of the layer.
 
 A contrast smaller than the rounding error of its two sums is set to 0, because a head that looks at
 positions alone leaves only rounding error.
@@ -46,7 +46,7 @@ import numpy as np
 
 from headroles.arrays import MODEL_TERMS, Float32Array, FloatArray, IntArray, rounding_bound
 from headroles.corpus import Sentence
-from headroles.role_names import OTHER_TREES, contrast_of, other_trees_of
+from headroles.role_names import BEYOND_OFFSET, OTHER_TREES, contrast_of, other_trees_of
 from headroles.roles.batch import PaddedBatch, Scope
 from headroles.roles.pairs import (
     FindLinks,
@@ -94,7 +94,7 @@ class BeyondOffset(Pairs):
             ARCS_LEFT_OUT: int(pieces.is_scored.sum() - is_scored.sum()),
         }
         return SieveReadout(
-            function=_contrasts,
+            function=read_contrasts,
             arrays=(
                 *pieces.at.padded(batch, weights),
                 *controls.at.padded(batch, taken[controls.cells] * controls.weights[:, None]),
@@ -108,7 +108,7 @@ class BeyondOffset(Pairs):
         )
 
 
-def _contrasts(
+def read_contrasts(
     layer: Layer,
     pairs: Array,
     weights: Array,
@@ -127,6 +127,25 @@ def _contrasts(
     contrasts = given - taken
     bounds = taken.add_(given).mul_(roundings[:, None])
     return contrasts.masked_fill_(contrasts.abs() < bounds, 0)
+
+
+def beyond_offset(role: Role) -> Role:
+    """Return the contrast of a role of pairs with other words at the same offset.
+
+    That of a role without a sieve has none.
+    """
+    pairs = role.sieve
+    assert pairs is None or isinstance(pairs, Pairs)
+    return replace(
+        role,
+        id=contrast_of(role.id),
+        parent=role.id,
+        contrast=BEYOND_OFFSET,
+        words=f"{role.words}, beyond distance",
+        baseline=0.0,
+        needs="other words at the offset of an arc",
+        sieve=pairs and BeyondOffset(pairs.find, pairs.labels, pairs.direction),
+    )
 
 
 class Controls(NamedTuple):
@@ -155,7 +174,8 @@ def cells_of(batch: PaddedBatch, owners: IntArray, queries: IntArray, keys: IntA
     segments = batch.segments[owners, queries]
     is_within = segments == batch.segments[owners, keys]
     of_examples = 2 * (2 * owners + (keys < queries)) + segments * is_within
-    cells: IntArray = of_examples * batch.width + np.abs(keys - queries) * is_within
+    offsets = np.abs(batch.words[owners, keys] - batch.words[owners, queries])
+    cells: IntArray = of_examples * batch.width + offsets * is_within
     return cells
 
 
@@ -282,11 +302,15 @@ class BorrowedLinks(FindLinks):
 def with_other_trees(
     roles: Iterable[Role], sentences: Iterable[Sentence]
 ) -> tuple[tuple[Role, ...], int]:
-    """Return for each role of pairs, and each contrast, its control with borrowed arcs.
+    """Return for each role of pairs, and its contrast with the offset, a control of borrowed arcs.
 
     The number is that of the sentences that find no lender.
     """
-    of_pairs = [(role, role.sieve) for role in roles if isinstance(role.sieve, Pairs)]
+    of_pairs = [
+        (role, role.sieve)
+        for role in roles
+        if isinstance(role.sieve, Pairs) and role.contrast in ("", BEYOND_OFFSET)
+    ]
     if not of_pairs:
         return (), 0
     lenders = Lenders(sentences)

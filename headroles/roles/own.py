@@ -5,8 +5,8 @@ sentence from 0. With pairs ``(one, other)``, the first word looks for the secon
 for the first in the role ``...:back``; with pairs ``{one, other}`` each looks for the other, in one
 role; with a set of places, every word of the sentence looks for the words in it. A function of two
 sentences takes both texts of a pair, and returns pairs of a word of the first text and a word of
-the second. Roles of pairs have contrasts with other words at the same offset, as those of arcs
-have, or across texts with all other words of the other text that the layer can see.
+the second. Roles of pairs have the contrasts of those of arcs; across texts, one contrast with all
+other words of the other text that the layer can see.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from headroles.roles.catalogue import marks_of
 from headroles.roles.pairs import BACK, FORTH, FindLinks, Link, Pairs
 from headroles.roles.role import ARCS, PAIRS, Context, Role
 from headroles.roles.sieve import Sets, sets_of_sentences
-from headroles.roles.syntactic import beyond_offset
+from headroles.roles.syntactic import SyntacticOptions
 from headroles.wording import as_given, shortened, with_type
 
 _MOST_REPEATED = 10_000
@@ -81,7 +81,7 @@ def names_of_roles(given: str | Find | Iterable[str | Find]) -> tuple[str, ...]:
     return tuple(names.values())
 
 
-def own_roles(name: str, context: Context, with_contrasts: bool) -> Iterator[Role]:
+def own_roles(name: str, context: Context, options: SyntacticOptions) -> Iterator[Role]:
     """Yield the roles of a function called ``module:function``, and their contrasts.
 
     Raises UsageError if the function does not exist, fails, or finds nothing in the whole corpus.
@@ -105,13 +105,14 @@ def own_roles(name: str, context: Context, with_contrasts: bool) -> Iterator[Rol
         sieve = Sets(partial(sets_of_sentences, find=find.of), WORDS)
         yield Role(name, "words", words=name, function=name, sieve=sieve)
         return
-    yield from _of_pairs(find, (name, f"{name}:back"), with_contrasts, name)
+    roles = _of_pairs(find, (name, f"{name}:back"), name)
+    yield from (*roles, *options.contrasts_of(roles, context.score))
 
 
-def same_roles(options: Any, context: Context) -> Iterator[Role]:
+def same_roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     """Yield the roles of words that both texts of a pair have, in both directions."""
-    with_contrasts = options.beyond_offset and not context.score.of_first_choice
-    yield from _of_pairs(Finder(SAME, same, kind=tuple), _SAME_IN_WORDS, with_contrasts)
+    roles = _of_pairs(Finder(SAME, same, kind=tuple), _SAME_IN_WORDS)
+    yield from (*roles, *options.contrasts_of(roles, context.score))
 
 
 def same(first: Sentence, second: Sentence) -> Iterator[tuple[int, int]]:
@@ -130,10 +131,8 @@ def same(first: Sentence, second: Sentence) -> Iterator[tuple[int, int]]:
         yield from ((k, j) for j, other in enumerate(others) if lemma and other == lemma)
 
 
-def _of_pairs(
-    find: Finder, words: tuple[str, str], with_contrasts: bool, function: str = ""
-) -> Iterator[Role]:
-    """Yield the roles of pairs, and their contrasts; ``words`` are those forth and back."""
+def _of_pairs(find: Finder, words: tuple[str, str], function: str = "") -> list[Role]:
+    """Return the roles of pairs; ``words`` are those forth and back."""
     forth = Role(
         find.name,
         ARCS,
@@ -146,9 +145,7 @@ def _of_pairs(
     if find.kind is tuple:
         back = Pairs(find, frozenset([0]), BACK)
         roles.append(replace(forth, id=f"{find.name}:back", words=words[1], sieve=back))
-    yield from roles
-    if with_contrasts:
-        yield from map(beyond_offset, roles)
+    return roles
 
 
 def load_function(name: str, subject: str = "role") -> Callable[..., Any]:

@@ -123,6 +123,11 @@ class FindLinks(ABC):
     is_control: ClassVar[bool] = False
     """Whether its links control others, whose pieces and controls are counted already."""
 
+    @property
+    def is_across(self) -> bool:
+        """Whether links join words of the two sentences of an example."""
+        return False
+
     @abstractmethod
     def of_sentence(self, sentence: Sentence) -> Sequence[Link]:
         """Return the links of a sentence."""
@@ -139,11 +144,11 @@ class FindLinks(ABC):
         """Return such pairs with one word in each sentence."""
         return {link[:2] for link in self.of_pair(first, second)}
 
-    def joined(self, batch: PaddedBatch) -> BoolArray:
-        """Mark (B, N, N) the pieces of related words, in either direction."""
-        joined = np.zeros((batch.size, *[batch.width] * 2), dtype=bool)
-        for row, example in enumerate(batch.examples):
-            words = np.zeros((len(example.starts) + 1,) * 2, dtype=bool)  # the last: no word
+    def joined_words(self, batch: PaddedBatch) -> BoolArray:
+        """Mark (B, W + 1, W + 1) related words, in either direction; the last is no word."""
+        width = 1 + max(len(example.starts) for example in batch.examples)
+        joined = np.zeros((batch.size, width, width), dtype=bool)
+        for words, example in zip(joined, batch.examples, strict=True):
             for before, sentence in placed_sentences(example):
                 for first, second in self.joined_in(sentence):
                     words[before + first, before + second] = True
@@ -151,8 +156,13 @@ class FindLinks(ABC):
                 before = len(example.sentences[0].words)
                 for first, second in self.joined_across(*example.sentences):
                     words[first, before + second] = True
-            joined[row] = (words | words.T)[batch.words[row][:, None], batch.words[row]]
-        return joined
+        return joined | joined.mT
+
+    def joined(self, batch: PaddedBatch) -> BoolArray:
+        """Mark (B, N, N) the pieces of related words, in either direction."""
+        words = np.where(batch.in_words, batch.words, -1)
+        example = np.arange(batch.size)[:, None, None]
+        return batch.of(self.joined_words)[example, words[:, :, None], words[:, None]]
 
     def of_example(self, example: EncodedExample) -> IntArray:
         """Return the links of an example (links, 3)."""
@@ -251,6 +261,10 @@ class PairsOfExamples(NamedTuple):
     queries: IntArray
     keys: IntArray
 
+    def chosen(self, where: BoolArray) -> PairsOfExamples:
+        """Return the pairs ``where`` (P,) is True."""
+        return PairsOfExamples(*(ends[where] for ends in self))
+
     def padded(
         self, batch: PaddedBatch, weights: NDArray[np.floating]
     ) -> tuple[IntArray, Float32Array]:
@@ -287,7 +301,7 @@ def find_pieces(scope: Scope, find: FindLinks) -> Pieces:
     table, width = batch.of(find), batch.width
     ends = np.concatenate([table.first, table.second]), np.concatenate([table.second, table.first])
     owners = np.tile(table.owners, len(DIRECTIONS))
-    link, query, key = _pairs_in_reach(scope, owners, *ends)
+    link, query, key = pairs_in_reach(scope, owners, *ends)
     # each query piece of a link is one of its rows: count the keys of rows and the rows of links
     ids, row, n_keys = np.unique(link * width + query, return_inverse=True, return_counts=True)
     row_link, row_query = ids // width, ids % width
@@ -306,7 +320,7 @@ def find_pieces(scope: Scope, find: FindLinks) -> Pieces:
     )
 
 
-def _pairs_in_reach(
+def pairs_in_reach(
     scope: Scope, owners: IntArray, queries: IntArray, keys: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return the link, the query and the key of each pair of pieces within reach.

@@ -17,17 +17,17 @@ from headroles.corpus import DEFAULT_RELATIONS, MISSING, ROOT, Sentence, fold_su
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, PresetOptions, split_names, whole_number
 from headroles.role_names import (
-    BEYOND_OFFSET,
     GROUP,
     POOLED,
     arc_in_words,
-    contrast_of,
     names_of_arcs,
 )
 from headroles.roles.batch import ATTENDING
-from headroles.roles.contrasts import BeyondOffset
+from headroles.roles.competitors import contrasts_of
 from headroles.roles.pairs import BACK, FORTH, FindLinks, Link, Pairs
 from headroles.roles.role import ARCS, Context, OnlyFor, Role
+from headroles.roles.score import Score
+from headroles.roles.word_classes import UPOS, check_classes
 from headroles.wording import it_has, shortened
 
 # Arcs
@@ -180,7 +180,14 @@ class SyntacticOptions(PresetOptions):
     Only basic arcs, and those of files of tokens and arcs, have contrasts.
     """
     beyond_offset: bool = True
-    """Contrast syntactic roles with other words at the same offset."""
+    """Contrast roles of pairs of words with other words at the same offset, and with nearer words
+    of the same class."""
+    classes: Annotated[str, Convert(check_classes)] = UPOS
+    """Where the classes of words come from, for contrasts with words of the same class: upos, xpos,
+    lemma, feats:KEY or misc:KEY.
+
+    A word that has nothing there is of the class of its form.
+    """
     columns: Annotated[bool, OnlyFor(GROUP)] = False
     """With `score='hit'`, also test whether the governor is the word that attends most to its
     dependent.
@@ -195,13 +202,21 @@ class SyntacticOptions(PresetOptions):
         if self.is_published:
             object.__setattr__(self, "beyond_offset", False)
 
+    def contrasts_of(self, roles: Iterable[Role], score: Score) -> Iterator[Role]:
+        """Yield the contrasts of roles of pairs.
+
+        First choices have none, since they are compared with the best rule.
+        """
+        if self.beyond_offset and not score.of_first_choice:
+            for role in roles:
+                yield from contrasts_of(role, self.classes)
+
 
 def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     """Yield roles pooled over all relations and by relation, in both directions; then contrasts.
 
-    First choices have no contrasts, since they are compared with the best fixed offset. Arcs from
-    other sources than the tree have none either, since the tree does not say which words such arcs
-    do not join.
+    Arcs from other sources than the tree have no contrasts, since the tree does not say which words
+    such arcs do not join.
     """
     if not context.relations:
         return
@@ -213,8 +228,7 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     yield from syntactic
     if options.columns:
         yield from map(_from_governor, syntactic[::2])
-    if options.beyond_offset and not context.score.of_first_choice:
-        yield from map(beyond_offset, filter(has_contrast, syntactic))
+    yield from options.contrasts_of(filter(has_contrast, syntactic), context.score)
 
 
 def _both_ways(arcs: Arcs, name: str, relations: Sequence[str]) -> Iterator[Role]:
@@ -237,7 +251,7 @@ def _both_ways(arcs: Arcs, name: str, relations: Sequence[str]) -> Iterator[Role
 
 
 def has_contrast(role: Role) -> bool:
-    """Tell whether a role of pairs has a contrast with other words at the same offset."""
+    """Tell whether a role of arcs has contrasts: those of the tree have."""
     is_of_tree = role.meaning.get("arcs", BASIC) in (BASIC, LISTED)
     return role.unit == ARCS and role.is_tested and is_of_tree
 
@@ -246,25 +260,6 @@ def relation_in(name: str) -> str | None:
     """Return the relation in the id of a role of arcs; None for other ids."""
     match = _ID.match(name)
     return match[1] if match else None
-
-
-def beyond_offset(role: Role) -> Role:
-    """Return the contrast of a role of pairs with other words at the same offset.
-
-    That of a role without a sieve has none.
-    """
-    pairs = role.sieve
-    assert pairs is None or isinstance(pairs, Pairs)
-    return replace(
-        role,
-        id=contrast_of(role.id),
-        parent=role.id,
-        contrast=BEYOND_OFFSET,
-        words=f"{role.words}, beyond distance",
-        baseline=0.0,
-        needs="other words at the offset of an arc",
-        sieve=pairs and BeyondOffset(pairs.find, pairs.labels, pairs.direction),
-    )
 
 
 def _from_governor(role: Role) -> Role:

@@ -1,18 +1,14 @@
-"""HeadScores -> the values to test, a column for every role, layer and head; and their answers.
+"""HeadScores -> the values to test, a column for every role, layer and head.
 
 First choices between words are compared with the best fixed offset, found on one half of the
 documents for the other half.
 
-A head has a role of pairs of words, such as the arcs of a relation, if its mean is above the
-threshold and its contrast, what it gives to these pairs beyond other words at the same distance, is
-above a margin. Both have to be shown: an intersection-union test, whose p-value is the larger of
-both and is corrected once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NotRequired, TypedDict
@@ -27,31 +23,19 @@ from headroles.arrays import (
     Float32Array,
     FloatArray,
     IndexArray,
-    column_slices,
     new_array,
 )
 from headroles.errors import UsageError
 from headroles.inference.doubled import Clusters
-from headroles.inference.sample import Bounds, Sample
+from headroles.inference.sample import Bounds
 from headroles.options import Options
 from headroles.record import Record
 from headroles.role_names import BEYOND_OFFSET, TOKENS
 from headroles.roles import OFFSETS, Role, Score, contrast_of, has_contrast
 from headroles.roles.score import ScoreName
 from headroles.scoring.scores import HeadScores
-from headroles.testing.evidence import (
-    NO,
-    POSITIONAL,
-    UNDECIDED,
-    UNTESTABLE,
-    YES,
-    PValues,
-    both,
-    by_betting,
-    find_p_values,
-)
-from headroles.testing.hypotheses import Hypotheses, size_of_scores
-from headroles.testing.options import KEEP, LevelOptions, TestOptions, UnitOptions
+from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.options import KEEP, UnitOptions
 
 _RANGES = {"bias": "0 or more", "excess": "below 1", "hit": "from 0 to 1"}
 
@@ -319,180 +303,6 @@ def refuse_one_document(n_documents: int, options: UnitOptions) -> None:
             "all examples are of one document, so there are no documents to cluster by; "
             "pass `clusters='none'` to take examples as independent"
         )
-
-
-@dataclass(frozen=True)
-class RoleHypotheses:
-    """H0 of T roles of heads: the mean score, and the contrast if the role has one, is too small.
-
-    ``with_contrast`` (C,) are the numbers of the tests of these roles; ``contrasts`` (C tests) is
-    None if no role has a contrast. ``rules`` are, by role, those that means are compared with.
-    """
-
-    columns: HeadColumns
-    means: Hypotheses
-    contrasts: Hypotheses | None
-    with_contrast: IndexArray
-    rules: Mapping[str, OffsetBaseline]
-
-    @classmethod
-    def of(
-        cls,
-        scores: HeadScores,
-        options: LevelOptions,
-        against: ThresholdOptions | None = None,
-        columns: HeadColumns | None = None,
-        published: bool = False,
-    ) -> RoleHypotheses:
-        """Return H0 for every role, layer and head of ``columns``, by default of all roles.
-
-        ``against`` says what means are compared with, by default the threshold of each role, or for
-        first choices between words the best fixed offset and a margin. The ``published`` tests have
-        no contrasts.
-
-        Raises UsageError for examples that cannot be clustered as ``options`` say.
-        """
-        against, columns = against or ThresholdOptions(), columns or HeadColumns.of(scores)
-        against.check_range(scores.score)
-        against.check_margins(scores.roles, scores.score)
-        clusters = clusters_in(scores.clusters, options)
-        names = columns.ids if against.threshold is None else ()
-        rules = {name: rule for name in names if (rule := baseline_of(scores, name))}
-        means = _tests_of_means(scores, columns, clusters, against, rules, 0 if published else 1)
-        by_parent = {} if published else contrasts_by_parent(scores.roles)
-        contrasts = [by_parent.get(name) for name in columns.ids]
-        has = np.array([role is not None for role in contrasts], dtype=bool)
-        with_contrast = np.flatnonzero(has[columns.indices[0]])
-        beyond = replace(columns, roles=tuple(role for role in contrasts if role is not None))
-        if not beyond.roles:
-            return cls(columns, means, None, with_contrast, rules)
-        margin, bounds = against.margin_of(scores.score), beyond.bounds(scores)
-        sample = Sample.of(beyond.values(scores), clusters)
-        tests = _tests(sample, margin, beyond, clusters is not None, bounds)
-        return cls(columns, means, tests, with_contrast, rules)
-
-    @property
-    def has_bounds(self) -> bool:
-        """Whether the bounds of all scores are known, as betting needs."""
-        return all(
-            tests is None or tests.bounds is not None for tests in (self.means, self.contrasts)
-        )
-
-    @property
-    def beyond(self) -> FloatArray:
-        """Mean contrast (T,), NaN without one."""
-        return self.spread(np.nan if self.contrasts is None else self.contrasts.moments.mean)
-
-    @property
-    def log_e(self) -> FloatArray:
-        """Logarithm of the evidence (T,) of bets that heads have roles: the smaller of both."""
-        log_e = self.means.betting.above
-        if self.contrasts is None:
-            return log_e
-        beyond = self.spread(self.contrasts.betting.above, np.inf)
-        return np.minimum(log_e, beyond)
-
-    def spread(self, of_contrasts: FloatArray | float, others: float = np.nan) -> FloatArray:
-        """Return (T,): a value of each contrast (C,), ``others`` where there is none."""
-        spread = np.full(self.means.n_tests, others)
-        spread[self.with_contrast] = of_contrasts
-        return spread
-
-    def answered(self, options: TestOptions) -> Answered:
-        """Answer by the tests of ``options``; without a contrast, the mean alone decides."""
-        above, below = (find_p_values(self.means, options, side) for side in ("greater", "less"))
-        having, alpha, p_beyond = above, options.alpha, np.full(self.means.n_tests, np.nan)
-        positional = np.zeros(self.means.n_tests, dtype=bool)
-        notes = np.full(self.means.n_tests, "", dtype=object)
-        if self.contrasts is not None:
-            beyond, within = (
-                find_p_values(self.contrasts, options, side) for side in ("greater", "less")
-            )
-            is_within = both(above.take(self.with_contrast), within, options)
-            positional[self.with_contrast] = is_within.shows(alpha)
-            of_all = PValues(
-                statistic=self.spread(beyond.statistic),
-                single=self.spread(beyond.single, 0.0),
-                adjusted=self.spread(beyond.adjusted, 0.0),
-                direction=above.direction,
-                by_bound=self.spread(beyond.by_bound),
-            )
-            having, p_beyond = both(above, of_all, options), self.spread(beyond.single)
-            is_open = 2 * of_all.shows(alpha) + above.shows(alpha)
-            texts = ("open: mean and contrast", "open: contrast", "open: mean", "")
-            notes = np.array(texts, dtype=object)[is_open]
-        untestable = np.isnan(below.adjusted) & np.isnan(below.by_bound)
-        answers = np.select(
-            [untestable, having.shows(alpha), below.shows(alpha), positional],
-            [UNTESTABLE, YES, NO, POSITIONAL],
-            UNDECIDED,
-        )
-        notes[answers != UNDECIDED] = ""
-        return Answered(answers, having, below, p_beyond, notes)
-
-    def certified(self, options: TestOptions) -> NDArray[np.str_]:
-        """Answer by betting, at the level of ``options``. Raises UsageError without bounds."""
-        return self.answered(by_betting(options)).answers
-
-
-def _tests_of_means(
-    scores: HeadScores,
-    columns: HeadColumns,
-    clusters: IndexArray | None,
-    against: ThresholdOptions,
-    rules: Mapping[str, OffsetBaseline],
-    ddof: int,
-) -> Hypotheses:
-    """Return H0 for every role, layer and head: the mean is the threshold, or that of the rule."""
-    values: NDArray[np.floating] = columns.values(scores)
-    sample = Sample.of(values, clusters, ddof)
-    limits = np.array([role.threshold(scores.score, against.threshold) for role in columns.roles])
-    thresholds, shifts = limits[columns.indices[0]], None
-    if scores.offset_shares is not None and against.threshold is None:
-        shifts, means = columns.baselines(rules, values)
-        shifted = new_array(values.shape, np.float64)
-        for some in column_slices(*values.shape):
-            shifted[:, some] = values[:, some] + shifts[:, columns.by_layer[some]]
-        # the mean is that of the head, where adding up shifts would leave rounding
-        sample = Sample.of(shifted, clusters, ddof).with_means(sample.moments.mean)
-        of_offsets = means[columns.by_layer] + against.offset_margin
-        thresholds = np.where(np.isnan(of_offsets), thresholds, of_offsets)
-    bounds = columns.bounds(scores, shifts)
-    return _tests(sample, thresholds, columns, clusters is not None, bounds)
-
-
-def _tests(
-    sample: Sample,
-    thresholds: FloatArray | float,
-    columns: HeadColumns,
-    is_clustered: bool,
-    bounds: Bounds | None,
-) -> Hypotheses:
-    """Return H0 for each column of values (examples, T): its mean is the threshold."""
-    return Hypotheses.of(
-        sample,
-        thresholds,
-        size=size_of_scores(sample),
-        labels=columns.indices[0],
-        names=columns.ids,
-        is_clustered=is_clustered,
-        bounds=bounds,
-    )
-
-
-@dataclass(frozen=True)
-class Answered:
-    """Answers (T,) with the p-values of having the role, of a mean below, and of the contrast.
-
-    ``p_beyond`` (T,) is NaN without a contrast. ``notes`` (T,) say what is open where the answer is
-    undecided.
-    """
-
-    answers: NDArray[np.str_]
-    above: PValues
-    below: PValues
-    p_beyond: FloatArray
-    notes: NDArray[np.object_]
 
 
 def scores_of(given: Any) -> HeadScores:

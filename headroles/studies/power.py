@@ -20,8 +20,8 @@ from headroles.results.consistency import Rule, at_most, on_side
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.scoring.scores import HeadScores
+from headroles.studies.evidence import CONTRASTS, DISTANCE, RoleHypotheses
 from headroles.studies.heads import (
-    RoleHypotheses,
     ScoreLevel,
     ThresholdOptions,
     UnitFacts,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from headroles.arrays import FloatArray, IntArray
     from headroles.testing.hypotheses import Hypotheses
+    from headroles.testing.steps import Leg
 
 SHARES = {"half": 0.5, "nine_tenths": 0.9, "all": 1.0}
 """Shares of a role's heads in the summary."""
@@ -187,7 +188,7 @@ def power_analysis(scores: HeadScores, options: PowerOptions) -> PowerAnalysis:
     """
     scores = scores_of(scores)
     check_contrasts(scores)
-    tested = RoleHypotheses.of(scores, options, options)
+    tested = RoleHypotheses.from_scores(scores, options, options)
     pilot = tested.means
     ok, side = pilot.is_tested, answers(pilot.is_tested, pilot.direction)
     open_note = np.where(ok & (side == UNDECIDED), _AT_THRESHOLD, "").astype(object)
@@ -204,14 +205,9 @@ def power_analysis(scores: HeadScores, options: PowerOptions) -> PowerAnalysis:
             "note": find_notes(pilot, open_note),
         }
     )
-    if tested.contrasts is not None:
-        # The harder test of heads above is planned for, or that the contrast is below its margin.
-        beyond, of_means = tested.contrasts, frame.loc[tested.with_contrast]
-        words = np.where(beyond.direction < 0, POSITIONAL, YES)
-        of_contrasts = of_means.assign(**_measured(beyond), direction=words)
-        is_harder = (of_contrasts["ease"] < of_means["ease"]) | (beyond.direction < 0)
-        takes = (of_means["direction"] == YES) & beyond.is_tested & is_harder
-        frame.loc[of_means.index[takes], of_contrasts.columns] = of_contrasts[takes]
+    for contrast in CONTRASTS[DISTANCE]:
+        if contrast in tested.legs:
+            _plan_for_contrast(frame, tested.legs[contrast])
     for _, rows in frame[frame["direction"] != ""].groupby("direction"):
         _plan(frame, rows, options, int(ok.sum()), scores.n_examples)
     note_removed(frame, scores.record)
@@ -224,6 +220,19 @@ def power_analysis(scores: HeadScores, options: PowerOptions) -> PowerAnalysis:
     return PowerAnalysis.made(
         frame, options, facts=facts, sources={"pilot": scores.record}, warnings=warnings
     )
+
+
+def _plan_for_contrast(frame: pd.DataFrame, leg: Leg) -> None:
+    """Put a contrast in the place of a mean above the threshold, or of an easier contrast.
+
+    Where the contrast is below its margin, the plan is to show that.
+    """
+    beyond, rows = leg.hypotheses, frame.loc[leg.subjects]
+    words = np.where(beyond.direction < 0, POSITIONAL, YES)
+    of_contrasts = rows.assign(**_measured(beyond), direction=words)
+    is_harder = (of_contrasts["ease"] < rows["ease"]) | (beyond.direction < 0)
+    takes = (rows["direction"] == YES) & beyond.is_tested & is_harder
+    frame.loc[rows.index[takes], of_contrasts.columns] = of_contrasts[takes]
 
 
 def _measured(pilot: Hypotheses) -> dict[str, FloatArray | IntArray]:

@@ -21,17 +21,17 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.roles import BIAS, Role, find_role
 from headroles.scoring.scores import HeadScores
+from headroles.studies.classification.ladder import heads_in
 from headroles.studies.classification.role_table import (
     NOT_CONTROLLED,
     RoleGroups,
     about_level,
     digits,
-    heads_in,
     unit_of,
 )
+from headroles.studies.evidence import RoleHypotheses
 from headroles.studies.heads import (
     HeadColumns,
-    RoleHypotheses,
     ScoreLevel,
     ThresholdOptions,
     check_contrasts,
@@ -202,7 +202,7 @@ class Replication(Result[ReplicateOptions, ReplicationFacts]):
         if not cells:
             yield f"No head is shown to have a role in all {n_sets}."
         elif arcs and not has_arcs:
-            yield f"No head is shown to attend to syntactic partners in all {n_sets}."
+            yield f"No head is shown to attend to grammatical partners in all {n_sets}."
         elif has_arcs and not self.facts["distance_margin"]:
             yield NOT_CONTROLLED
         if not self.facts["independent"]:
@@ -353,7 +353,7 @@ def _of_roles(
             if name in added
         }
         scores = replace(scores, roles=(*scores.roles, *lacking), **widened)
-    return RoleHypotheses.of(scores, options, options, HeadColumns(tuple(roles), *shape))
+    return RoleHypotheses.from_scores(scores, options, options, HeadColumns(tuple(roles), *shape))
 
 
 def _frame(

@@ -60,7 +60,7 @@ def test_heads_that_are_gone_do_not_count(scores: HeadScores, tmp_path: Path) ->
     values[:, 0, 1] = np.nan
     made = assign_roles(changed(replace(scores, values=values), model={"removed_heads": [[0, 1]]}))
     page = make_report(made.save(tmp_path / "out"))
-    assert parts_of(page, Grid)[0].columns[0] == "What the 5 heads attend to"
+    assert parts_of(page, Grid)[0].columns[0] == "Target of the 5 heads"
     assert [text for text in parts_of(page, str) if "ntestable" in text] == [
         "Untestable: fewer than two examples (5); the head was removed from the model (3)."
     ]
@@ -70,22 +70,22 @@ def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> 
     page = make_report(folder)
     own = table.where("local", only_assigned=True).frame
     assert len(page.answer) == 3
-    assert page.answer[0] == "0 of the 6 heads attend to syntactic partners."
+    assert page.answer[0] == "0 of the 6 heads attend to grammatical partners; 0 are undecided."
     assert "Distance was not controlled" in page.answer[1]
-    assert page.answer[2].startswith(f"Heads attend also: {len(own)} to neighbouring words, ")
+    assert page.answer[2].startswith(f"In addition, heads attend: {len(own)} to neighbouring ")
     (summary,) = (one for one in table.summarize() if isinstance(one, Grid))
     assert parts_of(page, Grid)[0].rows == summary.rows
     first = own.loc[own["mean"].idxmax()]
     row = next(row for row in summary.rows if row[0] == "neighbouring words")
     assert row[1] == str(len(own))
-    assert row[3:] == (f"{first['layer']}-{first['head']}", f"{first['mean']:.1f}")
+    assert row[4:] == (f"{first['layer']}-{first['head']}", f"{first['mean']:.1f}")
 
 
 def test_nobody_has_a_role(scores: HeadScores, tmp_path: Path) -> None:
     table = assign_roles(scores, threshold=100)
     folder = save_together(tmp_path / "none", [scores, table])
     page = make_report(folder)
-    assert page.answer[2] == "No head was shown another role."
+    assert page.answer[2] == "No head passed the test for another role."
     assert not {"Wide", "Controls"} & {*table.in_full().splitlines()}  # which would be empty
     assert "<svg" in page.to_html()
     assert not parts_of(page, Sentences)
@@ -154,12 +154,12 @@ def test_what_goes_beyond_position_is_told_by_how_far(tmp_path: Path) -> None:
     values = rng.normal(means[None], 0.3, size=(60, *means.shape)).astype(np.float32)
     table = assign_roles(make_scores(values, (role, beyond)))
     page = make_report(table.save(tmp_path / "out"))
-    positional = "Positional, not counted: 0-0 (word -> its governor 9.0)"
-    assert any(one.startswith(positional) for one in parts_of(page, str))
-    assert page.answer[0].startswith("2 of the 4 heads attend to syntactic partners, more than")
+    positional = "because position may explain them: 0-0 (word -> its governor, 9.0)"
+    assert any(positional in one for one in parts_of(page, str))
+    assert page.answer[0].startswith("2 of the 4 heads attend to grammatical partners, more than")
     assert "The clearest is 0-1, word \u2192 its governor: 5.0 x uniform" in page.answer[0]
     heads, best = parts_of(page, Grid)[:2]
-    assert heads.rows[0][:4] == ("syntactic partners", "2", "0-1 0-2", "0-1")
+    assert heads.rows[0][:4] == ("grammatical partners", "2", "0", "0-1 0-2")
     assert best.rows[0][:2] == ("word -> its governor", "0-1")
 
 

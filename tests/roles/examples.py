@@ -50,10 +50,12 @@ def make_example(
     words: list[int] | None = None,
     governors: list[int] | None = None,
     relations: dict[int, str] | None = None,
+    classes: list[str] | None = None,
 ) -> EncodedExample:
     """An example whose tokens belong to ``words`` (-1: special), each one of its own if not given.
 
-    ``relations`` label the arcs of dependents; all others are labelled ``other``.
+    ``relations`` label the arcs of dependents; all others are labelled ``other``. ``classes`` are
+    parts of speech; all words have the same one if they are not given.
     """
     of_token = np.array(segments) != S
     table = np.where(of_token, np.cumsum(of_token) - 1, -1) if words is None else np.array(words)
@@ -69,7 +71,10 @@ def make_example(
         n = of_words.count(position)
         own_heads = tuple(head - before if head >= 0 else -1 for head in heads[before : before + n])
         own_labels = tuple(labels.get(word, "other") for word in range(before, before + n))
-        sentences.append(Sentence("s", "d", position, ("w",) * n, own_heads, own_labels))
+        upos = ("X",) * n if classes is None else tuple(classes[before : before + n])
+        sentences.append(
+            Sentence("s", "d", position, ("w",) * n, own_heads, own_labels, {"upos": upos})
+        )
         before += n
     return EncodedExample(
         id="x",
@@ -89,7 +94,12 @@ def make_example(
 def tokens_of(example: EncodedExample) -> Tokens:
     """The same for the reference."""
     columns = (example.segments, example.words, example.governors)
-    return Tokens(*(column.tolist() for column in columns), list(example.relations))
+    return Tokens(
+        *(column.tolist() for column in columns),
+        list(example.relations),
+        [upos for sentence in example.sentences for upos in sentence.upos],
+        [k for k, sentence in enumerate(example.sentences) for _ in sentence.words],
+    )
 
 
 def readout_of(
@@ -171,7 +181,8 @@ def examples(draw: st.DrawFn, min_words: int = 1) -> EncodedExample:
         words.append(-1)
     dependents = [k for k, governor in enumerate(governors) if governor >= 0]
     labels = st.sampled_from([*RELATIONS, "other"])
-    return make_example(segments, words, governors, {k: draw(labels) for k in dependents})
+    classes = [draw(st.sampled_from(["NOUN", "VERB"])) for _ in governors]
+    return make_example(segments, words, governors, {k: draw(labels) for k in dependents}, classes)
 
 
 def reaches() -> st.SearchStrategy[Reach]:

@@ -31,6 +31,7 @@ from headroles.roles import (
     with_other_trees,
 )
 from headroles.roles.batch import PaddedBatch
+from headroles.roles.competitors import COMPETITORS
 from headroles.roles.contrasts import MOST_LENDERS, BorrowedLinks, Lenders
 from headroles.roles.syntactic import Arcs, arcs_of
 from headroles.scoring.scores import HeadScores
@@ -66,7 +67,9 @@ def ids(roles: object, score: str = "bias") -> list[str]:
         (
             "delimiter:sep, syntactic:obj:to_governor",
             "bias",
-            "delimiter:sep syntactic:obj:to_governor syntactic:obj:to_governor:beyond_offset",
+            "delimiter:sep syntactic:obj:to_governor syntactic:obj:to_governor:beyond_offset "
+            "syntactic:obj:to_governor:near syntactic:obj:to_governor:near:back "
+            "syntactic:obj:to_governor:between",
         ),
         ("position:1,position:-3", "bias", "position:-3 position:+1"),
         ("block", "excess", "block block:evenness"),
@@ -153,9 +156,10 @@ NEW = ("parent", "contrast", "control", "words", "relation", "names", "function"
 
 @pytest.mark.parametrize("score", SCORES.values())
 def test_roles_that_older_versions_recorded_are_whole(score: Score) -> None:
-    """Records of 0.2.0 lack fields, and are read as if they had them."""
+    """Records of 0.2.0 lack fields and competitors, and are read as if they had these fields."""
     options = RoleOptions(roles=["all", "position:-3", odd_pairs], columns=score.of_first_choice)
-    roles = choose_roles(options, ("nsubj", "nmod:poss"), score, [SENTENCE])
+    chosen = choose_roles(options, ("nsubj", "nmod:poss"), score, [SENTENCE])
+    roles = [role for role in chosen if role.contrast not in COMPETITORS]
     controls, _ = with_other_trees(roles, [SENTENCE])
     recorded = [role.to_record() for role in (*roles, *controls)]
     assert {role.kind for role in recorded} == {"tokens", "pairs", "arcs"}
@@ -278,8 +282,7 @@ def test_what_is_no_arc(source: str, column: str, text: str) -> None:
     assert len(str(caught.value)) < 300
 
 
-FIRST = next(place for place, role in enumerate(ROLES) if role.endswith(":beyond_offset"))
-CONTRASTS = ROLES[FIRST:]
+AT_OFFSETS = [place for place, role in enumerate(ROLES) if role.endswith(":beyond_offset")]
 
 
 def test_scores_along_arcs_of_columns(tmp_path: Path, bert_folder: Path) -> None:
@@ -302,17 +305,18 @@ def test_scores_along_arcs_of_columns(tmp_path: Path, bert_folder: Path) -> None
             scores(arcs=source)
 
 
-def profile(n: int, seed: int) -> NDArray[np.float64]:
-    """(n, n): attention that depends on the offset alone."""
+def profile(example: EncodedExample, seed: int) -> NDArray[np.float64]:
+    """(n, n): attention that depends on the offset in words alone."""
+    n, words = len(example), example.words
     by_offset = np.random.default_rng(seed).random(2 * n)
-    return by_offset[np.subtract.outer(range(n), range(n)) + n] / n
+    return by_offset[np.subtract.outer(words, words) + n] / n
 
 
 @given(examples(), st.integers(0, 2**16))
 @settings(deadline=None, max_examples=40)
 def test_attention_by_offset_alone_scores_zero(example: EncodedExample, seed: int) -> None:
     """A head that looks at positions and not at words has no contrast, not even of rounding."""
-    values = score_of(profile(len(example), seed)[None, None], [example])[..., FIRST:]
+    values = score_of(profile(example, seed)[None, None], [example])[..., AT_OFFSETS]
     assert set(values[~np.isnan(values)].tolist()) <= {0.0}
 
 
@@ -321,14 +325,15 @@ def test_attention_by_offset_alone_scores_zero(example: EncodedExample, seed: in
 def test_attention_along_arcs_scores_above_zero(example: EncodedExample, seed: int) -> None:
     """A head that looks at governors, and else by offset, differs from one that does not."""
     n = len(example)
-    attention = profile(n, seed)
+    attention = profile(example, seed)
     for _, dependent, governor in tokens_of(example).arcs(RELATIONS):
         attention[np.ix_(dependent, governor)] += 0.5
     values = score_of(attention[None, None], [example])
-    sizes = sizes_in(values, [example])[0, 0, FIRST:]
-    for role, value, size in zip(CONTRASTS, values[0, 0, FIRST:], sizes, strict=True):
+    sizes = sizes_in(values, [example])[0, 0]
+    for place in AT_OFFSETS:
+        value, size = values[0, 0, place], sizes[place]
         if not np.isnan(value):
-            expected = 0.0 if "to_dependent" in role else 0.5 * n
+            expected = 0.0 if "to_dependent" in ROLES[place] else 0.5 * n
             assert value == pytest.approx(expected, abs=tolerance(size))
 
 
@@ -341,7 +346,9 @@ def test_what_is_only_rounding_is_zero(score: str) -> None:
     bound = 2 * tolerance()
     attention[0, 0, 1, 2] *= 1 + bound / 2
     attention[0, 1, 1, 2] *= 1 + 4 * bound
-    found = score_of(attention, [example], score)[0, :, -len(CONTRASTS)]
+    roles = choose_roles(RoleOptions(), RELATIONS, SCORES[score])
+    place = [role.id for role in roles].index(ROLES[AT_OFFSETS[0]])
+    found = score_of(attention, [example], score)[0, :, place]
     assert found[0] == 0
     assert found[1] == pytest.approx(4 * bound * (1 if score == "bias" else 1 / 5), rel=0.1)
 

@@ -31,11 +31,10 @@ from headroles.roles import (
     role_of,
 )
 from headroles.roles.catalogue import find_rarest, read_frequencies
-from headroles.roles.contrasts import BorrowedLinks, Lenders
+from headroles.roles.contrasts import BorrowedLinks, Lenders, beyond_offset
 from headroles.roles.own import Finder, same
 from headroles.roles.pairs import BACK, FORTH, Pairs
 from headroles.roles.sieve import sets_of_sentences
-from headroles.roles.syntactic import beyond_offset
 from tests.reference import Asked, first_choices, mean, reference_scores, reference_word_set
 from tests.roles.examples import (
     S,
@@ -289,6 +288,9 @@ def test_lines_that_are_no_frequencies(tmp_path: Path, line: str) -> None:
         read_frequencies(file)
 
 
+CONTRASTS = (":beyond_offset", ":near", ":near:back", ":between")
+
+
 class TestFunctions:
     @pytest.fixture(autouse=True)
     def module(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,8 +303,8 @@ class TestFunctions:
 
     def test_pairs_and_words(self) -> None:
         for name, ends in (
-            ("negated", ("", ":back", ":beyond_offset", ":back:beyond_offset")),
-            ("linked", ("", ":beyond_offset")),
+            ("negated", ("", ":back", *CONTRASTS, *(f":back{end}" for end in CONTRASTS))),
+            ("linked", ("", *CONTRASTS)),
             ("names", ("",)),
         ):
             roles = self.choose(name)

@@ -14,9 +14,9 @@ from scipy.stats import ttest_rel
 from headroles import HeadScores, assign_roles, compare_roles, power_analysis
 from headroles.errors import UsageError
 from headroles.inference.doubled import find_clusters
+from headroles.studies.evidence import RoleHypotheses
 from headroles.studies.heads import (
     HeadColumns,
-    RoleHypotheses,
     ThresholdOptions,
     baseline_of,
     clusters_in,
@@ -32,7 +32,7 @@ RNG = np.random.default_rng(0)
 
 def hypotheses(scores: HeadScores, threshold: float | None = None, **options: Any) -> Hypotheses:
     against = ThresholdOptions(threshold=threshold)
-    return RoleHypotheses.of(scores, TestOptions(**options), against).means
+    return RoleHypotheses.from_scores(scores, TestOptions(**options), against).means
 
 
 def test_order_is_role_layer_head() -> None:
@@ -52,7 +52,7 @@ def test_roles_without_examples_contrasts_controls_and_measures_are_no_columns()
     assert hypotheses(make_scores(values, ["a", "b", "c"])).names == ("a", "c")
     roles = role_ids(["obj"])
     trees = tuple(f"{name}:other_trees" for name in roles if name.endswith("governor"))
-    none = ("offset", "trees", "evenness")
+    none = ("offset", "near", "back", "between", "trees", "evenness")
     for ids in ((*roles, *trees), role_ids([], score="excess")):
         names = hypotheses(make_scores(RNG.normal(size=(4, 1, 2, len(ids))), ids)).names
         assert names == tuple(name for name in ids if not name.endswith(none))
@@ -208,7 +208,7 @@ def test_a_threshold_that_is_asked_for_replaces_the_rule(tmp_path: Path) -> None
     for threshold, answer, offsets in ((None, "no", {OBJECT: (1, 1)}), (0.5, "yes", {})):
         table = assign_roles(scores, threshold=threshold)
         assert (table.frame["answer"].tolist(), table.facts["offsets"]) == ([answer], offsets)
-        rule = "of arcs by 0.1 more than the best fixed offset has"
+        rule = "beats the best fixed offset by 10 points"
         assert (rule in repr(table)) == (threshold is None)
     scores.offset_shares[2] = np.nan  # type: ignore[index]
     loaded = HeadScores.load(scores.save(tmp_path / "out"))

@@ -83,8 +83,8 @@ def test_every_face_names_the_same_heads(scores: HeadScores) -> None:
     # The group is what the summary counts, and a positional head is named as not counted.
     for name in ("syntactic", "nsubj", "subject"):
         assert table.heads_with(name) == [(0, 0), (0, 5)]
-    assert re.search(r"syntactic partners 2 .*0-0 0-5", flat(table))
-    assert "Positional, not counted: 0-1 (subject -> its verb 5.0): as much" in flat(table)
+    assert re.search(r"grammatical partners 2 2 0-0 0-5", flat(table))
+    assert "position may explain them: 0-1 (subject -> its verb, 5.0)." in flat(table)
     maps = [np.asarray(ax.collections[0].get_array()).ravel() for ax in draw_heads(table).axes]
     assert sum(maps).tolist() == table.frame.groupby("head")["assigned"].sum().tolist()
 

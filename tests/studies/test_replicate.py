@@ -11,7 +11,7 @@ import pytest
 from headroles import HeadScores, replicate_roles
 from headroles.errors import UsageError
 from headroles.inference import partial_conjunction
-from headroles.studies.heads import RoleHypotheses
+from headroles.studies.evidence import RoleHypotheses
 from headroles.testing.options import TestOptions
 from tests.conftest import flat, make_scores
 from tests.inference.conftest import betting_test
@@ -74,11 +74,12 @@ def test_heads_have_the_role_in_as_many_sets_as_they_were_made_with(
     table = replicate_roles(sets, NAMES)
     assert table.heads()["at_least"].tolist() == [3, 2, 1, 0]
     assert table.to_json()["facts"]["names"] == NAMES
-    assert "3 corpora: a, b, c. A role takes a mean above 0.1 in excess score" in flat(table)
+    level = "A head has a role if its mean attention exceeds 0.1 in excess score"
+    assert f"3 corpora: a, b, c. {level}" in flat(table)
     assert table.heads()["shown_in"].tolist() == ["a, b, c", "a, b", "a", ""]
     by_itself = replicate_roles(sets, NAMES, correction="none").heads()["shown_in"]
     for name, one in zip(NAMES, sets, strict=True):
-        tested = RoleHypotheses.of(one, TestOptions()).means
+        tested = RoleHypotheses.from_scores(one, TestOptions()).means
         shown = tested.betting.above >= -np.log(0.05)
         assert by_itself.str.contains(name).tolist() == shown.tolist()
 
@@ -87,7 +88,7 @@ def test_a_row_is_the_partial_conjunction_of_its_sets(sets: list[HeadScores]) ->
     frame = replicate_roles(sets, NAMES, correction="none").frame
     log_e = []
     for one in sets:
-        tested = RoleHypotheses.of(one, TestOptions()).means
+        tested = RoleHypotheses.from_scores(one, TestOptions()).means
         assert tested.bounds is not None
         assert not tested.is_clustered
         values = tested.sample.values

@@ -31,7 +31,8 @@ from headroles.corpus import DEFAULT_RELATIONS, Corpus, Skipped, fold_subtype
 from headroles.corpus.sentence import ROOT, Sentence
 from headroles.inference import Alternative, Sample, bet
 from headroles.roles import OFFSETS, contrast_of
-from headroles.studies.heads import HeadColumns, RoleHypotheses
+from headroles.studies.evidence import RoleHypotheses
+from headroles.studies.heads import HeadColumns
 from headroles.testing.evidence import find_change, find_p_values, find_replicated
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import TestOptions
@@ -106,7 +107,7 @@ class Population:
     def tested(self, scores: HeadScores | None = None) -> RoleHypotheses:
         """Return the H0 of the default table, by default of the population itself."""
         drawn = self.scores if scores is None else scores
-        return RoleHypotheses.of(drawn, TestOptions(), columns=self.columns)
+        return RoleHypotheses.from_scores(drawn, TestOptions(), columns=self.columns)
 
     @cached_property
     def whole(self) -> RoleHypotheses:

@@ -20,7 +20,7 @@ from headroles.inference.sample import Sample
 from headroles.options import Convert, takes
 from headroles.record import Record
 from headroles.results.stored import save_together
-from headroles.role_names import GROUP, OTHER_TREES
+from headroles.role_names import BEYOND_OFFSET, GROUP, OTHER_TREES
 from headroles.roles import BIAS, PAIRS, SCORES, Role
 from headroles.scoring.options import (
     CONTROLS,
@@ -33,17 +33,23 @@ from headroles.scoring.options import (
 from headroles.scoring.parts import ALONE, Sharing
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.scores import HeadScores
+from headroles.studies.classification.ladder import Head, heads_in
 from headroles.studies.classification.role_table import (
     CONTROLS_IN_WORDS,
     AssignOptions,
-    Head,
     RoleFacts,
     RoleTable,
-    heads_in,
+)
+from headroles.studies.evidence import (
+    ATTRACTORS,
+    BEYOND_TREES,
+    CLASS,
+    Answered,
+    RoleHypotheses,
+    evidence_of,
 )
 from headroles.studies.heads import (
     HeadColumns,
-    RoleHypotheses,
     check_contrasts,
     describe_clusters,
     note_removed,
@@ -52,8 +58,9 @@ from headroles.studies.heads import (
     scores_of,
     warn_of_doubled,
 )
-from headroles.testing.evidence import NO, YES
+from headroles.testing.evidence import NO, YES, find_p_values
 from headroles.testing.notes import find_notes, find_warnings
+from headroles.testing.steps import Leg
 
 if TYPE_CHECKING:
     from headroles.models.loading.encoder import Attending
@@ -238,13 +245,15 @@ def assign(
         )
     columns = HeadColumns.of(scores)
     refuse_nothing_to_test(columns.roles)
-    tested = RoleHypotheses.of(scores, options.tests, options, columns, options.is_published)
+    tested = RoleHypotheses.from_scores(
+        scores, options.tests, options, columns, options.is_published
+    )
     frame = _frame(scores, tested, options)
     controls = {} if options.is_published else _test_controls(frame, scores, others, options)
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
     facts: RoleFacts = {
         **options.facts_about(scores.score),
-        "distance_margin": 0.0 if tested.contrasts is None else options.margin_of(scores.score),
+        "distance_margin": options.margin_of(scores.score) * bool(tested.legs),
         "offsets": {role: rule.offsets for role, rule in tested.rules.items()},
         "controls": controls,
         **describe_clusters(tested.means, scores.clusters),
@@ -288,7 +297,7 @@ def _frame(scores: HeadScores, tested: RoleHypotheses, options: AssignOptions) -
             "threshold": means.threshold,
             "statistic": answered.above.statistic,
             **_beyond_distance(tested, options),
-            "p_beyond": answered.p_beyond,
+            **_further_steps(tested, answered, options),
             "p_value": answered.above.single,
             "p_adjusted": answered.above.adjusted,
             "p_below": answered.below.single,
@@ -306,8 +315,8 @@ def _frame(scores: HeadScores, tested: RoleHypotheses, options: AssignOptions) -
     against = np.where(
         is_against, "the certified answer, for certified_mean, is " + frame["certified"], ""
     )
-    noted = zip(answered.notes, notes, against, strict=True)
-    frame["note"] = ["; ".join(filter(None, texts)) for texts in noted]
+    noted = [notes, against] if answered.notes is None else [answered.notes, notes, against]
+    frame["note"] = ["; ".join(filter(None, texts)) for texts in zip(*noted, strict=True)]
     note_removed(frame, scores.record)
     return frame
 
@@ -329,7 +338,7 @@ def _test_controls(
         controls = {TREES: replace(trees, roles=as_real), **controls}
     heads = {}
     for name, control in controls.items():
-        tested = RoleHypotheses.of(control, options.tests, options)
+        tested = RoleHypotheses.from_scores(control, options.tests, options)
         rows = pd.DataFrame({**tested.columns.labels, "mean": tested.means.moments.mean})
         frame[f"mean_{name}"] = frame[["layer", "head", "role"]].merge(rows, how="left")["mean"]
         having = rows[tested.answered(options.tests).answers == YES].groupby("role", sort=False)
@@ -339,18 +348,69 @@ def _test_controls(
 
 def _beyond_distance(tested: RoleHypotheses, options: AssignOptions) -> dict[str, NDArray[Any]]:
     """Return the columns about attention beyond distance: by contrasts, or beyond an offset."""
-    names, means = ("beyond_distance", "beyond_low", "beyond_high"), tested.means
+    means, leg = tested.means, tested.legs.get(BEYOND_OFFSET)
     named = {
         role: " and ".join(dict.fromkeys(map("{:+d}".format, rule.offsets)))
         for role, rule in tested.rules.items()
     }
-    of_columns = np.array([named.get(role, "") for role in tested.columns.labels["role"]], object)
-    share = np.where(of_columns != "", means.threshold - options.offset_margin, np.nan)
-    tests = means if tested.contrasts is None else tested.contrasts
+    offsets = np.array([named.get(role, "") for role in tested.columns.labels["role"]], object)
+    share = np.where(offsets != "", means.threshold - options.offset_margin, np.nan)
+    about_offset = {"offset": offsets, "offset_share": share}
+    if leg is not None:
+        return {**_contrast(leg, "beyond_distance", "beyond", options), **about_offset}
+    intervals = means.intervals(options.alpha)
+    return {
+        "beyond_distance": means.moments.mean - share,
+        "beyond_low": intervals.ci_low - share,
+        "beyond_high": intervals.ci_high - share,
+        "p_beyond": np.full(means.n_tests, np.nan),
+        **about_offset,
+    }
+
+
+def _contrast(leg: Leg, mean: str, stem: str, options: AssignOptions) -> dict[str, NDArray[Any]]:
+    """Return the columns about a contrast: its mean, interval and p-value against the margin."""
+    tests = leg.hypotheses
     intervals = tests.intervals(options.alpha)
-    ends = (tests.moments.mean, intervals.ci_low, intervals.ci_high)
-    beyond = [end - share if tested.contrasts is None else tested.spread(end) for end in ends]
-    return dict(zip(names, beyond, strict=True)) | {"offset": of_columns, "offset_share": share}
+    above = find_p_values(tests, options.tests, "greater")
+    return {
+        mean: leg.spread(tests.moments.mean),
+        f"{stem}_low": leg.spread(intervals.ci_low),
+        f"{stem}_high": leg.spread(intervals.ci_high),
+        f"p_{stem}": leg.spread(above.single),
+    }
+
+
+def _further_steps(
+    tested: RoleHypotheses, answered: Answered, options: AssignOptions
+) -> dict[str, NDArray[Any]]:
+    """Return the columns about other trees, and about the steps beyond distance."""
+    n, nothing = tested.means.n_tests, np.full(tested.means.n_tests, np.nan)
+    columns: dict[str, NDArray[Any]] = dict.fromkeys(
+        ("beyond_trees", "trees_low", "trees_high", "p_trees"), nothing
+    )
+    if leg := tested.legs.get(BEYOND_TREES):
+        columns |= _contrast(leg, "beyond_trees", "trees", options)
+    steps = tested.steps(answered.above, options.tests)
+    for name, mean in ((CLASS, "beyond_class"), (ATTRACTORS, "past_attractors")):
+        step = steps.get(name)
+        columns |= {
+            mean: nothing if step is None else step.mean,
+            f"{name}_low": nothing if step is None else step.interval.ci_low,
+            f"{name}_high": nothing if step is None else step.interval.ci_high,
+            f"p_{name}": nothing if step is None else step.p_value,
+            f"n_{name}": nothing if step is None else step.n,
+            f"{name}_answer": np.full(n, "", object)
+            if step is None
+            else step.answers.astype(object),
+        }
+    has_contrast = np.zeros(n, dtype=bool)
+    if BEYOND_OFFSET in tested.legs:
+        has_contrast[tested.legs[BEYOND_OFFSET].subjects] = True
+        for name in (CLASS, ATTRACTORS):
+            columns[f"{name}_answer"][~has_contrast] = ""
+    evidence = evidence_of(answered.answers, steps, has_contrast, options.alpha)
+    return {"evidence": evidence, **columns}
 
 
 def _measures(scores: HeadScores, columns: HeadColumns) -> FloatArray:

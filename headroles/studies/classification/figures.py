@@ -30,13 +30,13 @@ from headroles.drawing.style import (
 from headroles.errors import UsageError
 from headroles.results.result import AnyResult
 from headroles.roles import SCORES
+from headroles.studies.classification.ladder import BEYOND, heads_in
 from headroles.studies.classification.role_table import (
     NOT_CONTROLLED,
     RoleTable,
     about_controls,
     by_strength,
     digits,
-    heads_in,
     unit_of,
 )
 from headroles.studies.inspection.again import (
@@ -77,7 +77,7 @@ _MARKS: dict[str, tuple[Any, dict[str, Any]]] = {
 LEGEND = {
     CERTIFIED: ("●", CERTIFIED, "full"),
     YES: ("○", YES, "full"),
-    POSITIONAL: ("△", "positional: as much to any word that far away", "hatched"),
+    POSITIONAL: ("△", "positional: place may explain the attention", "hatched"),
     UNDECIDED: ("?", UNDECIDED, "framed"),
     UNTESTABLE: ("✕", UNTESTABLE, "missing"),
     NO: ("", NO, "pale"),
@@ -93,7 +93,7 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     """Draw layers x heads for a role: the colour is the mean score, the mark is the answer.
 
     Heads with the role have full colour and a circle, which is full for a certified "yes"; the
-    others are pale. Hatched heads are positional: they give as much to any word at that distance.
+    others are pale. Hatched heads are positional: their place may explain their attention.
     Undecided heads have a frame, untestable ones a cross. White is uniform attention or less; the
     line in the scale is the threshold.
 
@@ -278,26 +278,41 @@ def role_page(table: RoleTable, folder: Path, options: ReportOptions) -> Page:
 
 def _findings(table: RoleTable) -> Iterator[str]:
     """Yield sentences on roles of pairs of words, on other roles, and on controls."""
-    (arcs, others), score = table.strongest, table.facts["score"]
-    is_controlled = bool(table.frame["beyond_distance"].notna().any())
+    _, others = table.strongest
     if table.groups.pairs:
-        partners = "syntactic partners" if table.groups.are_arcs else "the other word of pairs"
-        text = f"{table.controls['heads'][0]} of the {table.n_heads} heads attend to {partners}"
-        text += ", more than distance explains" * is_controlled
-        for best in arcs.reset_index()[:1].to_dict("records"):
-            text += (
-                f". The clearest is {head_name((best['layer'], best['head']))}, "
-                f"{role_label(table, best['role'])}: "
-                f"{best['mean']:{digits(score)}} {unit_of(score)}"
-            )
-            if is_controlled:
-                text += f", {best['beyond_distance']:{digits(score)}} of it beyond distance"
-        yield f"{text}."
-        if not is_controlled:
+        yield " ".join(_about_partners(table))
+        if not table.frame["beyond_distance"].notna().any():
             yield NOT_CONTROLLED
     rest = [f"{len(row['heads'])} to {table.in_words(role)}" for role, row in others.iterrows()]
-    yield f"Heads attend also: {', '.join(rest)}." if rest else "No head was shown another role."
+    yield (
+        f"In addition, heads attend: {', '.join(rest)}."
+        if rest
+        else ("No head passed the test for another role.")
+    )
     yield from about_controls(table)
+
+
+def _about_partners(table: RoleTable) -> Iterator[str]:
+    """Yield a sentence for each step of evidence about partners, and one on the clearest head."""
+    (arcs, _), score, (first, *further) = table.strongest, table.facts["score"], table.ladder
+    is_controlled = bool(table.frame["beyond_distance"].notna().any())
+    partners = "grammatical partners" if table.groups.are_arcs else "the other word of pairs"
+    beyond = ", more than distance explains" * is_controlled
+    yield (
+        f"{len(first.heads)} of the {table.n_heads} heads attend to {partners}{beyond}; "
+        f"{len(first.undecided)} are undecided."
+    )
+    for rung in further:
+        open_heads = f"({len(rung.undecided)} undecided)"
+        yield f"{len(rung.heads)} of them do so {BEYOND[rung.step]} {open_heads}."
+    for best in arcs.reset_index()[:1].to_dict("records"):
+        text = (
+            f"The clearest is {head_name((best['layer'], best['head']))}, "
+            f"{role_label(table, best['role'])}: {best['mean']:{digits(score)}} {unit_of(score)}"
+        )
+        if is_controlled:
+            text += f", {best['beyond_distance']:{digits(score)}} of it above the same distance"
+        yield f"{text}."
 
 
 def _sentences(table: RoleTable, folder: Path, options: ReportOptions) -> Section:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from headroles.corpus import can_reopen
 from headroles.errors import UsageError
 from headroles.options import PresetOptions, fields_of
 from headroles.record import NO_MODEL, Record, RecordedRole
-from headroles.results.columns import TEXT, Axes, Column, one_of
+from headroles.results.columns import NUMBER, TEXT, Axes, Column, one_of
 from headroles.results.consistency import (
     Rule,
     answers_by,
@@ -34,16 +34,26 @@ from headroles.role_names import GROUP, POOLED
 from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles
 from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
 from headroles.scoring.run_notes import about_fit, describe_run
+from headroles.studies.classification.ladder import (
+    BEYOND,
+    Head,
+    Rung,
+    heads_in,
+    ladder,
+    positional_in,
+    reaches,
+    undecided_in,
+)
+from headroles.studies.evidence import STEPS
 from headroles.studies.heads import ScoreLevel, ThresholdOptions, UnitFacts
-from headroles.testing.evidence import NO, POSITIONAL, ROLE_ANSWERS, UNTESTABLE, YES, T
+from headroles.testing.evidence import ANSWERS, NO, POSITIONAL, ROLE_ANSWERS, UNTESTABLE, YES, T
 from headroles.testing.options import CorrectionOptions, TestOptions, describe_test
 from headroles.wording import head_name, listed, named_heads, numbered
 
-Head = tuple[int, int]
 CONTROLS_IN_WORDS = {
-    TREES: "the trees of other sentences",
-    WORDS: "permuted words",
-    PERMUTED_WEIGHTS: "permuted weights",
+    TREES: "trees swapped between sentences",
+    WORDS: "words permuted",
+    PERMUTED_WEIGHTS: "weights permuted",
 }
 NOT_CONTROLLED = (
     "Distance was not controlled: some of these heads may only look at a fixed place. Score with "
@@ -197,19 +207,28 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "layer head role n n_clusters df mean sd effect_size ci_low ci_high threshold "
-            "statistic beyond_distance beyond_low beyond_high p_beyond p_value p_adjusted p_below "
-            "p_below_adjusted answer assigned certified certified_mean offset offset_share "
-            "evenness mean_trees mean_words mean_weights note"
+            "statistic beyond_distance beyond_low beyond_high p_beyond beyond_trees trees_low "
+            "trees_high p_trees p_value p_adjusted p_below p_below_adjusted answer assigned "
+            "evidence beyond_class class_low class_high p_class n_class class_answer "
+            "past_attractors attractors_low attractors_high p_attractors n_attractors "
+            "attractors_answer certified certified_mean offset offset_share evenness mean_trees "
+            "mean_words mean_weights note"
         ).split()
     )
     schema: ClassVar[Mapping[str, Column]] = {
         "answer": one_of(*ROLE_ANSWERS),
+        "evidence": one_of("", *STEPS),
+        **dict.fromkeys(("class_answer", "attractors_answer"), one_of(*ANSWERS, "")),
         "certified": one_of(*ROLE_ANSWERS, ""),
+        **dict.fromkeys(("n_class", "n_attractors"), Column(NUMBER, 0, gaps=True)),
         "offset": Column(TEXT),
     }
     rules: ClassVar[tuple[Rule, ...]] = (
         around("ci_low", "mean", "ci_high"),
         around("beyond_low", "beyond_distance", "beyond_high"),
+        around("trees_low", "beyond_trees", "trees_high"),
+        around("class_low", "beyond_class", "class_high"),
+        around("attractors_low", "past_attractors", "attractors_high"),
         interval_of(
             "ci_low",
             "ci_high",
@@ -224,6 +243,12 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         ),
         standardised("mean", "sd", "threshold"),
         at_most("p_beyond", "p_value"),
+        at_most("p_trees", "p_value"),
+        Rule(
+            ("evidence", "assigned"),
+            "evidence is of heads with the role",
+            lambda rows, _: (rows["evidence"] == "") | rows["assigned"],
+        ),
         marked("assigned", "answer", YES),
         answers_by("answer", "p_adjusted", YES),
         answers_by("answer", "p_below_adjusted", NO, otherwise=(YES,)),
@@ -303,27 +328,38 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
 
     @property
     def heads(self) -> pd.DataFrame:
-        """The heads with each role: a row for each, with the columns role, layer and head."""
-        return self.frame.loc[self.frame["assigned"], ["role", "layer", "head"]]
+        """The heads with each role: a row for each, with role, layer, head and evidence."""
+        return self.frame.loc[self.frame["assigned"], ["role", "layer", "head", "evidence"]]
 
     def export(self, fmt: str, view: str = "long", *args: Any, **given: Any) -> bytes:
         """Return a view in a format, as `Result.export` does.
 
-        In JSON, the view ``heads`` is ``{role: [[layer, head], ...]}``.
+        In JSON, the view ``heads`` is ``{role: [[layer, head], ...]}``, with such mappings of the
+        heads beyond *class* and *attractors*, and of undecided heads, as ``class``, ``attractors``
+        and ``undecided``.
         """
         if (fmt, view) != ("json", "heads"):
             return super().export(fmt, view, *args, **given)
-        heads = {role: heads_in(having) for role, having in self.heads.groupby("role", sort=False)}
+        heads: dict[str, Any] = _by_role(self.heads)
+        for step in STEPS[1:]:
+            heads[step] = _by_role(self.frame[reaches(self.frame, step)])
+        roles = self.frame.groupby("role", sort=False)
+        heads["undecided"] = {str(role): undecided_in(rows) for role, rows in roles}
         return f"{json.dumps(heads)}\n".encode()
 
-    def heads_with(self, role: str) -> list[Head]:
+    def heads_with(
+        self, role: str, beyond: Literal["distance", "class", "attractors"] = "distance"
+    ) -> list[Head]:
         """Return (layer, head) of the heads that ``role`` was assigned to, each once.
 
-        A relation means all of its directions, ``syntactic`` all roles of arcs. Raises UsageError
-        for a role that the table does not have.
+        A relation means all of its directions, ``syntactic`` all roles of arcs. With ``beyond``,
+        evidence has to reach that step: ``"class"`` or ``"attractors"``. Raises UsageError for a
+        role or step that the table does not have.
         """
+        if beyond not in STEPS:
+            raise UsageError(f"`beyond={beyond!r}` is no step of evidence; pass {', '.join(STEPS)}")
         is_named = self.frame["role"].isin(self._named(role))
-        return heads_in(self.frame[self.frame["assigned"] & is_named])
+        return heads_in(self.frame[is_named & reaches(self.frame, beyond)])
 
     def _named(self, name: str) -> list[str]:
         """Return the ids of the roles that a user names."""
@@ -376,31 +412,29 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
 
     def summarize(self) -> Iterator[Shown]:
         """Yield the heads of each role, and of each relation the strongest one, with cautions."""
-        groups, (arcs, roles), cautions = self.groups, self.strongest, [*self.record.warnings]
+        (arcs, _), cautions = self.strongest, [*self.record.warnings]
         if (doubt := next(about_fit(self.scored), "")) in cautions:
             cautions.remove(doubt)
             yield Warned(doubt)
         yield "\n".join(self._about_run())
-        frame = self.frame[self.frame["role"].isin(groups.single)]
-        positional = frame[frame["answer"] == POSITIONAL]
-        grid = self._heads_grid()
-        yield grid if grid.rows else "No head was shown to have a role."
-        own = [role.id for role in self.known_roles(groups.single) if not role.relation]
-        having = {*arcs.index, *roles.index}
-        lacking = [self.in_words(role) for role in (*groups.others, *own) if role not in having]
-        if lacking:
-            yield f"No head was shown to attend to: {listed(lacking)}."
-        yield from about_controls(self)
+        yield from self._heads_grid()
         if len(arcs):
             yield from self._arcs_grid(arcs)
-        for row in positional.nlargest(1, "mean").to_dict("records"):
-            left, words = len(heads_in(positional)) - 1, self.in_words(row["role"])
-            yield (
-                f"Positional, not counted: {row['layer']}-{row['head']} ({words} "
-                f"{row['mean']:{digits(self.facts['score'])}}){f', {left} more' * (left > 0)}: as "
-                "much to words as far away."
-            )
+        yield from about_controls(self)
+        yield from self._about_positional()
         yield from map(Warned, cautions)
+
+    def _about_positional(self) -> Iterator[str]:
+        """Name heads that attend to partners, but not more than place explains."""
+        rows = positional_in(self.frame[self.frame["role"].isin(self.groups.single)])
+        for row in rows[:1].to_dict("records"):
+            left = len(heads_in(rows)) - 1
+            others = f" and {left} other{'s' * (left > 1)}" if left else ""
+            score = f"{row['mean']:{digits(self.facts['score'])}}"
+            yield (
+                f"Not counted, because position may explain them: {row['layer']}-{row['head']} "
+                f"({self.in_words(row['role'])}, {score}){others}."
+            )
 
     def _about_run(self) -> Iterator[str]:
         """Name model, corpus, level of tests, skipped examples, and roles that no example has."""
@@ -428,34 +462,68 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         for reason, roles in absent.items():
             yield f"No example has {listed(roles)}" + (f": {reason}." if reason else ".")
 
-    def _heads_grid(self) -> Grid:
-        """Return a row for roles of pairs, and for each other role that heads have."""
-        (arcs, others), score = self.strongest, self.facts["score"]
-        pairs = self.frame["assigned"] & self.frame["role"].isin(self.groups.pairs)
-        partners = "syntactic partners" if self.groups.are_arcs else "words of pairs"
-        groups = [(partners, heads_in(self.frame[pairs]), arcs)] * bool(self.groups.pairs)
-        for role in others.index:
-            groups.append((self.in_words(role), others.loc[role, "heads"], others.loc[[role]]))
-        cells, rows = {"": "{layer}-{head}", " ": f"{{mean:{digits(score)}}}"}, []
-        for words, heads, strongest in groups:
-            named = named_heads(heads, self.scored.model.layers)
+    def _heads_grid(self) -> Iterator[Shown]:
+        """Count the heads with each role, and those undecided; name roles that no head can have."""
+        score, rows, without = self.facts["score"], [], []
+        cells = {"": "{layer}-{head}", " ": f"{{mean:{digits(score)}}}"}
+        pairs, others = self.strongest
+        for words, heads, undecided, strongest in self._targets(pairs, others):
+            if not heads and not undecided and not words.startswith(" "):
+                without.append(words)
+                continue
+            which = named_heads(heads, self.scored.model.layers) if heads else ""
             best = next(iter(Grid.of(strongest[:1], cells).rows), ("", ""))
-            rows.append((words, str(len(heads)), named, *best))
-        left, title = ("which", "strongest"), f"What the {self.n_heads} heads attend to"
-        return Grid((title, "heads", *left, unit_of(score)), tuple(rows), left=frozenset(left))
+            rows.append((words, str(len(heads)), str(len(undecided)), which, *best))
+        if rows:
+            left = frozenset(["Which", "Strongest"])
+            titles = (f"Target of the {self.n_heads} heads", "Heads", "Undecided")
+            yield Grid((*titles, "Which", "Strongest", unit_of(score)), tuple(rows), left=left)
+        if without:
+            yield f"No head passed the test for: {listed(without)}."
+        if any(heads == "0" and undecided != "0" for _, heads, undecided, *_ in rows):
+            units = "examples" if self.facts["clustered_by"] == "none" else "documents"
+            yield f"0 means that no head is shown; more {units} may decide the undecided heads."
+
+    def _targets(
+        self, pairs: pd.DataFrame, others: pd.DataFrame
+    ) -> Iterator[tuple[str, list[Head], list[Head], pd.DataFrame]]:
+        """Yield what heads attend to, the heads that do, undecided heads, and the strongest row."""
+        if self.groups.pairs:
+            partners = "grammatical partners" if self.groups.are_arcs else "words of pairs"
+            for rung in self.ladder:
+                words = f"  {BEYOND[rung.step]}" if rung.step in BEYOND else partners
+                strongest = pairs if rung.step not in BEYOND else pairs[:0]
+                yield words, rung.heads, rung.undecided, strongest
+        for role in self.groups.others:
+            rows = self.frame[self.frame["role"] == role]
+            best = others[others.index == role]
+            yield self.in_words(role), heads_in(rows[rows["assigned"]]), undecided_in(rows), best
+
+    @property
+    def ladder(self) -> list[Rung]:
+        """The steps of evidence about roles of pairs of words, with the heads of each."""
+        if not self.groups.pairs:
+            return []
+        return ladder(self.frame[self.frame["role"].isin(self.groups.pairs)])
 
     def _arcs_grid(self, arcs: pd.DataFrame) -> Iterator[Shown]:
         """Tabulate the strongest head of each relation, farthest beyond distance first."""
         score = self.facts["score"]
+        number = f":{digits(score)}"
         relations = [role.relation or role.id for role in self.known_roles(arcs.index)]
         best = arcs.assign(words=arcs.index.map(self.in_words))[~pd.Index(relations).duplicated()]
-        kind = "Syntactic heads" if self.groups.are_arcs else "Heads of pairs of words"
-        cells = {f"{kind}, the best of each relation": "{words}", "head": "{layer}-{head}"}
-        cells[unit_of(score)] = f"{{mean:{digits(score)}}}"
+        kind = "relation" if self.groups.are_arcs else "role"
+        cells = {f"Best head per {kind}": "{words}", "Head": "{layer}-{head}"}
+        cells[unit_of(score)] = f"{{mean{number}}}"
         is_controlled = self.frame["beyond_distance"].notna().any()
         if is_controlled:
-            cells["beyond distance"] = f"{{beyond_distance:{digits(score)}}}"
-        yield Grid.of(best, cells)
+            cells["Above same distance"] = f"{{beyond_distance{number}}}"
+        if best["beyond_class"].notna().any():
+            cells["Above word class"] = f"{{beyond_class{number}}}"
+        grid = Grid.of(best, cells)
+        missing = {"nan": "-", "nan%": "-"}
+        rows = (tuple(missing.get(cell, cell) for cell in row) for row in grid.rows)
+        yield replace(grid, rows=tuple(rows))
         if not is_controlled:
             yield NOT_CONTROLLED
 
@@ -524,24 +592,29 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
 # Rows of a table.
 
 
+def _by_role(rows: pd.DataFrame) -> dict[str, list[Head]]:
+    """Return the heads of rows by role."""
+    return {str(role): heads_in(having) for role, having in rows.groupby("role", sort=False)}
+
+
 def about_controls(table: RoleTable) -> Iterator[str]:
-    """Say in a sentence how many heads would be called syntactic in each control."""
+    """Say in a sentence how many heads would count in each control."""
     named = [name for name in CONTROLS_IN_WORDS if name in table.facts["controls"]]
     if not table.groups.pairs or not named:
         return
-    counts = table.controls.iloc[0]
-    called = "be called syntactic" if table.groups.are_arcs else "have roles of pairs"
-    (first, n), *others = ((CONTROLS_IN_WORDS[name], int(counts[name])) for name in named)
-    rest = "".join(f", with {words} {number}" for words, number in others)
-    lacking = ""
-    if TREES in named and (alone := table.scored.facts.get("without_other_tree")):
-        lacking = f" ({alone} of {table.scored.corpus.sentences} find none)"
-    yield f"With {first}{lacking} {n} head{'s' * (n != 1)} would {called}{rest}."
-
-
-def heads_in(rows: pd.DataFrame) -> list[Head]:
-    """Return the heads of some rows, by layer and head, each once."""
-    return sorted(set(zip(rows["layer"].tolist(), rows["head"].tolist(), strict=True)))
+    counts, n_sentences = table.controls.iloc[0], table.scored.corpus.sentences
+    alone = table.scored.facts.get("without_other_tree") or 0 if TREES in named else 0
+    if alone and alone == n_sentences:
+        yield "Control: no sentence has as many words as another one, so trees cannot be swapped."
+        named.remove(TREES)
+    parts = [
+        f"with {CONTROLS_IN_WORDS[name]}, {(n := int(counts[name]))} head{'s' * (n != 1)} count"
+        + "s" * (n == 1)
+        for name in named
+    ]
+    if parts:
+        lacking = f" ({alone} of {n_sentences} sentences have no match)" * (0 < alone < n_sentences)
+        yield f"Control: {'; '.join(parts)}{lacking}."
 
 
 def by_strength(rows: pd.DataFrame) -> pd.DataFrame:
@@ -559,20 +632,24 @@ def about_level(
     """State the threshold of roles, and the error rate of answers."""
     score, limit, margin = SCORES[facts["score"]], facts["threshold"], facts["distance_margin"]
     if score.of_first_choice:
-        over = f"a share of first choices above {limit:g}"
+        over = f"its first choice is right in more than {limit:.0%} of cases"
         if offset_margin:
-            over += f",\nof arcs by {offset_margin:g} more than the best fixed offset has"
+            points = f"{100 * offset_margin:g} points"
+            over += f"\nand, for grammatical partners, beats the best fixed offset by {points}"
     else:
-        of_arcs = f", of arcs {margin:g} beyond distance" * bool(margin)
-        unit = f"in {score.name} score"
+        unit = f"{limit:g} in {score.name} score"
         if score.name == BIAS.name:
-            unit = "times uniform" + " attention" * (not of_arcs)
-        over = f"a mean above {limit:g} {unit}{of_arcs}"
+            unit = f"{limit:g} times uniform"
+        over = f"its mean attention exceeds {unit}"
+        if margin:
+            over += (
+                f"\nand, for pairs of words, that to other words at the same distance by {margin:g}"
+            )
     kind = "false discovery" if tests.correction.startswith("fdr") else "family-wise error"
     rate = f"{kind} rate {tests.alpha:.2g}"
     if tests.correction == "none":
         rate = f"each test at {tests.alpha:.2g}, uncorrected"
-    return f"A role takes {over} ({rate})."
+    return f"A head has a role if {over} ({rate})."
 
 
 def unit_of(score: str) -> str:

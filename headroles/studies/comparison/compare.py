@@ -89,7 +89,7 @@ _OF_CHANGES = (
     "ci_low ci_high effect_size"
 ).split()
 _FIGURES = "headroles.studies.comparison.figures"
-SYNTACTIC = "syntactic partners"
+SYNTACTIC = "grammatical partners"
 _COUNTED = ("before", "kept", "lost", "gained", "after", "open")
 _MOST_NAMED = 4
 

@@ -154,7 +154,7 @@ def test_the_summary_counts_and_names_roles_once() -> None:
     assert set(expected) >= {"kept", "lost", "gained", "absent", "undecided"}
     arcs = rows[rows["role"] == ARC]
     lines = repr(of_arcs).splitlines()
-    row = next(line for line in lines if line.startswith("  syntactic partners")).split()[-6:]
+    row = next(line for line in lines if line.startswith("  grammatical partners")).split()[-6:]
     assert row[1:4] == [str((arcs["status"] == name).sum()) for name in ("kept", "lost", "gained")]
     first = arcs[arcs["status"] == "lost"].iloc[0]
     named = next(line for line in lines if line.startswith("Lost: "))
@@ -166,7 +166,7 @@ def test_the_summary_counts_and_names_roles_once() -> None:
     assert f" roles), {n_changed} moved by more than 0.5 (layers 0, 1" in shown
     largest = rows.loc[rows["difference"].abs().idxmax()]
     assert f"Largest: {largest['layer']}-{largest['head']} " in shown
-    assert "of arcs 0.5 beyond distance" in shown
+    assert "to other words at the same distance by 0.5" in shown
     assert "Score with beyond_offset" not in shown
     # Distance was not controlled there, and nothing changed.
     scores = make_scores(random_scores(documents=6).values, ("local", "block", ARC))

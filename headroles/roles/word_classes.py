@@ -1,0 +1,53 @@
+"""Classes of words: what a head may look for without any tree, such as the nearest verb.
+
+The class of a word is its universal part of speech, with names (PROPN) as nouns; a user may name
+another column or feature. In a corpus without parts of speech the class of a word is its form.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headroles.corpus import MISSING, Sentence
+from headroles.errors import UsageError
+
+UPOS = "upos"
+"""The column of the classes of words, if a user names no other."""
+COLUMNS = (UPOS, "xpos", "lemma")
+KEYED = ("feats", "misc")
+_SAME = {"PROPN": "NOUN"}
+"""Parts of speech that stand where those of another class stand."""
+OPEN = frozenset({"ADJ", "ADV", "INTJ", "NOUN", "PROPN", "VERB"})
+"""The parts of speech of content words: the open classes of Universal Dependencies."""
+
+
+def check_classes(source: Any) -> str:
+    """Return the source of classes if it names a column or feature. Raises UsageError otherwise."""
+    name = str(source)
+    column, _, key = name.partition(":")
+    if name not in COLUMNS and not (column in KEYED and key):
+        raise UsageError(
+            f"`classes={name!r}` is no source of classes of words; pass {', '.join(COLUMNS)}, "
+            "feats:KEY or misc:KEY"
+        )
+    return name
+
+
+def classes_in(sentence: Sentence, source: str = UPOS) -> list[str]:
+    """Return the class of each word of a sentence.
+
+    ``source`` is the name of a column (``upos``, ``xpos``, ``lemma``), ``feats:KEY`` or
+    ``misc:KEY``. A word that has nothing there is of the class of its form, without case.
+    """
+    column, _, key = source.partition(":")
+    if key:
+        entries = sentence.feats if column == "feats" else sentence.misc
+        texts = tuple(of_word.get(key, MISSING) for of_word in entries)
+    else:
+        texts = sentence.column(column)
+    if source == UPOS:
+        texts = tuple(_SAME.get(text, text) for text in texts)
+    return [
+        f"{MISSING} {word.casefold()}" if text == MISSING else text
+        for text, word in zip(texts, sentence.words, strict=True)
+    ]

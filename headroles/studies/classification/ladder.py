@@ -1,0 +1,72 @@
+"""How many heads have each role, and how far the evidence goes: the counts that people read.
+
+Of roles of pairs of words, heads are counted once for each step of evidence that holds for any of
+their roles. A count is a lower bound, so that the undecided heads stand beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from headroles.studies.evidence import ATTRACTORS, CLASS, DISTANCE, STEPS
+from headroles.testing.evidence import NO, POSITIONAL, UNDECIDED, YES
+
+Head = tuple[int, int]
+BEYOND = {
+    CLASS: "beyond nearer words of the class",
+    ATTRACTORS: "past such a word in between",
+}
+"""The steps beyond distance, on screens."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A step of evidence: the heads that it holds for, and those for which it is undecided."""
+
+    step: str
+    heads: list[Head]
+    undecided: list[Head]
+
+
+def heads_in(rows: pd.DataFrame) -> list[Head]:
+    """Return the heads of some rows, by layer and head, each once."""
+    return sorted(set(zip(rows["layer"].tolist(), rows["head"].tolist(), strict=True)))
+
+
+def undecided_in(rows: pd.DataFrame) -> list[Head]:
+    """Return the heads that have none of the roles in some rows, and may have one."""
+    having = set(heads_in(rows[rows["assigned"]]))
+    return [head for head in heads_in(rows[rows["answer"] == UNDECIDED]) if head not in having]
+
+
+def ladder(pairs: pd.DataFrame) -> list[Rung]:
+    """Return the steps of evidence about the rows of roles of pairs of words.
+
+    Steps that no row was tested for are missing.
+    """
+    rungs = [Rung(DISTANCE, heads_in(pairs[pairs["assigned"]]), undecided_in(pairs))]
+    for step in STEPS[1:]:
+        answers = pairs[f"{step}_answer"]
+        if not answers.isin((YES, NO, UNDECIDED)).any():
+            continue
+        reached = reaches(pairs, step)
+        is_open = pairs["assigned"] & ~reached & answers.isin((YES, UNDECIDED))
+        heads = heads_in(pairs[reached])
+        open_heads = [head for head in heads_in(pairs[is_open]) if head not in set(heads)]
+        rungs.append(Rung(step, heads, open_heads))
+    return rungs
+
+
+def positional_in(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of heads whose attention place may explain, strongest first."""
+    return rows[rows["answer"] == POSITIONAL].sort_values("mean", ascending=False, kind="stable")
+
+
+def reaches(rows: pd.DataFrame, step: str) -> pd.Series[bool]:
+    """Tell which rows have a role with evidence up to a step; that of *distance* is *yes*."""
+    if step == DISTANCE:
+        return rows["assigned"]
+    return pd.Series(np.isin(rows["evidence"], STEPS[STEPS.index(step) :]), index=rows.index)

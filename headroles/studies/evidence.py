@@ -1,0 +1,332 @@
+"""HeadScores -> answers: has a head a role, and how far does the evidence for it go?
+
+A head has a role if its mean is shown to be above the threshold. For roles of pairs of words, such
+as the arcs of a relation, evidence goes in steps, each a hypothesis of its own:
+
+    distance    more attention to these pairs than to other words at the same distance, and than to
+                the same places in the trees of other sentences
+    class       more than nearer words of the same class get, and than such words give
+    attractors  more than words of the same class in between get
+
+The answer is *yes* if mean and distance are shown: an intersection-union test, whose p-value is the
+largest of all and is corrected once. A mean above the threshold of a head that is shown not to
+exceed the margin at *distance* is *positional*. Further steps count only on top of *yes*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.arrays import BoolArray, FloatArray, IndexArray, column_slices, new_array
+from headroles.inference.sample import Bounds, Sample
+from headroles.role_names import BETWEEN, BEYOND_OFFSET, NEAR, NEAR_BACK, OTHER_TREES
+from headroles.scoring.scores import HeadScores
+from headroles.studies.heads import (
+    HeadColumns,
+    OffsetBaseline,
+    ThresholdOptions,
+    baseline_of,
+    clusters_in,
+)
+from headroles.testing.evidence import (
+    NO,
+    POSITIONAL,
+    UNDECIDED,
+    UNTESTABLE,
+    YES,
+    PValues,
+    both,
+    by_betting,
+    find_p_values,
+)
+from headroles.testing.hypotheses import Hypotheses, size_of, size_of_scores
+from headroles.testing.options import LevelOptions, TestOptions
+from headroles.testing.steps import Leg, Step, all_of, any_of, take_step
+
+BEYOND_TREES = "beyond_trees"
+"""The contrast with the control of other trees, example by example."""
+DISTANCE, CLASS, ATTRACTORS = STEPS = ("distance", "class", "attractors")
+"""The steps of evidence about roles of pairs, in their order."""
+CONTRASTS = {
+    DISTANCE: (BEYOND_OFFSET, BEYOND_TREES),
+    CLASS: (NEAR, NEAR_BACK),
+    ATTRACTORS: (BETWEEN,),
+}
+"""The contrasts that each step needs."""
+
+
+@dataclass(frozen=True)
+class RoleHypotheses:
+    """H0 of T roles of heads: the mean score is too small, or a contrast of the role is.
+
+    ``legs`` are the hypotheses about contrasts, by the name of the contrast. ``rules`` are, by
+    role, those that means are compared with.
+    """
+
+    columns: HeadColumns
+    means: Hypotheses
+    legs: Mapping[str, Leg]
+    rules: Mapping[str, OffsetBaseline]
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: HeadScores,
+        options: LevelOptions,
+        against: ThresholdOptions | None = None,
+        columns: HeadColumns | None = None,
+        published: bool = False,
+    ) -> RoleHypotheses:
+        """Return H0 for every role, layer and head of ``columns``, by default of all roles.
+
+        ``against`` says what means are compared with, by default the threshold of each role, or for
+        first choices between words the best fixed offset and a margin. The ``published`` tests have
+        no contrasts.
+
+        Raises UsageError for examples that cannot be clustered as ``options`` say.
+        """
+        against, columns = against or ThresholdOptions(), columns or HeadColumns.of(scores)
+        against.check_range(scores.score)
+        against.check_margins(scores.roles, scores.score)
+        clusters = clusters_in(scores.clusters, options)
+        names = columns.ids if against.threshold is None else ()
+        rules = {name: rule for name in names if (rule := baseline_of(scores, name))}
+        means = _tests_of_means(scores, columns, clusters, against, rules, 0 if published else 1)
+        margin = against.margin_of(scores.score)
+        legs = {} if published else _legs(scores, columns, clusters, margin)
+        return cls(columns, means, legs, rules)
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether the bounds of all scores are known, as betting needs."""
+        tests = (self.means, *(leg.hypotheses for leg in self._legs_of(DISTANCE)))
+        return all(hypotheses.bounds is not None for hypotheses in tests)
+
+    @property
+    def beyond(self) -> FloatArray:
+        """Mean contrast (T,) with other words at the same distance, NaN without one."""
+        leg = self.legs.get(BEYOND_OFFSET)
+        if leg is None:
+            return np.full(self.means.n_tests, np.nan)
+        return leg.spread(leg.hypotheses.moments.mean)
+
+    @property
+    def log_e(self) -> FloatArray:
+        """Logarithm of the evidence (T,) of bets that heads have roles: the smallest of all."""
+        log_e = self.means.betting.above
+        for leg in self._legs_of(DISTANCE):
+            of_leg = leg.spread(leg.hypotheses.betting.above, np.inf)
+            log_e = np.minimum(log_e, np.where(self._lacks(leg), np.inf, of_leg))
+        return log_e
+
+    def _legs_of(self, step: str) -> list[Leg]:
+        """Return the hypotheses of a step that these scores have."""
+        return [self.legs[name] for name in CONTRASTS[step] if name in self.legs]
+
+    def _lacks(self, leg: Leg) -> BoolArray:
+        """Tell for which subjects (T,) the answer rests on other contrasts alone.
+
+        Sentences may find no other tree of as many words.
+        """
+        if leg is not self.legs.get(BEYOND_TREES):
+            return np.zeros(self.means.n_tests, dtype=bool)
+        is_made = leg.hypotheses.is_tested | leg.hypotheses.is_alike
+        return np.asarray(leg.spread(is_made * 1.0, 0.0) == 0)
+
+    def _p_of_distance(self, leg: Leg, options: TestOptions) -> PValues:
+        """Return p-values (T,) of a contrast; 0 where a role is without it."""
+        p_values, lacks = leg.p_values(options, "greater", 0.0), self._lacks(leg)
+        return replace(
+            p_values,
+            single=np.where(lacks, 0.0, p_values.single),
+            adjusted=np.where(lacks, 0.0, p_values.adjusted),
+        )
+
+    def answered(self, options: TestOptions) -> Answered:
+        """Answer by the tests of ``options``; without a contrast, the mean alone decides."""
+        above, below = (find_p_values(self.means, options, side) for side in ("greater", "less"))
+        legs, alpha = self._legs_of(DISTANCE), options.alpha
+        of_legs = [self._p_of_distance(leg, options) for leg in legs]
+        having = all_of([above, *of_legs], options)
+        positional = np.zeros(self.means.n_tests, dtype=bool)
+        if legs:
+            within = any_of([leg.p_values(options, "less") for leg in legs], options)
+            positional = both(above, within, options).shows(alpha)
+        untestable = np.isnan(below.adjusted) & np.isnan(below.by_bound)
+        answers = np.select(
+            [untestable, having.shows(alpha), below.shows(alpha), positional],
+            [UNTESTABLE, YES, NO, POSITIONAL],
+            UNDECIDED,
+        )
+        shown = {"mean": above.shows(alpha)} | {
+            "contrast" if name == BEYOND_OFFSET else "other trees": p_values.shows(alpha)
+            for name, p_values in zip(CONTRASTS[DISTANCE], of_legs, strict=False)
+        }
+        return Answered(answers, having, below, _what_is_open(answers, shown) if legs else None)
+
+    def steps(self, having: PValues, options: TestOptions) -> dict[str, Step]:
+        """Test the steps beyond *distance*, on top of the evidence for *yes*.
+
+        A step is missing if no role of these scores has its contrasts.
+        """
+        results, before = {}, having
+        for name in (CLASS, ATTRACTORS):
+            legs = self._legs_of(name)
+            if len(legs) < len(CONTRASTS[name]):
+                break
+            results[name] = take_step(before, legs, options)
+            before = results[name].together
+        return results
+
+    def certified(self, options: TestOptions) -> NDArray[np.str_]:
+        """Answer by betting, at the level of ``options``. Raises UsageError without bounds."""
+        return self.answered(by_betting(options)).answers
+
+
+def evidence_of(
+    answers: NDArray[np.str_],
+    steps: Mapping[str, Step],
+    has_contrast: BoolArray,
+    alpha: float,
+) -> NDArray[np.object_]:
+    """Return the farthest step (T,) that is shown, empty without *yes* or contrasts."""
+    evidence = np.where((answers == YES) & has_contrast, DISTANCE, "").astype(object)
+    before = evidence != ""
+    for name, step in steps.items():
+        before = before & step.together.shows(alpha)
+        evidence[before] = name
+    return evidence
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Answers (T,), with the p-values of having the role, and of a mean below the threshold.
+
+    ``notes`` (T,) say what is open where the answer is undecided; None without contrasts.
+    """
+
+    answers: NDArray[np.str_]
+    above: PValues
+    below: PValues
+    notes: NDArray[np.object_] | None
+
+
+def _what_is_open(answers: NDArray[np.str_], shown: Mapping[str, BoolArray]) -> NDArray[np.object_]:
+    """Name for each undecided answer (T,) the parts that are not shown."""
+    parts = [np.where(is_shown, "", name) for name, is_shown in shown.items()]
+    texts = [" and ".join(filter(None, names)) for names in zip(*parts, strict=True)]
+    is_open = (answers == UNDECIDED) & (np.array(texts, dtype=object) != "")
+    return np.where(is_open, [f"open: {text}" for text in texts], "").astype(object)
+
+
+def _legs(
+    scores: HeadScores, columns: HeadColumns, clusters: IndexArray | None, margin: float
+) -> dict[str, Leg]:
+    """Return H0 about all contrasts of the roles of ``columns``, without those that none has."""
+    legs = {}
+    scored = [role for role in scores.roles if role.contrast and not role.control]
+    for contrast in dict.fromkeys(role.contrast for role in scored):
+        by_role = {role.parent: role for role in scored if role.contrast == contrast}
+        subjects = _subjects(columns, by_role)
+        ids = [name for name in columns.ids if name in by_role]
+        if not ids:
+            continue
+        own = replace(columns, roles=tuple(by_role[name] for name in ids))
+        sample = Sample.of(own.values(scores), clusters)
+        size = size_of_scores(sample)
+        tests = _tests(sample, margin, own, clusters, size, own.bounds(scores))
+        legs[contrast] = Leg(tests, subjects, len(columns.indices[0]))
+    of_trees = _leg_of_trees(scores, columns, clusters, margin)
+    return legs if of_trees is None else {**legs, BEYOND_TREES: of_trees}
+
+
+def _leg_of_trees(
+    scores: HeadScores, columns: HeadColumns, clusters: IndexArray | None, margin: float
+) -> Leg | None:
+    """Return H0 about roles less their controls in other trees, example by example."""
+    controls = {
+        role.parent: role
+        for role in scores.roles
+        if role.control == OTHER_TREES and not role.contrast
+    }
+    own = replace(columns, roles=tuple(role for role in columns.roles if role.id in controls))
+    if not own.roles:
+        return None
+    others = replace(columns, roles=tuple(controls[role.id] for role in own.roles))
+    values, of_others = own.values(scores), others.values(scores)
+    sample = Sample.of(values.astype(np.float64) - of_others, clusters)
+    size, bounds = size_of(values, of_others), _bounds_of_difference(own, others, scores)
+    tests = _tests(sample, margin, own, clusters, size, bounds)
+    return Leg(tests, _subjects(columns, controls), len(columns.indices[0]))
+
+
+def _subjects(columns: HeadColumns, contrasts: Mapping[str, object]) -> IndexArray:
+    """Return the numbers of the tests whose role has a contrast."""
+    has = np.array([name in contrasts for name in columns.ids], dtype=bool)
+    return np.flatnonzero(has[columns.indices[0]])
+
+
+def _bounds_of_difference(
+    own: HeadColumns, others: HeadColumns, scores: HeadScores
+) -> Bounds | None:
+    """Return bounds of the differences between the scores of two roles of each column."""
+    first, second = own.bounds(scores), others.bounds(scores)
+    if first is None or second is None:
+        return None
+    return replace(
+        first,
+        low=first.low - second.high,
+        high=first.high - second.low,
+        least=np.full_like(first.least, -np.inf),
+        most=np.full_like(first.most, np.inf),
+    )
+
+
+def _tests_of_means(
+    scores: HeadScores,
+    columns: HeadColumns,
+    clusters: IndexArray | None,
+    against: ThresholdOptions,
+    rules: Mapping[str, OffsetBaseline],
+    ddof: int,
+) -> Hypotheses:
+    """Return H0 for every role, layer and head: the mean is the threshold, or that of the rule."""
+    values: NDArray[np.floating] = columns.values(scores)
+    sample = Sample.of(values, clusters, ddof)
+    limits = np.array([role.threshold(scores.score, against.threshold) for role in columns.roles])
+    thresholds, shifts = limits[columns.indices[0]], None
+    if scores.offset_shares is not None and against.threshold is None:
+        shifts, means = columns.baselines(rules, values)
+        shifted = new_array(values.shape, np.float64)
+        for some in column_slices(*values.shape):
+            shifted[:, some] = values[:, some] + shifts[:, columns.by_layer[some]]
+        # the mean is that of the head, where adding up shifts would leave rounding
+        sample = Sample.of(shifted, clusters, ddof).with_means(sample.moments.mean)
+        of_offsets = means[columns.by_layer] + against.offset_margin
+        thresholds = np.where(np.isnan(of_offsets), thresholds, of_offsets)
+    bounds = columns.bounds(scores, shifts)
+    return _tests(sample, thresholds, columns, clusters, size_of_scores(sample), bounds)
+
+
+def _tests(
+    sample: Sample,
+    thresholds: FloatArray | float,
+    columns: HeadColumns,
+    clusters: IndexArray | None,
+    size: FloatArray,
+    bounds: Bounds | None,
+) -> Hypotheses:
+    """Return H0 for each column of values (examples, T): its mean is the threshold."""
+    return Hypotheses.of(
+        sample,
+        thresholds,
+        size=size,
+        labels=columns.indices[0],
+        names=columns.ids,
+        is_clustered=clusters is not None,
+        bounds=bounds,
+    )
