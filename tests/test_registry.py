@@ -228,7 +228,7 @@ def test_a_role_made_by_the_recipe_is_everywhere(
 def test_every_option_of_a_role_is_marked_with_its_group() -> None:
     """The options of roles in general are those of naming them."""
     unmarked = {field.name for field in fields_of(RoleOptions) if not only_for(field)}
-    assert unmarked == {"roles", "preset", "beyond_offset"}
+    assert unmarked == {"roles", "preset", "beyond_offset", "classes"}
     assert {only_for(field) for field in fields_of(RoleOptions)} - {""} <= {*ROLE_GROUPS}
 
 

@@ -201,6 +201,10 @@ class SyntacticOptions(PresetOptions):
         super().check()
         if self.is_published:
             object.__setattr__(self, "beyond_offset", False)
+        if self.classes != UPOS and not self.beyond_offset:
+            raise UsageError(
+                "`classes` has no effect without contrasts; pass `beyond_offset=True`, or omit it"
+            )
 
     def contrasts_of(self, roles: Iterable[Role], score: Score) -> Iterator[Role]:
         """Yield the contrasts of roles of pairs.

@@ -6,8 +6,6 @@ another column or feature. In a corpus without parts of speech the class of a wo
 
 from __future__ import annotations
 
-from typing import Any
-
 from headroles.corpus import MISSING, Sentence
 from headroles.errors import UsageError
 
@@ -21,7 +19,7 @@ OPEN = frozenset({"ADJ", "ADV", "INTJ", "NOUN", "PROPN", "VERB"})
 """The parts of speech of content words: the open classes of Universal Dependencies."""
 
 
-def check_classes(source: Any) -> str:
+def check_classes(source: str) -> str:
     """Return the source of classes if it names a column or feature. Raises UsageError otherwise."""
     name = str(source)
     column, _, key = name.partition(":")

@@ -130,6 +130,11 @@ def test_what_is_no_source_of_classes(source: str) -> None:
         RoleOptions(classes=source)
 
 
+def test_classes_need_contrasts() -> None:
+    with pytest.raises(UsageError, match="classes has no effect without contrasts"):
+        RoleOptions(classes="xpos", beyond_offset=False)
+
+
 def test_other_classes_are_another_contrast() -> None:
     by_role = {role.id: role for role in roles_of(classes="xpos")}
     assert by_role[f"{ROLE}:near"].meaning["classes"] == "xpos"
