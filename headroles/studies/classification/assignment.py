@@ -270,7 +270,7 @@ def assign(
         *_warn_of_documents(scores.record, options.tests.clusters, tested.means.is_clustered),
         *find_warnings(tested.means, options.tests),
         *_warn_of_controls(table.controls.iloc[0]),
-        *_warn_of_lengths(scores.record, tested.contrasts is not None),
+        *_warn_of_lengths(scores.record, bool(tested.legs)),
     ]
     return replace(table, record=structs.replace(table.record, warnings=warnings))
 
