@@ -11,17 +11,26 @@ pieces      of the whole sentences as the tokenizer cuts them, with text, and wi
 a space     share of pieces with words that are the mark of a space alone
 unknown     share of unknown pieces, with text and with words
 answers     about heads and roles (local, and nsubj, obj, amod, advmod in both directions) that
-            differ between the two, of all, and how many are yes with text and with words;
-            not with --pieces-only
+            differ between the two, of all, and how many are yes with text and with words
+cut alike   sentences that the tokenizer cuts as a whole into the pieces of text
+differ      answers of text, and of words, that differ from those of whole sentences, in which a
+            piece that reaches over several words counts as one of the first
+Answers, and what is compared with them, are left out with --pieces-only.
 """
 
 from __future__ import annotations
 
 import argparse
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import pandas as pd
+import torch
+from transformers import AutoModel
 
 import headroles as hr
 from docs.studies.roles import show
@@ -32,6 +41,7 @@ from headroles.models.loading.tokenizers import fit_to_words, load_tokenizer
 from headroles.models.options import ModelOptions
 
 KEY = ["layer", "head", "role"]
+ROLES = {"roles": "local,syntactic", "relations": "nsubj,obj,amod,advmod", "pairing": "none"}
 
 
 def main() -> None:
@@ -78,21 +88,70 @@ def pieces_of(model: str, text: list[Sentence], words: list[Sentence]) -> dict[s
 
 
 def answers_of(model: str, text: list[Sentence], words: list[Sentence]) -> dict[str, object]:
-    """Compare the answers of both spacings."""
-    of_text, of_words = (classify(model, sentences).frame for sentences in (text, words))
-    both = of_text.merge(of_words, on=KEY, suffixes=("", "_words"))
+    """Compare the answers of both spacings, and with those of whole sentences."""
+    of_text, of_words = (classify(model, sentences) for sentences in (text, words))
+    tokenizer, whole = load_tokenizer(model, ModelOptions()), attention_in(model, text)
+    ours = (hr.encode(tokenizer, one.words, one.spaces)[0]["input_ids"][0] for one in text)
+    n_alike = sum(pieces.tolist() == cut.pieces for pieces, cut in zip(ours, whole, strict=True))
+    arrays, alignment = [cut.attention for cut in whole], [cut.words for cut in whole]
+    scores = hr.score_attention(arrays, hr.make_corpus(text), alignment, **ROLES)
+    of_whole = hr.assign_roles(scores).frame
     return {
-        "answers that differ": int(both["answer"].ne(both["answer_words"]).sum()),
-        "of": len(both),
-        "yes text": int(both["answer"].eq("yes").sum()),
-        "yes words": int(both["answer_words"].eq("yes").sum()),
+        "answers that differ": n_different(of_text, of_words),
+        "of": len(of_text),
+        "yes text": int(of_text["answer"].eq("yes").sum()),
+        "yes words": int(of_words["answer"].eq("yes").sum()),
+        "cut alike": n_alike,
+        "text differs": n_different(of_text, of_whole),
+        "words differ": n_different(of_words, of_whole),
     }
 
 
-def classify(model: str, sentences: list[Sentence]) -> hr.RoleTable:
-    """Return the roles of the heads over sentences, one by one."""
-    roles = {"roles": "local,syntactic", "relations": "nsubj,obj,amod,advmod"}
-    return hr.classify_heads(model, hr.make_corpus(sentences), pairing="none", **roles)
+def classify(model: str, sentences: list[Sentence]) -> pd.DataFrame:
+    """Return the tests of heads and roles over sentences, one by one."""
+    return hr.classify_heads(model, hr.make_corpus(sentences), **ROLES).frame
+
+
+def n_different(first: pd.DataFrame, second: pd.DataFrame) -> int:
+    """Count the heads and roles with different answers."""
+    both = first.merge(second, on=KEY, suffixes=("", "_other"))
+    return int(both["answer"].ne(both["answer_other"]).sum())
+
+
+class Whole(NamedTuple):
+    """A whole sentence, as the tokenizer cuts it: its pieces, their words, and the attention."""
+
+    pieces: list[int]
+    words: list[int | None]
+    attention: Any
+
+
+def attention_in(model: str, sentences: list[Sentence]) -> list[Whole]:
+    """Run the model over whole sentences."""
+    tokenizer = load_tokenizer(model, ModelOptions())
+    encoder = cast(Any, AutoModel).from_pretrained(model, attn_implementation="eager").eval()
+    if encoder.config.is_encoder_decoder:
+        encoder = encoder.get_encoder()
+    whole = []
+    for sentence in sentences:
+        cut = tokenizer(
+            as_text(sentence), return_offsets_mapping=True, return_special_tokens_mask=True
+        )
+        marked = zip(cut["special_tokens_mask"], cut["offset_mapping"], strict=True)
+        words = [None if special else word_at(span, sentence) for special, span in marked]
+        with torch.no_grad():
+            seen = encoder(torch.tensor([cut["input_ids"]]), output_attentions=True)
+        whole.append(Whole(cut["input_ids"], words, torch.cat(seen.attentions).numpy()))
+    return whole
+
+
+def word_at(span: tuple[int, int], sentence: Sentence) -> int:
+    """Return the word of a piece of the text, the first of several; a space is of the next word."""
+    lengths = [len(word) for word in sentence.words]
+    ends = [*accumulate(map(sum, zip(lengths, sentence.spaces, strict=True)))]
+    starts = [0, *ends[:-1]]
+    ends = [start + n for start, n in zip(starts, lengths, strict=True)]
+    return min(bisect_right(ends, span[0]), len(ends) - 1)
 
 
 def as_text(sentence: Sentence) -> str:
