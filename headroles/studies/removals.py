@@ -37,7 +37,7 @@ MORE, LESS = "more", "less"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoleOptions(Options):
+class RolesFromOptions(Options):
     """Options of the roles to use."""
 
     title: ClassVar[str] = "Heads"

@@ -25,7 +25,7 @@ from headroles.studies.removals import (
     BETTER,
     WORSE,
     ExamplesResult,
-    RoleOptions,
+    RolesFromOptions,
     describe_task,
     heads_by_role,
     two_sided,
@@ -58,7 +58,7 @@ _TABULATED, _POWER = 8, 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
-class AblateOptions(RoleOptions, CorrectionOptions, RunOptions):
+class AblateOptions(RolesFromOptions, CorrectionOptions, RunOptions):
     """Options of removals and their tests."""
 
     sets: Annotated[Sequence[str], Convert(split_names)] = "single"

@@ -28,7 +28,7 @@ from headroles.studies.importance.importance import values_of
 from headroles.studies.removals import (
     LESS,
     MORE,
-    RoleOptions,
+    RolesFromOptions,
     at_most,
     heads_by_role,
     rises_of,
@@ -55,7 +55,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByRoleOptions(RoleOptions, CorrectionOptions, RunOptions):
+class ByRoleOptions(RolesFromOptions, CorrectionOptions, RunOptions):
     """Options of comparing heads with a role to other heads."""
 
     roles: Annotated[Sequence[str] | None, Convert(split_names)] = None

@@ -19,7 +19,7 @@ from headroles.options import Convert, Seed, split_names
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.importance import ImportanceOptions, normalise, values_of
 from headroles.studies.inspection.again import read_head
-from headroles.studies.removals import RoleOptions, at_most, rises_of, sorted_by, without
+from headroles.studies.removals import RolesFromOptions, at_most, rises_of, sorted_by, without
 from headroles.tasks.outcomes import Derivatives
 from headroles.tasks.running import TaskRun
 
@@ -43,7 +43,7 @@ def _heads(given: str | Sequence[str | tuple[int, int]]) -> tuple[tuple[int, int
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelectionOptions(RoleOptions, ImportanceOptions):
+class SelectionOptions(RolesFromOptions, ImportanceOptions):
     """Options of choosing heads to remove."""
 
     estimator: Literal["absolute", "signed", "token", "taylor"] = "absolute"

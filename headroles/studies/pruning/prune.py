@@ -523,17 +523,12 @@ def train_weights(
 
     Raises ModelError for weights that are not finite afterwards.
     """
+    from transformers import get_linear_schedule_with_warmup
+
     n_updates = ceil(options.epochs * n_groups)
-    n_warm = int(_WARM_UP * n_updates)
     weights = [values for values in model.parameters() if values.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=options.learning_rate, weight_decay=0, fused=True)
-
-    def rate(update: int) -> float:
-        if update < n_warm:
-            return update / max(1, n_warm)
-        return max(0.0, (n_updates - update) / max(1, n_updates - n_warm))
-
-    rates = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+    rates = get_linear_schedule_with_warmup(optimizer, int(_WARM_UP * n_updates), n_updates)
     generator = torch.Generator()
     model.train()
     with torch.random.fork_rng():
