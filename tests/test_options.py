@@ -100,6 +100,13 @@ def test_invalid_values_are_refused(options: dict[str, Any], message: str) -> No
             make(**options)
 
 
+def test_checking_options_changes_none() -> None:
+    published = ClassifyOptions(preset="published")
+    assert (published.controls, published.scored_controls) == (("trees",), ())
+    assert published.record()["controls"] == []
+    assert ClassifyOptions().record()["controls"] == ["trees"]
+
+
 def test_numbers_of_numpy_are_numbers() -> None:
     made = Baking(heat=np.float32(200), layers=np.int64(3), salt=np.int32(1))
     assert (made.heat, made.layers, made.salt) == (200.0, 3, 1.0)

@@ -201,7 +201,7 @@ class Page:
             return printable_lines(str(value)) if is_text else value
 
         held = files(__package__)
-        template, style = (held / "page.html").read_text(), (held / "page.css").read_text()
+        template, style = ((held / f"page.{kind}").read_text("utf-8") for kind in ("html", "css"))
         script = "".join((held / name).read_text("utf-8") for name in _SCRIPTS)
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         environment = Environment(

@@ -6,13 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from headroles.errors import UsageError
 from headroles.models.options import WEIGHTS
 from headroles.options import Convert, Flag, Options, split_names
 from headroles.passes.options import PassOptions
 from headroles.roles import BIAS, Role, RoleOptions
+from headroles.storage import plain
 
 CONTROLS = TREES, WORDS, PERMUTED_WEIGHTS = ("trees", "words", "weights")
 NO_CONTROLS = "none"
@@ -75,8 +76,15 @@ class ScoringOptions(PairingOptions, RoleOptions):
             raise UsageError("published numbers are bias scores; pass `score='bias'`")
         if self.is_published and self.measure != WEIGHTS:
             raise UsageError("published numbers are of weights; omit `measure`")
-        if self.is_published:  # which has no controls
-            object.__setattr__(self, "controls", ())
+
+    @property
+    def scored_controls(self) -> Sequence[str]:
+        """The controls that are scored: published numbers have none."""
+        return () if self.is_published else self.controls
+
+    def record(self) -> dict[str, Any]:
+        """Return the options as a record has them, with the controls that are scored."""
+        return {**super().record(), "controls": plain(tuple(self.scored_controls))}
 
     def check_roles(self, roles: Sequence[Role]) -> None:
         """Raise UsageError for roles that what follows their scoring cannot use."""

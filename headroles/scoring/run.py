@@ -211,7 +211,7 @@ def _choose(options: ScoreOptions, corpus: PreparedCorpus) -> _Chosen:
     relations = choose_relations(options, corpus.record.scheme, corpus.relations, corpus)
     roles = choose_roles(options, relations, SCORES[options.score], corpus)
     options.check_roles(roles)
-    controls, alone = with_other_trees(roles if TREES in options.controls else (), corpus)
+    controls, alone = with_other_trees(roles if TREES in options.scored_controls else (), corpus)
     return relations, roles + controls, alone
 
 

@@ -167,9 +167,9 @@ def classify_heads(
         refuse_one_document(run.corpus.record.documents, options.tests)  # before long work
         scores = run.scores()
     alone, controls = replace(options, controls=()), {}  # controls that take a pass of their own
-    if WORDS in options.controls:
+    if WORDS in options.scored_controls:
         controls[WORDS] = score_heads(model, with_permuted_words(as_corpus(corpus), _SEED), alone)
-    if PERMUTED_WEIGHTS in options.controls:
+    if PERMUTED_WEIGHTS in options.scored_controls:
         encoder = load_encoder(model, options)
         permuted = with_permuted_weights(encoder.model, _SEED)
         alone = replace(alone, tokenizer=encoder.tokenizer)
