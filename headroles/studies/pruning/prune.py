@@ -528,7 +528,8 @@ def train_weights(
     n_updates = ceil(options.epochs * n_groups)
     weights = [values for values in model.parameters() if values.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=options.learning_rate, weight_decay=0, fused=True)
-    rates = get_linear_schedule_with_warmup(optimizer, int(_WARM_UP * n_updates), n_updates)
+    n_warm = int(_WARM_UP * n_updates)
+    rates = get_linear_schedule_with_warmup(optimizer, n_warm, n_updates)  # type: ignore[no-untyped-call]
     generator = torch.Generator()
     model.train()
     with torch.random.fork_rng():
