@@ -333,7 +333,8 @@ class ExampleEncoder:
                 pieces = [list(map(self._ids_of, sentence.words)) for sentence in example.sentences]
                 whole = [self._ids_of(" ".join(sentence.words)) for sentence in example.sentences]
             parts = [list(chain.from_iterable(by_word)) for by_word in pieces]
-            differ += [example] * (parts != whole)
+            if parts != whole:
+                differ.append(example)
             for by_word, sentence in zip(pieces, example.sentences, strict=True):
                 for place, ids in self._joined_pieces(sentence).items():
                     by_word[place] = ids

@@ -151,7 +151,7 @@ def find_roles(name: str, roles: Iterable[Named]) -> list[str]:
         single = [relation for relation in relations if relation != POOLED]
         if single and is_relation(wanted):
             raise UsageError(not_among("relation", name, single))
-        others = [*[GROUP] * bool(relations), *relations, *(role.words for role in plain)]
+        others = [*([GROUP] if relations else []), *relations, *(role.words for role in plain)]
         raise UsageError(not_among("role", name, [role.id for role in known], others))
     return meant
 

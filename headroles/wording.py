@@ -159,7 +159,7 @@ def numbered(n: int, thing: str) -> str:
     >>> numbered(1, "sentence"), numbered(0, "document")
     ('1 sentence', '0 documents')
     """
-    return f"{n} {thing}{'s' * (n != 1)}"
+    return f"{n} {thing}{'s' if n != 1 else ''}"
 
 
 def not_among(kind: str, name: object, known: Sequence[str], others: Sequence[str] = ()) -> str:
@@ -198,4 +198,4 @@ def named_heads(heads: Sequence[tuple[int, int]], n_layers: int = 0, most: int =
         return "in all layers"
     if len(layers) > 1 and layers == list(range(layers[0], layers[-1] + 1)):
         return f"in layers {layers[0]} to {layers[-1]}"
-    return f"in layer{'s' * (len(layers) > 1)} {listed(layers, len(layers))}"
+    return f"in layer{'s' if len(layers) > 1 else ''} {listed(layers, len(layers))}"

@@ -103,7 +103,7 @@ def help_record(param: Any, ctx: Any) -> tuple[str, str] | None:
     if record is None or param.param_type_name != "argument":
         return record
     term, text = record
-    return term.partition(" <")[0] + "..." * (param.nargs == -1), text
+    return term.partition(" <")[0] + ("..." if param.nargs == -1 else ""), text
 
 
 def section_of(param: Any) -> str:

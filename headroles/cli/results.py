@@ -14,7 +14,7 @@ from headroles.errors import StorageError, UsageError
 from headroles.options import Convert, Options, split_names
 from headroles.report.pages import FigureOptions, draw_figure, write_report
 from headroles.results.formats import ENDINGS, FORMATS
-from headroles.studies.inspection.again import ReportOptions
+from headroles.studies.inspection.origin import ReportOptions
 from headroles.wording import printable_lines
 
 Results = Annotated[Path, flags.argument("DIR", "Folder of results.")]

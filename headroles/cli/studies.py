@@ -26,7 +26,7 @@ from headroles.passes.options import PassOptions
 from headroles.registry import Command, classes_in, result_types
 from headroles.results.stored import MODEL_KINDS, new_folder, write_together
 from headroles.storage import RUN_FILE, parts_beside
-from headroles.studies.inspection.again import read_head
+from headroles.studies.inspection.origin import read_head
 from headroles.tasks.options import TaskOptions
 
 _FOLDERS = Annotated[list[Path], flags.argument("DIR DIR", "Folders of results.")]

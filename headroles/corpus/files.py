@@ -191,7 +191,10 @@ def _look_into(folder: Path, suffixes: Sequence[str], file_paths: list[Path]) ->
     return {
         "folder": printable(folder),
         "taken": len(taken),
-        "left": [printable(path.name + "/" * (path in inner)) for path in ignored[:_MOST_IGNORED]],
+        "left": [
+            printable(path.name + ("/" if path in inner else ""))
+            for path in ignored[:_MOST_IGNORED]
+        ],
         "n_left": len(ignored),
     }
 

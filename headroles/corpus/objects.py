@@ -153,7 +153,8 @@ def _of_texts(pipeline: Pipeline, texts: Sequence[Any], skipped: Skipped, whole:
     for item, parsed in groupby(pipeline.parse(parts(), whole), itemgetter(1)):
         sentences = (sentence for sentence, _ in parsed if sentence is not None)
         for number, sentence in enumerate(sentences, start=1):
-            yield item, replace(sentence, id=f"text-{item + 1}" + f".{number}" * (not whole))
+            of_item = "" if whole else f".{number}"
+            yield item, replace(sentence, id=f"text-{item + 1}{of_item}")
 
 
 def _sentences_of(item: Any, kind: str, number: int, least_distance: int) -> Iterable[Sentence]:

@@ -150,7 +150,7 @@ def tree_defect(governors: tuple[int, ...], n_trees: int = 1) -> str | None:
             )
     if cycle := find_cycle(governors):
         through = listed([word + 1 for word in cycle], _FEW)
-        return f"has a cycle through word{'s' * (len(cycle) > 1)} {through}"
+        return f"has a cycle through word{'s' if len(cycle) > 1 else ''} {through}"
     roots = [word + 1 for word, governor in enumerate(governors) if governor == ROOT]
     if len(roots) > n_trees:
         return f"has {len(roots)} roots (words {listed(roots, _FEW)}) instead of one"

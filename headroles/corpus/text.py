@@ -207,7 +207,7 @@ class Pipeline:
     ) -> Iterator[tuple[int, Sentence]]:
         """Parse every cell as one sentence, whatever trees are in it; yield (row, sentence)."""
         cells = (
-            (" ".join(cell.split()), (row, f".{place + 1}" * (len(texts) > 1), place))
+            (" ".join(cell.split()), (row, (f".{place + 1}" if len(texts) > 1 else ""), place))
             for row, texts in enumerate(rows)
             for place, cell in enumerate(texts)
         )

@@ -319,7 +319,7 @@ def _how_to_report(result: AnyResult) -> Section:
     entries = (files(__package__) / "works.bib").read_text("utf-8").strip().split("\n\n")
     version = result.record.versions.get("headroles", "")
     treebank = treebank_of(result.record.files)
-    keys = ("headroles", *works, *["marneffe", "treebank"] * bool(treebank))
+    keys = ("headroles", *works, *(["marneffe", "treebank"] if treebank else []))
     cited = [entry for entry in entries for name in keys if f"{{{name}" in entry]
     return Section(
         "How to report this",

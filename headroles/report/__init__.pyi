@@ -21,8 +21,8 @@ from headroles.studies.importance.ablate import draw_ablations as draw_ablations
 from headroles.studies.importance.by_role import draw_importance_by_role as draw_importance_by_role
 from headroles.studies.importance.by_task import draw_drops_by_task as draw_drops_by_task
 from headroles.studies.importance.importance import draw_importance as draw_importance
-from headroles.studies.inspection.again import ReportOptions
 from headroles.studies.inspection.attention import draw_attention as draw_attention
+from headroles.studies.inspection.origin import ReportOptions
 from headroles.studies.inspection.tokens import draw_token_group as draw_token_group
 from headroles.studies.inspection.tokens import draw_token_groups as draw_token_groups
 from headroles.studies.power import draw_power as draw_power

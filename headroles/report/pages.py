@@ -18,7 +18,7 @@ from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.options import Flag, Options, takes
 from headroles.registry import all_kinds, result_type
 from headroles.results.result import AnyResult, describe, figure_function, kind_in, load
-from headroles.studies.inspection.again import ReportOptions
+from headroles.studies.inspection.origin import ReportOptions
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
@@ -144,6 +144,6 @@ def draw_result(result: AnyResult, options: FigureOptions) -> Figure:
         if options.heading is not None and len(titled) != 1:
             figure.suptitle(options.heading, wrap=True)
         elif options.heading is not None:  # which should hide no direction of a role
-            role = [titled[0].get_title()] * ("role" in taken)
+            role = [titled[0].get_title()] if "role" in taken else []
             set_title(titled[0], "\n".join([options.heading, *role]))
     return figure

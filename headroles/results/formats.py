@@ -185,8 +185,10 @@ def latex_table(frame: pd.DataFrame, caption: str = "", label: str = "tab:headro
             environment="longtable" if is_long else "table*" if is_wide else None,
         )
     )
-    packages = "array,booktabs,siunitx" + ",longtable" * is_long
-    where = ", and \\onecolumn where the article has two" * is_long
+    packages, where = "array,booktabs,siunitx", ""
+    if is_long:
+        packages += ",longtable"
+        where = ", and \\onecolumn where the article has two"
     return f"% needs \\usepackage{{{packages}}}{where}\n{page}"
 
 
@@ -203,7 +205,7 @@ def _latex_column(column: pd.Series[Any]) -> tuple[pd.Series[str], str]:
     cells = column.map(f"{{:.{decimals}f}}".format).replace({"nan": "", "inf": r"{$\infty$}"})
     if _is_p(column):
         cells = cells.mask(column < 0.001, "{$<$.001}")
-    sign, digits = "-" * bool((known < 0).any()), len(f"{largest:.{decimals}f}".split(".")[0])
+    sign, digits = ("-" if (known < 0).any() else ""), len(f"{largest:.{decimals}f}".split(".")[0])
     return cells, f"S[table-format={sign}{digits}.{decimals}]"
 
 
@@ -234,7 +236,7 @@ def with_head_names(frame: pd.DataFrame) -> pd.DataFrame:
 
 def with_units(frame: pd.DataFrame, score: str, in_words: Callable[[object], str]) -> pd.DataFrame:
     """Name roles ``in_words``, in cells and column names, and add units to column names."""
-    unit = " (times uniform)" if score == "bias" else f" ({score})" * bool(score)
+    unit = " (times uniform)" if score == "bias" else (f" ({score})" if score else "")
     units = {**dict.fromkeys(_OF_SCORES, unit), **dict.fromkeys(_OF_LOSSES, " (nats)")}
     for name in {"role", "removed"} & set(frame):
         if frame[name].dtype != bool:

@@ -411,7 +411,7 @@ class Result(Stored, Generic[OptionsOf, FactsOf]):
         except ValueError as error:
             raise StorageError(f"{file}: {error}; {hint}") from error
         try:
-            for name in ("facts", "shown", *["options"] * (cls.options_type is not None)):
+            for name in ("facts", "shown", *(["options"] if cls.options_type is not None else [])):
                 getattr(made, name)  # which are made of the record
         except (UsageError, *_UNFIT) as error:
             raise StorageError(

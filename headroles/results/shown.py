@@ -107,7 +107,7 @@ def brief(shown: Iterable[Shown]) -> list[Shown]:
     first = [warned.pop(0) for part in parts[:1] if isinstance(part, Warned)]
     ends: list[Shown] = [*warned[:_MOST_WARNINGS]]
     if (left := len(warned) - _MOST_WARNINGS) > 0:
-        ends.append(f"{left} more warning{'s' * (left > 1)}: see `.warnings`.")
+        ends.append(f"{left} more warning{'s' if left > 1 else ''}: see `.warnings`.")
     content = [part for part in parts if not isinstance(part, Warned)]
     lines = _rows_in(content)
     while True:

@@ -151,9 +151,9 @@ def describe_run(record: Record) -> str:
         (pieces, words), without = counts.unknown_shares, counts.pieceless_share
         lines.append(
             f"pieces  {counts.pieces} from {counts.words} words"
-            + f", {corpus.mean_length:.0f} an example" * (corpus.mean_length > 0)
+            + (f", {corpus.mean_length:.0f} an example" if corpus.mean_length > 0 else "")
             + f"; unknown: {pieces:.1%} of the pieces, {words:.1%} of the words"
-            + f"; without a piece: {without:.1%} of the words" * (without > 0)
+            + (f"; without a piece: {without:.1%} of the words" if without > 0 else "")
         )
     if record.options.get("precision") == HALF:
         lines.append(f"scores  rounded to {HALF}, each by at most one part in 2,048")

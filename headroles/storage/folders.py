@@ -71,7 +71,7 @@ def result_folder(
                 "command with --resume, to start anew with --no-resume"
             )
         if not overwrite and any(entry.name != HIDDEN for entry in place.iterdir()):
-            nothing = ", and has no unfinished run to resume" * bool(resume and not parts.count)
+            nothing = ", and has no unfinished run to resume" if resume and not parts.count else ""
             raise StorageError(
                 f"folder {place} is not empty{nothing}; name another one, or pass `overwrite=True`"
             )
@@ -255,7 +255,7 @@ def _state(folder: Path, had_results: bool) -> str:
     """Say what ``folder`` holds if the run ends now."""
     if not (folder / HIDDEN / NEW).exists():
         return f"the results in {folder} are the new ones"
-    clauses = [f"the results in {folder} are unchanged"] * had_results
+    clauses = [f"the results in {folder} are unchanged"] if had_results else []
     if parts_in(folder).count:
         clauses.append(
             f"the finished work is saved in {folder}; to continue, run the same command with "

@@ -53,7 +53,7 @@ def _foreign_kind(place: Path, hidden: Path) -> str:
         return "a symbolic link"
     is_on_top = place.parent == hidden
     if stat.S_ISDIR(found.st_mode):
-        return "a folder" * (is_on_top and place.name in _FILES)
+        return "a folder" if is_on_top and place.name in _FILES else ""
     is_folder = place == hidden or (is_on_top and place.name in _FOLDERS)
     if is_folder or not stat.S_ISREG(found.st_mode):
         return "a file, a pipe or the like"

@@ -135,7 +135,7 @@ def differences(known: Mapping[str, Any], given: Mapping[str, Any]) -> str:
         f"{name} was {_shown(before, name)} and is {_shown(after, name)}"
         for name in names[:_MOST_DIFFERENCES]
     ]
-    more = [f"and {len(names) - len(shown)} more"] * (len(names) > len(shown))
+    more = [f"and {len(names) - len(shown)} more"] if len(names) > len(shown) else []
     return ", ".join([*shown, *more])
 
 

@@ -23,8 +23,8 @@ from headroles.results.shown import WIDE, Grid, Pointer, Title, Verbatim
 from headroles.results.stored import save_together
 from headroles.studies.classification.figures import LEGEND, role_map
 from headroles.studies.comparison.figures import comparison_map
-from headroles.studies.inspection.again import AgainOptions, ExampleOptions
 from headroles.studies.inspection.examples import quote
+from headroles.studies.inspection.origin import ExampleOptions, OriginOptions
 from tests.conftest import changed, make_scores, write_treebank
 from tests.report.conftest import parts_of
 
@@ -174,7 +174,7 @@ def classified(bert_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 def test_weights_beside_sentences_are_those_of_the_head(classified: Path) -> None:
     role = "syntactic:any:to_governor"
-    (found,), why_not = quote(classified, [((1, 2), role, ExampleOptions(n=2))], AgainOptions())
+    (found,), why_not = quote(classified, [((1, 2), role, ExampleOptions(n=2))], OriginOptions())
     assert why_not == []
     seen = read_attention(HeadScores.load(classified), (1, 2), role, n=2)
     assert len(found) == len(seen) == 2
@@ -244,7 +244,7 @@ def test_details_fit_a_screen(shifts: RoleComparison) -> None:
 
 def test_without_the_model_arcs_have_no_weights(classified: Path, tmp_path: Path) -> None:
     asked = [((1, 2), "syntactic:any:to_governor", ExampleOptions(n=1))]
-    ((one,),), why_not = quote(classified, asked, AgainOptions(model=str(tmp_path / "gone")))
+    ((one,),), why_not = quote(classified, asked, OriginOptions(model=str(tmp_path / "gone")))
     assert why_not[0].startswith("Weights are not shown: ")
     assert all(" → " in text and not text[-1].isdigit() for _, text in one.arcs_in_words)
     page = make_report(classified, model=str(tmp_path / "gone"))

@@ -110,7 +110,7 @@ class ClaimTable(Result[ClaimOptions, ClaimFacts]):
             yield f"  control: {row.control_is}. {row.rule}"
             against = f"{row.p_contradicted_adjusted:.2g} against it"
             p_values = f"corrected p {row.p_shown_adjusted:.2g} for the claim, {against}"
-            sample = f"{row.n} {row.unit}" * bool(row.verdict != NOT_TESTABLE)
+            sample = f"{row.n} {row.unit}" if row.verdict != NOT_TESTABLE else ""
             parts = (p_values * (row.verdict in VERDICTS[:3]), sample, str(row.note))
             yield f"  {row.verdict}: {'; '.join(filter(None, parts))}"
 

@@ -263,8 +263,6 @@ def assign(
     table = RoleTable.made(frame, group, facts=facts, sources=sources)
     preset = scores.record.options.get("preset", options.preset)
     warnings = [
-        *["scores were not made with this preset: only the tests follow it"]
-        * (preset != options.preset),
         *warnings_of_run(scores.record),
         *warn_of_doubled(scores.clusters, options.tests),
         *_warn_of_documents(scores.record, options.tests.clusters, tested.means.is_clustered),
@@ -272,6 +270,8 @@ def assign(
         *_warn_of_controls(table.controls.iloc[0]),
         *_warn_of_lengths(scores.record, bool(tested.legs)),
     ]
+    if preset != options.preset:
+        warnings.insert(0, "scores were not made with this preset: only the tests follow it")
     return replace(table, record=structs.replace(table.record, warnings=warnings))
 
 

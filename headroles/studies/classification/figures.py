@@ -39,14 +39,14 @@ from headroles.studies.classification.role_table import (
     digits,
     unit_of,
 )
-from headroles.studies.inspection.again import (
+from headroles.studies.inspection.examples import quote
+from headroles.studies.inspection.origin import (
     LARGEST,
-    AgainOptions,
     ExampleOptions,
+    OriginOptions,
     ReportOptions,
     Wanted,
 )
-from headroles.studies.inspection.examples import quote
 from headroles.testing.evidence import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
 from headroles.wording import head_name
 
@@ -297,7 +297,7 @@ def _about_partners(table: RoleTable) -> Iterator[str]:
     (arcs, _), score, (first, *further) = table.strongest, table.facts["score"], table.ladder
     is_controlled = bool(table.frame["beyond_distance"].notna().any())
     partners = "grammatical partners" if table.groups.are_arcs else "the other word of pairs"
-    beyond = ", more than distance explains" * is_controlled
+    beyond = ", more than distance explains" if is_controlled else ""
     yield (
         f"{len(first.heads)} of the {table.n_heads} heads attend to {partners}{beyond}; "
         f"{len(first.undecided)} are undecided."
@@ -325,13 +325,14 @@ def _sentences(table: RoleTable, folder: Path, options: ReportOptions) -> Sectio
     others = ranked[~ranked["role"].isin(table.groups.pairs)].drop_duplicates(by_head)
     known, rows = heads_in(of_arcs), of_arcs.to_dict("records")
     rows += [row for row in others.to_dict("records") if (row["layer"], row["head"]) not in known]
-    choices = (options.as_group(ExampleOptions),) * options.is_given + _QUOTED
+    own = (options.as_group(ExampleOptions),) if options.is_given else ()
+    choices = own + _QUOTED
     wanted: list[Wanted] = [
         ((row["layer"], row["head"]), row["role"], choice) for row in rows for choice in choices
     ]
-    quoted, why_not = quote(folder, wanted, options.as_group(AgainOptions))
+    quoted, why_not = quote(folder, wanted, options.as_group(OriginOptions))
     parts: list[str | Sentences] = [
-        f"For each head and its strongest roles {'your sentence, ' * options.is_given}the example "
+        f"For each head and its strongest roles {'your sentence, ' if own else ''}the example "
         "with its largest score, and two typical ones, nearest the median. The words that the role "
         "looks at are marked; a → b 0.62 means that word a gives word b 0.62 of its attention, "
         "darker where the role has that arc.",

@@ -429,7 +429,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         rows = positional_in(self.frame[self.frame["role"].isin(self.groups.single)])
         for row in rows[:1].to_dict("records"):
             left = len(heads_in(rows)) - 1
-            others = f" and {left} other{'s' * (left > 1)}" if left else ""
+            others = f" and {left} other{'s' if left > 1 else ''}" if left else ""
             score = f"{row['mean']:{digits(self.facts['score'])}}"
             yield (
                 f"Not counted, because position may explain them: {row['layer']}-{row['head']} "
@@ -545,11 +545,11 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         """Return sentences on score, tests and controls, and the work to cite."""
         tests, facts, margin = self.options.tests, self.facts, self.options.offset_margin
         definition, work = _DEFINITIONS[facts["score"]]
-        beyond = f", and of arcs {margin:g} above the best fixed offset" * bool(facts["offsets"])
+        beyond = f", and of arcs {margin:g} above the best fixed offset" if facts["offsets"] else ""
         units = f"{facts['n_clusters']} independent examples"
         if facts["clustered_by"] != "none":
             units = f"examples clustered by {facts['n_clusters']} documents"
-            units += " (those that share texts are one)" * bool(facts.get("joined_documents"))
+            units += " (those that share texts are one)" if facts.get("joined_documents") else ""
             if 0 < facts["effective_clusters"] < 0.9 * facts["n_clusters"]:
                 units += f" (effective number {facts['effective_clusters']:.0f})"
         n_tests = (self.frame["answer"] != UNTESTABLE).sum()
@@ -608,12 +608,16 @@ def about_controls(table: RoleTable) -> Iterator[str]:
         yield "Control: no sentence has as many words as another one, so trees cannot be swapped."
         named.remove(TREES)
     parts = [
-        f"with {CONTROLS_IN_WORDS[name]}, {(n := int(counts[name]))} head{'s' * (n != 1)} count"
-        + "s" * (n == 1)
+        f"with {CONTROLS_IN_WORDS[name]}, {numbered(n := int(counts[name]), 'head')} "
+        f"{'counts' if n == 1 else 'count'}"
         for name in named
     ]
     if parts:
-        lacking = f" ({alone} of {n_sentences} sentences have no match)" * (0 < alone < n_sentences)
+        lacking = (
+            f" ({alone} of {n_sentences} sentences have no match)"
+            if 0 < alone < n_sentences
+            else ""
+        )
         yield f"Control: {'; '.join(parts)}{lacking}."
 
 

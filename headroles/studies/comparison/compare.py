@@ -347,7 +347,7 @@ class RoleComparison(Result[CompareOptions, ComparisonFacts]):
         happened = {name: of_last[of_last["status"] == name] for name in ("lost", "gained")}
         lost, gained = (len(moves.groupby(["layer", "head"])) for moves in happened.values())
         if lost + gained:
-            yield f"{lost} head{'s' * (lost != 1)} lost a role, {gained} gained one."
+            yield f"{lost} head{'s' if lost != 1 else ''} lost a role, {gained} gained one."
         else:
             yield "No head was shown to lose or gain a role."
         grid = _grid(f"Roles of heads{to}", of_last.groupby("group", sort=False))
@@ -398,7 +398,7 @@ def _about_sides(shifts: RoleComparison, has_offsets: bool) -> Iterator[str]:
     """Name models, corpus, examples, level and what was dropped."""
     facts, names = shifts.facts, [model.name for model in shifts.record.models.values()]
     over = listed([file.rpartition("/")[2] for file in shifts.record.files])
-    units = f" of {facts['n_clusters']} documents" * (facts["clustered_by"] != "none")
+    units = f" of {facts['n_clusters']} documents" if facts["clustered_by"] != "none" else ""
     yield f"{names[0]} -> {', '.join(names[1:])}{f' over {over}' if over else ''}:"
     yield (
         f"{facts['examples']} examples{units} that all models read. Heads are named "
@@ -408,9 +408,13 @@ def _about_sides(shifts: RoleComparison, has_offsets: bool) -> Iterator[str]:
     dropped = []
     for name, n_examples in facts["dropped_examples"].items():
         roles = facts["dropped_roles"][name]
-        parts = [f"{n_examples} examples"] * bool(n_examples)
-        parts += [f"{len(roles)} roles ({listed(roles)})"] * bool(roles)
-        dropped += [f"of {name} {' and '.join(parts)}"] * bool(parts)
+        parts = []
+        if n_examples:
+            parts.append(f"{n_examples} examples")
+        if roles:
+            parts.append(f"{len(roles)} roles ({listed(roles)})")
+        if parts:
+            dropped.append(f"of {name} {' and '.join(parts)}")
     if dropped:
         yield f"Dropped: {'; '.join(dropped)}."
 
@@ -423,7 +427,7 @@ def _grid(title: str, groups: Any) -> Grid:
         if not (had | has).any():
             continue
         status, n = changes["status"], changes["role"].nunique()
-        by_relation = f", by relation ({n})" * (name == SYNTACTIC and n > 1)
+        by_relation = f", by relation ({n})" if name == SYNTACTIC and n > 1 else ""
         by_status = (status == each for each in ("kept", "lost", "gained"))
         counted = (had, *by_status, has, (status == UNDECIDED) & (had | has))
         rows.append((f"{name}{by_relation}", *(str(int(each.sum())) for each in counted)))
@@ -437,17 +441,17 @@ def _named(changes: pd.DataFrame, shifts: RoleComparison) -> str:
     rows: Any = ordered.itertuples()
     named = [f"{row.layer}-{row.head} {shifts.in_words(row.role)}" for row in rows]
     more = len(named) - _MOST_NAMED
-    return "; ".join(named[:_MOST_NAMED]) + f"; and {more} more" * (more > 0)
+    return "; ".join(named[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _about_means(shifts: RoleComparison, rows: pd.DataFrame) -> str:
     """Count the means of a checkpoint by their change; name layers and the largest change."""
     facts, changed = shifts.facts, rows[rows["changed"]]
     layers = ", ".join(map(str, sorted(changed["layer"].unique())))
-    named = f" (layer{'s' * (', ' in layers)} {layers})" * bool(layers)
+    named = f" (layer{'s' if ', ' in layers else ''} {layers})" if layers else ""
     n_heads, n_roles = len(rows[["layer", "head"]].drop_duplicates()), rows["role"].nunique()
     n_pooled = shifts.frame["role"].nunique() - n_roles
-    pooled = f", not counting {n_pooled} that pool them" * bool(n_pooled)
+    pooled = f", not counting {n_pooled} that pool them" if n_pooled else ""
     text = (
         f"Of {len(rows)} means ({n_heads} heads x {n_roles} roles{pooled}), {len(changed)} moved "
         f"by more than {facts['margin']:g}{named}, {rows['equivalent'].sum()} by less"

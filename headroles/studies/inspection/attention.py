@@ -22,13 +22,13 @@ from headroles.reach import EVERYTHING
 from headroles.roles import PaddedBatch
 from headroles.scoring.scores import HeadScores
 from headroles.storage import Count
-from headroles.studies.inspection.again import (
+from headroles.studies.inspection.origin import (
     TYPED,
-    AgainOptions,
     Chosen,
     ExampleOptions,
     Head,
     Origin,
+    OriginOptions,
     typed_corpus,
 )
 from headroles.wording import head_name, listed
@@ -52,7 +52,7 @@ _DEPTH = 1.8  # inches that arcs take on either side of the words
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttentionOptions(ExampleOptions, AgainOptions):
+class AttentionOptions(ExampleOptions, OriginOptions):
     """Options of the choice of examples, and of the model that reads them."""
 
     title: ClassVar[str] = "Model"

@@ -31,8 +31,8 @@ from headroles.studies.heads import (
     second_half,
     warn_of_doubled,
 )
-from headroles.studies.inspection.again import AgainOptions, Origin
 from headroles.studies.inspection.attention import average_between_words, read_heads
+from headroles.studies.inspection.origin import Origin, OriginOptions
 from headroles.testing.hypotheses import Hypotheses, size_of_scores
 from headroles.testing.options import UnitOptions
 from headroles.wording import head_name
@@ -44,7 +44,7 @@ _BY_COLUMNS = ":from_governor"
 
 
 @dataclass(frozen=True, kw_only=True)
-class BestOptions(UnitOptions, AgainOptions):
+class BestOptions(UnitOptions, OriginOptions):
     """Options of the choice of heads."""
 
     title: ClassVar[str] = "Heads"
@@ -56,7 +56,7 @@ class BestOptions(UnitOptions, AgainOptions):
     def check(self) -> None:
         """Reject text and model where neither is read."""
         super().check()
-        for field in fields_of(AgainOptions):
+        for field in fields_of(OriginOptions):
             if self.top is None and getattr(self, field.name) != field.default:
                 raise UsageError(f"`{field.name}` has no effect without `top`; omit it")
 

@@ -24,18 +24,6 @@ from headroles.roles.choice import function_in
 from headroles.roles.score import ScoreName
 from headroles.scoring.scores import HeadScores
 from headroles.storage import Count, kinds_in
-from headroles.studies.inspection.again import (
-    LARGEST,
-    MEDIAN,
-    SMALLEST,
-    TYPED,
-    AgainOptions,
-    Chosen,
-    ExampleOptions,
-    Origin,
-    Wanted,
-    not_imported,
-)
 from headroles.studies.inspection.attention import (
     LEAST,
     Arc,
@@ -44,6 +32,18 @@ from headroles.studies.inspection.attention import (
     attention_in,
     draw_arcs,
     title_of,
+)
+from headroles.studies.inspection.origin import (
+    LARGEST,
+    MEDIAN,
+    SMALLEST,
+    TYPED,
+    Chosen,
+    ExampleOptions,
+    Origin,
+    OriginOptions,
+    Wanted,
+    not_imported,
 )
 from headroles.wording import head_name, shortened
 
@@ -137,7 +137,7 @@ class Examples(Result[ExampleOptions, ExampleFacts]):
     def _legend(self) -> str:
         """Explain brackets and arrows."""
         keys, words, gives = (self.frame[name].any() for name in ("keys", "words", "gives"))
-        marked = "Words that the role looks for are in brackets. " * bool(keys)
+        marked = "Words that the role looks for are in brackets. " if keys else ""
         if gives:
             return f"{marked}a -> b 0.62: word a gives word b 0.62 of its attention."
         return f"{marked}a -> b: the role looks from a for b." if words else marked
@@ -267,7 +267,7 @@ def draw_example(examples: Examples, ax: Axes | None = None) -> Axes:
 
 
 def quote(
-    folder: Path, wanted: Sequence[Wanted], options: AgainOptions
+    folder: Path, wanted: Sequence[Wanted], options: OriginOptions
 ) -> tuple[list[list[Quoted]], list[str]]:
     """Return sentences of the scores in a folder for each of ``wanted``, and reasons for none.
 
@@ -310,7 +310,7 @@ def quote(
 
 
 def _quoted(chosen: Chosen, seen: WordAttention | None, which: str) -> Quoted:
-    score = f"{chosen.score:.3g}" + ", typical" * (which == MEDIAN)
+    score = f"{chosen.score:.3g}" + (", typical" if which == MEDIAN else "")
     score = "yours" if chosen.row == TYPED else score
     words, (places, _) = chosen.words, chosen.marks
     if seen is not None:

@@ -18,7 +18,7 @@ from headroles.models.heads.stack import Stack
 from headroles.options import Convert, Seed, split_names
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.importance import ImportanceOptions, normalise, values_of
-from headroles.studies.inspection.again import read_head
+from headroles.studies.inspection.origin import read_head
 from headroles.studies.removals import RolesFromOptions, at_most, rises_of, sorted_by, without
 from headroles.tasks.outcomes import Derivatives
 from headroles.tasks.running import TaskRun

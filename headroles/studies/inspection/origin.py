@@ -74,7 +74,7 @@ def _any_model(given: Model) -> Model:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgainOptions(ModelOptions):
+class OriginOptions(ModelOptions):
     """Options of the text, the roles and the model that were scored."""
 
     title: ClassVar[str] = "Model"
@@ -123,7 +123,7 @@ class TypedOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions(TypedOptions, AgainOptions):
+class ReportOptions(TypedOptions, OriginOptions):
     """Options of the sentences and weights of a page."""
 
     title: ClassVar[str] = "Output"
@@ -146,7 +146,8 @@ class ExampleOptions(TypedOptions):
         """Reject a choice among examples where one is named or given."""
         super().check()
         named = [name for name in ("example", "text", "tokens") if getattr(self, name) is not None]
-        named += ["which"] * (self.which != MEDIAN)
+        if self.which != MEDIAN:
+            named.append("which")
         if len(named) > 1:
             raise UsageError(f"`{named[0]}` names the one to show; leave `{named[1]}` out")
 
@@ -203,7 +204,7 @@ class Origin:
     """What scores come from, read again: sentences, roles with their sieves, the model."""
 
     scores: HeadScores
-    options: AgainOptions
+    options: OriginOptions
 
     def examples(self, wanted: Sequence[Wanted]) -> list[list[Chosen]]:
         """Choose examples of several heads and roles, and read them in one pass over the treebank.
@@ -323,7 +324,7 @@ class Origin:
         files = self.options.corpus or list(map(Path, corpus.files))
         for file in [] if self.options.corpus else files:
             if not file.exists():
-                here = " in this folder" * (not file.is_absolute())
+                here = " in this folder" if not file.is_absolute() else ""
                 raise CorpusError(
                     f"{file}, which was scored, does not exist{here}; name it with `corpus`"
                 )
