@@ -74,7 +74,7 @@ def bet(sample: Sample, threshold: FloatArray, bounds: Bounds) -> Bets:
 
     >>> one = np.ones((1, 1))
     >>> bounds = Bounds(np.zeros((9, 1)), np.ones((9, 1)), 0 * one[0], one[0], np.array([0]), 1)
-    >>> bets = bet(Sample.of(np.full((9, 1), 0.9)), np.array([0.5]), bounds)
+    >>> bets = bet(Sample.from_values(np.full((9, 1), 0.9)), np.array([0.5]), bounds)
     >>> round(float(bets.p_value("greater")[0]), 4)
     0.0515
     """

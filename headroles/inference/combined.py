@@ -45,7 +45,7 @@ def contrast_sample(samples: Sequence[Sample], weights: ArrayLike) -> Sample:
     moments.standard_error[:] = np.sqrt(squared).ravel()
     moments.sd[:] = moments.standard_error * np.sqrt(moments.n)
     moments.set_status(resolution_of(mean) * moments.size)
-    return Sample.of_moments(moments)
+    return Sample.from_moments(moments)
 
 
 def crossed_sample(values: ArrayLike) -> Sample:
@@ -95,4 +95,4 @@ def crossed_sample(values: ArrayLike) -> Sample:
     if n_draws < ENOUGH_DRAWS:
         moments.df[by_draw > 0] = min(n_examples, n_draws) - 1
     moments.set_status(resolution_of(data) * moments.size)
-    return Sample.of_moments(moments)
+    return Sample.from_moments(moments)

@@ -41,7 +41,7 @@ def t_test(sample: Sample, threshold: ArrayLike, alternative: Alternative = "gre
     Raises:
         StatisticsError: ``threshold`` does not fit.
 
-    >>> result = t_test(Sample.of([[3.4], [2.9], [4.1], [3.8], [3.0]]), threshold=3)
+    >>> result = t_test(Sample.from_values([[3.4], [2.9], [4.1], [3.8], [3.0]]), threshold=3)
     >>> round(float(result.p_value[0]), 6)
     0.063746
     """

@@ -215,7 +215,7 @@ class Sample:
     ddof: int = 1
 
     @classmethod
-    def of(
+    def from_values(
         cls,
         values: ArrayLike,
         clusters: ArrayLike | None = None,
@@ -267,7 +267,7 @@ class Sample:
         return column_slices(*self.values.shape)
 
     @classmethod
-    def of_moments(cls, moments: Moments, skewness: FloatArray | None = None) -> Self:
+    def from_moments(cls, moments: Moments, skewness: FloatArray | None = None) -> Self:
         """Make a sample that is known by its moments alone, for t-tests and t intervals."""
         nothing = np.empty((0, len(moments.n))), np.empty(0, np.intp)
         skewness = np.full(len(moments.n), np.nan) if skewness is None else skewness
@@ -279,7 +279,7 @@ class Sample:
         """Join the moments of samples of different examples: their tests side by side."""
         parts = zip(*(vars(sample.moments).values() for sample in samples), strict=True)
         moments = Moments(*map(np.concatenate, parts))
-        return cls.of_moments(moments, np.concatenate([sample.skewness for sample in samples]))
+        return cls.from_moments(moments, np.concatenate([sample.skewness for sample in samples]))
 
     def take(self, columns: IndexArray | slice) -> Sample:
         """Return the tests at ``columns``, with moments that were computed already."""

@@ -40,7 +40,7 @@ class Budget:
     tokens: int
 
     @classmethod
-    def of(cls, device: torch.device, tokens: int | None) -> Budget:
+    def for_device(cls, device: torch.device, tokens: int | None) -> Budget:
         """Allow that many tokens, by default as many as fit the device."""
         return cls(tokens or _TOKENS.get(device.type, 4096))
 

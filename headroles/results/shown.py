@@ -43,12 +43,14 @@ class Grid:
     view: str = ""
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, cells: Mapping[str, str], left: Iterable[str] = ()) -> Grid:
+    def from_frame(
+        cls, frame: pd.DataFrame, cells: Mapping[str, str], left: Iterable[str] = ()
+    ) -> Grid:
         """Make a grid of the rows of a frame; ``cells`` has each column's format by its title.
 
         >>> import pandas as pd
         >>> of = pd.DataFrame({"head": [3], "mean": [0.51]})
-        >>> Grid.of(of, {"head": "{head}", "": "{mean:.1f}"}).rows
+        >>> Grid.from_frame(of, {"head": "{head}", "": "{mean:.1f}"}).rows
         (('3', '0.5'),)
         """
         rows = (

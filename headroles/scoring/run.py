@@ -265,7 +265,10 @@ class ScoringRun:
                 "tokens that see one another; in this model each token sees itself and earlier "
                 "ones: omit `columns`"
             )
-        budget, score = Budget.of(encoder.device, options.batch_tokens), SCORES[options.score]
+        budget, score = (
+            Budget.for_device(encoder.device, options.batch_tokens),
+            SCORES[options.score],
+        )
         self.batch_tokens = budget.tokens
         self.scorer = WindowScorer(encoder, reader, self.roles, score, budget)
         self._pieces = encoder.example_encoder()

@@ -236,7 +236,7 @@ def _legs(
         if not ids:
             continue
         own = replace(columns, roles=tuple(by_role[name] for name in ids))
-        sample = Sample.of(own.values(scores), clusters)
+        sample = Sample.from_values(own.values(scores), clusters)
         size = size_of_scores(sample)
         tests = _tests(sample, margin, own, clusters, size, own.bounds(scores))
         legs[contrast] = Leg(tests, subjects, len(columns.indices[0]))
@@ -258,7 +258,7 @@ def _leg_of_trees(
         return None
     others = replace(columns, roles=tuple(controls[role.id] for role in own.roles))
     values, of_others = own.values(scores), others.values(scores)
-    sample = Sample.of(values.astype(np.float64) - of_others, clusters)
+    sample = Sample.from_values(values.astype(np.float64) - of_others, clusters)
     size, bounds = size_of(values, of_others), _bounds_of_difference(own, others, scores)
     tests = _tests(sample, margin, own, clusters, size, bounds)
     return Leg(tests, _subjects(columns, controls), len(columns.indices[0]))
@@ -296,7 +296,7 @@ def _tests_of_means(
 ) -> Hypotheses:
     """Return H0 for every role, layer and head: the mean is the threshold, or that of the rule."""
     values: NDArray[np.floating] = columns.values(scores)
-    sample = Sample.of(values, clusters, ddof)
+    sample = Sample.from_values(values, clusters, ddof)
     limits = np.array([role.threshold(scores.score, against.threshold) for role in columns.roles])
     thresholds, shifts = limits[columns.indices[0]], None
     if scores.offset_shares is not None and against.threshold is None:
@@ -305,7 +305,7 @@ def _tests_of_means(
         for some in column_slices(*values.shape):
             shifted[:, some] = values[:, some] + shifts[:, columns.by_layer[some]]
         # the mean is that of the head, where adding up shifts would leave rounding
-        sample = Sample.of(shifted, clusters, ddof).with_means(sample.moments.mean)
+        sample = Sample.from_values(shifted, clusters, ddof).with_means(sample.moments.mean)
         of_offsets = means[columns.by_layer] + against.offset_margin
         thresholds = np.where(np.isnan(of_offsets), thresholds, of_offsets)
     bounds = columns.bounds(scores, shifts)

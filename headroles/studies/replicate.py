@@ -133,7 +133,7 @@ class Replication(Result[ReplicateOptions, ReplicationFacts]):
     @cached_property
     def groups(self) -> RoleGroups:
         """The roles of the table; the groups of pairs are of arcs alone."""
-        return RoleGroups.of_arcs(self.known_roles(self.frame["role"].unique()))
+        return RoleGroups.from_arcs(self.known_roles(self.frame["role"].unique()))
 
     def everywhere(self) -> pd.DataFrame:
         """Return heads with roles in all sets, no role counted in two ways.

@@ -244,7 +244,7 @@ def passes_over(
         [min(length, limit) for length in lengths],
         make,
         lambda index: f"line {task.lines[index]} of {task.file}",
-        Budget.of(encoder.device, options.batch_tokens),
+        Budget.for_device(encoder.device, options.batch_tokens),
     )
     return passes, n_cut
 

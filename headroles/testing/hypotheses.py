@@ -79,9 +79,9 @@ class Hypotheses:
             labels: (T,); None for tests of one kind.
 
         Raises:
-            StatisticsError: as `Sample.of`, or a size that is negative or not finite.
+            StatisticsError: as `Sample.from_values`, or a size that is negative or not finite.
         """
-        sample = values if isinstance(values, Sample) else Sample.of(values, clusters)
+        sample = values if isinstance(values, Sample) else Sample.from_values(values, clusters)
         sizes = np.broadcast_to(np.asarray(size, dtype=np.float64), (sample.n_tests,))
         if not (np.isfinite(sizes) & (sizes >= 0)).all():
             raise StatisticsError(

@@ -40,7 +40,7 @@ def one_sample_t(
     alternative: Any = "greater",
 ) -> SimpleNamespace:
     """Moments, t-test and t interval of one sample, side by side."""
-    sample = values if isinstance(values, Sample) else Sample.of(values, clusters, ddof)
+    sample = values if isinstance(values, Sample) else Sample.from_values(values, clusters, ddof)
     tested = t_test(sample, threshold, alternative=alternative)
     intervals = t_interval(sample, confidence=confidence)
     found = vars(sample.moments) | tested._asdict() | intervals._asdict()
@@ -56,7 +56,7 @@ def betting_test(
     values: Any, threshold: Any, bounds: Any, *, clusters: Any = None, alternative: Any = "greater"
 ) -> SimpleNamespace:
     """Bets, and the test of one direction."""
-    sample = Sample.of(values, clusters)
+    sample = Sample.from_values(values, clusters)
     limits = np.broadcast_to(np.asarray(threshold, dtype=np.float64), (sample.n_tests,))
     bets = bet(sample, limits, bounds)
     p_value, log_e = bets.p_value(alternative), bets.log_e(alternative)

@@ -26,7 +26,7 @@ from tests.inference.conftest import one_sample_t, required_examples
 
 def test_limits_are_where_the_transformation_is_the_quantile_of_t() -> None:
     values = np.random.default_rng(1).exponential(size=40)
-    found = skewed_interval(Sample.of(values[:, None]), confidence=0.9)
+    found = skewed_interval(Sample.from_values(values[:, None]), confidence=0.9)
     skewness = stats.skew([*values, 2 * values.max() - values.mean()])
 
     def transformed(mean: float) -> float:
@@ -39,7 +39,7 @@ def test_limits_are_where_the_transformation_is_the_quantile_of_t() -> None:
 
 def test_columns_that_cannot_be_tested() -> None:
     values = np.column_stack([np.full(5, np.nan), np.full(5, 0.25), np.arange(5.0)])
-    found = skewed_interval(Sample.of(values))
+    found = skewed_interval(Sample.from_values(values))
     assert np.isnan(found.ci_low[0])
     assert (found.ci_low[1], found.ci_high[1]) == (0.25, 0.25)
     assert 0 <= found.ci_low[2] < 2 < found.ci_high[2]
@@ -48,7 +48,7 @@ def test_columns_that_cannot_be_tested() -> None:
 def test_limits_solve_the_equation(clusters: NDArray[np.str_]) -> None:
     """|m - p| = t sqrt(p (1 - p) / n), with the error of clusters in n."""
     shares = np.random.default_rng(0).beta(0.4, 0.2, (40, 3))
-    sample = Sample.of(shares, clusters)
+    sample = Sample.from_values(shares, clusters)
     found, moments = wilson_interval(sample), sample.moments
     for column in range(3):
         m, t = moments.mean[column], stats.t.ppf(0.975, moments.df[column])
@@ -63,7 +63,7 @@ def test_limits_solve_the_equation(clusters: NDArray[np.str_]) -> None:
 
 def test_nothing_but_hits_is_one_of_so_many_clusters() -> None:
     """By t, the interval of five hits in five would be a point."""
-    found = wilson_interval(Sample.of([[1.0, 0.0, 0.5]] * 10, np.repeat(range(5), 2)))
+    found = wilson_interval(Sample.from_values([[1.0, 0.0, 0.5]] * 10, np.repeat(range(5), 2)))
     t = stats.t.ppf(0.975, 4)
     assert found.ci_low[0] == pytest.approx(1 / (1 + t**2 / 5))
     assert (found.ci_high[0], found.ci_low[1]) == (1, 0)
@@ -76,12 +76,16 @@ def test_nothing_but_hits_is_one_of_so_many_clusters() -> None:
 @pytest.mark.parametrize(
     ("interval", "sample", "message"),
     [
-        (skewed_interval, Sample.of([[-1.0], [2.0], [3.0]]), "independent values >= 0"),
-        (skewed_interval, Sample.of([[1.0], [2.0], [np.nan]]), "independent values >= 0"),
-        (skewed_interval, Sample.of([[1.0], [2.0], [3.0]], [0, 0, 1]), "independent values >= 0"),
-        (wilson_interval, Sample.of([[0.5], [1.2]]), "a value lies outside 0 to 1"),
-        (wilson_interval, Sample.of([[0.5], [-0.1]]), "a value lies outside 0 to 1"),
-        (difference_interval, Sample.of([[0.5], [1.2]]), "a value lies outside -1 to 1"),
+        (skewed_interval, Sample.from_values([[-1.0], [2.0], [3.0]]), "independent values >= 0"),
+        (skewed_interval, Sample.from_values([[1.0], [2.0], [np.nan]]), "independent values >= 0"),
+        (
+            skewed_interval,
+            Sample.from_values([[1.0], [2.0], [3.0]], [0, 0, 1]),
+            "independent values >= 0",
+        ),
+        (wilson_interval, Sample.from_values([[0.5], [1.2]]), "a value lies outside 0 to 1"),
+        (wilson_interval, Sample.from_values([[0.5], [-0.1]]), "a value lies outside 0 to 1"),
+        (difference_interval, Sample.from_values([[0.5], [1.2]]), "a value lies outside -1 to 1"),
     ],
 )
 def test_other_values_are_refused(interval: Any, sample: Any, message: str) -> None:
@@ -100,7 +104,7 @@ def test_differences_are_of_wilson_limits_of_wins_and_losses() -> None:
     r = -w * l_ / np.sqrt(w * (1 - w) * l_ * (1 - l_))  # of two shares of one multinomial
     down, up = (w - w_low, l_high - l_), (w_high - w, l_ - l_low)
     low, high = (np.sqrt(a**2 - 2 * r * a * b + b**2) for a, b in (down, up))
-    found = difference_interval(Sample.of(values))
+    found = difference_interval(Sample.from_values(values))
     assert found.ci_low[0] == pytest.approx(w - l_ - low, rel=1e-3)
     assert found.ci_high[0] == pytest.approx(w - l_ + high, rel=1e-3)
 
@@ -109,7 +113,7 @@ def test_no_difference_seen_is_none_among_so_many_clusters() -> None:
     """By t, the interval would be a point; what float32 leaves of equal shares is no difference."""
     rounding = np.float32(6e-8) * np.random.default_rng(4).choice([-1, 0, 1], 30)
     values = np.stack([np.zeros(30), rounding], axis=1).astype(np.float32)
-    found = difference_interval(Sample.of(values, np.repeat(range(10), 3)))
+    found = difference_interval(Sample.from_values(values, np.repeat(range(10), 3)))
     per_n = stats.t.ppf(0.975, 9) ** 2 / 10
     assert found.ci_high == pytest.approx([per_n / (1 + per_n)] * 2, rel=1e-4)
     assert found.ci_low == pytest.approx(-found.ci_high)
@@ -117,12 +121,12 @@ def test_no_difference_seen_is_none_among_so_many_clusters() -> None:
 
 def test_differences_never_leave_their_range_and_need_two_clusters() -> None:
     ends = np.array([[1.0, -1.0, 0.3, np.nan]] * 4)
-    found = difference_interval(Sample.of(ends))
+    found = difference_interval(Sample.from_values(ends))
     assert (found.ci_high[0], found.ci_low[1]) == (1, -1)
     assert found.ci_low[0] == pytest.approx(-found.ci_high[1])
     assert found.ci_low[2] < 0.3 < found.ci_high[2]
     assert np.isnan(found.ci_low[3])
-    assert np.isnan(difference_interval(Sample.of(ends, [0] * 4)).ci_low).all()
+    assert np.isnan(difference_interval(Sample.from_values(ends, [0] * 4)).ci_low).all()
 
 
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.4])
@@ -134,7 +138,7 @@ def test_differences_are_held_as_often_as_they_say(share: float) -> None:
     for _ in range(n):
         differs = rng.random(len(codes)) < rng.beta(2 * share, 2 - 2 * share, 30)[codes]
         values = differs * np.where(rng.random(len(codes)) < 0.7, 1.0, -1.0)
-        found = difference_interval(Sample.of(values[:, None], codes))
+        found = difference_interval(Sample.from_values(values[:, None], codes))
         held += found.ci_low[0] <= 0.4 * share <= found.ci_high[0]
         widths.append(found.ci_high[0] - found.ci_low[0])
     assert held / n > 0.95 - 3 * np.sqrt(0.95 * 0.05 / n)
@@ -142,8 +146,8 @@ def test_differences_are_held_as_often_as_they_say(share: float) -> None:
 
 
 def test_rounding_is_no_other_share() -> None:
-    found = wilson_interval(Sample.of(np.float32([[1.0], [1 - 6e-8], [1 + 1.2e-7]] * 4)))
-    exact = wilson_interval(Sample.of(np.ones((12, 1))))
+    found = wilson_interval(Sample.from_values(np.float32([[1.0], [1 - 6e-8], [1 + 1.2e-7]] * 4)))
+    exact = wilson_interval(Sample.from_values(np.ones((12, 1))))
     assert found.ci_low[0] == pytest.approx(exact.ci_low[0], rel=1e-3)
     assert found.ci_high[0] == pytest.approx(1)
 

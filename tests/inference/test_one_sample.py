@@ -178,18 +178,18 @@ Array = NDArray[np.float64]
 
 def test_skewness_is_that_of_scipy(gappy: Array) -> None:
     expected = stats.skew(gappy, axis=0, nan_policy="omit")
-    np.testing.assert_allclose(Sample.of(gappy).skewness, expected, rtol=1e-6)
+    np.testing.assert_allclose(Sample.from_values(gappy).skewness, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("known", [False, True])
 def test_some_columns(gappy: Array, clusters: NDArray[np.str_], known: bool) -> None:
     """What was worked out before stays, and is what would be worked out alone."""
     columns = np.array([6, 2, 0])
-    sample = Sample.of(gappy, clusters)
+    sample = Sample.from_values(gappy, clusters)
     if known:
         assert sample.moments is sample.moments
     taken = vars(sample.take(columns).moments)
-    alone = vars(Sample.of(gappy[:, columns], clusters).moments)
+    alone = vars(Sample.from_values(gappy[:, columns], clusters).moments)
     assert taken.pop("status").tolist() == alone.pop("status").tolist()
     assert taken.keys() == alone.keys()
     for name, expected in alone.items():  # a column alone is summed in another order
@@ -238,11 +238,14 @@ def test_bad_thresholds(
     ("ask", "message"),
     [
         (lambda: rank_test(DRAWN, [1, 2, 3]), "thresholds have shape"),
-        (lambda: Sample.of([[1.0], [2.0], [3.0]], [0, 1]), "shape"),
-        (lambda: Sample.of([[1.0], [2.0], [3.0]], [0.5, 1, np.nan]), "integers or strings"),
-        (lambda: Sample.of([1.0, 2.0]), "values have 1 dimensions"),
-        (lambda: Sample.of([["a"]]), "give real numbers"),
-        (lambda: Sample.of([[np.inf]]), "values include an infinity"),
+        (lambda: Sample.from_values([[1.0], [2.0], [3.0]], [0, 1]), "shape"),
+        (
+            lambda: Sample.from_values([[1.0], [2.0], [3.0]], [0.5, 1, np.nan]),
+            "integers or strings",
+        ),
+        (lambda: Sample.from_values([1.0, 2.0]), "values have 1 dimensions"),
+        (lambda: Sample.from_values([["a"]]), "give real numbers"),
+        (lambda: Sample.from_values([[np.inf]]), "values include an infinity"),
         (lambda: crossed_sample(np.ones((3, 2))), "values"),
         (lambda: crossed_sample(np.ones((1, 2, 2))), "values"),
         (lambda: crossed_sample(np.full((3, 2, 1), np.nan)), "values"),
@@ -306,13 +309,15 @@ ONE, OTHER, THIRD = (RNG.normal(0.5, sd, (n, 3)) for sd, n in ((1, 12), (3, 40),
 
 
 def test_of_two_means_is_welchs_test() -> None:
-    sample = contrast_sample([Sample.of(ONE), Sample.of(OTHER)], [[1, -1]])
+    sample = contrast_sample([Sample.from_values(ONE), Sample.from_values(OTHER)], [[1, -1]])
     found = one_sample_t(sample, 0, alternative="two-sided")
     assert_is(found, stats.ttest_ind(ONE, OTHER, equal_var=False), 0.95)
 
 
 def test_less_the_mean_of_the_others() -> None:
-    found = contrast_sample([Sample.of(one) for one in (ONE, OTHER, THIRD)], [[1, -0.5, -0.5]])
+    found = contrast_sample(
+        [Sample.from_values(one) for one in (ONE, OTHER, THIRD)], [[1, -0.5, -0.5]]
+    )
     weights = ((ONE, 1), (OTHER, 1 / 4), (THIRD, 1 / 4))
     errors = [stats.sem(one) ** 2 * weight for one, weight in weights]
     moments = found.moments
@@ -327,5 +332,7 @@ def test_without_errors_there_is_no_test() -> None:
     alike, single = np.ones((6, 1)), np.full((6, 1), np.nan)
     single[0] = 1
     for other, expected in ((alike, DEGENERATE), (single, UNTESTABLE)):
-        found = contrast_sample([Sample.of(2 * alike), Sample.of(other)], [[1, -1]])
+        found = contrast_sample(
+            [Sample.from_values(2 * alike), Sample.from_values(other)], [[1, -1]]
+        )
         assert found.moments.status.tolist() == [expected]

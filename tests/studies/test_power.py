@@ -144,7 +144,7 @@ class TestSimulation:
     def shares_decided(self, n: int, correction: str) -> FloatArray:
         """Of the heads with `EFFECTS`, in how many corpora of n examples each is decided."""
         noise = np.random.default_rng(n).normal(size=(n, self.N_CORPORA, len(EFFECTS)))
-        sample = Sample.of((3 + EFFECTS + noise).reshape(n, -1))
+        sample = Sample.from_values((3 + EFFECTS + noise).reshape(n, -1))
         above, below = (
             np.stack([adjust_p_values(family, correction) for family in by_corpus])
             for by_corpus in (
@@ -189,7 +189,7 @@ class TestSimulation:
         n_documents = int(np.ceil(plan["corpus_examples"].max() / 4))
         assert n_documents < FEW
         values = 3.8 + np.random.default_rng(1).normal(size=(4 * n_documents, self.N_CORPORA * 5))
-        sample = Sample.of(values, np.arange(len(values)) // 4)
+        sample = Sample.from_values(values, np.arange(len(values)) // 4)
         p_values = t_test(sample, 3, alternative="greater").p_value.reshape(-1, 5)
         adjusted = np.stack([adjust_p_values(family, correction) for family in p_values])
         exact = power_of(4 * n_documents, 0.8, plan["alpha_per_test"].max(), cluster_size=4)

@@ -66,7 +66,7 @@ def question(
     clusters = None
     if documents is not None and asked.clusters != "none":
         clusters = np.unique(documents, return_inverse=True)[1]
-    sample = Sample.of(np.moveaxis(np.asarray(values), -1, 1).reshape(n, -1), clusters)
+    sample = Sample.from_values(np.moveaxis(np.asarray(values), -1, 1).reshape(n, -1), clusters)
     labels, bounds = np.repeat(np.arange(n_roles), np.prod(shape)), None
     if bound is not None:
         same = np.full((n, n_roles), bound)

@@ -157,7 +157,7 @@ def weighted(hypotheses: Hypotheses, kind: Kind) -> FloatArray:
     if bounds is None:
         raise SystemExit("these scores have no bounds; score again")
     if kind.of == "examples":
-        sample = Sample.of(sample.values, np.arange(len(sample.values)))
+        sample = Sample.from_values(sample.values, np.arange(len(sample.values)))
     mean = sample.moments.mean
     for _ in range(200):
         before, mean = mean, bet(sample, mean, bounds).mean
@@ -290,7 +290,7 @@ def intervals(population: Population, kind: Kind, rng: np.random.Generator) -> F
     """Measure how many intervals of 95 % hold the mean, also of heads with one answer."""
     tested = population.tested(population.draw(kind, rng))
     mean = population.means("t", kind)[0]
-    plain = Sample.of(tested.means.sample.values)
+    plain = Sample.from_values(tested.means.sample.values)
     given = tested.answered(TestOptions()).answers
     figures: Figures = {}
     for name, own in (("all", tested.means), ("no clusters", replace(tested.means, sample=plain))):

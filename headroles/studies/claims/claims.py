@@ -96,7 +96,7 @@ class ClaimTable(Result[ClaimOptions, ClaimFacts]):
         )
         names = ("claim", "verdict", "effect", "control", "interval")
         cells = {name: f"{{{name}}}" for name in names} | {"the effect is": "{number}"}
-        yield Grid.of(rows, cells, ["verdict", "the effect is"])
+        yield Grid.from_frame(rows, cells, ["verdict", "the effect is"])
         yield Pointer(
             f"What each claim and its control are, and why some have no verdict: {SEE_FULL}"
         )

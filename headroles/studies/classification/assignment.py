@@ -418,7 +418,7 @@ def _measures(scores: HeadScores, columns: HeadColumns) -> FloatArray:
     means = np.full((len(columns.roles), columns.n_layers * columns.n_heads), np.nan)
     for role in scores.roles:
         if role.measure_of in columns.ids and not role.is_tested:
-            of_role = Sample.of(scores.column(role.id)).moments.mean
+            of_role = Sample.from_values(scores.column(role.id)).moments.mean
             means[columns.ids.index(role.measure_of)] = of_role
     return means.ravel()
 

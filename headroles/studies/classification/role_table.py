@@ -121,7 +121,7 @@ class RoleGroups:
     """Whether all roles of pairs are arcs, rather than a user's own."""
 
     @classmethod
-    def of(cls, roles: Sequence[RecordedRole], pairs: Collection[str]) -> RoleGroups:
+    def from_roles(cls, roles: Sequence[RecordedRole], pairs: Collection[str]) -> RoleGroups:
         """Sort ``roles``, of which ``pairs`` are those of pairs of words."""
         of_pairs = [role for role in roles if role.id in pairs]
         single = [role.id for role in of_pairs if role.relation != POOLED]
@@ -135,9 +135,9 @@ class RoleGroups:
         )
 
     @classmethod
-    def of_arcs(cls, roles: Sequence[RecordedRole]) -> RoleGroups:
+    def from_arcs(cls, roles: Sequence[RecordedRole]) -> RoleGroups:
         """Sort ``roles``, of which only those of arcs are of pairs here."""
-        return cls.of(roles, [role.id for role in roles if role.relation])
+        return cls.from_roles(roles, [role.id for role in roles if role.relation])
 
 
 class RoleFacts(ScoreLevel, UnitFacts):
@@ -375,7 +375,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         has_contrast = self.frame["beyond_distance"].notna()
         roles = self.known_roles(self.roles)
         pairs = {role.id for role in roles if role.kind != "tokens"}
-        return RoleGroups.of(roles, pairs | set(self.frame["role"][has_contrast]))
+        return RoleGroups.from_roles(roles, pairs | set(self.frame["role"][has_contrast]))
 
     @cached_property
     def strongest(self) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -472,7 +472,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
                 without.append(words)
                 continue
             which = named_heads(heads, self.scored.model.layers) if heads else ""
-            best = next(iter(Grid.of(strongest[:1], cells).rows), ("", ""))
+            best = next(iter(Grid.from_frame(strongest[:1], cells).rows), ("", ""))
             rows.append((words, str(len(heads)), str(len(undecided)), which, *best))
         if rows:
             left = frozenset(["Which", "Strongest"])
@@ -520,7 +520,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
             cells["Above same distance"] = f"{{beyond_distance{number}}}"
         if best["beyond_class"].notna().any():
             cells["Above word class"] = f"{{beyond_class{number}}}"
-        grid = Grid.of(best, cells)
+        grid = Grid.from_frame(best, cells)
         missing = {"nan": "-", "nan%": "-"}
         rows = (tuple(missing.get(cell, cell) for cell in row) for row in grid.rows)
         yield replace(grid, rows=tuple(rows))

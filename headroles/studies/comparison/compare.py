@@ -307,7 +307,7 @@ class RoleComparison(Result[CompareOptions, ComparisonFacts]):
     @cached_property
     def groups(self) -> RoleGroups:
         """The roles of the table; the groups of pairs are of arcs alone."""
-        return RoleGroups.of_arcs(self.known_roles(self.frame["role"].unique()))
+        return RoleGroups.from_arcs(self.known_roles(self.frame["role"].unique()))
 
     def rows_counted_once(self) -> pd.DataFrame:
         """Return the rows without roles that count the attention of others again.
@@ -622,7 +622,7 @@ def _are_same(
     rounding, distance = rounding_bound(size, MODEL_TERMS), np.abs(np.nan_to_num(differences))
     is_exact, agree = (distance == 0).all(axis=0), (distance <= rounding).all(axis=0)
     n_tests = before.shape[1]
-    varies = Sample.of(before).moments.sd > rounding.reshape(-1, n_tests)
+    varies = Sample.from_values(before).moments.sd > rounding.reshape(-1, n_tests)
     if sets[BEFORE].score.of_first_choice:
         varies[:] = False
     of_before = _with_weights_of_before(sets)

@@ -225,7 +225,7 @@ class Ablations(ExamplesResult[AblateOptions, AblationFacts]):
             **({"accuracy": "{accuracy_change:+z.3f}"} if has_accuracy else {}),
             "answer": "{answer}",
         }
-        yield Grid.of(largest.assign(removed=names), cells)
+        yield Grid.from_frame(largest.assign(removed=names), cells)
         excludes_zero = largest["ci_low"] * largest["ci_high"] > 0
         if ((largest["answer"] == UNDECIDED) & excludes_zero).any():
             yield f"Answers are corrected for {len(self.frame)} removals, intervals are not."

@@ -140,7 +140,7 @@ class ImportanceByRole(Result[ByRoleOptions, NoFacts]):
             "difference": "{removed_difference:+z.3f}",
             "p": "{p_removed_adjusted:.2g}",
         }
-        yield Grid.of(rows.assign(role=rows["role"].map(self.in_words)), cells)
+        yield Grid.from_frame(rows.assign(role=rows["role"].map(self.in_words)), cells)
         if n_alike := (frame["overlap"] > 1 / 2).sum():
             yield Warned(
                 f"More than half of the heads of {n_alike} roles have another role too: tests "

@@ -347,7 +347,7 @@ def _deviations(drops: Sequence[Hypotheses], removals: Sequence[tuple[str, str]]
             of_kind = of_task.sample.values[:, kinds == kind]
             if of_kind.shape[1] > 1:
                 centred[:, kinds == kind] = of_kind - of_kind.mean(1, keepdims=True)
-        samples.append(Sample.of(centred))
+        samples.append(Sample.from_values(centred))
     sizes = np.abs(weights) @ np.stack([of_task.size for of_task in drops])
     return Hypotheses.of(contrast_sample(samples, weights), 0.0, size=sizes.ravel())
 

@@ -164,7 +164,7 @@ class Importance(ExamplesResult[ImportanceOptions, ImportanceFacts]):
             "nats": "{importance:.3g}",
             "95 % interval": "{ci_low:.3g} to {ci_high:.3g}",
         }
-        yield Grid.of(rows.nsmallest(_TABULATED, "rank"), cells)
+        yield Grid.from_frame(rows.nsmallest(_TABULATED, "rank"), cells)
         reliable = self.reliability()["full"]
         yield Grid(
             ("Estimator", "to", "unit", "reliability"),

@@ -229,7 +229,7 @@ def read_heads(
         there = {(k, head) for k, remaining in enumerate(reader.remaining) for head in remaining}
         if lacking := [head_name(head) for head in sorted(wanted - there)]:
             raise UsageError(f"the model has no head {listed(lacking)}; name others")
-        passes = passes_over(encoded, encoder, Budget.of(encoder.device, tokens=1))
+        passes = passes_over(encoded, encoder, Budget.for_device(encoder.device, tokens=1))
         for batch, weights in passes.over_all(read):  # one example each
             place = batch.indices[0]
             yield keys[place], (encoded[place], weights)

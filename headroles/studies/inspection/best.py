@@ -215,7 +215,9 @@ def _estimate(
 
     Limits are those of an ``interval``, by default of t.
     """
-    sample = Sample.of(values[reported, None], None if clusters is None else clusters[reported])
+    sample = Sample.from_values(
+        values[reported, None], None if clusters is None else clusters[reported]
+    )
     if interval is None:
         limits = Hypotheses.of(sample, 0.0, size=size_of_scores(sample)).intervals(alpha)
     else:

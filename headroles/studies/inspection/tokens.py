@@ -244,7 +244,7 @@ def read_corpus(model: Model, corpus: PreparedCorpus, options: TokenOptions) -> 
     documents: list[str] = []
     digests: list[str] = []
     lengths: list[int] = []
-    cut, budget = encoder.example_encoder(), Budget.of(encoder.device, options.batch_tokens)
+    cut, budget = encoder.example_encoder(), Budget.for_device(encoder.device, options.batch_tokens)
     with open_reader(encoder.stack) as reader, open_norms(reader) as norms:
 
         def read(batch: ExampleBatch) -> list[Float32Array]:

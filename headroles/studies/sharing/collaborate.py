@@ -181,7 +181,7 @@ class Collaboration(Result[CollaborateOptions, CollaborationFacts]):
             "layers)."
         )
         cells = {"tokens": "{tokens}", "multiplications of scores": "{multiplications:.2f}"}
-        yield Grid.of(pd.DataFrame(facts["passes"]), cells)
+        yield Grid.from_frame(pd.DataFrame(facts["passes"]), cells)
         if task := facts["task"]:
             yield Title(f"{task['examples']} examples of {task['file']}")
             yield from describe_change("", {"before": task["before"], "after": task["after"]}, task)
@@ -386,7 +386,7 @@ def read_sample(
             "to learn from some and measure on others; give a larger `sample`"
         )
     apart = _held_out([example.document for example in encoded], options)
-    budget = Budget.of(encoder.device, options.batch_tokens)
+    budget = Budget.for_device(encoder.device, options.batch_tokens)
     learnt, held_out = (
         passes_over([encoded[row] for row in np.flatnonzero(rows)], encoder, budget)
         for rows in (~apart, apart)

@@ -138,7 +138,7 @@ class Redundancy(Result[RedundancyOptions, RedundancyFacts]):
             "p": "{p_adjusted:.3f}",
         }
         most = np.minimum(layers["width"], layers["heads"] * layers["head_size"])
-        yield Grid.of(layers.assign(most=most), cells)
+        yield Grid.from_frame(layers.assign(most=most), cells)
         yield (
             f"Overlap of the spaces of two heads; by chance {self.facts['chance']:.3f} "
             f"(false discovery rate {alpha:g})"
@@ -165,7 +165,7 @@ class Redundancy(Result[RedundancyOptions, RedundancyFacts]):
             "pairs above ": "{key_shared_sum} of {pairs}",
             "keys most alike": "{head} and {other} {key_overlap:.3f}",
         }
-        return Grid.of(best.join(overlap.join(shared), on="layer"), cells)
+        return Grid.from_frame(best.join(overlap.join(shared), on="layer"), cells)
 
 
 @takes(RedundancyOptions)

@@ -34,7 +34,10 @@ def test_the_head_of_one_half_is_reported_on_the_other() -> None:
     first, second = find_best_heads(scores).frame.to_dict("records")
     assert (first["half"], first["head"], first["mean"]) == (1, 1, pytest.approx(0.1))
     own = hits[1::2, :1]
-    hit, gain = wilson_interval(Sample.of(own)), difference_interval(Sample.of(own - 0.25))
+    hit, gain = (
+        wilson_interval(Sample.from_values(own)),
+        difference_interval(Sample.from_values(own - 0.25)),
+    )
     expected = {"half": 2, "head": 0, "mean": 0.3, "share_of_arcs": (0.2 + 0.4 + 2 * 0.3) / 4}
     expected |= {"gain": 0.05, "offset": -2, "offset_mean": 0.25, "arcs": 4}
     expected |= {"ci_low": hit.ci_low[0], "ci_high": hit.ci_high[0]}
