@@ -28,7 +28,10 @@ _FLAGS = {
     ".warnings": "--full",
 }
 """Flags that are not called as their arguments are."""
-_options = {*_FLAGS, "after", "out", "overwrite", "sample", "schema", "task", "value", "view"}
+_options = {
+    *_FLAGS,
+    *("after", "beyond", "out", "overwrite", "sample", "schema", "task", "value", "view"),
+}
 """Names of all options: these, and those of the groups that were imported."""
 _of_flags: ContextVar[bool] = ContextVar("headroles_of_flags", default=False)
 
