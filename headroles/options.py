@@ -100,8 +100,8 @@ class Field(NamedTuple):
     @property
     def flag(self) -> str:
         """Flag on the command line; empty if it has none."""
-        named = [mark.name for mark in self.marks if isinstance(mark, Flag)]
-        return named[0] if named else f"--{self.name.replace('_', '-')}"
+        flags = [mark.name for mark in self.marks if isinstance(mark, Flag)]
+        return flags[0] if flags else f"--{self.name.replace('_', '-')}"
 
     @property
     def text(self) -> str:
@@ -198,10 +198,10 @@ class Options:
     def check(self) -> None:
         """Raise UsageError for options that contradict each other; groups extend this."""
 
-    def as_group(self, group: type[G], **given: Any) -> G:
-        """Return the options of another group: ``given``, else from this group, else defaults."""
-        known = {field.name for field in fields(self)} & {field.name for field in fields(group)}
-        return group(**{**{name: getattr(self, name) for name in known}, **given})
+    def as_group(self, group: type[G], **values: Any) -> G:
+        """Return the options of another group: ``values``, else from this group, else defaults."""
+        common = {field.name for field in fields(self)} & {field.name for field in fields(group)}
+        return group(**{**{name: getattr(self, name) for name in common}, **values})
 
     def record(self) -> dict[str, Any]:
         """Return the options as a record has them."""
@@ -236,21 +236,21 @@ def _find_fields(group: type[Options]) -> tuple[Field, ...]:
 
 
 def _without_none(kind: Any) -> Any:
-    others = [part for part in get_args(kind) if part is not type(None)]
-    return others[0] if len(others) == 1 and len(get_args(kind)) == 2 else kind
+    types = [part for part in get_args(kind) if part is not type(None)]
+    return types[0] if len(types) == 1 and len(get_args(kind)) == 2 else kind
 
 
-def split_names(given: str | Sequence[str | int]) -> tuple[str, ...]:
+def split_names(names: str | Sequence[str | int]) -> tuple[str, ...]:
     """Split a text at commas, or a sequence, into names."""
-    parts = given.split(",") if isinstance(given, str) else given
+    parts = names.split(",") if isinstance(names, str) else names
     if not isinstance(parts, Iterable):
-        raise UsageError(f"{given!r} is no list of names; give names, with commas between them")
+        raise UsageError(f"{names!r} is no list of names; give names, with commas between them")
     return tuple(name for part in parts if (name := str(part).strip()))
 
 
-def path_text(given: PathLike) -> str:
+def path_text(path: PathLike) -> str:
     """Return a path as text, as records have it."""
-    return str(given)
+    return str(path)
 
 
 def whole_number(text: str) -> int | None:
@@ -261,34 +261,33 @@ def whole_number(text: str) -> int | None:
 def takes(group: type[Options]) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Decorate a function that has a parameter ``options`` for a group of options.
 
-    Callers pass keyword arguments instead of the group, or the group; signature and documentation
-    of the function show every option. Parameters after ``options`` are not shown.
+    Callers pass keyword arguments instead of the group, or the group as ``options``; signature and
+    documentation of the function show every option. Parameters after ``options`` are not shown.
     """
 
     def decorate(function: Callable[..., R]) -> Callable[..., R]:
         signature = inspect.signature(function)
         names = list(signature.parameters)
         subjects = [signature.parameters[name] for name in names[: names.index("options")]]
-        made = [
+        options = fields_of(group)
+        keywords = [
             inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=field.default,
                 annotation=field.type | None if field.default is None else field.type,
             )
-            for field in fields_of(group)
+            for field in options
         ]
-        shown = signature.replace(parameters=[*subjects, *made])
+        shown = signature.replace(parameters=[*subjects, *keywords])
 
         @functools.wraps(function)
-        def accepting(*args: Any, **given: Any) -> R:
-            if args and isinstance(args[-1], group):  # may be a keyword-only parameter
-                args, given = args[:-1], {**given, "options": args[-1]}
-            if not isinstance(given.get("options"), group):
-                _refuse_unknown(function.__name__, shown, args, given)
-                known = {field.name for field in made} & {*given}
-                given["options"] = group(**{name: given.pop(name) for name in known})
-            return function(*args, **given)
+        def accepting(*args: Any, **arguments: Any) -> R:
+            if not isinstance(arguments.get("options"), group):
+                _refuse_unknown(function.__name__, shown, args, arguments)
+                chosen = {field.name for field in options} & arguments.keys()
+                arguments["options"] = group(**{name: arguments.pop(name) for name in chosen})
+            return function(*args, **arguments)
 
         accepting.__signature__ = shown  # type: ignore[attr-defined]
         accepting.options = group  # type: ignore[attr-defined]
@@ -298,14 +297,14 @@ def takes(group: type[Options]) -> Callable[[Callable[..., R]], Callable[..., R]
     return decorate
 
 
-def _refuse_unknown(function: str, signature: inspect.Signature, args: Any, given: Any) -> None:
+def _refuse_unknown(function: str, signature: inspect.Signature, args: Any, keywords: Any) -> None:
     """Raise TypeError, as Python does, for invalid arguments."""
-    for name in given:
+    for name in keywords:
         near = get_close_matches(name, signature.parameters, n=1)
         if name not in signature.parameters and near:
             raise TypeError(f"{function}() has no option {name!r}; did you mean {near[0]!r}?")
     try:
-        signature.bind(*args, **given)
+        signature.bind(*args, **keywords)
     except TypeError as error:
         raise TypeError(f"{function}(): {error}") from None
 

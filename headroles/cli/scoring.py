@@ -21,7 +21,7 @@ from headroles.storage import parts_beside, parts_in
 from headroles.studies.classification.assignment import (
     ClassifyOptions,
     assign_roles,
-    classify_heads,
+    run_classification,
 )
 from headroles.studies.classification.role_table import AssignOptions, RoleTable
 
@@ -37,7 +37,7 @@ def classify(
     """Score the heads of MODEL over CORPUS and test their roles."""
 
     def work(texts: Any, running: Any, sharing: Any, folder: Path) -> Any:
-        made = classify_heads(model, texts, options=running, sharing=sharing)
+        made = run_classification(model, texts, running, sharing)
         return made.scores, made.roles
 
     _score(model, corpus, out, reading, options, output, work, kinds=(RoleTable, HeadScores))

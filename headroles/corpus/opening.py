@@ -117,10 +117,10 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
     if (kinds & (_SUFFIXES | {".conll"})) - {*TABLES}:
         raise UsageError("a treebank is parsed already; omit `parser`, or give text")
     if columns is not None:
-        return read_pairs(paths, parser, columns, options.as_group(PairsOptions))
+        return read_pairs(paths, parser, columns, options=options.as_group(PairsOptions))
     if is_table:
         raise UsageError("no text columns were given; number them from 0 with `text_columns`")
-    return read_text(paths, parser, options.as_group(TextOptions))
+    return read_text(paths, parser, options=options.as_group(TextOptions))
 
 
 _APPLIES_TO = {

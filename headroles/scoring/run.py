@@ -57,9 +57,7 @@ if TYPE_CHECKING:
 
 
 @takes(ScoreOptions)
-def score_heads(  # noqa: D417 - sharing is for commands
-    model: Attending, corpus: AnyCorpus, options: ScoreOptions, sharing: Sharing = ALONE
-) -> HeadScores:
+def score_heads(model: Attending, corpus: AnyCorpus, options: ScoreOptions) -> HeadScores:
     """Return the scores of every head of an encoder for every role and example of a corpus.
 
     Args:
@@ -87,7 +85,7 @@ def score_heads(  # noqa: D417 - sharing is for commands
     >>> scores.of_head((0, 1), "nsubj")  # uniform attention has a bias score of 1
     array([1.], dtype=float32)
     """
-    with open_scoring(model, corpus, options, sharing=sharing) as run:
+    with open_scoring(model, corpus, options) as run:
         return run.scores()
 
 
@@ -149,7 +147,9 @@ def score_attention(
     if not callable(alignment):  # no tokenizer
         words = _by_id(_of_sentences(alignment), corpus, "alignment")
     arrays = sentences_of_batch(arrays, sum(1 for _ in corpus))
-    return score_heads(SavedAttention(_by_id(arrays, corpus, "arrays"), words), corpus, options)
+    return score_heads(
+        SavedAttention(_by_id(arrays, corpus, "arrays"), words), corpus, options=options
+    )
 
 
 def _of_sentences(encoding: Any) -> Any:

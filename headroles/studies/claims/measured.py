@@ -151,7 +151,9 @@ class Measured:
 
     def _scored(self, relations: Sequence[str], roles: Any = None, **more: Any) -> HeadScores:
         more |= {"relations": tuple(relations) or "none", "roles": roles, "controls": ()}
-        return score_heads(self.model, self.corpus, self.options.as_group(ScoreOptions, **more))
+        return score_heads(
+            self.model, self.corpus, options=self.options.as_group(ScoreOptions, **more)
+        )
 
     @cached_property
     def _relations(self) -> dict[str, int]:

@@ -144,9 +144,7 @@ class Classification:
 
 
 @takes(ClassifyOptions)
-def classify_heads(
-    model: Attending, corpus: AnyCorpus, options: ClassifyOptions, sharing: Sharing = ALONE
-) -> Classification:
+def classify_heads(model: Attending, corpus: AnyCorpus, options: ClassifyOptions) -> Classification:
     """Return all scores and the table of roles: `score_heads`, then `assign_roles`.
 
     Arguments, options and errors are those of both functions. With ``model`` an encoder of 3 layers
@@ -159,6 +157,13 @@ def classify_heads(
     >>> found.roles.heads_with("local")
     []
     """
+    return run_classification(model, corpus, options, ALONE)
+
+
+def run_classification(
+    model: Attending, corpus: AnyCorpus, options: ClassifyOptions, sharing: Sharing
+) -> Classification:
+    """Run `classify_heads` with parts, processes or a part of the corpus, as `ScoringRun`."""
     from headroles.models.loading.encoder import load_encoder
     from headroles.scoring.run import open_scoring, score_heads
     from headroles.studies.controls import with_permuted_weights, with_permuted_words
@@ -168,12 +173,14 @@ def classify_heads(
         scores = run.scores()
     alone, controls = replace(options, controls=()), {}  # controls that take a pass of their own
     if WORDS in options.scored_controls:
-        controls[WORDS] = score_heads(model, with_permuted_words(as_corpus(corpus), _SEED), alone)
+        controls[WORDS] = score_heads(
+            model, with_permuted_words(as_corpus(corpus), _SEED), options=alone
+        )
     if PERMUTED_WEIGHTS in options.scored_controls:
         encoder = load_encoder(model, options)
         permuted = with_permuted_weights(encoder.model, _SEED)
         alone = replace(alone, tokenizer=encoder.tokenizer)
-        controls[PERMUTED_WEIGHTS] = score_heads(permuted, corpus, alone)
+        controls[PERMUTED_WEIGHTS] = score_heads(permuted, corpus, options=alone)
     return Classification(scores, assign(scores, options, controls))
 
 

@@ -111,14 +111,14 @@ def test_weights_stay_unless_they_are_trained(
     name = "bert.encoder.layer.0.output.dense.weight"
     for weights, rate in (("frozen", GateOptions.weight_rate), ("trained", 0.01)):
         options = GateOptions(keep=6, seeds=2, updates=5, weights=weights, weight_rate=rate)
-        result = gate_heads(classifier, labelled, tmp_path / weights, options)
+        result = gate_heads(classifier, labelled, tmp_path / weights, options=options)
         after = load_model(tmp_path / weights).state_dict()
         assert torch.equal(before[name], after[name]) == (weights == "frozen")
         # What was written has the loss that the seed that was chosen reached.
         assert losses_of(tmp_path / weights, labelled).mean() == near(result.seeds["loss"].min())
     # Every seed starts from the same weights.
     alone = replace(options, seeds=1, seed=1)
-    second = gate_heads(classifier, labelled, tmp_path / "second", alone)
+    second = gate_heads(classifier, labelled, tmp_path / "second", options=alone)
     of_second = result.frame.loc[result.frame["seed"] == 1, "log_alpha"].to_numpy()
     assert of_second == near(second.frame["log_alpha"].to_numpy())
     assert result.seeds["loss"][1] == near(second.seeds["loss"][0])

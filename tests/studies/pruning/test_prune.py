@@ -237,7 +237,7 @@ def test_other_objectives(
 ) -> None:
     folder, file = request.getfixturevalue(model), request.getfixturevalue(task)
     asked = options(file, order="top", keep=8)
-    facts = prune_heads(folder, tmp_path / "pruned", asked, test=file).facts
+    facts = prune_heads(folder, tmp_path / "pruned", options=asked, test=file).facts
     assert facts["after"]["loss"] < facts["fine_tuning"]["masked"]["loss"]
     gated = gate_heads(folder, file, tmp_path / "gated", test=file, keep=4, seeds=1, updates=4)
     assert gated.facts["after"]["loss"] == near(gated.seeds["loss"][0])
@@ -307,7 +307,7 @@ def test_nothing_gone_is_nothing_to_make_up_for(
     classifier: Path, labelled: Path, tmp_path: Path
 ) -> None:
     asked = options(labelled, keep=12, order="top", compensation=True)
-    pruned = prune_heads(classifier, tmp_path / "out", asked, test=labelled)
+    pruned = prune_heads(classifier, tmp_path / "out", options=asked, test=labelled)
     found, frame = pruned.facts["fine_tuning"], pruned.compensation
     assert len(frame) == 12
     assert (frame[["weight_change", "importance_change", "excess_change"]] == 0).all(axis=None)
