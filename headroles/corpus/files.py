@@ -73,6 +73,8 @@ class CorpusFile:
                 f"{self}, line {number}: byte {error.object[error.start]:#04x} at column "
                 f"{error.start + 1} is not UTF-8; convert the file to UTF-8"
             ) from error
+        except ValueError as error:  # a name with a null byte
+            raise _unreadable(repr(str(self.path)), error) from error
         except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
             if isinstance(error, OSError) and error.errno:
                 raise _unreadable(self, error) from error

@@ -4,6 +4,9 @@ from headroles.storage.files import PathLike as PathLike
 from headroles.storage.files import TableWriter as TableWriter
 from headroles.storage.files import check_regular as check_regular
 from headroles.storage.files import encode_json as encode_json
+from headroles.storage.files import exists as exists
+from headroles.storage.files import is_file as is_file
+from headroles.storage.files import is_folder as is_folder
 from headroles.storage.files import is_special as is_special
 from headroles.storage.files import plain as plain
 from headroles.storage.files import read_json as read_json

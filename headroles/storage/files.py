@@ -53,7 +53,12 @@ def read_from(file: Path, *others: type[Exception]) -> Iterator[None]:
 
 
 def check_name(place: Path) -> None:
-    """Raise StorageError for a path that is not UTF-8: Parquet and weights cannot be there."""
+    """Raise StorageError for a path that is not UTF-8: Parquet and weights cannot be there.
+
+    So for one with a null byte, which no system has.
+    """
+    if "\0" in str(place):
+        raise StorageError(f"{str(place)!r} has a null byte; name another folder")
     try:
         str(place).encode("utf-8")
     except UnicodeEncodeError as error:
@@ -98,11 +103,29 @@ def write_bytes(file: Path, content: bytes) -> None:
         draft.write_bytes(content)
 
 
+def exists(place: str | Path) -> bool:
+    """Tell whether a name is one of a file or folder; false for names that no system has.
+
+    Such are those that are too long, and those with a null byte.
+    """
+    return os.path.exists(place)  # noqa: PTH110  Path.exists raises errors for them
+
+
+def is_file(place: str | Path) -> bool:
+    """Tell as `exists` does whether a name is one of a file."""
+    return os.path.isfile(place)  # noqa: PTH113
+
+
+def is_folder(place: str | Path) -> bool:
+    """Tell as `exists` does whether a name is one of a folder."""
+    return os.path.isdir(place)  # noqa: PTH112
+
+
 def is_special(file: Path) -> bool:
     """Tell whether ``file`` exists and is neither a regular file nor a folder."""
     try:
         mode = file.stat().st_mode
-    except OSError:
+    except (OSError, ValueError):
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 

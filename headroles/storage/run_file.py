@@ -18,6 +18,8 @@ from headroles.errors import StorageError
 from headroles.storage.files import (
     check_name,
     encode_json,
+    exists,
+    is_file,
     open_regular,
     plain,
     read_from,
@@ -63,7 +65,7 @@ def read_run(folder: Path, kinds: Collection[str] = ()) -> Run:
 
     Raises StorageError if it is missing, changed or unreadable.
     """
-    if folder.is_file():
+    if is_file(folder):
         raise StorageError(f"{folder} is a file; name the folder that headroles wrote")
     file = committed(folder, kinds) / RUN_FILE
     content = read_json(file)
@@ -157,7 +159,7 @@ def kinds_in(folder: Path, kinds: Collection[str] = ()) -> tuple[str, ...]:
 
 def result_files(folder: Path) -> list[str]:
     """List the files of the results in ``folder`` that its run file names, itself included."""
-    return [RUN_FILE, *chain(*_files_in(folder).values())] if (folder / RUN_FILE).exists() else []
+    return [RUN_FILE, *chain(*_files_in(folder).values())] if exists(folder / RUN_FILE) else []
 
 
 def unchanged_files(folder: Path) -> set[str]:

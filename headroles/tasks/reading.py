@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headroles import storage
 from headroles.arrays import FloatArray
 from headroles.corpus.files import CorpusFile, is_dataset
 from headroles.corpus.tables import hint_of_separator, read_columns
@@ -71,7 +72,7 @@ def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> 
         UsageError: columns that are neither named nor known by their names in GLUE files.
     """
     path = Path(file)
-    if not (path.exists() or is_dataset(path)):
+    if not (storage.exists(path) or is_dataset(path)):
         raise CorpusError(f"there is no file {path}; name a file of the task's examples")
     table = CorpusFile(path, str(path), path.stem)
     rows = list(_labelled(table, options) if labelled else _plain(table))

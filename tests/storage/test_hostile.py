@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,8 +23,18 @@ from filelock import FileLock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroles import collaborate_heads, load, read_conllu, score_heads, storage
-from headroles.errors import StorageError
+from headroles import (
+    HeadScores,
+    collaborate_heads,
+    find_importance,
+    load,
+    make_corpus,
+    prune_heads,
+    read_conllu,
+    score_heads,
+    storage,
+)
+from headroles.errors import HeadRolesError, StorageError
 from headroles.models.loading.saved_models import PrunedModel
 from headroles.record import Record
 from headroles.storage import HIDDEN
@@ -340,6 +351,23 @@ def test_folders_whose_names_are_not_utf8(
     assert not odd.exists()
     shutil.copytree(bert_folder, odd)
     assert "is not UTF-8" in refused("score", odd, treebank, "--out", tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["a" * 3000, "a\0b"])
+def test_names_that_no_system_has(name: str, bert_folder: Path) -> None:
+    corpus = make_corpus([(("Dogs", "bark"), (1, -1), ("nsubj", "root"))])
+    scores = HeadScores.by_hand(np.ones((2, 1, 1, 1)), ["local"])
+    for ask in (
+        lambda: score_heads(name, corpus),
+        lambda: score_heads(bert_folder, corpus, tokenizer=name),
+        lambda: score_heads(bert_folder, corpus, roles="rare", frequencies=name),
+        lambda: find_importance(bert_folder, name),
+        lambda: load(name),
+        lambda: scores.save(name),
+        lambda: prune_heads(bert_folder, name, keep=2),
+    ):
+        with pytest.raises(HeadRolesError):
+            ask()
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644)])

@@ -46,7 +46,7 @@ from headroles.models.loading.wrapped import check_full_precision, unwrapped, wi
 from headroles.models.options import ModelOptions, WeightOptions
 from headroles.options import takes
 from headroles.record import NO_MODEL, RecordedModel
-from headroles.storage import plain
+from headroles.storage import is_file, plain
 
 _OF_OUTPUTS = ("class", "dtype", "weights_sha256", "config_sha256")
 _NOT_COMPUTED = (
@@ -195,7 +195,7 @@ def load_encoder(
 def function_of(model: Any) -> AttentionFunction | SavedAttention | None:
     """Return attention of the user's own that stands in place of a model; None for a model."""
     if isinstance(model, str | Path):
-        is_saved = Path(model).suffix in FORMATS and Path(model).is_file()
+        is_saved = Path(model).suffix in FORMATS and is_file(model)
         return SavedAttention(model) if is_saved else None
     model, _ = unwrapped(model)
     return None if isinstance(model, PreTrainedModel) else model

@@ -36,7 +36,7 @@ def local_folder(name: str | Path) -> Path | None:
     Raises ModelError for a pipe, a device or a link to one among them, which may block or never
     end, and for an index that names files elsewhere.
     """
-    if not Path(name).is_dir():
+    if not storage.is_folder(name):
         return None
     folder = storage.committed(Path(name), MODEL_KINDS)
     for file in folder.rglob("*"):

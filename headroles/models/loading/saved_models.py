@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 from safetensors import SafetensorError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from headroles import storage
 from headroles.errors import StorageError
 from headroles.models.families import quiet_transformers
 from headroles.models.loading.encoder import load_encoder
@@ -110,13 +111,13 @@ def model_folder(
     weights that headroles did not write.
     """
     folder = Path(out)
-    source = Path(model) if isinstance(model, str | Path) else None
-    if source is not None and source.exists() and folder.exists() and source.samefile(folder):
+    source = Path(model) if isinstance(model, str | Path) and storage.exists(model) else None
+    if source is not None and storage.exists(folder) and source.samefile(folder):
         raise StorageError(
             f"{folder} is the folder of the model itself, which would be replaced; name another "
             "one with `out`"
         )
-    if foreign := foreign_weights(folder):
+    if storage.exists(folder) and (foreign := foreign_weights(folder)):
         raise StorageError(
             f"{folder} holds {listed(foreign)}, which headroles did not write; the new model "
             "would stand beside them. Name another folder"

@@ -34,6 +34,7 @@ from transformers import (
 from transformers.utils import SAFE_WEIGHTS_NAME
 from transformers.utils.hub import cached_file
 
+from headroles import storage
 from headroles.errors import ModelError, ModelSupportError, lacks_memory
 from headroles.models.families import (
     check_supported,
@@ -265,12 +266,12 @@ def _check_connection(name: str, revision: str | None) -> None:
 def _about_config(name: str, reason: str) -> str:
     """Describe why a configuration is missing or cannot be read, with advice."""
     folder = Path(name)
-    if folder.is_file():
+    if storage.is_file(folder):
         return (
             f"{name} is a file, and a model is a folder or a hub id; give the model first, then "
             "the corpus or task"
         )
-    if folder.exists():
+    if storage.exists(folder):
         settings = read_settings(folder / "config.json")
         advice = "give a folder written by save_pretrained, or a hub id"
         if settings and "model_type" not in settings:
