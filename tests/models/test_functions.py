@@ -247,6 +247,11 @@ def test_more_than_attention_is_refused_by_name() -> None:
         ({**saved(), "second": saved()["third"]}, alignment(), r"for 'second'; .*2, 3, 4, 4"),
         ({**saved(), "second": saved()["second"][:1]}, alignment(), r"\(1, 3, 4, 4\) for 'second'"),
         ({**saved(), "second": saved()["second"] / 3}, alignment(), "'second'.* sum to 0.3333"),
+        (
+            {**saved(), "first": 0.5},
+            alignment(),
+            r"for 'first' in .* cannot be read \(its shape is",
+        ),
         ({**saved(), "second": "text"}, alignment(), "for 'second' in saved attention cannot be"),
         (saved(), {**alignment(), "second": [None, 0, 7, None]}, "'second' names the word 7"),
         (saved(), {**alignment(), "second": [None, 1, 0, None]}, "'second' has words out of order"),
@@ -482,8 +487,9 @@ def test_alignments_without_numbers_are_refused(words: Any, message: str) -> Non
         (np.ones((2, 3, 4, 4), complex) / 4, "values of type complex128"),
         (torch.ones((2, 3, 4, 4), dtype=torch.complex64) / 4, "complex numbers"),
         (torch.ones((2, 3, 4, 4), device="meta"), "meta"),
-        (np.ones((2, 3, 4, 0)), r"its shape \(2, 3, 4, 0\) has no place for a number"),
-        (np.ones((0, 3, 4, 4)), r"its shape \(0, 3, 4, 4\) has no place for a number"),
+        (np.ones((2, 3, 4, 0)), r"its shape is \(2, 3, 4, 0\), and not \(layers, heads, query"),
+        (np.ones((0, 3, 4, 4)), r"its shape is \(0, 3, 4, 4\), and not \(layers, heads, query"),
+        (0.5, r"its shape is \(\), and not \(layers, heads, query, key\)"),
         (outputs(None), "it has no attentions: call the model with output_attentions=True"),
     ],
 )

@@ -42,7 +42,7 @@ AttentionFunction: TypeAlias = Callable[[dict[str, IntArray]], Any]
 iterable over layers of (batch, heads, query, key). Pieces are ``input_ids``, ``attention_mask``
 and, if the tokenizer makes them, ``token_type_ids``, each (batch, pieces), padded at the end.
 """
-_ATTENTION, _LAYER = 5, 4  # dimensions
+_ATTENTION, _LAYER, _SAVED = 5, 4, 4  # dimensions
 TOLERANCE = {torch.float16: 2e-2, torch.bfloat16: 2e-2}
 _FINE = 1e-3
 """Tolerance for sums of rows, and for weights with and without padding, in other precisions; the
@@ -147,8 +147,10 @@ class SavedAttention:
         try:
             weights = as_weights(get(name))
             weights.data_ptr()  # which a tensor without numbers lacks
-            if not weights.numel():
-                raise ValueError(f"its shape {tuple(weights.shape)} has no place for a number")
+            if weights.dim() != _SAVED or not weights.numel():
+                raise ValueError(
+                    f"its shape is {tuple(weights.shape)}, and not (layers, heads, query, key)"
+                )
         except Exception as error:  # a damaged file, objects, texts
             raise ModelError(
                 f"the array for {name!r} in {self.name} cannot be read ({in_one_line(error)}); "
