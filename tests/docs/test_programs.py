@@ -79,7 +79,7 @@ def test_simulations_of_claims_run() -> None:
 
 
 @pytest.mark.parametrize(
-    "what", "level families answers limit half intervals replicate changes".split()
+    "what", "level families answers limit half intervals steps limits replicate changes".split()
 )
 def test_simulations_of_scores_run(what: str, prepared: Path) -> None:
     folders = [prepared / name for name in ("BEFORE", "AFTER")]

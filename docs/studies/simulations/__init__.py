@@ -1,8 +1,8 @@
 """Simulations: how often tests, intervals and plans err where the truth is known.
 
-`docs.studies.simulations.scores` draws from scores of real heads, `.tasks` from losses without
-heads, `.claims` draws measurements of claims. Each study is a function from folders and a number of
-draws to the rows of a table; `python -m docs.studies.simulations` prints it.
+`docs.studies.simulations.scores` and `.steps` draw from scores of real heads, `.tasks` from losses
+without heads, `.claims` draws measurements of claims. Each study is a function from folders and a
+number of draws to the rows of a table; `python -m docs.studies.simulations` prints it.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ level        single tests at 5 %, by the skewness of a column of scores
 families     any rejection after a correction, where every H0 is true at its limit
 answers      answers of the default table: given, found of the true ones, wrong
 limit        the same if half of the roles of arcs lie exactly at a threshold or margin
+steps        wrong answers and steps of evidence about roles of arcs
+limits       the same if one quantity that they need lies exactly at its limit for half of the roles
 half         false discoveries and power if half of H0 are true at their limit
 intervals    coverage, of all intervals and of heads picked by their answer
 plans        heads decided with as many examples as `power` planned
@@ -40,9 +42,14 @@ from pathlib import Path
 
 import torch
 
-from docs.studies.simulations import Study, claims, markdown, scores, tasks
+from docs.studies.simulations import Study, claims, markdown, scores, steps, tasks
 
-STUDIES: dict[str, tuple[Study, int]] = {**scores.STUDIES, **tasks.STUDIES, **claims.STUDIES}
+STUDIES: dict[str, tuple[Study, int]] = {
+    **scores.STUDIES,
+    **steps.STUDIES,
+    **tasks.STUDIES,
+    **claims.STUDIES,
+}
 
 
 def main() -> None:

@@ -30,8 +30,9 @@ from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.corpus import DEFAULT_RELATIONS, Corpus, Skipped, fold_subtype
 from headroles.corpus.sentence import ROOT, Sentence
 from headroles.inference import Alternative, Sample, bet
+from headroles.role_names import BEYOND_OFFSET
 from headroles.roles import OFFSETS, contrast_of
-from headroles.studies.evidence import RoleHypotheses
+from headroles.studies.evidence import CONTRASTS, DISTANCE, RoleHypotheses
 from headroles.studies.heads import HeadColumns
 from headroles.testing.evidence import find_change, find_p_values, find_replicated
 from headroles.testing.hypotheses import Hypotheses
@@ -128,27 +129,28 @@ class Population:
         return drawn_rows(self.scores, self.documents, chosen)
 
     @cached_property
-    def _means(self) -> dict[tuple[str, str], tuple[FloatArray, FloatArray]]:
+    def _means(self) -> dict[tuple[str, str], tuple[FloatArray, list[FloatArray]]]:
         """What `means` returned, by test and unit."""
         return {}
 
-    def means(self, test: str, kind: Kind) -> tuple[FloatArray, FloatArray]:
-        """Return the means (T,), and those of contrasts, that a test is about."""
+    def means(self, test: str, kind: Kind) -> tuple[FloatArray, list[FloatArray]]:
+        """Return the means (T,), and those of all contrasts with distance, that a test is about."""
         key = (test, kind.of)
         if key not in self._means:
             mean_of = weighted if test == "betting" else lambda tested, _: tested.moments.mean
-            beyond = self.whole.contrasts
-            of_contrasts = np.nan if beyond is None else mean_of(beyond, kind)
-            self._means[key] = (mean_of(self.whole.means, kind), self.whole.spread(of_contrasts))
+            legs = [leg for name, leg in self.whole.legs.items() if name in CONTRASTS[DISTANCE]]
+            beyond = [leg.spread(mean_of(leg.hypotheses, kind)) for leg in legs]
+            self._means[key] = (mean_of(self.whole.means, kind), beyond)
         return self._means[key]
 
     def truths(self, test: str, kind: Kind) -> dict[str, BoolArray]:
         """Tell for which columns *yes* and *no* are right answers."""
-        mean, beyond = self.means(test, kind)
-        margin = 0.0 if self.whole.contrasts is None else self.whole.contrasts.threshold[0]
-        limits = self.whole.means.threshold
-        goes_beyond = np.nan_to_num(beyond, nan=np.inf) > margin + ROUNDING
-        return {"yes": (mean > limits + ROUNDING) & goes_beyond, "no": mean < limits - ROUNDING}
+        (mean, beyond), limits = self.means(test, kind), self.whole.means.threshold
+        is_yes = mean > limits + ROUNDING
+        for contrast in beyond:
+            margin = self.scores.score.margin + ROUNDING
+            is_yes &= np.nan_to_num(contrast, nan=np.inf) > margin
+        return {"yes": is_yes, "no": mean < limits - ROUNDING}
 
 
 def weighted(hypotheses: Hypotheses, kind: Kind) -> FloatArray:
@@ -254,7 +256,8 @@ def at_limit(scores: HeadScores) -> HeadScores:
     """
     whole = Population(scores).whole
     values, rng = scores.values.copy(), generator("at limit")
-    moved = rng.permutation(whole.with_contrast)[: len(whole.with_contrast) // 2]
+    having = whole.legs[BEYOND_OFFSET].subjects
+    moved = rng.permutation(having)[: len(having) // 2]
     role, layer, head = whole.columns.indices
     for turn, place in enumerate(moved):
         name = whole.columns.ids[role[place]]
