@@ -44,6 +44,7 @@ from headroles.testing.evidence import (
     find_p_values,
 )
 from headroles.testing.hypotheses import Hypotheses, size_of, size_of_scores
+from headroles.testing.notes import FEW, is_skewed
 from headroles.testing.options import LevelOptions, TestOptions
 from headroles.testing.steps import Leg, Step, all_of, any_of, take_step
 
@@ -181,6 +182,32 @@ class RoleHypotheses:
             results[name] = take_step(before, legs, options)
             before = results[name].together
         return results
+
+    def rests_on_little(self, evidence: NDArray[np.object_]) -> NDArray[np.object_]:
+        """Note (T,) the first step of ``evidence`` that rests on few documents or skewed contrasts.
+
+        Contrasts exist for some sentences alone: few arcs have an attractor. Where the mean has few
+        documents too, a warning says so of the whole role (`headroles.testing.notes`).
+        """
+        notes = np.full(self.means.n_tests, "", dtype=object)
+        is_shown = (evidence != "") & (self.means.moments.n_clusters >= FEW)
+        for step in STEPS:
+            for leg in self._legs_of(step):
+                tests = leg.hypotheses
+                n = leg.spread(tests.moments.n_clusters, np.inf)
+                is_skew = leg.spread((is_skewed(tests) & (tests.direction > 0)) * 1.0, 0.0) > 0
+                reasons = np.select(
+                    [self._lacks(leg) & (n < FEW), n < FEW, is_skew],
+                    [
+                        f"{step} rests on no other trees, which too few sentences find",
+                        [f"{step} rests on {count:.0f} {tests.units}" for count in n],
+                        f"{step} rests on skewed contrasts, which t finds above too often",
+                    ],
+                    "",
+                )
+                notes = np.where(is_shown & (notes == ""), reasons.astype(object), notes)
+            is_shown = is_shown & (evidence != step)
+        return notes
 
     def certified(self, options: TestOptions) -> NDArray[np.str_]:
         """Answer by betting, at the level of ``options``. Raises UsageError without bounds."""

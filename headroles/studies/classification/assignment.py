@@ -322,7 +322,9 @@ def _frame(scores: HeadScores, tested: RoleHypotheses, options: AssignOptions) -
     against = np.where(
         is_against, "the certified answer, for certified_mean, is " + frame["certified"], ""
     )
-    noted = [notes, against] if answered.notes is None else [answered.notes, notes, against]
+    noted = [tested.rests_on_little(frame["evidence"].to_numpy()), notes, against]
+    if answered.notes is not None:
+        noted.insert(0, answered.notes)
     frame["note"] = ["; ".join(filter(None, texts)) for texts in zip(*noted, strict=True)]
     note_removed(frame, scores.record)
     return frame

@@ -1,0 +1,68 @@
+"""Steps of evidence about roles of pairs: which rest on few documents."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headroles import assign_roles
+from headroles.role_names import (
+    BETWEEN,
+    BEYOND_OFFSET,
+    NEAR,
+    NEAR_BACK,
+    contrast_of,
+    other_trees_of,
+)
+from tests.conftest import make_scores
+
+ARC = "syntactic:nsubj:to_governor"
+CONTRASTS = [contrast_of(ARC, name) for name in (BEYOND_OFFSET, NEAR, NEAR_BACK, BETWEEN)]
+ROLES = [ARC, *CONTRASTS, other_trees_of(ARC)]
+DOCUMENTS = [f"d{k}" for k in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("short", "n", "note"),
+    [
+        (BETWEEN, 40, ""),
+        (BETWEEN, 20, ""),
+        (BETWEEN, 19, "attractors rests on 19 documents"),
+        (NEAR, 4, "class rests on 4 documents"),
+        (BEYOND_OFFSET, 5, "distance rests on 5 documents"),
+        ("trees", 3, "distance rests on 3 documents"),
+        ("trees", 1, "distance rests on no other trees, which too few sentences find"),
+    ],
+)
+def test_a_step_that_few_documents_show_is_noted(short: str, n: int, note: str) -> None:
+    noise = np.random.default_rng(0).normal(0, 0.1, (40, 1, 1, len(ROLES)))
+    values = noise + np.array([9.0, 4.0, 4.0, 4.0, 4.0, 1.0])
+    place = -1 if short == "trees" else ROLES.index(contrast_of(ARC, short))
+    values[n:, ..., place] = np.nan
+    row = assign_roles(make_scores(values, ROLES, DOCUMENTS)).frame.iloc[0]
+    assert row["answer"] == "yes"
+    assert row["evidence"] == "attractors"
+    assert row["note"] == note
+
+
+def test_steps_that_are_not_shown_are_not_noted() -> None:
+    noise = np.random.default_rng(0).normal(0, 0.1, (40, 1, 1, len(ROLES)))
+    values = noise + np.array([9.0, 4.0, 0.0, 4.0, 4.0, 1.0])  # not beyond the nearest of the class
+    values[4:, ..., 2:5] = np.nan
+    row = assign_roles(make_scores(values, ROLES, DOCUMENTS)).frame.iloc[0]
+    assert row["evidence"] == "distance"
+    assert row["note"] == ""
+
+
+def test_a_step_that_skewed_contrasts_show_is_noted() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(0, 0.1, (40, 1, 1, len(ROLES)))
+    values += np.array([9.0, 4.0, 4.0, 4.0, 4.0, 1.0])
+    for side, note in (
+        (-1, "class rests on skewed contrasts, which t finds above too often"),
+        (1, ""),
+    ):
+        values[:, 0, 0, 3] = 4 + 0.3 * side * rng.lognormal(0, 1.2, 40)  # near:back
+        row = assign_roles(make_scores(values, ROLES, DOCUMENTS)).frame.iloc[0]
+        assert row["evidence"] == "attractors"
+        assert row["note"] == note
