@@ -77,6 +77,10 @@ def _to_fields(scores: Iterable[pa.RecordBatch], of_examples: pa.Table, record: 
     roles, score = tuple(map(Role.from_record, facts.roles)), SCORES[facts.score]
     lists = [name for name in _LISTS if name in of_examples.column_names]
     examples = of_examples.drop_columns(lists).to_pydict()
+    for name in ("example", "document", "digest"):
+        column = of_examples.column(name)
+        if len(column) and str(column.type) not in ("string", "large_string"):
+            raise ValueError(f"{name}s of examples of type {column.type}, which are no texts")
     ids = examples["example"]
     if None in ids or None in examples["document"]:
         raise ValueError("examples without an id or a document")

@@ -182,6 +182,16 @@ class TestFilesThatDoNotBelongTogether:
         with pytest.raises(StorageError, match=r"does not match run\.json"):
             HeadScores.load(folder)
 
+    @pytest.mark.parametrize("column", ["example", "document", "digest"])
+    @pytest.mark.parametrize("value", [["a"], 1, {"a": 1}])
+    def test_names_that_are_no_texts(self, folder: Path, column: str, value: Any) -> None:
+        table = pq.read_table(folder / EXAMPLES_FILE)
+        place = table.column_names.index(column)
+        values = pa.array([value] * len(table))
+        rewrite(folder, EXAMPLES_FILE, table.set_column(place, column, values))
+        with pytest.raises(StorageError, match=f"{column}s of examples of type .* are no texts"):
+            HeadScores.load(folder)
+
     @pytest.mark.parametrize("number", [2.5, np.nan, np.inf, None])
     @pytest.mark.parametrize(
         ("name", "column"),
