@@ -63,8 +63,8 @@ def test_the_encoding_of_the_system_does_not_matter(
     assert "中文.conllu" in (tmp_path / "结果" / REPORT_FILE).read_text("utf-8")
 
 
-WORDS = "1\tDogs\tdog\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\t_\t_\t0\troot\t_\t_\n\n"
-TREE = f"# sent_id = s\n{WORDS}"
+ROWS = "1\tDogs\tdog\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+TREE = f"# sent_id = s\n{ROWS}"
 ARCS = '{"tokens": ["A", "C"], "arcs": [[0, 1, "contact"]]}\n'
 
 

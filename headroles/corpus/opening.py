@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
-from headroles.corpus.arcs import KEY as ARCS
+from headroles.corpus.arcs import KEY as ARCS_KEY
 from headroles.corpus.arcs import ArcsOptions, read_arcs
 from headroles.corpus.files import STANDARD_INPUT, PathLike, is_dataset, kind_of
 from headroles.corpus.objects import make_corpus
@@ -70,7 +70,7 @@ def _arcs_options(record: RecordedCorpus) -> ArcsOptions:
 CONLLU = Format("conllu", SUFFIXES, ConlluOptions, read_conllu, _conllu_options)
 FORMATS = (
     CONLLU,
-    Format(ARCS, (".jsonl",), ArcsOptions, read_arcs, _arcs_options),
+    Format(ARCS_KEY, (".jsonl",), ArcsOptions, read_arcs, _arcs_options),
 )
 """Formats of files whose sentences are parsed already."""
 _BY_KEY = {form.key: form for form in FORMATS}

@@ -37,7 +37,7 @@ from headroles.wording import listed, shortened
 
 SUFFIXES = (".conllu", ".conllup", ".cupt")
 CONLLU_COLUMNS = tuple("id form lemma upos xpos feats head deprel deps misc".split())
-TREES = "headroles.trees"
+N_TREES_KEY = "headroles.trees"
 """Comment of a sentence that has several trees, as a line of text or a cell of a table may."""
 SCHEME = "headroles.scheme"
 """Comment of the first sentence with the parser's label scheme, which a few labels may not show."""
@@ -356,7 +356,7 @@ def _sentence(
 ) -> Sentence:
     rows, tokens, n_multiword = _words(block, columns)
     governors = tuple(int(row["head"]) - 1 for row in rows)
-    if defect := tree_defect(governors, block.number(TREES) or 1):
+    if defect := tree_defect(governors, block.number(N_TREES_KEY) or 1):
         raise _Defect(defect)
     spaces = _spaces(rows, tokens, block.metadata.get("text", ""))
     words, relations = (tuple(row[column] for row in rows) for column in ("form", "deprel"))
@@ -517,7 +517,7 @@ def save_parses(corpus: Corpus, file: Path | None) -> Corpus:
 def to_conllu(sentence: Sentence, comments: Mapping[str, str]) -> str:
     """Format a sentence as CoNLL-U, with these comments before its own, and a blank line."""
     n_trees = sentence.governors.count(ROOT)
-    of_sentence = {"sent_id": sentence.id, TREES: str(n_trees) if n_trees > 1 else None}
+    of_sentence = {"sent_id": sentence.id, N_TREES_KEY: str(n_trees) if n_trees > 1 else None}
     lines = [f"# {key} = {value}" for key, value in {**comments, **of_sentence}.items() if value]
     lemma, upos, xpos, feats, deps, misc = map(sentence.column, ANNOTATIONS)
     if sentence.spaces:

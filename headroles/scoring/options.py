@@ -15,7 +15,7 @@ from headroles.passes.options import PassOptions
 from headroles.roles import BIAS, Role, RoleOptions
 from headroles.storage import plain
 
-CONTROLS = TREES, WORDS, PERMUTED_WEIGHTS = ("trees", "words", "weights")
+CONTROLS = TREES, PERMUTED_WORDS, PERMUTED_WEIGHTS = ("trees", "words", "weights")
 NO_CONTROLS = "none"
 HALF = "float16"
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from headroles.testing.hypotheses import Hypotheses
     from headroles.testing.steps import Leg
 
-SHARES = {"half": 0.5, "nine_tenths": 0.9, "all": 1.0}
+HEAD_SHARES = {"half": 0.5, "nine_tenths": 0.9, "all": 1.0}
 """Shares of a role's heads in the summary."""
 OUT_OF_REACH = 1_000_000
 _AT_THRESHOLD = "the pilot mean is at the threshold: no number of examples decides it"
@@ -112,7 +112,7 @@ class PowerAnalysis(Result[PowerOptions, PowerFacts]):
                 "above": int(heads["direction"].isin([YES, POSITIONAL]).sum()),
                 "below": int((heads["direction"] == NO).sum()),
                 "unplanned": int(heads["corpus_examples"].isna().sum()),
-                **{name: _enough_for(share, heads) for name, share in SHARES.items()},
+                **{name: _enough_for(share, heads) for name, share in HEAD_SHARES.items()},
             }
             for role, heads in self.frame.groupby("role", sort=False)
         }
@@ -136,7 +136,7 @@ class PowerAnalysis(Result[PowerOptions, PowerFacts]):
             f"{pilot}."
         )
         order = self.summary().sort_values("nine_tenths", ascending=False, kind="stable")
-        cells = order[[*SHARES]].map(_rounded)
+        cells = order[[*HEAD_SHARES]].map(_rounded)
         rows = tuple((self.in_words(role), *shares) for role, *shares in cells.itertuples())
         yield Grid(("Examples to decide of", "half the heads", "nine tenths", "all"), rows)
         yield "The means of the pilot are uncertain: take these numbers as lower bounds."

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 import headroles as hr
 from headroles.drawing.page import Page
-from headroles.studies.classification.role_table import Head
+from headroles.models.heads.remaining import Head
 from tests.conftest import make_bert, make_scores, make_tokenizer
 from tests.studies.conftest import classifier, labelled, roles
 

@@ -17,6 +17,7 @@ from headroles.corpus import NEWDOC, AnyCorpus, as_corpus
 from headroles.encoding import TOO_LONG
 from headroles.errors import UsageError
 from headroles.inference.sample import Sample
+from headroles.models.heads.remaining import Head
 from headroles.options import Convert, takes
 from headroles.record import Record
 from headroles.results.stored import save_together
@@ -25,15 +26,15 @@ from headroles.roles import BIAS, PAIRS, SCORES, Role
 from headroles.scoring.options import (
     CONTROLS,
     PERMUTED_WEIGHTS,
+    PERMUTED_WORDS,
     TREES,
-    WORDS,
     ScoreOptions,
     controls_of,
 )
 from headroles.scoring.parts import ALONE, Sharing
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.scores import HeadScores
-from headroles.studies.classification.ladder import Head, heads_in
+from headroles.studies.classification.ladder import heads_in
 from headroles.studies.classification.role_table import (
     CONTROLS_IN_WORDS,
     AssignOptions,
@@ -172,8 +173,8 @@ def run_classification(
         refuse_one_document(run.corpus.record.documents, options.tests)  # before long work
         scores = run.scores()
     alone, controls = replace(options, controls=()), {}  # controls that take a pass of their own
-    if WORDS in options.scored_controls:
-        controls[WORDS] = score_heads(
+    if PERMUTED_WORDS in options.scored_controls:
+        controls[PERMUTED_WORDS] = score_heads(
             model, with_permuted_words(as_corpus(corpus), _SEED), options=alone
         )
     if PERMUTED_WEIGHTS in options.scored_controls:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from headroles.models.heads.remaining import Head
 from headroles.studies.evidence import ATTRACTORS, CLASS, DISTANCE, STEPS
 from headroles.testing.evidence import NO, POSITIONAL, UNDECIDED, YES
 
-Head = tuple[int, int]
 BEYOND = {
     CLASS: "beyond nearer words of the class",
     ATTRACTORS: "past such a word in between",

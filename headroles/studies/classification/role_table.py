@@ -15,6 +15,7 @@ import pandas as pd
 from headroles.arrays import BoolArray
 from headroles.corpus import can_reopen
 from headroles.errors import UsageError
+from headroles.models.heads.remaining import Head
 from headroles.options import PresetOptions, fields_of
 from headroles.record import NO_MODEL, Record, RecordedRole
 from headroles.results.columns import NUMBER, TEXT, Axes, Column, one_of
@@ -32,11 +33,10 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.role_names import GROUP, POOLED
 from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles
-from headroles.scoring.options import PERMUTED_WEIGHTS, TREES, WORDS
+from headroles.scoring.options import PERMUTED_WEIGHTS, PERMUTED_WORDS, TREES
 from headroles.scoring.run_notes import about_fit, describe_run
 from headroles.studies.classification.ladder import (
     BEYOND,
-    Head,
     Rung,
     heads_in,
     ladder,
@@ -52,7 +52,7 @@ from headroles.wording import head_name, listed, named_heads, numbered
 
 CONTROLS_IN_WORDS = {
     TREES: "trees swapped between sentences",
-    WORDS: "words permuted",
+    PERMUTED_WORDS: "words permuted",
     PERMUTED_WEIGHTS: "weights permuted",
 }
 NOT_CONTROLLED = (

@@ -16,6 +16,7 @@ from headroles.corpus import Example
 from headroles.drawing.style import BRIGHT, DARK, new_axes, plain, words_label
 from headroles.encoding import EncodedExample
 from headroles.errors import ModelError, UsageError
+from headroles.models.heads.remaining import Head
 from headroles.models.options import ModelOptions
 from headroles.options import takes
 from headroles.reach import EVERYTHING
@@ -26,7 +27,6 @@ from headroles.studies.inspection.origin import (
     TYPED,
     Chosen,
     ExampleOptions,
-    Head,
     Origin,
     OriginOptions,
     typed_corpus,

@@ -30,6 +30,7 @@ from headroles.corpus.files import STANDARD_INPUT
 from headroles.corpus.text import is_spacys_own
 from headroles.encoding import SPECIAL, AlignedEncoder, Cut, EncodedExample
 from headroles.errors import CorpusError, ModelError, UsageError
+from headroles.models.heads.remaining import Head
 from headroles.models.options import WEIGHTS, ModelOptions
 from headroles.options import CIRCUMSTANCE, Convert, Options, split_names
 from headroles.record import NO_MODEL, RecordedCorpus
@@ -152,7 +153,6 @@ class ExampleOptions(TypedOptions):
             raise UsageError(f"`{named[0]}` names the one to show; leave `{named[1]}` out")
 
 
-Head = tuple[int, int]
 Wanted = tuple[Head, str, ExampleOptions]
 """Head, role, and which examples of them."""
 

@@ -56,7 +56,7 @@ ALL_LAYERS = "all"
 GROUPS = ("classifier", "separators", "punctuation", "other")
 """Kinds of tokens: every token is of one."""
 CLASSIFIER, SEPARATORS, PUNCTUATION, OTHER = GROUPS
-WORDS = "words"
+PUNCTUATION_AND_OTHER = "words"
 """Punctuation and other tokens together."""
 PER_TOKEN = ("weights", "norms", "layer_norms", "length")
 """Quantities of every token."""
@@ -64,7 +64,11 @@ WEIGHTS, NORMS, LAYER_NORMS, LENGTH = PER_TOKEN
 TOKENS, DIFFERENCE, WITH_FREQUENCY = "tokens", "norms_less_weights", "_by_frequency"
 QUANTITIES = (
     *((group, name) for group in GROUPS for name in (TOKENS, *PER_TOKEN, DIFFERENCE)),
-    *((group, f"{name}{WITH_FREQUENCY}") for group in (WORDS, OTHER) for name in PER_TOKEN),
+    *(
+        (group, f"{name}{WITH_FREQUENCY}")
+        for group in (PUNCTUATION_AND_OTHER, OTHER)
+        for name in PER_TOKEN
+    ),
 )
 """Groups of tokens and their quantities, for an example and a layer."""
 _FEWEST_WORDS = 3

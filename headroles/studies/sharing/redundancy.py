@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from headroles.models.loading.encoder import Model
     from headroles.models.shared.sites import Site
 
-SHARES = (0.9, 0.95, 0.99)
+ENERGY_SHARES = (0.9, 0.95, 0.99)
 _CORRECTION = CorrectionOptions(correction="fdr_bh")
 _RANDOM_PAIRS, _CHUNK = 1999, 64
 
@@ -238,14 +238,16 @@ def _layers(
         heads, size, width = site.maps.query.shape
         strength = head_singular(site.maps.query, site.maps.key)[1]
         total = sum_singular(site.maps.query, site.maps.key)
-        drawn.append(dimensions_for(random_sums(strength, width, options.draws, rng), SHARES[0]))
+        drawn.append(
+            dimensions_for(random_sums(strength, width, options.draws, rng), ENERGY_SHARES[0])
+        )
         row = {"layer": site.layers[0], "heads": heads, "head_size": size, "width": width}
-        of_heads = {f"head_{x:.0%}": dimensions_for(strength, x).mean() for x in SHARES}
-        of_sum = {f"sum_{x:.0%}": int(dimensions_for(total, x)) for x in SHARES}
+        of_heads = {f"head_{x:.0%}": dimensions_for(strength, x).mean() for x in ENERGY_SHARES}
+        of_sum = {f"sum_{x:.0%}": int(dimensions_for(total, x)) for x in ENERGY_SHARES}
         rows.append({**row, **of_heads, **of_sum})
     frame, by_chance = pd.DataFrame(rows), np.stack(drawn, axis=1, dtype=np.float64)
-    frame[f"sum_{SHARES[0]:.0%}_by_chance"] = by_chance.mean(0)
-    ranks = Hypotheses.of_draws(frame[f"sum_{SHARES[0]:.0%}"], by_chance, size=0)
+    frame[f"sum_{ENERGY_SHARES[0]:.0%}_by_chance"] = by_chance.mean(0)
+    ranks = Hypotheses.of_draws(frame[f"sum_{ENERGY_SHARES[0]:.0%}"], by_chance, size=0)
     tested = find_p_values(ranks, _CORRECTION, "less", RANK)
     return frame.assign(p_value=tested.single, p_adjusted=tested.adjusted)
 
