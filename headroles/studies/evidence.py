@@ -39,6 +39,7 @@ from headroles.testing.evidence import (
     UNTESTABLE,
     YES,
     PValues,
+    T,
     both,
     by_betting,
     find_p_values,
@@ -183,12 +184,16 @@ class RoleHypotheses:
             before = results[name].together
         return results
 
-    def rests_on_little(self, evidence: NDArray[np.object_]) -> NDArray[np.object_]:
+    def rests_on_little(
+        self, evidence: NDArray[np.object_], options: TestOptions
+    ) -> NDArray[np.object_]:
         """Note (T,) the first step of ``evidence`` that rests on few documents or skewed contrasts.
 
         Contrasts exist for some sentences alone: few arcs have an attractor. Where the mean has few
-        documents too, a warning says so of the whole role (`headroles.testing.notes`).
+        documents too, a warning says so of the whole role (`headroles.testing.notes`). Betting
+        is valid with few documents and for skewed contrasts.
         """
+        by_t = options.test == T
         notes = np.full(self.means.n_tests, "", dtype=object)
         is_shown = (evidence != "") & (self.means.moments.n_clusters >= FEW)
         for step in STEPS:
@@ -197,7 +202,7 @@ class RoleHypotheses:
                 n = leg.spread(tests.moments.n_clusters, np.inf)
                 is_skew = leg.spread((is_skewed(tests) & (tests.direction > 0)) * 1.0, 0.0) > 0
                 reasons = np.select(
-                    [self._lacks(leg) & (n < FEW), n < FEW, is_skew],
+                    [self._lacks(leg) & (n < FEW), by_t & (n < FEW), by_t & is_skew],
                     [
                         f"{step} rests on no other trees, which too few sentences find",
                         [f"{step} rests on {count:.0f} {tests.units}" for count in n],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -66,3 +68,17 @@ def test_a_step_that_skewed_contrasts_show_is_noted() -> None:
         row = assign_roles(make_scores(values, ROLES, DOCUMENTS)).frame.iloc[0]
         assert row["evidence"] == "attractors"
         assert row["note"] == note
+
+
+def test_betting_needs_no_note() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(0, 0.1, (150, 1, 1, len(ROLES)))
+    values += np.array([9.0, 4.0, 4.0, 4.0, 4.0, 1.0])
+    values[:, 0, 0, 4] = np.maximum(0, 4 - 0.3 * rng.lognormal(0, 1.2, 150))
+    bounds = np.broadcast_to(np.array([0.0, 12.0], np.float32), (150, len(ROLES), 2))
+    scores = make_scores(values, ROLES, [f"d{k}" for k in range(150)])
+    note = "attractors rests on skewed contrasts, which t finds above too often"
+    for test, noted in (("t", note), ("betting", "")):
+        row = assign_roles(replace(scores, bounds=bounds), test=test).frame.iloc[0]
+        assert row["evidence"] == "attractors"
+        assert row["note"] == noted
