@@ -12,7 +12,7 @@ import torch
 import headroles as hr
 from headroles.roles import contrast_of
 from headroles.studies.classification.assignment import assign
-from headroles.studies.classification.role_table import AssignOptions
+from headroles.studies.classification.role_table import CONTROLS_IN_WORDS, AssignOptions
 from headroles.studies.controls import with_permuted_weights, with_permuted_words
 from tests.conftest import CAT, DOG, conllu_sentence, flat, make_bert, make_scores, make_tokenizer
 
@@ -59,10 +59,11 @@ def test_a_control_that_finds_more_than_a_quarter_is_warned_of(n_found: int, war
     own, other = (
         make_scores(level + noise, [role, contrast_of(role)]) for level in ([9.0, 1.0], of_control)
     )
-    for name, words in (("words", "permuted words"), ("trees", "the trees of other sentences")):
+    for name in ("words", "trees"):
+        words = CONTROLS_IN_WORDS[name]
         table = assign(own, AssignOptions(), {name: other})
         assert table.controls.iloc[0][["heads", name]].tolist() == [8, n_found]
-        assert f"With {words} {n_found} head" in flat(table)
+        assert f"with {words}, {n_found} head" in flat(table)
         found = f"Controls find heads with a role of pairs too: {n_found} with {words}, beside 8"
         assert any(found in one for one in table.record.warnings) == warned
 
